@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -91,5 +92,25 @@ class Backend(Protocol):
             weight, velocity: one-dimensional, updated in place; no velocity for no momentum.
             gradient: stays as it is.
             step: the factors.
+        """
+        ...
+
+    def suppress(
+        self,
+        sides: Sequence[Array],
+        classes: Array | None,
+        threshold: float,
+        includes_threshold: bool,
+        most: int,
+    ) -> Array | None:
+        """Return which boxes stay of those that overlap; None where there is no faster way than
+        array by array.
+
+        Args:
+            sides: left, top, right, bottom and area of the boxes, the best first.
+            classes: boxes of different ones leave each other alone; None where all are of one.
+            threshold: the intersection over union from which a box removes those after it.
+            includes_threshold: whether one of just the threshold is removed.
+            most: how many may stay; all behind them go.
         """
         ...

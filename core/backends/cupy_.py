@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -97,3 +98,14 @@ class CupyBackend:
     ) -> bool:
         """There is no kernel of its own for this: False."""
         return False
+
+    def suppress(
+        self,
+        sides: Sequence[Array],
+        classes: Array | None,
+        threshold: float,
+        includes_threshold: bool,
+        most: int,
+    ) -> Array | None:
+        """There is no kernel of its own for this: None."""
+        return None

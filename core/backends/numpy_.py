@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from ..types import Array, DType, Shape, shape_size
 from .backend import Descent
+from .native.suppression import suppress
 from .onednn.descent import descend
 
 __all__ = ["NumpyBackend"]
@@ -66,3 +68,14 @@ class NumpyBackend:
     ) -> bool:
         """Take a step of gradient descent with oneDNN, if it can."""
         return descend(weight, velocity, gradient, step)
+
+    def suppress(
+        self,
+        sides: Sequence[Array],
+        classes: Array | None,
+        threshold: float,
+        includes_threshold: bool,
+        most: int,
+    ) -> Array | None:
+        """Suppress with the kernel in C, if there is one."""
+        return suppress(sides, classes, threshold, includes_threshold, most)

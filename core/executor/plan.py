@@ -91,7 +91,14 @@ class Plan:
         is_train = compiled.program.is_train
         self._backward_is_train = is_train if backward_is_train is None else backward_is_train
         self._run, self._run_back = (
-            Run(arena.backend.xp, mode, device_random(context), self._scratch.take, bodies)
+            Run(
+                arena.backend.xp,
+                mode,
+                device_random(context),
+                self._scratch.take,
+                bodies,
+                arena.backend.suppress,
+            )
             for mode in (is_train, self._backward_is_train)
         )
         if compiled.memory is not None:

@@ -50,7 +50,8 @@ def forget_operators() -> None:
 def run_of(context: Context, is_train: bool) -> Run:
     """Return what operators are given on a context; scratch memory is allocated at each call."""
     backend = backend_of(context)
-    return Run(backend.xp, is_train, device_random(context), backend.empty)
+    random = device_random(context)
+    return Run(backend.xp, is_train, random, backend.empty, suppress=backend.suppress)
 
 
 def execute(

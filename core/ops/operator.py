@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeGuard, overload
+from typing import Any, ClassVar, TypeAlias, TypeGuard, overload
 
 import numpy as np
 
@@ -32,6 +32,9 @@ class Reads:
     outputs: tuple[int, ...] = ()
 
 
+Suppress: TypeAlias = Callable[[Sequence[Array], Array | None, float, bool, int], Array | None]
+
+
 class Run:
     """What an operator is given besides its arrays.
 
@@ -40,9 +43,10 @@ class Run:
         is_train: True in a training pass.
         random: the device's random numbers.
         bodies: what runs an operator's subgraphs; None outside of executors.
+        suppress: the device's own non-maximum suppression (``Backend.suppress``); None for none.
     """
 
-    __slots__ = ("_allocate", "bodies", "is_train", "random", "xp")
+    __slots__ = ("_allocate", "bodies", "is_train", "random", "suppress", "xp")
 
     def __init__(
         self,
@@ -51,8 +55,10 @@ class Run:
         random: DeviceRandom,
         allocate: Callable[[Shape, DType], Array],
         bodies: Bodies | None = None,
+        suppress: Suppress | None = None,
     ) -> None:
         self.bodies = bodies
+        self.suppress = suppress
         self.xp = xp
         self.is_train = is_train
         self.random = random

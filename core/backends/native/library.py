@@ -17,6 +17,7 @@ from ..onednn import library as onednn_library
 from ..onednn.kernel import present
 
 __all__ = [
+    "Boxes",
     "Library",
     "Maps",
     "MovedRegions",
@@ -24,6 +25,7 @@ __all__ = [
     "Regions",
     "Sampling",
     "SamplingWindow",
+    "SuppressionLimit",
     "Tensor",
     "in_turn",
     "is_available",
@@ -106,8 +108,23 @@ class MovedRegions(ctypes.Structure):
     )
 
 
+class Boxes(ctypes.Structure):
+    """The sides of boxes, their areas and classes, as ``suppression.c`` takes them."""
+
+    _fields_ = tuple(
+        (name, c_void_p) for name in ("left", "top", "right", "bottom", "area", "classes")
+    )
+
+
+class SuppressionLimit(ctypes.Structure):
+    """How much boxes may overlap, as ``suppression.c`` takes it."""
+
+    _fields_ = (("threshold", c_float), ("includes_threshold", c_int))
+
+
 _PROBLEM, _MAPS = POINTER(Problem), POINTER(Maps)
 _SAMPLING, _WINDOW = POINTER(Sampling), POINTER(SamplingWindow)
+_BOXES, _LIMIT = POINTER(Boxes), POINTER(SuppressionLimit)
 _REGIONS, _MOVED = POINTER(Regions), POINTER(MovedRegions)
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "native_is_supported": (c_int, ()),
@@ -133,6 +150,8 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "region_maxima_backward": (None, (_REGIONS, *[c_void_p] * 4)),
     "region_means": (None, (_REGIONS, *[c_void_p] * 5)),
     "region_means_backward": (None, (_REGIONS, *[c_void_p] * 5)),
+    "suppress_scratch": (c_long, (c_long,)),
+    "suppress": (None, (c_long, _BOXES, _LIMIT, c_long, *[c_void_p] * 2)),
     "moved_means_samples": (c_long, ()),
     "moved_means": (None, (_MOVED, *[c_void_p] * 6)),
     "moved_means_spread": (None, (_MOVED, *[c_void_p] * 6)),
@@ -167,6 +186,8 @@ class Library:
     region_maxima_backward: Callable[..., None]
     region_means: Callable[..., None]
     region_means_backward: Callable[..., None]
+    suppress_scratch: Callable[[int], int]
+    suppress: Callable[..., None]
     moved_means_samples: Callable[[], int]
     moved_means: Callable[..., None]
     moved_means_spread: Callable[..., None]

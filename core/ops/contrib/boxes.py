@@ -315,7 +315,7 @@ class BoxNMS(Operator):
         boxes = boxes[order]
         corners = corners_of(xp, boxes[:, self.coord_start : self.coord_start + 4], self.in_format)
         classes = None if ids is None or self.force_suppress else ids[order]
-        return order[Suppression(xp, self.overlap_thresh).stays(corners, classes)]
+        return order[Suppression.of(run, self.overlap_thresh).stays(corners, classes)]
 
     def _convert(self, xp: Any, boxes: Array) -> None:
         """Change the boxes' format in place, but, as MXNet, not of those that begin below 0."""

@@ -15,7 +15,7 @@ from ...errors import AttributeValueError, MXNetError, ShapeError
 from ...types import Array, Shape
 from ..attributes import attribute
 from ..operator import Run
-from ..ordering import sorting_order
+from ..ordering import leading_order
 from ..precision import wide_forward
 from ..registry import register
 from .base import WithoutGradient
@@ -234,6 +234,23 @@ def _match_one_each(xp: Any, overlaps: Array) -> Array:
     return match
 
 
+def _best_classes(xp: Any, probabilities: Array) -> tuple[Array, Array]:
+    """Return the largest probability of each box and its class, given (batch, classes, boxes).
+
+    Class by class, whose probabilities lie side by side; nan is nobody's, as in MXNet.
+    """
+    best = xp.full_like(probabilities[:, 0], -1)
+    count = probabilities.shape[1]
+    for number in range(count):
+        xp.fmax(best, probabilities[:, number], out=best)
+    # The first class of the largest probability is the furthest from the end.
+    behind = xp.zeros(best.shape, dtype="int32")
+    for number in range(count):
+        is_best = (probabilities[:, number] == best).astype("int32")
+        xp.maximum(behind, is_best * (count - number), out=behind)
+    return best, count - behind.astype("int64")
+
+
 @register("_contrib_MultiBoxDetection", "MultiBoxDetection")
 class MultiBoxDetection(WithoutGradient):
     """Detections from what is predicted of each default box.
@@ -280,8 +297,7 @@ class MultiBoxDetection(WithoutGradient):
         outputs[0].fill(-1)
         if probabilities.shape[1] < 2:
             return
-        classes = probabilities[:, 1:].argmax(axis=1)
-        best = probabilities[:, 1:].max(axis=1)
+        best, classes = _best_classes(xp, probabilities[:, 1:])
         for i, out in enumerate(outputs[0]):
             found = xp.nonzero((best[i] >= self.threshold) & (best[i] > -1))[0]
             rows = xp.concatenate(
@@ -307,12 +323,11 @@ class MultiBoxDetection(WithoutGradient):
         """Return the rows sorted, with class -1 where they are suppressed."""
         if not len(rows) or not 0 < self.nms_threshold <= 1:
             return rows
-        order = sorting_order(run, rows[:, 1], 0, False)
-        if 0 < self.nms_topk < len(rows):
-            order = order[: self.nms_topk]
+        count = min(self.nms_topk, len(rows)) if self.nms_topk > 0 else len(rows)
+        order = leading_order(run, rows[:, 1], 0, False, count)
         best = rows[order]
         classes = None if self.force_suppress else best[:, 0].astype("int64")
-        suppression = Suppression(run.xp, self.nms_threshold, includes_threshold=True)
+        suppression = Suppression.of(run, self.nms_threshold, includes_threshold=True)
         best[~suppression.stays(_sides(run.xp, best[:, 2:]), classes), 0] = -1
         found = rows.copy()
         found[:, 0] = -1

@@ -10,7 +10,7 @@ from ...errors import AttributeValueError, MXNetError, ShapeError
 from ...types import Array, Shape
 from ..attributes import attribute
 from ..operator import Run
-from ..ordering import sorting_order
+from ..ordering import leading_order
 from ..precision import wide_forward
 from ..registry import declares_attributes, register
 from .base import WithoutGradient
@@ -137,15 +137,15 @@ class _Proposal(WithoutGradient):
 
     def _suppress(self, run: Run, boxes: Array, scores: Array) -> tuple[Array, Array]:
         xp = run.xp
-        order = sorting_order(run, scores, 0, False)
-        if self.rpn_pre_nms_top_n > 0:
-            order = order[: self.rpn_pre_nms_top_n]
+        count = self.rpn_pre_nms_top_n if self.rpn_pre_nms_top_n > 0 else len(scores)
+        order = leading_order(run, scores, 0, False, min(count, len(scores)))
         boxes, scores = boxes[order], scores[order]
         left, top, right, bottom = (xp.ascontiguousarray(boxes[:, i]) for i in range(4))
         right, bottom = right + 1, bottom + 1
         corners = Corners(left, top, right, bottom, (right - left) * (bottom - top))
-        found = xp.nonzero(Suppression(xp, self.threshold).stays(corners))[0]
-        found = found[: self.rpn_post_nms_top_n]
+        most = self.rpn_post_nms_top_n
+        stays = Suppression.of(run, self.threshold).stays(corners, most=most)
+        found = xp.nonzero(stays)[0][:most]
         again = found[xp.arange(self.rpn_post_nms_top_n) % len(found)]
         return boxes[again], scores[again]
 

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from ...types import Array
+from ..operator import Run, Suppress
 from .geometry import Corners, overlap
 
 __all__ = ["Suppression"]
@@ -24,20 +25,34 @@ class Suppression:
         xp: numpy or cupy.
         threshold: the intersection over union from which a box is removed.
         includes_threshold: whether one of just the threshold is.
+        own: the device's own way; None for none.
     """
 
     xp: Any
     threshold: float
     includes_threshold: bool = False
+    own: Suppress | None = None
 
-    def stays(self, boxes: Corners, classes: Array | None = None) -> Array:
+    @classmethod
+    def of(cls, run: Run, threshold: float, *, includes_threshold: bool = False) -> Suppression:
+        """Return it for what an operator is given."""
+        return cls(run.xp, threshold, includes_threshold, run.suppress)
+
+    def stays(self, boxes: Corners, classes: Array | None = None, most: int | None = None) -> Array:
         """Return which of the boxes, the best first, stay; (n,) of bool.
 
-        ``classes`` (n,) are whole numbers; boxes of different ones leave each other alone.
+        ``classes`` (n,) are whole numbers; boxes of different ones leave each other alone. Behind
+        the first ``most`` that stay, others may be said to stay or not.
         """
         count = len(boxes.left)
         if not count:
             return self.xp.ones(0, dtype="bool")
+        if self.own is not None:
+            sides = (boxes.left, boxes.top, boxes.right, boxes.bottom, boxes.area)
+            limits = (self.threshold, self.includes_threshold, most or count)
+            found = self.own(sides, classes, *limits)
+            if found is not None:
+                return found
         pairs = self._close_pairs(boxes, classes) if self.threshold > 0 else None
         if pairs is None:
             return self._by_blocks(boxes, classes)

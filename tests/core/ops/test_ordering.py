@@ -80,3 +80,20 @@ def test_few_of_many_are_those_that_sorting_puts_first(
     np.testing.assert_array_equal(places, expected)
     source = data.reshape(-1) if axis is None else data
     np.testing.assert_array_equal(found, np.take_along_axis(source, expected, place))
+
+
+@pytest.mark.parametrize("is_ascend", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_float32_sorts_as_a_stable_sort_does(axis: int, is_ascend: bool) -> None:
+    """Zeros of both signs are equal, infinities the outermost, nan of both signs above them."""
+    random = np.random.RandomState(axis)
+    data = random.randint(-3, 4, (5, 6, 7)).astype("float32")
+    special = np.float32([np.nan, -np.nan, -0.0, 0.0, np.inf, -np.inf, 1e-45, -1e-45])
+    data.flat[:96] = random.choice(special, 96)
+    attributes = {"axis": axis, "is_ascend": is_ascend, "dtype": "int32"}
+    (got,) = apply("argsort", attributes, [data]).outputs
+    ordered = data if is_ascend else np.flip(data, axis)
+    expected = np.argsort(ordered, axis=axis, kind="stable")
+    if not is_ascend:
+        expected = data.shape[axis] - 1 - np.flip(expected, axis)
+    np.testing.assert_array_equal(got, expected)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from core.backends.native import is_available
+from core.backends.native.suppression import suppress
 from core.ops.contrib import suppression
 from core.ops.contrib.geometry import corners_of
 from core.ops.contrib.suppression import Suppression
@@ -57,3 +59,31 @@ def test_boxes_without_end() -> None:
 
 def test_no_boxes() -> None:
     assert Suppression(np, 0.5).stays(corners_of(np, np.zeros((0, 4)), "corner")).shape == (0,)
+
+
+@pytest.mark.skipif(not is_available(), reason="the kernels are not compiled, or no AVX-512")
+@pytest.mark.parametrize("includes_threshold", [False, True])
+@pytest.mark.parametrize("count_classes", [0, 1, 5])
+@pytest.mark.parametrize(("count", "size"), [(1, 1.0), (16, 1.0), (300, 0.05), (1000, 1.0)])
+def test_the_kernel_in_c_decides_alike(count, size, count_classes, includes_threshold) -> None:
+    """Corners on a grid, so that some overlap by just the threshold; one box is nowhere."""
+    sides = np.round(make_boxes(count, size) * 8) / 8
+    sides[count // 2] = np.nan
+    boxes = corners_of(np, sides, "corner")
+    classes = None
+    if count_classes:
+        classes = np.random.default_rng(1).integers(0, count_classes, count)
+    with np.errstate(all="ignore"):
+        expected = Suppression(np, 0.5, includes_threshold).stays(boxes, classes)
+    fast = Suppression(np, 0.5, includes_threshold, own=suppress)
+    np.testing.assert_array_equal(fast.stays(boxes, classes), expected)
+    few = fast.stays(boxes, classes, most=3)
+    np.testing.assert_array_equal(np.flatnonzero(few), np.flatnonzero(expected)[:3])
+
+
+@pytest.mark.skipif(not is_available(), reason="the kernels are not compiled, or no AVX-512")
+def test_other_numbers_than_float32_are_left_to_arrays() -> None:
+    sides = corners_of(np, make_boxes(5, 1.0).astype("float64"), "corner")
+    arrays = (sides.left, sides.top, sides.right, sides.bottom, sides.area)
+    assert suppress(arrays, None, 0.5, False, 5) is None
+    assert Suppression(np, 0.5, own=suppress).stays(sides).dtype == bool
