@@ -38,7 +38,7 @@ CORE_LAYERS = [
         "visualization",
         "onnx_export",
     },
-    {"module", "gluon", "model", "image"}
+    {"module", "gluon", "model", "image", "contrib.svrg_optimization"}
     | {"compat.executor_manager", "compat.model_stores"}
     | {"compat.group_names", "compat.module_names"}
     | {"compat.input_checks", "compat.parameter_names"},
@@ -171,6 +171,8 @@ def layer_of(module: str) -> int | None:
     if parts[0] != "core" or len(parts) < 2:
         return None
     name = ".".join(parts[1:3]) if parts[1] == "compat" else parts[1]
+    if parts[1:3] == ["contrib", "svrg_optimization"]:
+        name = "contrib.svrg_optimization"  # A module, where the rest of contrib is below modules.
     return next((i for i, names in enumerate(CORE_LAYERS) if name in names), None)
 
 

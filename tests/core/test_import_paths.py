@@ -20,6 +20,8 @@ PATHS = [
     ("context", "Context cpu gpu cpu_pinned current_context num_gpus"),
     ("contrib", "autograd nd ndarray sym symbol"),
     ("contrib.autograd", "NDArray train_section test_section grad_and_loss mark_variables"),
+    ("contrib.svrg_optimization.svrg_module", "SVRGModule"),
+    ("contrib.svrg_optimization.svrg_optimizer", "_SVRGOptimizer _AssignmentOptimizer"),
     ("contrib.text.embedding", "CustomEmbedding CompositeEmbedding create register"),
     ("contrib.text.utils", "count_tokens_from_str"),
     ("contrib.text.vocab", "Vocabulary"),
