@@ -19,6 +19,7 @@ CORE_LAYERS = [
     {"profiler", "pixels"},
     {"device", "context", "random", "backends", "runtime"},
     {"ops"},
+    {"compat.array_names", "compat.backend_symbols"},
     {"ndarray"},
     {"autograd", "symbol", "name", "attribute", "operator", "contrib"}
     | {"compat.symbol_doc", "compat.util"},

@@ -9,22 +9,22 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from ..backends import backend_of
+from ..compat.array_names import ArrayNames
 from ..device import Context, current_context
 from ..errors import FormatError, ShapeError
 from ..ops import Operator, get_operator
 from ..ops.attributes import attribute_fields
 from ..ops.signature import order_inputs, split_arguments
 from ..types import Array, to_dtype
+from . import shaping, subscript
 from .arithmetic import Arithmetic
 from .casting import cast_storage
 from .execute import operator_of
-from .handle import STORAGE_CLASSES
+from .handle import STORAGE_CLASSES, Handle
 from .imperative import apply, check_not_recorded, differentiate, parse_context
 from .methods import OperatorMethods
 from .nodes import CopyNode
-from .shaping import Shaping
 from .stored import StoredArray, decode_array, encode_array, host_context
-from .subscript import Subscript
 from .tape import Entry, Variable, live, mode
 
 __all__ = ["NDArray", "call_operator", "invoke", "mark_variable"]
@@ -32,7 +32,7 @@ __all__ = ["NDArray", "call_operator", "invoke", "mark_variable"]
 Number = (int, float, np.generic)
 
 
-class NDArray(Arithmetic["NDArray"], Shaping["NDArray"], Subscript["NDArray"], OperatorMethods):
+class NDArray(Arithmetic["NDArray"], Handle["NDArray"], OperatorMethods, ArrayNames):
     """A dense array on a device.
 
     The methods that MXNet has and that are not written out here are operators
@@ -183,6 +183,34 @@ class NDArray(Arithmetic["NDArray"], Shaping["NDArray"], Subscript["NDArray"], O
     def tostype(self, stype: str) -> NDArray:
         """Return a copy in another storage type (``default``, ``row_sparse``, ``csr``)."""
         return cast_storage(self, stype)
+
+    # -- parts and shapes -------------------------------------------------------------------
+
+    __getitem__ = subscript.get_item
+    __setitem__ = subscript.set_item
+    at = _at = subscript.at
+    _slice = subscript.stretch
+    slice_assign = subscript.slice_assign
+    slice_assign_scalar = subscript.slice_assign_scalar
+    reshape = shaping.reshape
+    flatten = shaping.flatten
+    expand_dims = shaping.expand_dims
+    squeeze = shaping.squeeze
+    split_v2 = shaping.split_v2
+    broadcast_to = shaping.broadcast_to
+    broadcast_like = shaping.broadcast_like
+
+    @property
+    def T(self) -> NDArray:
+        """A copy with its axes reversed."""
+        return shaping.transposed(self)
+
+    def _sync_copyfrom(self, source_array: Any) -> None:
+        """Copy from anything array-like of the same shape."""
+        source = np.asarray(source_array)
+        if source.shape != self.shape:
+            raise ValueError(f"Shape inconsistent: expected {self.shape} vs got {source.shape}")
+        self[:] = source
 
     # -- gradients --------------------------------------------------------------------------
 

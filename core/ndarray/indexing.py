@@ -6,14 +6,13 @@ without axes has shape (1,), and a basic index gives a view only where the eleme
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..types import Shape, shape_size
+from ..types import Shape
 
-__all__ = ["Key", "covers", "is_integer", "is_one_stretch", "normalize_key", "sliced_shape"]
+__all__ = ["Key", "covers", "is_integer", "normalize_key"]
 
 Index: TypeAlias = Any
 
@@ -69,24 +68,6 @@ def covers(key: Key, shape: Shape) -> bool:
         isinstance(part, slice) and part.indices(size) == (0, size, 1)
         for part, size in zip(axes, shape, strict=True)
     )
-
-
-def sliced_shape(slices: Sequence[slice], shape: Shape) -> Shape:
-    """Return the shape of what slices, one for each axis, take."""
-    return tuple(len(range(*part.indices(size))) for part, size in zip(slices, shape, strict=True))
-
-
-def is_one_stretch(slices: Sequence[slice], shape: Shape) -> bool:
-    """Tell whether slices, one for each axis, take elements that lie side by side in memory."""
-    taken = sliced_shape(slices, shape)
-    if shape_size(taken) <= 1:
-        return True
-    is_whole = True
-    for part, count, size in reversed(list(zip(slices, taken, shape, strict=True))):
-        if count > 1 and (not is_whole or part.indices(size)[2] != 1):
-            return False
-        is_whole = is_whole and count == size
-    return True
 
 
 def _check_part(part: Index, axis: int, size: int, key: Any) -> Index:

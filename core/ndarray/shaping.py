@@ -1,4 +1,7 @@
-"""The same elements under another shape."""
+"""The same elements under another shape: methods of ``NDArray``, as functions of an array.
+
+Those that say so share its memory.
+"""
 
 from __future__ import annotations
 
@@ -15,126 +18,136 @@ from .handle import A, Handle
 from .imperative import record
 from .tape import Entry
 
-__all__ = ["Shaping"]
+__all__ = [
+    "broadcast_like",
+    "broadcast_to",
+    "expand_dims",
+    "flatten",
+    "reshape",
+    "split_v2",
+    "squeeze",
+    "transposed",
+]
 
 
-class Shaping(Handle[A]):
-    """Methods that change an array's shape; those that say so share its memory."""
+def reshape(array: Handle[A], *shape: Any, **kwargs: Any) -> A:
+    """Return the same memory under another shape (a copy where the memory is strided).
 
-    __slots__ = ()
+    Args:
+        *shape: dimensions, or one tuple. 0 keeps a dimension, -1 is inferred, -2 keeps the
+            rest, -3 merges two, -4 splits one in the two that follow (as ``nd.Reshape``).
+        **kwargs: ``shape``, instead of the above; ``reverse``: match from the right.
+    """
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = tuple(shape[0])
+    elif not shape and "shape" in kwargs:
+        shape = tuple(kwargs["shape"])
+    if unknown := kwargs.keys() - {"shape", "reverse"}:
+        raise TypeError(f"reshape got {min(unknown)!r}; it takes 'shape' and 'reverse'")
+    if array.size == 0 or shape == ():
+        return _reshape_plainly(array, shape)
+    op = operator_of("Reshape", {"shape": shape, "reverse": bool(kwargs.get("reverse"))})
+    _, (target,) = op.infer_shape([array.shape], [None])
+    if target is None or shape_size(target) != array.size:
+        raise ShapeError(f"Cannot reshape array of size {array.size} into shape {shape}")
+    return _view(array, op, target)
 
-    def reshape(self, *shape: Any, **kwargs: Any) -> A:
-        """Return the same memory under another shape (a copy where the memory is strided).
 
-        Args:
-            *shape: dimensions, or one tuple. 0 keeps a dimension, -1 is inferred, -2 keeps the
-                rest, -3 merges two, -4 splits one in the two that follow (as ``nd.Reshape``).
-            **kwargs: ``shape``, instead of the above; ``reverse``: match from the right.
-        """
-        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
-            shape = tuple(shape[0])
-        elif not shape and "shape" in kwargs:
-            shape = tuple(kwargs["shape"])
-        if unknown := kwargs.keys() - {"shape", "reverse"}:
-            raise TypeError(f"reshape got {min(unknown)!r}; it takes 'shape' and 'reverse'")
-        if self.size == 0 or shape == ():
-            return self._reshape_plainly(shape)
-        op = operator_of("Reshape", {"shape": shape, "reverse": bool(kwargs.get("reverse"))})
-        _, (target,) = op.infer_shape([self.shape], [None])
-        if target is None or shape_size(target) != self.size:
-            raise ShapeError(f"Cannot reshape array of size {self.size} into shape {shape}")
-        return self._view(op, target)
+def flatten(array: Handle[A], inplace: bool = False) -> A:
+    """Return (first axis, all others); a view with ``inplace``, else a copy."""
+    if inplace:
+        return array.reshape((0, -1))
+    return cast(A, array._call_operator("Flatten", array))
 
-    def flatten(self, inplace: bool = False) -> A:
-        """Return (first axis, all others); a view with ``inplace``, else a copy."""
-        if inplace:
-            return self.reshape((0, -1))
-        return cast(A, self._call_operator("Flatten", self))
 
-    def expand_dims(self, axis: int, inplace: bool = False) -> A:
-        """Return the array with an axis of length 1; a view with ``inplace``, else a copy."""
-        if not inplace:
-            return cast(A, self._call_operator("expand_dims", self, axis=axis))
-        if not -self.ndim - 1 <= axis <= self.ndim:
-            raise ShapeError(f"axis {axis} is out of range for an array of {self.ndim} dimensions")
-        at = axis % (self.ndim + 1)
-        return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
+def expand_dims(array: Handle[A], axis: int, inplace: bool = False) -> A:
+    """Return the array with an axis of length 1; a view with ``inplace``, else a copy."""
+    if not inplace:
+        return cast(A, array._call_operator("expand_dims", array, axis=axis))
+    if not -array.ndim - 1 <= axis <= array.ndim:
+        raise ShapeError(f"axis {axis} is out of range for an array of {array.ndim} dimensions")
+    at = axis % (array.ndim + 1)
+    return array.reshape((*array.shape[:at], 1, *array.shape[at:]))
 
-    def squeeze(self, axis: Any = None, inplace: bool = False) -> A:
-        """Return the array without axes of length 1; a view with ``inplace``, else a copy."""
-        if not inplace:
-            return cast(A, self._call_operator("squeeze", self, axis=axis))
-        target = np.broadcast_to(np.False_, self.shape).squeeze(axis).shape
-        return self.reshape(target or (1,))
 
-    def split_v2(
-        self,
-        indices_or_sections: int | tuple[int, ...],
-        axis: int = 0,
-        squeeze_axis: bool = False,
-    ) -> A | list[A]:
-        """Return the parts of the array along an axis.
+def squeeze(array: Handle[A], axis: Any = None, inplace: bool = False) -> A:
+    """Return the array without axes of length 1; a view with ``inplace``, else a copy."""
+    if not inplace:
+        return cast(A, array._call_operator("squeeze", array, axis=axis))
+    target = np.broadcast_to(np.False_, array.shape).squeeze(axis).shape
+    return array.reshape(target or (1,))
 
-        Args:
-            indices_or_sections: a number of equal parts, or the indices where parts begin.
-            axis: which axis.
-            squeeze_axis: drop the axis from the parts; their length must be 1.
 
-        Raises:
-            ValueError: the parts would not be equal, or the argument is neither of the two.
-        """
-        length = self.shape[axis]
-        if isinstance(indices_or_sections, int):
-            if length % indices_or_sections:
-                raise ValueError("array split does not result in an equal division")
-            begins = list(range(0, length, length // indices_or_sections))
-        elif isinstance(indices_or_sections, tuple):
-            begins = [0, *indices_or_sections]
-        else:
-            raise ValueError("indices_or_sections must either int or tuple of ints")
-        found: A | list[A] = self._call_operator(
-            "_split_v2", self, indices=tuple(begins), axis=axis, squeeze_axis=squeeze_axis
+def split_v2(
+    array: Handle[A],
+    indices_or_sections: int | tuple[int, ...],
+    axis: int = 0,
+    squeeze_axis: bool = False,
+) -> A | list[A]:
+    """Return the parts of the array along an axis.
+
+    Args:
+        indices_or_sections: a number of equal parts, or the indices where parts begin.
+        axis: which axis.
+        squeeze_axis: drop the axis from the parts; their length must be 1.
+
+    Raises:
+        ValueError: the parts would not be equal, or the argument is neither of the two.
+    """
+    length = array.shape[axis]
+    if isinstance(indices_or_sections, int):
+        if length % indices_or_sections:
+            raise ValueError("array split does not result in an equal division")
+        begins = list(range(0, length, length // indices_or_sections))
+    elif isinstance(indices_or_sections, tuple):
+        begins = [0, *indices_or_sections]
+    else:
+        raise ValueError("indices_or_sections must either int or tuple of ints")
+    found: A | list[A] = array._call_operator(
+        "_split_v2", array, indices=tuple(begins), axis=axis, squeeze_axis=squeeze_axis
+    )
+    return found
+
+
+def broadcast_to(array: Handle[A], shape: int | Sequence[int]) -> A:
+    """Return a copy with axes of length 1 repeated; new axes come first."""
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    padded = (1,) * (len(shape) - array.ndim) + array.shape
+    if len(padded) != len(shape) or any(
+        old not in (1, new) for old, new in zip(padded, shape, strict=True)
+    ):
+        raise ValueError(
+            "operands could not be broadcast together with remapped shapes"
+            f"[original->remapped]: {array.shape} and requested shape {shape}"
         )
-        return found
+    source = cast(A, array) if padded == array.shape else array.reshape(padded)
+    return cast(A, array._call_operator("broadcast_to", source, shape=shape))
 
-    def broadcast_to(self, shape: int | Sequence[int]) -> A:
-        """Return a copy with axes of length 1 repeated; new axes come first."""
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        padded = (1,) * (len(shape) - self.ndim) + self.shape
-        if len(padded) != len(shape) or any(
-            old not in (1, new) for old, new in zip(padded, shape, strict=True)
-        ):
-            raise ValueError(
-                "operands could not be broadcast together with remapped shapes"
-                f"[original->remapped]: {self.shape} and requested shape {shape}"
-            )
-        source = cast(A, self) if padded == self.shape else self.reshape(padded)
-        return cast(A, self._call_operator("broadcast_to", source, shape=shape))
 
-    def broadcast_like(self, other: Handle[Any]) -> A:
-        """Return a copy broadcast to the other's shape."""
-        return self.broadcast_to(other.shape)
+def broadcast_like(array: Handle[A], other: Handle[Any]) -> A:
+    """Return a copy broadcast to the other's shape."""
+    return broadcast_to(array, other.shape)
 
-    @property
-    def T(self) -> A:
-        """A copy with its axes reversed."""
-        return cast(A, self) if self.ndim < 2 else cast(A, self._call_operator("transpose", self))
 
-    def _view(self, op: Operator, shape: Shape) -> A:
-        raw = self._data.reshape(shape)
-        result = self.wrap(raw)
-        result.writable, result.version = self.writable, self.version
-        node = record(op, self._context, [self], [self._data], [raw])
-        result._origin = None if node is None else Entry(node, 0)
-        return result
+def transposed(array: Handle[A]) -> A:
+    """Return a copy with its axes reversed."""
+    return cast(A, array) if array.ndim < 2 else cast(A, array._call_operator("transpose", array))
 
-    def _reshape_plainly(self, shape: Shape) -> A:
-        """Reshape where MXNet's codes mean nothing: arrays without elements or axes."""
-        try:
-            result = self.wrap(self._data.reshape(shape))
-        except ValueError:
-            raise ShapeError(
-                f"Cannot reshape array of size {self.size} into shape {shape}"
-            ) from None
-        result.writable, result.version = self.writable, self.version
-        return result
+
+def _view(array: Handle[A], op: Operator, shape: Shape) -> A:
+    raw = array._data.reshape(shape)
+    result = array.wrap(raw)
+    result.writable, result.version = array.writable, array.version
+    node = record(op, array._context, [array], [array._data], [raw])
+    result._origin = None if node is None else Entry(node, 0)
+    return result
+
+
+def _reshape_plainly(array: Handle[A], shape: Shape) -> A:
+    """Reshape where MXNet's codes mean nothing: arrays without elements or axes."""
+    try:
+        result = array.wrap(array._data.reshape(shape))
+    except ValueError:
+        raise ShapeError(f"Cannot reshape array of size {array.size} into shape {shape}") from None
+    result.writable, result.version = array.writable, array.version
+    return result

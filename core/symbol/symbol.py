@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..attribute import AttrScope
+from ..compat.backend_symbols import BackendSymbols
 from ..device import Context, current_context
 from ..errors import FormatError, GraphError, MXNetError, StageError
 from ..name import NameManager
@@ -21,7 +22,6 @@ from .compose import apply_operator, connect, set_attributes
 from .graph import Entry, Node, auxiliary_variables, copy_graph, topological_order
 from .hidden_keys import HIDDEN_KEYS, with_visible_keys
 from .methods import SymbolMethods
-from .partition import Partition
 from .reader import read_graph
 from .subgraph import Subgraph
 from .writer import describe_graph, without_amp_casts, write_graph
@@ -29,7 +29,7 @@ from .writer import describe_graph, without_amp_casts, write_graph
 __all__ = ["Binder", "Symbol", "group", "load", "load_json", "set_binder"]
 
 
-class Symbol(Arithmetic["Symbol"], SymbolMethods["Symbol"], Partition):
+class Symbol(Arithmetic["Symbol"], SymbolMethods["Symbol"], BackendSymbols):
     """One or several outputs of a graph of operators.
 
     Symbols are made by ``Variable``, ``Group``, ``load`` and the functions of ``mx.sym``; the

@@ -9,16 +9,13 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ..device import Context
 from ..errors import MXNetError, UsageError
 from ..types import to_dtype
 
-if TYPE_CHECKING:
-    from ..ndarray import NDArray
-
-__all__ = ["Partition"]
+__all__ = ["BackendSymbols"]
 
 _BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE")
 """Those of MXNet's wheel for CPUs."""
@@ -26,16 +23,16 @@ _BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE")
 _STORAGE_TYPES = ("default", "row_sparse", "csr")
 
 
-class Partition:
-    """The methods of symbols that rewrite them."""
+class BackendSymbols:
+    """The methods of ``mxnet.sym.Symbol`` that rewrite it for a backend."""
 
     __slots__ = ()
 
     def optimize_for(
         self,
         backend: str,
-        args: dict[str, NDArray] | None = None,
-        aux: dict[str, NDArray] | None = None,
+        args: dict[str, Any] | None = None,
+        aux: dict[str, Any] | None = None,
         ctx: Context | None = None,
         shape_dict: Mapping[str, Any] | None = None,
         type_dict: Mapping[str, Any] | None = None,
