@@ -10,6 +10,7 @@ from ..ndarray import NDArray
 from ..ndarray.execute import run_of
 from ..ndarray.imperative import numeric_step
 from ..ndarray.nodes import CopyNode, IndexNode, OperatorNode
+from ..ndarray.sparse_operators import SparseNode
 from ..ndarray.tape import Entry, Node, Origin, Variable, live, mode
 from ..types import Array, Shape
 from .rules import RULES
@@ -23,6 +24,8 @@ def recorded_step(node: Node, out_grads: Sequence[NDArray | None]) -> Sequence[N
     An operator with a rule (``core.autograd.rules``) computes its gradient by recorded operators; a
     linear one by its adjoint. Any other computes numbers whose differentiation raises an error.
     """
+    if isinstance(node, SparseNode):
+        node = node.as_dense()
     if isinstance(node, OperatorNode):
         return _operator_step(node, out_grads)
     if isinstance(node, CopyNode):

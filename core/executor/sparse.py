@@ -11,8 +11,7 @@ from ..backends import backend_of
 from ..device import Context
 from ..errors import MXNetError
 from ..ndarray import NDArray
-from ..ndarray.sparse_array import BaseSparseNDArray, CSRNDArray, RowSparseNDArray
-from ..ops.csr import Csr, Pattern
+from ..ndarray.sparse_array import BaseSparseNDArray, RowSparseNDArray
 from ..ops.rows import Rows
 from ..types import is_half
 from .bound import Bound
@@ -58,9 +57,9 @@ def with_stored(bound: Bound, graph: Graph, spec_of: SpecOf, context: Context) -
         [_dense(array) for array in bound.auxiliaries],
         by_rows,
         {
-            i: _container(array)
+            i: array.container()
             for i, (node, array) in enumerate(arguments)
-            if node in read and array.stype != "default"
+            if node in read and isinstance(array, BaseSparseNDArray)
         },
         storage,
     )
@@ -127,7 +126,9 @@ class SparseExecutor(Executor):
         _copy(self.arg_arrays, self.bound.arguments)
         _copy(self.aux_arrays, self.bound.auxiliaries)
         for index, container in self.bound.stored.items():
-            _fill(container, self.arg_arrays[index])
+            array = self.arg_arrays[index]
+            assert isinstance(array, BaseSparseNDArray)
+            container.share(array.container())
         super().forward(is_train)
         return self.outputs
 
@@ -142,7 +143,7 @@ class SparseExecutor(Executor):
         for index, rows in self.bound.rows.items():
             gradient = self.grad_arrays[index]
             assert isinstance(gradient, RowSparseNDArray)
-            gradient.take_rows(rows)
+            gradient.take(rows)
         _copy(self.bound.gradients, self.grad_arrays)
         _copy(self.bound.auxiliaries, self.aux_arrays)
 
@@ -165,25 +166,6 @@ def _dense(array: NDArray) -> NDArray:
     if isinstance(array, BaseSparseNDArray) and array.memory is not None:
         return NDArray(array.memory, array.context, version=array.version)
     return array if array.stype == "default" else array.tostype("default")
-
-
-def _container(array: NDArray) -> Rows | Csr:
-    kind = Csr if isinstance(array, CSRNDArray) else Rows
-    container = kind(array.shape, np.dtype(array.dtype))
-    _fill(container, array)
-    return container
-
-
-def _fill(container: Rows | Csr, array: NDArray) -> None:
-    """Let a container have what an array stores; nothing is copied."""
-    if isinstance(container, Rows):
-        assert isinstance(array, RowSparseNDArray)
-        container.keep(array.indices.dense(), array.data.dense())
-        return
-    assert isinstance(array, CSRNDArray)
-    xp = backend_of(array.context).xp
-    pattern = Pattern(xp, array.indptr.dense(), array.indices.dense())
-    container.keep(pattern, array.data.dense())
 
 
 def _dense_gradients(given: Any) -> Any:

@@ -173,9 +173,7 @@ class _SparseRows:
     def take(self, rows: Rows) -> NDArray:
         counts = self._starts[rows + 1] - self._starts[rows]
         indptr = np.concatenate([[0], np.cumsum(counts)])
-        chosen = np.concatenate(
-            [np.arange(self._starts[row], self._starts[row + 1]) for row in rows]
-        ).astype(np.int64)
+        chosen = np.arange(indptr[-1]) + np.repeat(self._starts[rows] - indptr[:-1], counts)
         parts = (self._values[chosen], self._columns[chosen], indptr)
         return csr_matrix(parts, shape=(len(rows), self.width), dtype="float32")
 

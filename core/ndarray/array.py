@@ -24,6 +24,7 @@ from .handle import STORAGE_CLASSES, Handle
 from .imperative import apply, check_not_recorded, differentiate, parse_context
 from .methods import OperatorMethods
 from .nodes import CopyNode
+from .sparse_operators import apply_stored
 from .stored import StoredArray, decode_array, encode_array, host_context
 from .tape import Entry, Variable, live, mode
 
@@ -341,6 +342,10 @@ def invoke(
         context = inputs[0]._context
     elif context is None:
         context = given[0]._context if given else current_context()
+    if not given and any(array.stype != "default" for array in inputs):
+        stored = apply_stored(op, context, inputs)
+        if stored is not None:
+            return cast(NDArray, stored)
     raw, node = apply(op, context, inputs, given)
     results = [
         given[index] if index < len(given) else NDArray(raw[index], context)

@@ -21,7 +21,7 @@ from ..random import device_random
 from ..types import Array, DType, Shape, is_known, with_known_zeros, with_plain_zeros
 from .np_shape import is_np_shape
 
-__all__ = ["execute", "forget_operators", "operator_of", "run_of"]
+__all__ = ["execute", "forget_operators", "operator_of", "run_of", "specs_of_outputs"]
 
 Spec = tuple[Shape, DType]
 
@@ -76,11 +76,10 @@ def execute(
         ShapeError: shapes contradict each other or ``given``; TypeInferenceError likewise.
     """
     given = given or ()
-    specs = _specs(
+    specs = specs_of_outputs(
         op,
         tuple(_spec(x) for x in inputs),
         tuple(None if x is None else _spec(x) for x in given),
-        is_np_shape(),
     )
     backend = backend_of(context)
     targets: list[Array] = []
@@ -104,6 +103,13 @@ def execute(
         backend.copy_into(given[index], targets[index])
         targets[index] = given[index]
     return targets
+
+
+def specs_of_outputs(
+    op: Operator, inputs: tuple[Spec, ...], given: tuple[Spec | None, ...] = ()
+) -> Sequence[Spec]:
+    """Return shape and dtype of all outputs, from those of the inputs and of outputs given."""
+    return _specs(op, inputs, given, is_np_shape())
 
 
 def _spec(array: Array) -> Spec:

@@ -148,7 +148,7 @@ def numeric_step(node: Node, out_grads: Sequence[A | None]) -> list[A | None]:
 
 def _from_rows(rows: Rows, context: Context) -> Any:
     array = STORAGE_CLASSES["row_sparse"].zeros(rows.shape, context, rows.dtype)
-    array.take_rows(rows)
+    array.take(rows)
     return array
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from ..backends import backend_of
 from ..device import Context
 from ..errors import MXNetError
+from ..ops.csr import Csr
 from ..ops.rows import Rows, distinct, sum_rows
 from ..types import Array, DType, Shape
 from .array import NDArray
@@ -95,14 +96,21 @@ class RowSparseNDArray(BaseSparseNDArray):
             rows = backend.xp.flatnonzero((raw != 0).reshape(raw.shape[0], -1).any(axis=1))
             self._hold(raw[rows].astype(self._data.dtype), (rows.astype(_INT64),))
 
-    def take_rows(self, rows: Rows) -> None:
-        """Hold the rows of a gradient, whose arrays are taken over, and no others."""
-        indices, values = rows.indices, rows.values
+    def container(self) -> Rows:
+        """Return the rows as operators take them; nothing is copied."""
+        rows = Rows(self.shape, self._data.dtype)
+        rows.keep(self._auxiliary[0], self._data)
+        return rows
+
+    def take(self, container: Rows | Csr) -> None:
+        """Hold the rows that an operator stored, whose arrays are taken over, and no others."""
+        assert isinstance(container, Rows)
+        indices, values = container.indices, container.values
         if indices is None:
             backend = backend_of(self._context)
             indices = backend.empty((0,), _INT64)
             values = backend.empty((0, *self.shape[1:]), self._data.dtype)
-        self._hold(values, (indices,))
+        self._hold(values, (indices.copy(),))
 
     def take_gradient(self, gradient: NDArray, *, add: bool) -> None:
         """Write a gradient into this buffer, or add it; of a sparse one the rows alone."""

@@ -9,6 +9,8 @@ import numpy as np
 from ..backends import backend_of
 from ..device import Context, current_context
 from ..errors import MXNetError, UsageError
+from ..ops.csr import Csr, Pattern
+from ..ops.rows import Rows
 from ..types import Array, DType, Shape, to_dtype
 from .array import NDArray
 from .handle import STORAGE_CLASSES
@@ -73,6 +75,18 @@ class CSRNDArray(BaseSparseNDArray):
             counts = xp.bincount(rows, minlength=self.shape[0])
             indptr = xp.concatenate([xp.zeros(1, _INT64), xp.cumsum(counts)]).astype(_INT64)
             self._auxiliary = (indptr, columns.astype(_INT64))
+
+    def container(self) -> Csr:
+        """Return the matrix as operators take it; nothing is copied."""
+        matrix = Csr(self.shape, self._data.dtype)
+        matrix.keep(Pattern(backend_of(self._context).xp, *self._auxiliary), self._data)
+        return matrix
+
+    def take(self, container: Rows | Csr) -> None:
+        """Hold what an operator stored, whose arrays are taken over."""
+        assert isinstance(container, Csr)
+        pattern = container.pattern
+        self._hold(container.data, (pattern.indptr.copy(), pattern.columns.copy()))
 
     def asscipy(self) -> Any:
         """Return a ``scipy.sparse.csr_matrix``; needs SciPy."""

@@ -9,6 +9,8 @@ import numpy as np
 from ..backends import backend_of
 from ..device import Context
 from ..errors import FormatError, NotSupportedForSparseNDArray, ShapeError
+from ..ops.csr import Csr
+from ..ops.rows import Rows
 from ..types import Array, DType, Shape, to_dtype
 from .array import NDArray
 from .stored import StoredArray
@@ -137,6 +139,14 @@ class BaseSparseNDArray(NDArray):
     def _hold(self, values: Array, auxiliary: tuple[Array, ...]) -> None:
         """Take over raw values and index arrays in place of the present ones."""
         self._data, self._auxiliary = values, auxiliary
+
+    def container(self) -> Rows | Csr:
+        """Return what is stored as operators take it; nothing is copied."""
+        raise NotImplementedError
+
+    def take(self, container: Rows | Csr) -> None:
+        """Hold what an operator stored, whose arrays are taken over."""
+        raise NotImplementedError
 
     def stored(self) -> StoredArray:
         """Return the array as files hold it."""

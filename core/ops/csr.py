@@ -50,6 +50,16 @@ class Pattern:
         starts = xp.flatnonzero(is_first)
         return ordered[starts], starts, order
 
+    @cached_property
+    def places(self) -> Array:
+        """For each stored value, where its column is among those that have a value."""
+        _, starts, order = self.by_column
+        begins = self.xp.zeros(order.shape, _INT64)
+        begins[starts[1:]] = 1
+        places = self.xp.empty(order.shape, _INT64)
+        places[order] = self.xp.cumsum(begins)
+        return places
+
 
 class Csr:
     """A matrix in compressed rows. It stands in the place of an array among the inputs and outputs
@@ -73,6 +83,10 @@ class Csr:
     def keep(self, pattern: Pattern, data: Array) -> None:
         """Take over stored values as they are."""
         self.pattern, self.data = pattern, data
+
+    def share(self, other: Any) -> None:
+        """Keep what another matrix keeps."""
+        self.keep(other.pattern, other.data)
 
     def dense(self, xp: Any) -> Array:
         """Return the whole matrix; values stored twice add up."""

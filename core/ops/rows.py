@@ -40,6 +40,10 @@ class Rows:
         """Take over rows as they are; the indices ascend."""
         self.indices, self.values = indices, values
 
+    def share(self, other: Any) -> None:
+        """Keep what other rows keep."""
+        self.keep(other.indices, other.values)
+
     def dense(self, xp: Any) -> Array:
         """Return the whole array, with zeros in all other rows."""
         whole = xp.zeros(self.shape, self.dtype)

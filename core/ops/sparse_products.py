@@ -36,13 +36,7 @@ def _read_columns(run: Run, matrix: Csr, dense: Rows) -> Array:
     """Return for each stored value of a matrix the row that it is multiplied with."""
     if dense.indices is None or dense.indices.shape[0] == dense.shape[0]:
         return dense.read(run.xp, matrix.pattern.columns)
-    columns, starts, order = matrix.pattern.by_column
-    found = dense.read(run.xp, columns)
-    places = run.xp.zeros(order.shape[0], "int64")
-    places[starts[1:]] = 1
-    terms = run.xp.empty((order.shape[0], *found.shape[1:]), found.dtype)
-    terms[order] = found[run.xp.cumsum(places)]
-    return terms
+    return dense.read(run.xp, matrix.pattern.by_column[0])[matrix.pattern.places]
 
 
 def _product_backward(
