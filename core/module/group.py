@@ -62,6 +62,7 @@ class ExecutorGroup(GroupNames):
 
     Attributes:
         execs: the executors, one a device.
+        input_shapes: of whole batches of data.
         shared_data_arrays: inputs by name, one dict a device, the largest of all shapes and
             buckets; each of these uses their beginning.
     """
@@ -76,6 +77,7 @@ class ExecutorGroup(GroupNames):
         self.spec = spec
         self._attributes = spec.symbol.attr_dict()
         self.data_shapes = list(data_shapes)
+        self.input_shapes = [tuple(desc.shape) for desc in self.data_shapes]
         self.label_shapes = list(label_shapes) if label_shapes else None
         self.batch_size, self.slices = self._decide_slices()
         self._output_axes = [
@@ -165,8 +167,9 @@ class ExecutorGroup(GroupNames):
 
     def get_outputs(self, merge: bool) -> Any:
         """Return the outputs, of all devices together or as a list per output."""
-        count = len(self._output_axes)
-        outputs = [[exe.outputs[i] for exe in self.execs] for i in range(count)]
+        if merge and len(self.execs) == 1:
+            return list(self.execs[0].outputs)
+        outputs = [list(parts) for parts in zip(*(exe.outputs for exe in self.execs), strict=True)]
         return _merge(outputs, self._output_axes) if merge else outputs
 
     @property
@@ -347,16 +350,14 @@ class ExecutorGroup(GroupNames):
 
     def _load(self, descs: Sequence[DataDesc], arrays: Sequence[Any]) -> None:
         _check_count(descs, arrays)
+        is_alone = len(self.execs) == 1
         for desc, source in zip(descs, arrays, strict=True):
-            axis = self._input_axes[desc.name]
+            name = desc.name
+            axis = -1 if is_alone else self._input_axes[name]
             for exe, rows in zip(self.execs, self.slices, strict=True):
-                target = exe.arg_dict.get(desc.name)
-                if target is None:
-                    continue
-                share = source
-                if axis >= 0 and len(self.execs) > 1:
-                    share = _cut(source, rows, axis)
-                _copy(desc.name, share, target)
+                target = exe.arg_dict.get(name)
+                if target is not None:
+                    _copy(name, source if axis < 0 else _cut(source, rows, axis), target)
 
     def _load_sliced(self, descs: Sequence[DataDesc], per_device: Sequence[Sequence[Any]]) -> None:
         if len(per_device) != len(self.execs):
@@ -397,15 +398,14 @@ def _check_shared(
 
 
 def _copy(name: str, source: Any, target: NDArray) -> None:
-    if target.stype != "default" and tuple(source.shape) == target.shape:
+    shape, bound = tuple(source.shape), target.shape
+    if shape != bound:
+        if shape_size(shape) != target.size or len(shape) == len(bound):
+            raise ShapeError(f"input {name!r} has shape {shape}, bound {bound}")
+        source = source.reshape(bound)
+    elif target.stype != "default":
         target[:] = source
         return
-    if tuple(source.shape) != target.shape:
-        if shape_size(tuple(source.shape)) != target.size or len(source.shape) == target.ndim:
-            raise ShapeError(
-                f"input {name!r} has shape {tuple(source.shape)}, bound {target.shape}"
-            )
-        source = source.reshape(target.shape)
     backend_of(target.context).copy_into(target.dense_for_write(), _raw(source))
 
 

@@ -45,8 +45,9 @@ class StepState(enum.Enum):
         """Return the state after a forward pass."""
         if is_training:
             return StepState.FORWARDED
-        after_inference = {StepState.FRESH: StepState.IDLE, StepState.BACKWARDED: StepState.PASSED}
-        return after_inference.get(self, self)
+        if self is StepState.FRESH:
+            return StepState.IDLE
+        return StepState.PASSED if self is StepState.BACKWARDED else self
 
 
 def require_stage(call: str, is_at: Stage, needs: Stage) -> None:

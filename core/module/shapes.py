@@ -35,7 +35,7 @@ def other_shapes(batch: Any, group: ExecutorGroup) -> tuple[Any, Any] | None:
     first = batch[0] if several else batch
     parts = len(batch) if several else 1
     shapes = [_times(tuple(array.shape), parts) for array in first.data]
-    if shapes == [desc.shape for desc in group.data_shapes]:
+    if shapes == group.input_shapes:
         return None
     data = None if several else getattr(batch, "provide_data", None)
     labels = None if several else getattr(batch, "provide_label", None)
