@@ -16,8 +16,9 @@ ROOT = Path(__file__).parent.parent
 CORE_LAYERS = [
     {"errors", "base", "types", "config", "registry", "scope", "libinfo", "cpus", "garbage"}
     | {"compat", "compat.class_attributes", "compat.engine", "compat.log", "compat.misc"},
-    {"profiler", "pixels"},
+    {"profiler"},
     {"device", "context", "random", "backends", "runtime"},
+    {"pixels"},
     {"ops"},
     {"compat.array_names", "compat.backend_symbols"},
     {"ndarray"},

@@ -141,6 +141,10 @@ class HybridBlock(Block):
         Raises:
             UsageError: the first input given is neither array nor symbol.
         """
+        if len(args) == 1 and not (self._active or self._reg_params):
+            (only,) = args  # what most blocks of a chain of transformations are called with
+            if isinstance(only, NDArray):
+                return self.hybrid_forward(ndarray, only)
         given = list(leaves(args))
         first = next((one for one in (*given, *args) if one is not None), None)
         if isinstance(first, Symbol):

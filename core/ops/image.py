@@ -25,6 +25,7 @@ __all__ = [
     "Resize",
     "ToTensor",
     "check_image",
+    "flipped",
 ]
 
 _FLOAT32 = np.dtype("float32")
@@ -63,7 +64,7 @@ class ToTensor(Operator):
         return inputs, [self.expect_dtype("output", outputs[0], _FLOAT32)]
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        channels_first = run.xp.moveaxis(inputs[0], -1, -3)
+        channels_first = inputs[0].transpose((2, 0, 1) if inputs[0].ndim == 3 else (0, 3, 1, 2))
         run.xp.divide(channels_first, 255, out=outputs[0], dtype=_FLOAT32)
 
 
@@ -214,6 +215,11 @@ class Resize(Operator):
             out[...] = run.xp.asarray(resize(on_host, shape[-3:-1], self.interp))
 
 
+def flipped(image: Array, axis: int) -> Array:
+    """Return a view of an image (H, W, C) with its rows (axis 0) or columns in reverse order."""
+    return image[:, ::-1] if axis else image[::-1]
+
+
 class _Flip(Operator):
     """Base: one image (H, W, C) with an axis reversed."""
 
@@ -234,7 +240,7 @@ class _Flip(Operator):
         return [common], [common]
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        run.xp.copyto(outputs[0], run.xp.flip(inputs[0], self.axis))
+        run.xp.copyto(outputs[0], flipped(inputs[0], self.axis))
 
 
 @register("_image_flip_left_right")

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, Shape, is_floating
 from .attributes import attribute
-from .image import check_image
+from .image import check_image, flipped
 from .operator import Operator, Reads, Run
 from .registry import declares_attributes, register
 
@@ -128,8 +128,11 @@ class RandomSaturation(_RandomColor):
     def apply(run: Run, image: Array, factor: float) -> Array:
         if image.shape[-1] == 1:
             return image
-        grey = image[..., 2:3] * np.float32(_GREY[2])
-        return image * np.float32(factor) + grey * np.float32(1 - factor)
+        grey = image[..., 2] * np.float32(_GREY[2]) * np.float32(1 - factor)
+        changed = image * np.float32(factor)
+        for channel in range(image.shape[-1]):  # NumPy is slow where the last axis is short
+            changed[..., channel] += grey
+        return changed
 
 
 @register("_image_random_hue")
@@ -215,7 +218,10 @@ class _RandomFlip(_ImageToImage):
         return ()
 
     def change(self, run: Run, image: Array) -> Array:
-        return run.xp.flip(image, self.axis) if _drawn(run, 0, 1) < 0.5 else image
+        return flipped(image, self.axis) if _drawn(run, 0, 1) < 0.5 else image
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        run.xp.copyto(outputs[0], self.change(run, inputs[0]))
 
 
 @register("_image_random_flip_left_right")
@@ -233,7 +239,7 @@ class RandomFlipTopBottom(_RandomFlip):
 
 
 def _drawn(run: Run, low: float, high: float) -> float:
-    number = run.scratch((1,), "float64")
+    number = run.xp.empty(1, "float64")  # aligned scratch memory takes longer than the draw
     run.random.uniform(number, low, high)
     return float(number[0])
 

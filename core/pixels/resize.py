@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.native.images import resize_bytes
 from ..errors import UsageError
 from .kernels import (
     AREA,
@@ -93,6 +94,11 @@ def _of_bytes(image: Values, taps: list[tuple[Values, Values]], method: int) -> 
     (rows, down), (columns, across) = taps
     # Only with negative weights do the sums need more than 31 bits.
     integer = np.int64 if method in (CUBIC, LANCZOS) else np.int32
+    if method in (LINEAR, AREA):
+        weights = [np.rint(part * _ONE) for part in (down, across)]
+        found = resize_bytes(image, [(rows, weights[0]), (columns, weights[1])])
+        if found is not None:
+            return found
     down, across = (
         np.rint(part * _ONE).astype(integer)[..., None, None] for part in (down, across)
     )

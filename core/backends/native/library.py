@@ -18,11 +18,13 @@ from ..onednn.kernel import present
 
 __all__ = [
     "Boxes",
+    "ImageTaps",
     "Library",
     "Maps",
     "MovedRegions",
     "Problem",
     "Regions",
+    "Resizing",
     "Sampling",
     "SamplingWindow",
     "SuppressionLimit",
@@ -122,10 +124,25 @@ class SuppressionLimit(ctypes.Structure):
     _fields_ = (("threshold", c_float), ("includes_threshold", c_int))
 
 
+class Resizing(ctypes.Structure):
+    """Sizes of an image, before and after, as ``images.c`` takes them."""
+
+    _fields_ = tuple(
+        (name, c_long) for name in ("height", "width", "channels", "row", "new_height", "new_width")
+    )
+
+
+class ImageTaps(ctypes.Structure):
+    """What new rows or columns are made of, as ``images.c`` takes it."""
+
+    _fields_ = (("near", c_void_p), ("weight", c_void_p))
+
+
 _PROBLEM, _MAPS = POINTER(Problem), POINTER(Maps)
 _SAMPLING, _WINDOW = POINTER(Sampling), POINTER(SamplingWindow)
 _BOXES, _LIMIT = POINTER(Boxes), POINTER(SuppressionLimit)
 _REGIONS, _MOVED = POINTER(Regions), POINTER(MovedRegions)
+_RESIZING, _TAPS = POINTER(Resizing), POINTER(ImageTaps)
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "native_is_supported": (c_int, ()),
     "native_source": (c_uint, ()),
@@ -156,6 +173,8 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "moved_means": (None, (_MOVED, *[c_void_p] * 6)),
     "moved_means_spread": (None, (_MOVED, *[c_void_p] * 6)),
     "moved_means_pull": (None, (_MOVED, *[c_void_p] * 7)),
+    "images_scratch": (c_long, (_RESIZING,)),
+    "images_resize": (None, (_RESIZING, c_void_p, _TAPS, _TAPS, *[c_void_p] * 2)),
 }
 """Result and parameters of the functions."""
 
@@ -192,6 +211,8 @@ class Library:
     moved_means: Callable[..., None]
     moved_means_spread: Callable[..., None]
     moved_means_pull: Callable[..., None]
+    images_scratch: Callable[..., int]
+    images_resize: Callable[..., None]
 
     def __init__(self, path: Path) -> None:
         functions = ctypes.CDLL(str(path))

@@ -1,0 +1,46 @@
+"""Images of bytes in another size, in C."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref
+
+import numpy as np
+
+from ...types import Array
+from .library import ImageTaps, Resizing, library
+
+__all__ = ["resize_bytes"]
+
+_INT = np.dtype("int32")
+
+
+def resize_bytes(image: Array, taps: list[tuple[Array, Array]]) -> Array | None:
+    """Return an image (height, width, channels) uint8 of another size; None where C is not there.
+
+    Args:
+        image: its rows may lie apart, as those of a part of another image do.
+        taps: for rows and columns, the two old ones around each new one, and their weights in
+            1 / 2048.
+    """
+    functions = library()
+    if functions is None:
+        return None
+    height, width, channels = image.shape
+    if image.strides[1:] != (channels, 1) or image.strides[0] < 0:
+        image = np.ascontiguousarray(image)
+    near = [np.ascontiguousarray(numbers, _INT) for numbers, _ in taps]
+    weights = [np.ascontiguousarray(weight, _INT) for _, weight in taps]
+    size = len(near[0]), len(near[1])
+    problem = Resizing(height, width, channels, image.strides[0], *size)
+    out = np.empty((*size, channels), np.uint8)
+    scratch = np.empty(functions.images_scratch(byref(problem)), _INT)
+    down, across = (
+        ImageTaps(one.ctypes.data, weight.ctypes.data)
+        for one, weight in zip(near, weights, strict=True)
+    )
+    addresses = [ctypes.c_void_p(one.ctypes.data) for one in (image, scratch, out)]
+    functions.images_resize(
+        byref(problem), addresses[0], byref(down), byref(across), *addresses[1:]
+    )
+    return out
