@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from ctypes import byref
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +17,7 @@ __all__ = ["resize_bytes"]
 _INT = np.dtype("int32")
 
 
-def resize_bytes(image: Array, taps: list[tuple[Array, Array]]) -> Array | None:
+def resize_bytes(image: Array, taps: Sequence[tuple[Array, Array]]) -> np.ndarray[Any, Any] | None:
     """Return an image (height, width, channels) uint8 of another size; None where C is not there.
 
     Args:

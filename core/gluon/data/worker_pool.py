@@ -92,6 +92,7 @@ class WorkerPool:
             seed: what everything random in it starts from.
         """
         self._receive(0)
+        self._replace_dead()
         number, self._next = self._next, self._next + 1
         content = pickle.dumps((number, samples, seed))
         while not self._send(min(self._workers, key=lambda one: len(one.asked)), content):
@@ -165,9 +166,13 @@ class WorkerPool:
             if events & ~select.POLLOUT:
                 self._take(by_file[file])
         if not ready and timeout:
-            for worker in by_file.values():
-                if not worker.process.is_alive():
-                    self._replace(worker)
+            self._replace_dead()
+
+    def _replace_dead(self) -> None:
+        """Replace workers that have ended, though their connections may not tell yet."""
+        for worker in list(self._workers):
+            if not worker.process.is_alive():
+                self._replace(worker)
 
     def _take(self, worker: _Worker) -> None:
         """Take all answers that a worker has sent."""
