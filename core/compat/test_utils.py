@@ -6,10 +6,21 @@ Scripts, and MXNet's own tests, get their ``mx``, ``np``, ``rnd``, ``array`` and
 
 from __future__ import annotations
 
+import bz2
+import errno
+import gzip
+import json
 import logging
+import numbers
 import os
+import platform
+import struct
 import sys
 import time
+import traceback
+import zipfile
+from collections import OrderedDict
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.random as rnd
@@ -17,6 +28,7 @@ import numpy.testing as npt
 
 from ..device import Context, current_context
 from ..ndarray import array
+from ..runtime import Features
 from ..symbol import Symbol
 from ..testing.comparison import (
     almost_equal,
@@ -49,6 +61,14 @@ from ..testing.gradients import (
     numeric_grad,
     simple_forward,
 )
+from ..testing.hybridization import check_gluon_hybridize_consistency
+from ..testing.matrices import (
+    new_matrix_with_real_eigvals_2d,
+    new_matrix_with_real_eigvals_nd,
+    new_orthonormal_matrix_2d,
+    new_sym_matrix_with_real_eigvals_2d,
+    new_sym_matrix_with_real_eigvals_nd,
+)
 from ..testing.random_arrays import (
     assign_each,
     assign_each2,
@@ -73,6 +93,7 @@ from ..testing.sparse_arrays import (
     rand_sparse_ndarray,
     shuffle_csr_column_indices,
 )
+from ..testing.speed import check_speed
 from ..testing.statistics import (
     chi_square_check,
     gen_buckets_probs_with_ppf,
@@ -85,8 +106,10 @@ from ..testing.surroundings import (
     EnvManager,
     discard_stderr,
     environment,
+    has_tvm_ops,
     is_aarch64_run,
     is_cd_run,
+    is_op_runnable,
     list_gpus,
     retry,
 )
@@ -104,6 +127,7 @@ from ..testing.tolerances import (
     get_tols,
     set_default_context,
 )
+from .util import getenv, setenv
 
 mx = sys.modules[__package__.removesuffix(".compat")]
 
@@ -111,6 +135,8 @@ __all__ = [
     "Context",
     "DummyIter",
     "EnvManager",
+    "Features",
+    "OrderedDict",
     "Symbol",
     "almost_equal",
     "array",
@@ -121,14 +147,18 @@ __all__ = [
     "assert_exception",
     "assign_each",
     "assign_each2",
+    "bz2",
     "check_consistency",
+    "check_gluon_hybridize_consistency",
     "check_numeric_gradient",
+    "check_speed",
     "check_symbolic_backward",
     "check_symbolic_forward",
     "chi_square_check",
     "collapse_sum_like",
     "compare_ndarray_tuple",
     "compare_optimizer",
+    "contextmanager",
     "create_2d_tensor",
     "create_sparse_array",
     "create_sparse_array_zd",
@@ -143,6 +173,7 @@ __all__ = [
     "download",
     "effective_dtype",
     "environment",
+    "errno",
     "gen_buckets_probs_with_ppf",
     "get_atol",
     "get_bz2_data",
@@ -156,17 +187,29 @@ __all__ = [
     "get_tolerance",
     "get_tols",
     "get_zip_data",
+    "getenv",
+    "gzip",
+    "has_tvm_ops",
     "is_aarch64_run",
     "is_cd_run",
+    "is_op_runnable",
+    "json",
     "list_gpus",
     "logging",
     "mean_check",
     "mx",
+    "new_matrix_with_real_eigvals_2d",
+    "new_matrix_with_real_eigvals_nd",
+    "new_orthonormal_matrix_2d",
+    "new_sym_matrix_with_real_eigvals_2d",
+    "new_sym_matrix_with_real_eigvals_nd",
     "np",
     "np_reduce",
     "npt",
+    "numbers",
     "numeric_grad",
     "os",
+    "platform",
     "rand_coord_2d",
     "rand_ndarray",
     "rand_shape_2d",
@@ -182,10 +225,14 @@ __all__ = [
     "same_array",
     "same_symbol_structure",
     "set_default_context",
+    "setenv",
     "shuffle_csr_column_indices",
     "simple_forward",
+    "struct",
     "sys",
     "time",
+    "traceback",
     "var_check",
     "verify_generator",
+    "zipfile",
 ]

@@ -20,8 +20,10 @@ __all__ = [
     "EnvManager",
     "discard_stderr",
     "environment",
+    "has_tvm_ops",
     "is_aarch64_run",
     "is_cd_run",
+    "is_op_runnable",
     "list_gpus",
     "retry",
 ]
@@ -128,6 +130,16 @@ class DummyIter(DataIter):
 def list_gpus() -> range:
     """Return the numbers of the usable CUDA devices."""
     return range(get_gpu_count())
+
+
+def has_tvm_ops() -> bool:
+    """Tell whether there are operators that TVM made: there are none."""
+    return False
+
+
+def is_op_runnable() -> bool:
+    """Tell whether the device can run operators that TVM made: there are none that it cannot."""
+    return True
 
 
 def is_cd_run() -> bool:

@@ -54,7 +54,10 @@ PATHS = [
     ("engine", "bulk set_bulk_size"),
     ("misc", "FactorScheduler LearningRateScheduler"),
     ("symbol_doc", "SymbolDoc"),
-    ("test_utils", "get_mnist get_mnist_iterator download"),
+    (
+        "test_utils",
+        "get_mnist get_mnist_iterator download check_speed getenv setenv OrderedDict json",
+    ),
     ("executor_manager", "_split_input_slice _check_arguments"),
     (
         "model",
