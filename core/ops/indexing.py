@@ -10,7 +10,16 @@ import numpy as np
 from ..errors import ShapeError
 from ..types import NO_ELEMENTS, Array, DType, Shape, merge_dtypes, normalize_axis, shape_size
 from .attributes import attribute
-from .lookup import add_at, axis_positions, read_at, row_positions, whole_indices, write_at
+from .lookup import (
+    add_at,
+    add_rows,
+    axis_positions,
+    read_at,
+    row_positions,
+    whole_indices,
+    write_at,
+    write_rows,
+)
 from .operator import Operator, Reads, Run
 from .registry import register
 from .rows import Rows
@@ -122,8 +131,8 @@ class Embedding(Operator):
         if isinstance(target, Rows):
             target.add(run.xp, rows.reshape(-1), out_grads[0].reshape(-1, self.output_dim))
             return
-        shape = (self.input_dim, self.output_dim)
-        add_at(run, target, axis_positions(run, rows.reshape(-1, 1), shape, 0), out_grads[0])
+        assert target is not None
+        add_rows(run, target, (self.input_dim, self.output_dim), rows, out_grads[0])
 
 
 @register("_contrib_SparseEmbedding")
@@ -189,6 +198,10 @@ class Take(_Indexing):
         assert gradient is not None
         axis = normalize_axis(self.axis, gradient.ndim)
         whole = whole_indices(run, inputs[1], gradient.shape[axis], self.mode)
+        if axis == 0:
+            table = (gradient.shape[0], shape_size(gradient.shape[1:]))
+            add_rows(run, gradient, table, whole, out_grads[0])
+            return
         positions = self._positions(run, whole, gradient.shape, axis)
         add_at(run, gradient, positions, out_grads[0])
 
@@ -359,11 +372,14 @@ class OneHot(Operator):
         indices, output = inputs[0], outputs[0]
         whole = run.scratch((*indices.shape, 1), "int64")
         run.xp.copyto(whole, indices[..., None], casting="unsafe")
-        is_on = run.scratch(output.shape, "bool")
-        run.xp.equal(whole, run.xp.arange(self.depth), out=is_on)
         output.fill(self.off_value)
-        on = np.array(self.on_value).astype(output.dtype)[()]
-        run.xp.copyto(output, on, where=is_on)
+        if not output.size:
+            return
+        rows = output.reshape(-1, self.depth)
+        number = run.xp.flatnonzero((whole >= 0) & (whole < self.depth))
+        rows[number, whole.reshape(-1)[number]] = np.array(self.on_value).astype(output.dtype)[()]
+        if not output.flags.c_contiguous:
+            run.xp.copyto(output, rows.reshape(output.shape))
 
 
 @register("gather_nd", "_npi_gather_nd", "_npx_gather_nd")
@@ -404,8 +420,7 @@ class GatherNd(_Indexing):
         gradient = in_grads[0]
         assert gradient is not None
         rows, table = _rows_of(run, inputs[1], gradient.shape)
-        positions = axis_positions(run, rows.reshape(-1, 1), table, 0)
-        add_at(run, gradient, positions, out_grads[0])
+        add_rows(run, gradient, table, rows, out_grads[0])
 
 
 @register("scatter_nd")
@@ -434,8 +449,7 @@ class ScatterNd(_Indexing):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         rows, table = _rows_of(run, inputs[1], outputs[0].shape)
-        positions = axis_positions(run, rows.reshape(-1, 1), table, 0)
-        write_at(run, outputs[0], positions, inputs[0])
+        write_rows(run, outputs[0], table, rows, inputs[0])
 
     def backward(
         self,

@@ -16,13 +16,18 @@ from .operator import Run
 
 __all__ = [
     "add_at",
+    "add_rows",
     "axis_positions",
     "check_range",
     "read_at",
     "row_positions",
     "whole_indices",
     "write_at",
+    "write_rows",
 ]
+
+_FEWEST_SHARE = 8
+"""Where fewer than one in so many rows differ from those before, they are added one by one."""
 
 
 def whole_indices(run: Run, indices: Array, size: int, mode: str) -> Array:
@@ -106,6 +111,46 @@ def add_at(run: Run, target: Array, positions: Array, values: Array) -> None:
     """Write the sums of the values that go to each flat position into ``target``, else 0."""
     flat = _zeroed(run, target)
     run.xp.add.at(flat, positions.reshape(-1), values.reshape(-1))
+    _hand_back(run, flat, target)
+
+
+def add_rows(run: Run, target: Array, table: Shape, rows: Array, values: Array) -> None:
+    """Write the sums of the values that go to each row of ``target``, else 0.
+
+    ``table`` is its shape as a matrix; ``values`` has as many elements for each of ``rows``.
+    """
+    xp, count = run.xp, rows.size
+    flat = _zeroed(run, target)
+    matrix = flat.reshape(table)
+    rows, values = rows.reshape(-1), values.reshape(count, table[1])
+    first_of = run.scratch(table[:1], "int64")
+    left = xp.arange(count)
+    # Rows that differ are added at once: the first of each, then the first of those left.
+    while left.size:
+        numbers = rows[left]
+        first_of[numbers[::-1]] = left[::-1]
+        is_first = first_of[numbers] == left
+        chosen = left[is_first]
+        if chosen.size * _FEWEST_SHARE < left.size:
+            break
+        numbers = numbers[is_first]
+        part, so_far = (run.scratch((chosen.size, table[1]), values.dtype) for _ in range(2))
+        read_at(run, values, chosen, part)
+        if left.size < count:
+            read_at(run, matrix, numbers, so_far)
+            xp.add(so_far, part, out=part)
+        matrix[numbers] = part
+        left = left[~is_first]
+    if left.size:
+        positions = axis_positions(run, rows[left][:, None], table, 0)
+        xp.add.at(flat, positions.reshape(-1), values[left].reshape(-1))
+    _hand_back(run, flat, target)
+
+
+def write_rows(run: Run, target: Array, table: Shape, rows: Array, values: Array) -> None:
+    """Write the values to rows of ``target``, and 0 elsewhere; see ``add_rows``."""
+    flat = _zeroed(run, target)
+    flat.reshape(table)[rows.reshape(-1)] = values.reshape(rows.size, table[1])
     _hand_back(run, flat, target)
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from ..errors import ShapeError
 from ..types import Array, DType, Shape, normalize_axis
 from .attributes import attribute
+from .masking import choose, keep
 from .operator import Operator, Reads, Run
 from .registry import register
 
@@ -57,8 +58,7 @@ class Where(Operator):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         condition, x, y = inputs
-        run.xp.copyto(outputs[0], y)
-        run.xp.copyto(outputs[0], x, where=self._mask(run, condition, x.ndim, chosen=True))
+        choose(run, self._mask(run, condition, x.ndim, chosen=True), x, y, outputs[0])
 
     def backward(
         self,
@@ -71,9 +71,7 @@ class Where(Operator):
         dy = out_grads[0]
         for target, chosen in zip(in_grads[1:], (True, False), strict=True):
             if target is not None:
-                target.fill(0)
-                mask = self._mask(run, inputs[0], dy.ndim, chosen)
-                run.xp.copyto(target, dy, where=mask)
+                keep(run, self._mask(run, inputs[0], dy.ndim, chosen), dy, target)
 
 
 @register("diag")

@@ -15,6 +15,8 @@ __all__ = ["SequenceLast", "SequenceMask", "SequenceReverse"]
 
 _USES_LENGTH = "whether lengths are given; else all sequences have full length"
 _AXIS = "the axis of time, 0 or 1; the other is the batch"
+_FEW_SEQUENCES = 1024
+"""Up to so many the ends of sequences are filled one after the other; a mask takes longer."""
 
 
 class _OnSequences(Operator):
@@ -89,7 +91,13 @@ class SequenceMask(_OnSequences):
 
     def _fill_beyond(self, run: Run, array: Array, lengths: Array, value: float) -> None:
         steps = array.shape[self.axis]
-        time, whole = run.xp.arange(steps), self.lengths(run, lengths, steps)
+        whole = self.lengths(run, lengths, steps)
+        if len(whole) <= _FEW_SEQUENCES:
+            by_sequence = run.xp.moveaxis(array, self.axis, 1)
+            for sequence, length in zip(by_sequence, whole.tolist(), strict=True):
+                sequence[length:] = value
+            return
+        time = run.xp.arange(steps)
         beyond = run.scratch(array.shape[:2], "bool")
         by_time = beyond if self.axis == 0 else beyond.T
         run.xp.greater_equal(time[:, None], whole, out=by_time)

@@ -107,3 +107,16 @@ def test_one_hot_in_both_directions() -> None:
     assert infer("one_hot", None, output=(2, 0), depth=4) == ([(2,)], [(2, 4)])
     with pytest.raises(AttributeValueError, match="minimum is 0"):
         make("one_hot", {"depth": -1})
+
+
+@pytest.mark.parametrize("names", [5000, 40, 3, 1])
+def test_rows_that_are_read_often_have_the_sum_of_all_gradients(names: int) -> None:
+    """Of rows that differ, of some that repeat, and of few that all do."""
+    random = np.random.RandomState(names)
+    data = random.randint(0, names, (20, 30)).astype("float32")
+    grad = random.randn(20, 30, 8).astype("float32")
+    attributes = {"input_dim": names, "output_dim": 8}
+    run = apply("Embedding", attributes, [data, np.zeros((names, 8), "float32")], heads=[grad])
+    expected = np.zeros((names, 8))
+    np.add.at(expected, data.astype(int).reshape(-1), grad.reshape(-1, 8))
+    np.testing.assert_allclose(run.grads[1], expected, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,68 @@
+"""Choosing between elements by a mask.
+
+NumPy asks element by element, and the processor guesses wrong where the mask has no pattern, which
+takes ten times as long. Here all elements are chosen alike, by their bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..types import Array
+from .operator import Run
+
+__all__ = ["choose", "keep"]
+
+_PIECE = 1 << 15
+"""Elements chosen at a time: what is in between stays in the cache."""
+
+
+def choose(run: Run, mask: Array, x: Array, y: Array, out: Array) -> None:
+    """Write ``x`` where the mask (bool) is True, else ``y``, which ``out`` may be."""
+    if run.xp is not np or not _are_alike(mask, x, y, out):
+        run.xp.copyto(out, y)
+        run.xp.copyto(out, x, where=mask)
+        return
+    bits = f"int{8 * out.itemsize}"
+    flat_x, flat_y, flat_out = (one.reshape(-1).view(bits) for one in (x, y, out))
+    chosen, differing = (run.scratch((min(out.size, _PIECE),), bits) for _ in range(2))
+    for start, ones in _pieces(mask, chosen):
+        part = slice(start, start + ones.size)
+        change = differing[: ones.size]
+        np.bitwise_xor(flat_x[part], flat_y[part], out=change)
+        np.bitwise_and(change, ones, out=change)
+        np.bitwise_xor(change, flat_y[part], out=flat_out[part])
+
+
+def keep(run: Run, mask: Array, x: Array, out: Array) -> None:
+    """Write ``x`` where the mask (bool) is True, else 0."""
+    if run.xp is not np or not _are_alike(mask, x, out):
+        out.fill(0)
+        run.xp.copyto(out, x, where=mask)
+        return
+    bits = f"int{8 * out.itemsize}"
+    flat_x, flat_out = x.reshape(-1).view(bits), out.reshape(-1).view(bits)
+    for start, ones in _pieces(mask, run.scratch((min(out.size, _PIECE),), bits)):
+        part = slice(start, start + ones.size)
+        np.bitwise_and(flat_x[part], ones, out=flat_out[part])
+
+
+def _are_alike(mask: Array, *arrays: Array) -> bool:
+    """Tell whether the arrays can be seen as vectors, element beside element."""
+    first = arrays[0]
+    return mask.flags.c_contiguous and all(
+        one.shape == mask.shape and one.dtype == first.dtype and one.flags.c_contiguous
+        for one in arrays
+    )
+
+
+def _pieces(mask: Array, memory: Array) -> Iterator[tuple[int, Array]]:
+    """Yield where each piece of the mask begins, and its bits: all where it is True, else none."""
+    flat = mask.reshape(-1).view("int8")
+    for start in range(0, flat.size, memory.size or 1):
+        piece = flat[start : start + memory.size]
+        ones = memory[: piece.size]
+        np.negative(piece, out=ones, dtype=ones.dtype)
+        yield start, ones
