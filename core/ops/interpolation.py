@@ -7,7 +7,7 @@ from typing import Any
 
 from ..types import Array
 
-__all__ = ["Neighbor", "neighbors"]
+__all__ = ["Neighbor", "add_to_neighbors", "neighbors"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +25,18 @@ class Neighbor:
     weight: Array
     down: Array
     across: Array
+
+
+def add_to_neighbors(xp: Any, target: Array, near: Neighbor, values: Array) -> None:
+    """Add (maps, channels, points) to maps (maps, channels, places), contiguous, at a neighbor.
+
+    The maps are seen as one vector: NumPy adds at places of a vector many times faster.
+    """
+    maps, channels, places = target.shape
+    starts = xp.arange(0, target.size, places).reshape(maps, channels, 1)
+    shares = values * near.weight[:, None]
+    positions = starts + near.position[:, None]
+    xp.add.at(target.reshape(-1), positions.reshape(-1), shares.reshape(-1))
 
 
 def neighbors(xp: Any, y: Array, x: Array, height: int, width: int) -> list[Neighbor]:

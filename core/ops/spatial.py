@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from ..errors import AttributeValueError
 from ..types import Array, DType, Shape
 from .attributes import attribute
-from .interpolation import Neighbor, neighbors
+from .interpolation import Neighbor, add_to_neighbors, neighbors
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import register
@@ -48,8 +48,7 @@ class _Reading:
         flat_grad = grad.reshape(*grad.shape[:2], -1)
         target = self._xp.zeros((*self._shape[:2], self._shape[2] * self._shape[3]), grad.dtype)
         for near in self._neighbors:
-            share = flat_grad * near.weight[:, None]
-            self._xp.add.at(target, self._index(near), share)
+            add_to_neighbors(self._xp, target, near, flat_grad)
         data_grad[...] = target.reshape(self._shape)
 
     def grid_gradient(self, grad: Array, data: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ...errors import AttributeValueError, ShapeError
 from ...types import Array, Shape
 from ..attributes import attribute
-from ..interpolation import Neighbor, neighbors
+from ..interpolation import Neighbor, add_to_neighbors, neighbors
 from ..operator import Operator, Reads, Run
 from ..precision import wide_backward, wide_forward
 from ..registry import declares_attributes, register
@@ -79,7 +79,7 @@ class _Columns:
         """Write the image's gradient, given the columns'."""
         found = self._xp.zeros(self._data.shape, grad.dtype)
         for near in self._neighbors:
-            self._xp.add.at(found, self._index(near), grad * near.weight[:, None])
+            add_to_neighbors(self._xp, found, near, grad)
         target[...] = found.reshape(target.shape)
 
     def offset_gradient(self, grad: Array) -> Array:

@@ -88,11 +88,17 @@ class MultiBoxPrior(WithoutGradient):
         kinds = [(size, roots[0]) for size in sizes] + [(sizes[0], root) for root in roots[1:]]
         halves = [(size * height / width * root / 2, size / root / 2) for size, root in kinds]
         half = xp.asarray(halves, dtype="float32")
-        centers = xp.empty((int(height), int(width), 1, 2), dtype="float32")
         columns, rows = (xp.arange(int(count), dtype="float32") for count in (width, height))
-        centers[..., 0] = ((columns + np.float32(self.offsets[1])) * step_x)[:, None]
-        centers[..., 1] = ((rows + np.float32(self.offsets[0])) * step_y)[:, None, None]
-        boxes = xp.concatenate((centers - half, centers + half), axis=-1)
+        across = (columns + np.float32(self.offsets[1])) * step_x
+        down = (rows + np.float32(self.offsets[0])) * step_y
+        # The sides of all boxes of a column, and of a row; a box is the sum of both.
+        wide, tall = (
+            xp.zeros((len(at), len(half), 2, 2), dtype="float32") for at in (across, down)
+        )
+        for i, (centers, sides) in enumerate(((across, wide), (down, tall))):
+            xp.subtract(centers[:, None], half[:, i], out=sides[:, :, 0, i])
+            xp.add(centers[:, None], half[:, i], out=sides[:, :, 1, i])
+        boxes = tall.reshape(len(down), 1, -1) + wide.reshape(len(across), -1)
         if self.clip:
             xp.clip(boxes, 0, 1, out=boxes)
         outputs[0][...] = boxes.reshape(outputs[0].shape)

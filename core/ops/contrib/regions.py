@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -171,12 +172,13 @@ class _Weighted(OnRegions):
             if groups is None:
                 target += xp.matmul(xp.matmul(crop.rows.T, grad[region]), crop.columns)
                 continue
-            lines = grad[region][..., None] * crop.rows[:, None]
-            share = lines[..., None] * crop.columns[:, None]
             # The target is a view of the gradient; its channels can be split, not its rows.
-            split = data_grad[image].reshape(grad.shape[1], *groups, *data_grad.shape[2:])
-            index = (slice(None), *self._place_groups(xp, groups))
-            xp.add.at(crop.of(split), index, share)
+            split = crop.of(data_grad[image].reshape(grad.shape[1], *groups, *data_grad.shape[2:]))
+            down, across = self._place_groups(xp, groups)
+            pairs = itertools.product(enumerate(down[:, 0].tolist()), enumerate(across.tolist()))
+            for (i, row), (j, column) in pairs:
+                lines = grad[region, :, i, j, None, None] * crop.rows[i][:, None]
+                split[:, row, column] += lines * crop.columns[j]
 
 
 @register("_contrib_ROIAlign")

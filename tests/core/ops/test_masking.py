@@ -23,7 +23,7 @@ def drawn(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
     """Any bits that are a number of the dtype, nan and inf among them."""
     random = np.random.RandomState(seed)
     if dtype == "bool":
-        return random.rand(*shape) < 0.5
+        return np.asarray(random.rand(*shape) < 0.5)
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     return np.frombuffer(random.bytes(size), dtype).reshape(shape)
 
