@@ -92,6 +92,10 @@ class DeviceRandom:
             raise MXNetError(f"cannot draw from the {method} distribution: {error}") from None
         return backend.asarray(np.asarray(host).astype(dtype))
 
+    def permutation(self, count: int) -> Array:
+        """Return the numbers below ``count`` in random order, int64."""
+        return backend_of(self._context).asarray(self._generator.permutation(count))
+
     def get_state(self) -> dict[str, Any]:
         """Return the position of the sequence as plain data."""
         state = self._generator.bit_generator.state

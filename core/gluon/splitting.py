@@ -18,7 +18,7 @@ __all__ = ["clip_global_norm", "split_and_load", "split_data"]
 def split_data(
     data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True
 ) -> list[NDArray]:
-    """Divide an array along its batch axis.
+    """Divide an array along its batch axis; the rows of a csr matrix stay csr.
 
     Raises:
         ValueError: fewer rows than slices, or a rest where ``even_split`` allows none.
@@ -43,6 +43,8 @@ def split_data(
     else:
         stops = [step * (i + 1) + min(i + 1, rest) for i in range(num_slice)]
     starts = [0, *stops[:-1]]
+    if data.stype == "csr" and batch_axis == 0:
+        return [data[start:stop] for start, stop in zip(starts, stops, strict=True)]
     return [
         data.slice_axis(batch_axis, start, stop) for start, stop in zip(starts, stops, strict=True)
     ]

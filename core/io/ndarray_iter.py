@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError, WrongType
-from ..ndarray import NDArray, array, concatenate
+from ..ndarray import CSRNDArray, NDArray, array, concatenate
+from ..ndarray.scipy_matrix import is_scipy_csr
 from .batch import DataBatch, DataDesc
 from .iterator import DataIter
 
@@ -21,8 +22,8 @@ class NDArrayIter(DataIter):
     """Iterate over arrays whose batch axis counts the examples.
 
     Args:
-        data: an array, a list of arrays or arrays by name (NumPy or NDArray).
-        label: the same for the labels; None for none.
+        data: an array, a list of arrays or arrays by name (NumPy, NDArray or SciPy's csr_matrix).
+        label: the same for the labels; None for none. There may be more of them than data.
         batch_size: examples a batch.
         shuffle: reorder the examples at every ``reset`` (with ``numpy.random``, as MXNet does).
         last_batch_handle: ``"pad"`` fills an incomplete last batch from the start, ``"discard"``
@@ -31,7 +32,8 @@ class NDArrayIter(DataIter):
         layout: layout of all arrays; ``N`` is the batch axis.
 
     Raises:
-        ValueError: differing numbers of examples, or an unknown ``last_batch_handle``.
+        ValueError: fewer examples of one array than of the first, or an unknown
+            ``last_batch_handle``.
         NotImplementedError: a ``CSRNDArray`` with another ``last_batch_handle`` than ``"discard"``.
     """
 
@@ -59,7 +61,7 @@ class NDArrayIter(DataIter):
             raise UsageError("NDArrayIter got no data arrays")
         self.num_data = self._count(*self.data[0])
         for name, values in (*self.data, *self.label):
-            if self._count(name, values) != self.num_data:
+            if self._count(name, values) < self.num_data:
                 raise ValueError(
                     f"{name!r} has {self._count(name, values)} examples, "
                     f"{self.data[0][0]!r} has {self.num_data}"
@@ -166,8 +168,13 @@ class NDArrayIter(DataIter):
         return [self._cut(values, start, min(stop, self.num_data)) for _, values in source]
 
     def _wrapped(self, values: NDArray) -> NDArray:
-        stop = self.cursor + self.batch_size
-        rows = np.arange(self.cursor, stop) % self.num_data
+        """Return the rows from the cursor on, then as many from the start as the data lack.
+
+        Labels longer than the data keep their rest, as in MXNet.
+        """
+        rest = np.arange(self.cursor, values.shape[self._axis])
+        missing = self.cursor + self.batch_size - self.num_data
+        rows = np.concatenate([rest, np.arange(missing) % self.num_data])
         return array(np.take(values.asnumpy(), rows, axis=self._axis), dtype=values.dtype)
 
     def _cut(self, values: NDArray, start: int, stop: int) -> NDArray:
@@ -186,6 +193,8 @@ class NDArrayIter(DataIter):
         self.label = [(name, self._reordered(values)) for name, values in self.label]
 
     def _reordered(self, values: NDArray) -> NDArray:
+        if isinstance(values, CSRNDArray):
+            return values.take_rows(self.idx)
         taken = np.take(values.asnumpy(), self.idx, axis=self._axis)
         return array(taken, values.context, dtype=values.dtype)
 
@@ -209,7 +218,7 @@ def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[st
 
 
 def _named_arrays(source: Any, default_name: str) -> list[tuple[str, NDArray]]:
-    if isinstance(source, (np.ndarray, NDArray)):
+    if isinstance(source, (np.ndarray, NDArray)) or is_scipy_csr(source):
         source = [source]
     if isinstance(source, (list, tuple)):
         names = (

@@ -39,9 +39,13 @@ class KVStoreBase:
         """Update stored values with an optimizer from now on."""
         raise NotImplementedError(f"{type(self).__name__} has no optimizer")
 
-    def is_capable(self, capability: str) -> bool:
-        """Tell whether the store has a capability: ``"optimizer"`` is the one that exists."""
-        raise NotImplementedError(f"{type(self).__name__} must define is_capable")
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Tell whether the store has a capability: ``"optimizer"`` is the one that exists.
+
+        A subclass may make it a method of its objects.
+        """
+        raise NotImplementedError("a KVStoreBase must define is_capable")
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
         """Write the optimizer's states to a file."""
@@ -104,9 +108,10 @@ class TestStore(KVStoreBase):
             total += other.as_in_context(context)
         _fill(value if out is None else out, total)
 
-    def is_capable(self, capability: str) -> bool:
+    @staticmethod
+    def is_capable(capability: str) -> bool:
         """Tell that there is no optimizer."""
-        if capability.lower() != self.OPTIMIZER:
+        if capability.lower() != KVStoreBase.OPTIMIZER:
             raise ValueError(f"Unknown capability: {capability}")
         return False
 

@@ -53,9 +53,10 @@ class KVStore(KVStoreBase):
         """1: there is one worker."""
         return 1
 
-    def is_capable(self, capability: str) -> bool:
+    @staticmethod
+    def is_capable(capability: str) -> bool:
         """Tell whether the store has a capability: ``"optimizer"`` is the one that exists."""
-        if capability.lower() != self.OPTIMIZER:
+        if capability.lower() != KVStoreBase.OPTIMIZER:
             raise ValueError(f"Unknown capability: {capability}")
         return True
 

@@ -17,6 +17,7 @@ from .array import NDArray, invoke
 from .conversion import host_array
 from .execute import operator_of
 from .np_shape import is_np_shape
+from .scipy_matrix import csr_from_scipy, is_scipy_csr
 from .sparse_array import BaseSparseNDArray, sparse_zeros
 
 __all__ = [
@@ -41,11 +42,14 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     """Return a new array with the values of anything array-like.
 
     Args:
-        source_array: NDArray, NumPy array, number or nested sequence.
+        source_array: NDArray, NumPy array, number, nested sequence or SciPy ``csr_matrix``, which
+            becomes a ``CSRNDArray``.
         ctx: device, by default the current context.
-        dtype: element type; by default that of an NDArray, float32 for everything else (for NumPy
-            arrays of any dtype too, as in MXNet).
+        dtype: element type; by default that of an NDArray or a SciPy matrix, float32 for everything
+            else (for NumPy arrays of any dtype too, as in MXNet).
     """
+    if is_scipy_csr(source_array):
+        return csr_from_scipy(source_array, ctx, dtype)
     if isinstance(source_array, NDArray):
         kind = to_dtype(source_array.dtype if dtype is None else dtype)
         if isinstance(source_array, BaseSparseNDArray):
@@ -190,6 +194,8 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray
     if not ndarray.flags.c_contiguous:
         raise ValueError("Only c-contiguous arrays are supported for zero-copy")
     to_dtype(ndarray.dtype)
+    if ndarray.flags.owndata:
+        ndarray.flags.writeable = True  # It may have been given away before.
     shared = ndarray.view()
     ndarray.flags.writeable = False
     return NDArray(shared, Context("cpu", 0))

@@ -15,6 +15,7 @@ from .array import NDArray
 from .binary import add, divide, multiply, subtract
 from .casting import cast_storage
 from .functions import make_function
+from .scipy_matrix import csr_from_scipy
 from .sparse_array import (
     BaseSparseNDArray,
     CSRNDArray,
@@ -60,9 +61,7 @@ def csr_matrix(
     if isinstance(arg1, RowSparseNDArray):
         raise ValueError("Unexpected input type: RowSparseNDArray")
     if _is_scipy(arg1):
-        csr = arg1.tocsr().sorted_indices()
-        csr.sum_duplicates()
-        arg1, shape = (csr.data, csr.indices, csr.indptr), csr.shape
+        return csr_from_scipy(arg1.tocsr(), ctx, dtype)
     if isinstance(arg1, tuple) and len(arg1) == 3:
         return _csr_from_parts(*arg1, shape, ctx, dtype)
     if isinstance(arg1, tuple) and len(arg1) == 2 and isinstance(arg1[1], tuple):

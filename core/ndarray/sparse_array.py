@@ -118,6 +118,19 @@ class CSRNDArray(BaseSparseNDArray):
             raise ValueError("Assigning numeric types to CSRNDArray is not implemented yet.")
         super()._fill(value)
 
+    def take_rows(self, rows: np.ndarray[Any, Any]) -> CSRNDArray:
+        """Return a matrix of the rows with these numbers, in their order."""
+        backend = backend_of(self._context)
+        with backend.scope():
+            xp, (indptr, columns) = backend.xp, self._auxiliary
+            chosen = backend.asarray(rows)
+            counts = (indptr[1:] - indptr[:-1])[chosen]
+            taken = xp.concatenate([xp.zeros(1, _INT64), xp.cumsum(counts)]).astype(_INT64)
+            # Each value's place: where its row starts here, and how far it is into its row.
+            places = xp.arange(int(taken[-1])) + xp.repeat(indptr[chosen] - taken[:-1], counts)
+            parts = self._data[places], (taken, columns[places])
+        return CSRNDArray((len(rows), self.shape[1]), *parts, self._context)
+
     def __getitem__(self, key: Any) -> NDArray:
         if isinstance(key, (int, np.integer)):
             key = slice(key, key + 1 or None)

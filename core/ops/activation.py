@@ -208,7 +208,11 @@ class LeakyReLU(Operator):
             seen = inputs[0] if self.act_type == "prelu" else outputs[0]
             self._slope_below(run, inputs, outputs, slope)
             positive = run.scratch(grad.shape, "bool")
-            run.xp.greater(seen, 0, out=positive)
+            if self.act_type == "selu":
+                run.xp.greater(seen, 0, out=positive)
+            else:  # MXNet counts NaN among the positive numbers.
+                run.xp.less_equal(seen, 0, out=positive)
+                run.xp.logical_not(positive, out=positive)
             run.xp.copyto(slope, _SELU_SCALE if self.act_type == "selu" else 1, where=positive)
         run.xp.multiply(grad, slope, out=data_grad)
 

@@ -80,8 +80,9 @@ class _Lattice:
         steps = xp.arange(self._steps)[:, None]
         xp.negative(shares, out=shares)
         xp.add.at(gradient, (steps[:, :, None], self._rows[:, None], self._states), shares)
-        gradient *= ((steps < self._data_lengths) & self.is_possible)[:, :, None]
-        return gradient
+        is_used = (steps < self._data_lengths) & self.is_possible
+        # Chosen, not multiplied: what lies past an example's end may be NaN.
+        return xp.where(is_used[:, :, None], gradient, 0.0)
 
     def _emissions(self, step: int) -> Array:
         return self._log_softmax[step][self._rows[:, None], self._states]

@@ -21,9 +21,9 @@ __all__ = ["FullyConnected"]
 class FullyConnected(Operator):
     """Multiply by a weight and add a bias: ``data · weightᵀ + bias``.
 
-    ``weight`` has shape (num_hidden, features), ``bias`` (num_hidden,). With ``flatten`` all axes
-    of ``data`` but the first are features and the output is (batch, num_hidden); without, only the
-    last axis is, and the output keeps the others.
+    ``weight`` has shape (num_hidden, features), ``bias`` (num_hidden,) or (num_hidden, 1). With
+    ``flatten`` all axes of ``data`` but the first are features and the output is (batch,
+    num_hidden); without, only the last axis is, and the output keeps the others.
     """
 
     is_costly: ClassVar[bool] = True
@@ -44,7 +44,9 @@ class FullyConnected(Operator):
         if data is None:
             return inputs, outputs
         if not self.no_bias:
-            inputs[2] = self.expect("bias", inputs[2], (self.num_hidden,))
+            is_column = inputs[2] is not None and len(inputs[2]) == 2
+            whole = (self.num_hidden, 1) if is_column else (self.num_hidden,)
+            inputs[2] = self.expect("bias", inputs[2], whole)
         if not data:
             raise ShapeError("data has shape (); expected a batch axis or an axis of features")
         leading = data[:1] if self.flatten else data[:-1]
@@ -65,7 +67,7 @@ class FullyConnected(Operator):
         out = outputs[0].reshape(-1, self.num_hidden)
         run.xp.matmul(self._rows(inputs[0]), inputs[1].T, out=out)
         if not self.no_bias:
-            out += inputs[2]
+            out += inputs[2].reshape(-1)
 
     @wide_backward
     def backward(
@@ -83,7 +85,7 @@ class FullyConnected(Operator):
         if weight_grad is not None:
             run.xp.matmul(grad.T, self._rows(inputs[0]), out=weight_grad)
         if bias_grad and bias_grad[0] is not None:
-            run.xp.sum(grad, axis=0, out=bias_grad[0])
+            run.xp.sum(grad, axis=0, out=bias_grad[0].reshape(-1))
 
     def _rows(self, data: Array) -> Array:
         return data.reshape(data.shape[0] if self.flatten else -1, self._features(data.shape))

@@ -235,6 +235,8 @@ class Scalar(_Binary):
     is_int: bool = attribute(default=True, doc="whether the number is a whole one")
 
     def output_storage(self, inputs: Sequence[str]) -> str:
+        if self.row.keeps_zeros is not None:
+            return of_first(inputs) if self.row.keeps_zeros(self.scalar) else "default"
         return self.row.scalar_storage(inputs)
 
     def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:

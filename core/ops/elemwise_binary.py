@@ -58,6 +58,8 @@ class BinaryRow(NamedTuple):
         elementwise_storage, broadcast_storage, scalar_storage: how each form stores what it makes
             of sparse arrays.
         sparse_kernel: what the elementwise form computes with from sparse arrays, if anything.
+        keeps_zeros: tells of a number whether the scalar form gives 0 for 0; sparse arrays then
+            stay so.
     """
 
     doc: str
@@ -73,6 +75,7 @@ class BinaryRow(NamedTuple):
     broadcast_storage: StorageRule = dense
     scalar_storage: StorageRule = dense
     sparse_kernel: Callable[[Sequence[str]], SparseKernel | None] = no_kernel
+    keeps_zeros: Callable[[float], bool] | None = None
 
 
 def _ufunc(name: str) -> Function:
@@ -216,7 +219,9 @@ def _smooth_l1_slope(run: Run, a: Operand, b: Operand) -> Array:
     return factor
 
 
-def _comparison(name: str, ufunc: str, title: str) -> BinaryRow:
+def _comparison(
+    name: str, ufunc: str, title: str, keeps_zeros: Callable[[float], bool] | None = None
+) -> BinaryRow:
     """The row of a comparison; ``title`` is its CamelCase name, words parted by blanks."""
     return BinaryRow(
         f"1 where {ufunc}(a, b), else 0.".replace("_", " "),
@@ -224,6 +229,7 @@ def _comparison(name: str, ufunc: str, title: str) -> BinaryRow:
         elementwise=(f"_{name}", "_" + title.replace(" ", "_")),
         broadcast=(f"broadcast_{name}",),
         scalar=(f"_{name}_scalar", "_" + title.replace(" ", "") + "Scalar"),
+        keeps_zeros=keeps_zeros,
     )
 
 
@@ -370,12 +376,12 @@ BINARY = (
         Slope(_smooth_l1_slope, (0,)),
         scalar=("smooth_l1", "_npx_smooth_l1"),
     ),
-    _comparison("equal", "equal", "Equal"),
-    _comparison("not_equal", "not_equal", "Not Equal"),
-    _comparison("greater", "greater", "Greater"),
-    _comparison("greater_equal", "greater_equal", "Greater Equal"),
-    _comparison("lesser", "less", "Lesser"),
-    _comparison("lesser_equal", "less_equal", "Lesser Equal"),
+    _comparison("equal", "equal", "Equal", lambda b: b != 0),
+    _comparison("not_equal", "not_equal", "Not Equal", lambda b: b == 0),
+    _comparison("greater", "greater", "Greater", lambda b: b >= 0),
+    _comparison("greater_equal", "greater_equal", "Greater Equal", lambda b: b > 0),
+    _comparison("lesser", "less", "Lesser", lambda b: b <= 0),
+    _comparison("lesser_equal", "less_equal", "Lesser Equal", lambda b: b < 0),
     _comparison("logical_and", "logical_and", "Logical And"),
     _comparison("logical_or", "logical_or", "Logical Or"),
     _comparison("logical_xor", "logical_xor", "Logical Xor"),

@@ -54,11 +54,13 @@ class Clip(Operator):
         in_grads: Sequence[Array | None],
     ) -> None:
         x = inputs[0]
-        inside, below = run.scratch(x.shape, "bool"), run.scratch(x.shape, "bool")
-        run.xp.less_equal(x, self.a_max, out=inside)
-        run.xp.greater_equal(x, self.a_min, out=below)
-        inside &= below
-        run.xp.multiply(out_grads[0], inside, out=in_grads[0])
+        outside, above = run.scratch(x.shape, "bool"), run.scratch(x.shape, "bool")
+        run.xp.less(x, self.a_min, out=outside)
+        run.xp.greater(x, self.a_max, out=above)
+        outside |= above
+        # Chosen, not multiplied: what is cut off has no part in a NaN above it.
+        run.xp.copyto(in_grads[0], out_grads[0])
+        run.xp.copyto(in_grads[0], 0, where=outside)
 
 
 @register("hard_sigmoid")

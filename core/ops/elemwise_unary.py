@@ -142,9 +142,10 @@ def _relu(run: Run, x: Array, out: Array) -> None:
 
 
 def _relu_slope(run: Run, y: Array) -> Array:
-    is_positive = run.scratch(y.shape, "bool")
-    run.xp.greater(y, 0, out=is_positive)
-    return is_positive
+    """Return 1 where y is positive, 0 where it is 0, and NaN for NaN, as MXNet."""
+    slope = _like(run, y)
+    run.xp.sign(y, out=slope)
+    return slope
 
 
 def _softsign(run: Run, x: Array, out: Array) -> None:
@@ -166,13 +167,16 @@ def _sign(run: Run, x: Array, out: Array) -> None:
 
 
 def _round(run: Run, x: Array, out: Array) -> None:
-    """Round half away from zero. Every step is exact."""
-    whole = _like(run, x)
+    """Round half away from zero. Every step is exact; 0 keeps its sign."""
+    whole, half = _like(run, x), _like(run, x)
     run.xp.trunc(x, out=whole)
-    run.xp.subtract(x, whole, out=out)
-    out *= 2
-    run.xp.trunc(out, out=out)
-    out += whole
+    run.xp.subtract(x, whole, out=half)
+    half *= 2
+    run.xp.trunc(half, out=half)
+    whole += half
+    if is_floating(x.dtype):
+        run.xp.copysign(whole, x, out=whole)
+    run.xp.copyto(out, whole)
 
 
 def _rint(run: Run, x: Array, out: Array) -> None:

@@ -336,8 +336,7 @@ class Shuffle(Operator):
     uses_random = True
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        keys = run.random.draw("random", shape=inputs[0].shape[:1], dtype=_FLOAT64)
-        read_at(run, inputs[0], run.xp.argsort(keys), outputs[0])
+        read_at(run, inputs[0], run.random.permutation(inputs[0].shape[0]), outputs[0])
 
 
 @register("_sample_multinomial", "sample_multinomial")

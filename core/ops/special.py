@@ -126,7 +126,7 @@ def erfinv(run: Run, x: Array, out: Array) -> None:
         erf(run, y, error)
         step = (error - inside) * (math.sqrt(math.pi) / 2) * xp.exp(y * y)
         y -= step / (1 + y * step)
-    y = xp.where(xp.abs(target) == 1, xp.copysign(math.inf, target), y)
+    y = xp.copysign(xp.where(xp.abs(target) == 1, math.inf, y), target)
     out[...] = xp.where(xp.abs(target) > 1, math.nan, y)
 
 
@@ -146,11 +146,12 @@ def gammaln(run: Run, x: Array, out: Array) -> None:
     t = z + _LANCZOS_G + 0.5
     right = 0.5 * math.log(2 * math.pi) + (z + 0.5) * xp.log(t) - t + xp.log(_lanczos_sum(z))
     reflected = math.log(math.pi) - xp.log(xp.abs(_sin_pi(xp, wide))) - right
-    out[...] = xp.where(is_left, reflected, right)
+    result = xp.where(is_left, reflected, right)
+    out[...] = xp.where(xp.isinf(wide), math.inf, result)
 
 
 def gamma(run: Run, x: Array, out: Array) -> None:
-    """Write the gamma function; it is NaN at negative whole numbers and infinite at 0."""
+    """Write the gamma function; NaN at negative whole numbers, infinite with the sign of 0 at 0."""
     xp = run.xp
     wide = x.astype("float64")
     is_left = wide < 0.5
@@ -162,11 +163,15 @@ def gamma(run: Run, x: Array, out: Array) -> None:
     reflected = math.pi / (_sin_pi(xp, wide) * right)
     result = xp.where(is_left, reflected, right)
     result = xp.where((wide < 0) & (wide == xp.floor(wide)), math.nan, result)
-    out[...] = result
+    result = xp.where(wide == 0, xp.copysign(math.inf, wide), result)
+    out[...] = xp.where(wide == math.inf, math.inf, result)
 
 
 def digamma(run: Run, x: Array, out: Array) -> None:
-    """Write the logarithmic derivative of the gamma function."""
+    """Write the logarithmic derivative of the gamma function.
+
+    At its poles, 0 and the negative whole numbers, that is the largest number, as in MXNet.
+    """
     xp = run.xp
     wide = x.astype("float64")
     is_left = wide < 0.5
@@ -181,7 +186,10 @@ def digamma(run: Run, x: Array, out: Array) -> None:
     for term in _DIGAMMA_SERIES:
         total += term * power
         power = power * inverse_square
-    out[...] = xp.where(is_left, total - math.pi / xp.tan(math.pi * wide), total)
+    total = xp.where(is_left, total - math.pi / xp.tan(math.pi * wide), total)
+    is_pole = (wide <= 0) & (wide == xp.floor(wide))
+    total = xp.where(is_pole, xp.finfo("float64").max, total)
+    out[...] = xp.where(wide == math.inf, math.inf, total)
 
 
 def _sin_pi(xp: Any, x: Array) -> Any:

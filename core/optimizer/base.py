@@ -176,6 +176,12 @@ class Optimizer:
     def _get_wd(self, index: Any) -> float:
         return self.wd * self._multiplier(index, self.wd_mult, "wd_mult")
 
+    def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
+        return [self._get_lr(index) for index in indices]
+
+    def _get_wds(self, indices: Sequence[Any]) -> list[float]:
+        return [self._get_wd(index) for index in indices]
+
     # -- update counts ----------------------------------------------------------------------
 
     def _set_current_context(self, device_id: int) -> None:

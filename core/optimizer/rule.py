@@ -124,6 +124,22 @@ class RuleOptimizer(Optimizer):
             lr, wd = self._get_rates(key, value, gradient)
             self._apply(key, value, gradient, kept, lr, wd)
 
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Update one weight, or several of one dtype given as lists; ``update`` is called alike."""
+        is_list = isinstance(index, (list, tuple))
+        weights, grads, states = (weight, grad, state) if is_list else ([weight], [grad], [state])
+        if not self._keeps_master_copy(weights[0]):
+            self.update(index, weight, grad, state)
+            return
+        masters, inner = zip(*states, strict=True)
+        wide = [one.astype(np.float32) for one in grads]
+        if is_list:
+            self.update(index, masters, wide, inner)
+        else:
+            self.update(index, masters[0], wide[0], inner[0])
+        for value, master in zip(weights, masters, strict=True):
+            value[:] = master
+
     def _get_rates(self, index: Any, weight: NDArray, grad: NDArray) -> tuple[float, float]:
         """Return the learning rate and the weight decay of one parameter, multipliers included."""
         return self._get_lr(index), self._get_wd(index)

@@ -38,21 +38,19 @@ class MomentumOptimizer(RuleOptimizer):
         return (self.create_state(index, master), master)
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Update one weight, or several of one dtype given as lists.
+        """Update one weight, or several of one dtype given as lists; ``update`` is called alike.
 
         With float32 copies a sparse gradient updates every row, lazy or not, as MXNet's
         ``mp_sgd_update`` does, which knows dense arrays only.
         """
-        if not isinstance(index, (list, tuple)):
-            index, weight, grad, state = [index], [weight], [grad], [state]
-        if not self._keeps_master_copy(weight[0]):
-            self.update(index, weight, grad, state)
-            return
-        inner, masters = zip(*state, strict=True)
-        dense = [one.tostype("default").astype(np.float32) for one in grad]
-        self.update(index, masters, dense, inner)
-        for value, master in zip(weight, masters, strict=True):
-            value[:] = master
+        is_list = isinstance(index, (list, tuple))
+        if self._keeps_master_copy(weight[0] if is_list else weight):
+            if is_list:
+                grad = [one.tostype("default") for one in grad]
+                state = [(master, inner) for inner, master in state]
+            else:
+                grad, state = grad.tostype("default"), state[::-1]
+        super().update_multi_precision(index, weight, grad, state)
 
 
 @register

@@ -66,12 +66,17 @@ class Updater:
         weights.version.bump()
 
     def can_update_flat(self, weights: FlatBuffer) -> bool:
-        """Tell whether ``update_flat`` serves this optimizer and dtype."""
-        master_copies = self.optimizer.multi_precision and is_half(weights.dtype)
+        """Tell whether ``update_flat`` serves this optimizer and dtype.
+
+        It does not call the optimizer's steps, so a script's own versions of them rule it out.
+        """
+        optimizer = self.optimizer
+        master_copies = optimizer.multi_precision and is_half(weights.dtype)
         return (
-            isinstance(self.optimizer, RuleOptimizer)
-            and not self.optimizer.whole_parameters
+            isinstance(optimizer, RuleOptimizer)
+            and not optimizer.whole_parameters
             and not master_copies
+            and all(_is_own(getattr(optimizer, step)) for step in _STEPS)
         )
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
@@ -164,6 +169,14 @@ class Updater:
             rates = (optimizer._get_lr(key), optimizer._get_wd(key), count)
             groups.setdefault(rates, []).append(name)
         return groups
+
+
+_STEPS = ("create_state", "create_state_multi_precision", "update", "update_multi_precision")
+
+
+def _is_own(method: Any) -> bool:
+    """Tell whether a method of an optimizer is one of this package."""
+    return str(method.__module__).startswith(f"{__package__}.")
 
 
 def get_updater(optimizer: Optimizer) -> Updater:

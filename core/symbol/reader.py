@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -20,6 +21,7 @@ from ..errors import (
     UnknownOperator,
     did_you_mean,
 )
+from ..ndarray.np_shape import is_np_shape
 from ..ops import get_operator, has_operator, make_operator
 from ..ops.registry import registered_names
 from .graph import Entry, Node
@@ -72,7 +74,8 @@ class _RawNode(NamedTuple):
 def read_graph(text: str) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
     """Return the heads of a graph in JSON, and their versions (see ``Node.versions``).
 
-    Files of older MXNet versions are upgraded as MXNet 1.9.1 does it.
+    Files of older MXNet versions are upgraded as MXNet 1.9.1 does it; so are, in np-shape mode,
+    files written outside of it, whose variables have 0 for an unknown length.
 
     Raises:
         FormatError: the text is no JSON or not that of a graph.
@@ -89,6 +92,8 @@ def _make_graph(
     """Return heads and their versions of a graph inside so many others."""
     raw = [_read_node(index, item) for index, item in enumerate(_list("nodes", fields["nodes"]))]
     _refuse_unknown_operators(raw)
+    if depth == 0 and is_np_shape() and not _is_of_np_shape(fields.get("attrs")):
+        _mark_unknown_lengths(raw)
     nodes: list[Node] = []
     for node in raw:
         nodes.append(_make_node(node, nodes, version, _make_subgraphs(node, version, depth)))
@@ -199,6 +204,18 @@ def _version(attrs: Any) -> int:
             MXNET_VERSION,
         )
     return version
+
+
+def _is_of_np_shape(attrs: Any) -> bool:
+    """Tell whether a graph was written in np-shape mode."""
+    return isinstance(attrs, dict) and attrs.get("is_np_shape") == ["int", 1]
+
+
+def _mark_unknown_lengths(nodes: Sequence[_RawNode]) -> None:
+    """Make the lengths of 0 that variables declare -1, as np-shape mode has unknown ones."""
+    for node in nodes:
+        if node.operator is None and "__shape__" in node.attrs:
+            node.attrs["__shape__"] = re.sub(r"\b0L?\b", "-1", node.attrs["__shape__"])
 
 
 def _read_node(index: int, value: Any) -> _RawNode:

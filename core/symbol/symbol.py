@@ -259,9 +259,11 @@ class Symbol(Arithmetic["Symbol"], SymbolMethods["Symbol"], BackendSymbols):
     def _call(
         operator: type[Operator], function: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Symbol:
-        """Do what the function of an operator does with its arguments."""
-        if kwargs.pop("out", None) is not None:
-            raise TypeError(f"{function}: a symbol has no memory to write to; out must be None")
+        """Do what the function of an operator does with its arguments.
+
+        ``out`` is for arrays; scripts that work on both may pass it here too, as to MXNet.
+        """
+        kwargs.pop("out", None)
         name, attr = kwargs.pop("name", None), kwargs.pop("attr", None)
         given = split_arguments(operator, args, kwargs, lambda value: isinstance(value, Symbol))
         graphs = len(operator.graph_names)

@@ -29,3 +29,18 @@ def test_norm_is_clipped() -> None:
     np.testing.assert_allclose([one.asscalar() for one in arrays], [0.6, 0.8], rtol=1e-6)
     with pytest.warns(UserWarning, match="nan or inf"):
         clip_global_norm([mx.nd.array([np.inf])], 1)
+
+
+def test_csr_rows_stay_csr() -> None:
+    matrix = mx.nd.array([[0, 1], [2, 0], [3, 4]]).tostype("csr")
+    parts = mx.gluon.utils.split_data(matrix, 3)
+    assert [(part.stype, part.asnumpy().tolist()) for part in parts] == [
+        ("csr", [[0, 1]]),
+        ("csr", [[2, 0]]),
+        ("csr", [[3, 4]]),
+    ]
+    parts = mx.gluon.utils.split_data(matrix, 2, even_split=False)
+    assert [part.shape for part in parts] == [(2, 2), (1, 2)]
+    assert {part.stype for part in mx.gluon.utils.split_data(matrix, 2, batch_axis=1)} == {
+        "default"
+    }

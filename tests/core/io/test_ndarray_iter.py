@@ -131,6 +131,40 @@ def test_csr_matrices_want_their_last_batch_discarded(last_batch_handle: str) ->
     assert batch.data[0].asnumpy().tolist() == [[0, 1], [2, 0]]
 
 
+def test_shuffled_csr_rows_stay_csr() -> None:
+    dense = np.float32([[0, 1, 0], [2, 0, 3], [0, 0, 0], [4, 5, 6], [7, 0, 0]])
+    np.random.seed(3)
+    matrix = mx.nd.array(dense).tostype("csr")
+    iterator = mx.io.NDArrayIter(matrix, dense[:, 0], 5, shuffle=True, last_batch_handle="discard")
+    (batch,) = iterator
+    (rows,), (labels,) = batch.data, batch.label
+    rows.check_format()
+    assert labels.asnumpy().tolist() != dense[:, 0].tolist()
+    assert rows.asnumpy()[:, 0].tolist() == labels.asnumpy().tolist()
+    assert sorted(rows.asnumpy().tolist()) == sorted(dense.tolist())
+
+
+@pytest.mark.parametrize(
+    ("last_batch_handle", "expected"),
+    [
+        ("pad", [[[0, 1], [2, 3], [4, 5, 6, 0]]] * 2),
+        ("discard", [[[0, 1], [2, 3]]] * 2),
+        ("roll_over", [[[0, 1], [2, 3]], [[4, 0], [1, 2], [3, 4]]]),
+    ],
+)
+def test_labels_may_be_more_than_the_data(last_batch_handle: str, expected: list) -> None:
+    """The batches are MXNet 1.9.1's, with the rest of the labels in a batch that is filled up."""
+    iterator = mx.io.NDArrayIter(DATA[:5], np.arange(7), 2, last_batch_handle=last_batch_handle)
+    passes = []
+    for _ in range(2):
+        passes.append([batch.label[0].asnumpy().tolist() for batch in iterator])
+        iterator.reset()
+    assert passes == expected
+    shuffled = mx.io.NDArrayIter(DATA[:5], np.arange(7), 5, shuffle=True)
+    (batch,) = shuffled
+    assert batch.data[0].asnumpy().ravel().tolist() == batch.label[0].asnumpy().tolist()
+
+
 def test_labels_are_replaced_by_named_ones() -> None:
     data = mx.io.NDArrayIter(np.ones((4, 2)), np.zeros(4), 2)
     data.label = mx.io._init_data(np.arange(4), allow_empty=True, default_name="svm_label")

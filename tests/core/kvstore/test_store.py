@@ -189,3 +189,10 @@ def test_registered_stores() -> None:
         mx.kv.create().is_capable("flight")
     with pytest.raises(TypeError, match="must be a string"):
         mx.kv.create(3)
+
+
+def test_capabilities_are_told_without_a_store() -> None:
+    assert mx.kv.KVStore.is_capable("optimizer")
+    assert not mx.kv.base.TestStore.is_capable("optimizer")
+    with pytest.raises(ValueError, match="Unknown capability: x"):
+        mx.kv.base.TestStore.is_capable("x")

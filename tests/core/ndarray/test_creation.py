@@ -133,6 +133,9 @@ def test_from_numpy_shares_and_locks() -> None:
         raw[0] = 0
     x[1, 1] = 100
     assert raw[1, 1] == 100
+    again = nd.from_numpy(raw)
+    again[0, 0] = 7
+    assert raw[0, 0] == 7
     assert nd.from_numpy(np.zeros(3, np.float64)).dtype is np.float64
     with pytest.raises(ValueError, match="c-contiguous"):
         nd.from_numpy(np.zeros((2, 3)).T)

@@ -63,3 +63,24 @@ def test_a_relu_makes_zero_of_nan() -> None:
     np.testing.assert_array_equal(got.outputs[0], [0, 0, 2])
     np.testing.assert_array_equal(got.grads[0], [0, 0, 3])
     np.testing.assert_array_equal(apply("relu", {}, [data], [head]).outputs[0], [np.nan, 0, 2])
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes", "expected"),
+    [
+        ("relu", {}, [NAN, 0, 0, 1, NAN]),
+        ("Activation", {"act_type": "relu"}, [0, 0, 0, 1, NAN]),
+        ("LeakyReLU", {"act_type": "leaky"}, [1, 0.25, 0.25, 1, NAN]),
+        ("LeakyReLU", {"act_type": "elu"}, [1, 0.09196986, 0.25, 1, NAN]),
+        ("LeakyReLU", {"act_type": "selu"}, [NAN, 0.590423, 1.7580993, 1.050701, NAN]),
+        ("clip", {"a_min": 0, "a_max": 6}, [1, 0, 1, 1, 0]),
+    ],
+)
+def test_gradients_of_and_under_nan_are_mxnets(op: str, attributes: dict, expected: list) -> None:
+    """The data are NaN first; the gradient above is NaN last, where clip cuts off."""
+    data = np.float32([NAN, -1, 0, 1, 7])
+    got = apply(op, attributes, [data], [np.float32([1, 1, 1, 1, NAN])])
+    np.testing.assert_allclose(got.grads[0], expected, rtol=1e-6)

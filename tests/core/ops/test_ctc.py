@@ -83,3 +83,19 @@ def test_shapes_of_warp_ctc() -> None:
         make("WarpCTC", attrs).infer_shape([(28, 5), None], [None])
     with pytest.raises(AttributeValueError, match="label_length is 0; expected at least 1"):
         make("WarpCTC", {"input_length": 9})
+
+
+def test_what_lies_past_an_examples_end_has_no_gradient_even_if_nan() -> None:
+    """Numbers of MXNet 1.9.1."""
+    data = np.random.RandomState(0).randn(4, 2, 3).astype("float32")
+    data[2:, 0] = np.nan
+    inputs = [data, np.float32([[1, 2], [1, 2]]), np.float32([2, 4]), np.float32([2, 2])]
+    used = {"use_data_lengths": True, "use_label_lengths": True}
+    with np.errstate(all="ignore"):
+        got = apply("CTCLoss", used, inputs, [np.ones(2, "float32")])
+    np.testing.assert_allclose(got.outputs[0], [3.4741454, 2.5836186], rtol=1e-6)
+    gradient = got.grads[0]
+    expected = [[0.58423525, -0.85063267, 0.26639745], [0.594823, 0.19771333, -0.79253626]]
+    np.testing.assert_allclose(gradient[:2, 0], expected, rtol=1e-5)
+    assert not gradient[2:, 0].any()
+    assert np.isfinite(gradient).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import core as mx
 from core.errors import AttributeValueError, ShapeError
 from core.ops import make_operator
 from oracle.case import Case, normal
@@ -59,3 +60,21 @@ def test_half_precision_accumulates_in_float32() -> None:
     assert results["out0"].dtype == np.float16
     assert results["out0"].item() == 4096
     assert results["grad_data"].dtype == np.float16
+
+
+def test_a_column_of_biases() -> None:
+    """MXNet infers (num_hidden, 1) too."""
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=4, name="fc")
+    assert net.infer_shape(data=(2, 3), fc_bias=(4, 1))[0] == [(2, 3), (4, 3), (4, 1)]
+    data, weight = mx.nd.ones((2, 3)), mx.nd.ones((4, 3))
+    bias = mx.nd.arange(4).reshape((4, 1))
+    expected = [[3, 4, 5, 6]] * 2
+    assert mx.nd.FullyConnected(data, weight, bias, num_hidden=4).asnumpy().tolist() == expected
+    gradient = mx.nd.zeros((4, 1))
+    arrays = {"data": data, "fc_weight": weight, "fc_bias": bias}
+    bound = net.bind(mx.cpu(), arrays, {"fc_bias": gradient})
+    assert bound.forward(is_train=True)[0].asnumpy().tolist() == expected
+    bound.backward([mx.nd.ones((2, 4))])
+    assert gradient.asnumpy().tolist() == [[2]] * 4
+    with pytest.raises(ShapeError, match=r"bias has shape \(4, 2\), expected \(4, 1\)"):
+        net.infer_shape(data=(2, 3), fc_bias=(4, 2))

@@ -32,3 +32,30 @@ def test_half_precision_is_rounded_once() -> None:
     got = apply("erf", {}, [points]).outputs[0]
     wanted = np.array([math.erf(x) for x in points.astype("float64")])
     np.testing.assert_allclose(got, wanted, rtol=6e-4, atol=1e-7)
+
+
+def _slope(op: str, points: np.ndarray) -> np.ndarray:
+    ones = np.ones(points.shape, points.dtype)
+    return apply(op, {}, [points], [ones]).grads[0]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_ends_and_poles_are_mxnets(dtype: str) -> None:
+    """The values are MXNet 1.9.1's; the digamma function has its largest number at its poles."""
+    inf, nan = math.inf, math.nan
+    top = np.finfo("float64").max if dtype == "float64" else inf
+    points = np.array([0.0, -0.0, -1.0, -2.0, inf, -inf, nan], dtype)
+    rows = {
+        "gamma": ([inf, -inf, nan, nan, inf, nan, nan], [inf, -inf, nan, nan, inf, nan, nan]),
+        "gammaln": ([inf, inf, inf, inf, inf, inf, nan], [top, top, top, top, inf, top, nan]),
+    }
+    with np.errstate(all="ignore"):
+        for op, (values, slopes) in rows.items():
+            np.testing.assert_array_equal(apply(op, {}, [points]).outputs[0], values, op)
+            np.testing.assert_array_equal(_slope(op, points), slopes, op)
+
+
+@pytest.mark.parametrize("op", ["erfinv", "round"])
+def test_zero_keeps_its_sign(op: str) -> None:
+    got = apply(op, {}, [np.float32([0.0, -0.0])]).outputs[0]
+    assert np.signbit(got).tolist() == [False, True]

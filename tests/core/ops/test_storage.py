@@ -119,3 +119,31 @@ def test_retained_rows_and_their_gradient() -> None:
     got = apply("_sparse_retain", {}, [values, np.float32([0, 2])], [10 * values])
     np.testing.assert_array_equal(got.outputs[0], [[1, 2], [0, 0], [5, 6]])
     np.testing.assert_array_equal(got.grads[0], [[10, 20], [0, 0], [50, 60]])
+
+
+@pytest.mark.parametrize("stype", [RSP, CSR])
+@pytest.mark.parametrize(
+    ("compare", "sparse"),
+    [
+        (lambda x: x == 0, False),
+        (lambda x: x == 1, True),
+        (lambda x: x != 0, True),
+        (lambda x: x != 1, False),
+        (lambda x: x > 0, True),
+        (lambda x: x > -1, False),
+        (lambda x: x >= 0, False),
+        (lambda x: x >= 1, True),
+        (lambda x: x < 0, True),
+        (lambda x: x < 1, False),
+        (lambda x: x <= 0, False),
+        (lambda x: x <= -1, True),
+        (lambda x: x == x, False),
+    ],
+)
+def test_comparisons_that_are_false_of_zero_keep_the_storage(
+    stype: str, compare: Any, sparse: bool
+) -> None:
+    """As in MXNet 1.9.1, and those with an array are dense."""
+    found = compare(ARRAYS[stype])
+    assert found.stype == (stype if sparse else "default")
+    np.testing.assert_array_equal(found.asnumpy(), compare(DENSE).asnumpy())

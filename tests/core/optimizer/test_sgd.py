@@ -22,3 +22,32 @@ def test_laziness_ends_where_float32_copies_begin(
     state = sgd.create_state_multi_precision(0, weight)
     sgd.update_multi_precision(0, weight, gradient, state)
     np.testing.assert_allclose(weight.asnumpy()[:, 0], [untouched, touched, untouched], rtol=1e-7)
+
+
+@pytest.mark.parametrize("base", [mx.optimizer.SGD, mx.optimizer.NAG, mx.optimizer.Adam])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_an_update_of_the_scripts_own_gets_arrays(
+    base: type[mx.optimizer.Optimizer], dtype: str
+) -> None:
+    class Doubled(base):  # type: ignore[misc, valid-type]
+        def update(self, index, weight, grad, state) -> None:
+            assert (type(weight), type(grad)) == (mx.nd.NDArray, mx.nd.NDArray)
+            super().update(index, weight, grad * 2, state)
+
+    options = dict(learning_rate=0.5, multi_precision=True)
+    updater = mx.optimizer.get_updater(Doubled(**options))
+    expected = mx.optimizer.get_updater(base(**options))
+    weights, others = (
+        [mx.nd.ones((2,), dtype=dtype), mx.nd.ones((3,), dtype=dtype)] for _ in range(2)
+    )
+    gradients = [mx.nd.array([1, -2], dtype=dtype), mx.nd.array([1, 2, 3], dtype=dtype)]
+    updater([0, 1], gradients, weights)
+    expected([0, 1], [gradient * 2 for gradient in gradients], others)
+    for weight, other in zip(weights, others, strict=True):
+        np.testing.assert_array_equal(weight.asnumpy(), other.asnumpy())
+
+
+def test_rates_of_several_parameters() -> None:
+    sgd = mx.optimizer.SGD(learning_rate=0.5, wd=0.1, param_idx2name={0: "a_weight", 1: "b_bias"})
+    sgd.set_lr_mult({"b_bias": 2.0})
+    assert (sgd._get_lrs([0, 1]), sgd._get_wds([0, 1])) == ([0.5, 1.0], [0.1, 0.0])

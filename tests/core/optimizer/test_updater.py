@@ -206,3 +206,46 @@ def test_rates_of_parameters() -> None:
 def test_unknown_optimizer_suggests() -> None:
     with pytest.raises(ValueError, match="did you mean 'adam'"):
         mx.optimizer.create("adm")
+
+
+@pytest.mark.parametrize("base", [mx.optimizer.SGD, mx.optimizer.Adam])
+def test_modules_call_the_steps_that_a_script_has_changed(
+    base: type[mx.optimizer.Optimizer],
+) -> None:
+    """One pass over flat buffers would pass them by."""
+    seen = []
+
+    class Watched(base):  # type: ignore[misc, valid-type]
+        def update(self, index, weight, grad, state) -> None:
+            seen.append((index, weight.shape))
+            super().update(index, weight, grad, state)
+
+    net = mx.sym.LinearRegressionOutput(
+        mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="fc"), name="softmax"
+    )
+    module = mx.mod.Module(net)
+    iterator = mx.io.NDArrayIter(np.ones((4, 3)), np.ones((4, 1)), 4)
+    module.fit(iterator, num_epoch=1, optimizer=Watched(rescale_grad=0.25), eval_metric="mse")
+    assert sorted(seen) == [(0, (1, 3)), (1, (1,))]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", ["lamb", "adam", "sgd_momentum"])
+def test_lists_of_weights_with_their_float32_copies(name: str, dtype: str) -> None:
+    def optimizer() -> mx.optimizer.Optimizer:
+        options = dict(OPTIMIZERS[name], multi_precision=True)
+        return mx.optimizer.create(name.split("_")[0], **options)
+
+    start = [mx.nd.array([1, 2], dtype=dtype), mx.nd.array([3, 4, 5], dtype=dtype)]
+    gradients = [array * 0.25 - 1 for array in start]
+    results = []
+    for together in (True, False):
+        weights, made = [array.copy() for array in start], optimizer()
+        states = [made.create_state_multi_precision(i, w) for i, w in enumerate(weights)]
+        if together:
+            made.update_multi_precision([0, 1], weights, gradients, states)
+        else:
+            for each in zip(range(2), weights, gradients, states, strict=True):
+                made.update_multi_precision(*each)
+        results.append([weight.asnumpy().tolist() for weight in weights])
+    assert results[0] == results[1] != [array.asnumpy().tolist() for array in start]

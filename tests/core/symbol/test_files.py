@@ -169,3 +169,16 @@ def test_binding_without_an_executor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(symbol_module, "_binders", [])
     with pytest.raises(StageError, match="executor is imported"):
         dense().bind(mx.cpu(), {})
+
+
+def test_files_of_the_other_mode_have_0_for_an_unknown_length() -> None:
+    """MXNet reads it so in np-shape mode; files of that mode have -1 there, and 0 is a length."""
+    weight = mx.sym.var("w", shape=(3, 0))
+    classic = mx.sym.FullyConnected(mx.sym.var("data"), weight, num_hidden=3).tojson()
+    with mx.np_shape(True):
+        loaded = mx.sym.load_json(classic)
+        assert loaded.attr_dict()["w"]["__shape__"] == "(3, -1)"
+        assert loaded.infer_shape(data=(2, 10))[0][1] == (3, 10)
+        empty = mx.sym.load_json(mx.sym.var("v", shape=(10, 0)).tojson())
+        assert empty.attr_dict()["v"]["__shape__"] == "(10, 0)"
+    assert mx.sym.load_json(classic).attr_dict()["w"]["__shape__"] == "(3, 0)"

@@ -321,7 +321,6 @@ def test_new_variables_inherit_the_operators_attributes() -> None:
             GraphError,
             "setting variable attributes with weight_lr_mult is deprecated",
         ),
-        (lambda v: mx.sym.Activation(v, act_type="relu", out=v), TypeError, "out must be None"),
         (lambda v: mx.sym.Activation(3, act_type="relu"), TypeError, "input 'data' is int 3"),
         (lambda v: mx.sym.no_such_operator(v), AttributeError, "no attribute 'no_such_operator'"),
     ],
@@ -329,3 +328,11 @@ def test_new_variables_inherit_the_operators_attributes() -> None:
 def test_wrong_calls(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make(mx.sym.var("v"))
+
+
+@pytest.mark.parametrize("out", [None, mx.nd.zeros((2,)), mx.sym.var("target")])
+def test_where_to_write_is_nothing_to_a_symbol(out: Any) -> None:
+    """Scripts that serve arrays and symbols pass ``out`` to both."""
+    clipped = mx.sym.clip(mx.sym.var("v"), 0, 1, out=out, name="c")
+    assert clipped.list_arguments() == ["v"]
+    assert clipped.attr_dict() == {"c": {"a_min": "0", "a_max": "1"}}
