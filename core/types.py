@@ -26,6 +26,7 @@ __all__ = [
     "is_floating",
     "is_half",
     "is_known",
+    "largest_whole",
     "lowest",
     "merge_dtypes",
     "merge_shapes",
@@ -131,6 +132,14 @@ class _NoElements(int):
 
 NO_ELEMENTS: Final[int] = _NoElements(0)
 """A length of 0 that is known to be 0."""
+
+
+def largest_whole(dtype: DType) -> int:
+    """Return up to which number a dtype holds every whole number."""
+    if not is_floating(dtype):
+        return np.iinfo(dtype).max
+    bits = int(ml_dtypes.finfo(dtype).nmant) + 1  # type: ignore[no-untyped-call]
+    return 1 << bits
 
 
 def with_known_zeros(shape: Shape) -> Shape:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..errors import AttributeValueError, ShapeError
-from ..types import Array, DType, Shape
+from ..types import Array, DType, Shape, largest_whole
 from .attributes import attribute
 from .lookup import add_at, axis_positions, read_at
 from .operator import Operator, Reads, Run
@@ -362,6 +362,11 @@ class SampleMultinomial(Operator):
         data = inputs[0]
         if data is None:
             return inputs, outputs
+        if data and data[-1] > largest_whole(self.dtype):
+            raise ShapeError(
+                f"data has {data[-1]} classes, but {self.dtype} holds whole numbers up to "
+                f"{largest_whole(self.dtype)} only; set dtype='int32'"
+            )
         shape = data[:-1] + self.shape or (1,)
         return inputs, [self.expect("output", output, shape) for output in outputs]
 

@@ -138,7 +138,7 @@ def _lanczos_sum(z: Array) -> Any:
 
 
 def gammaln(run: Run, x: Array, out: Array) -> None:
-    """Write the logarithm of the absolute value of the gamma function."""
+    """Write the logarithm of the absolute value of the gamma function, exactly 0 at 1 and 2."""
     xp = run.xp
     wide = x.astype("float64")
     is_left = wide < 0.5
@@ -147,6 +147,7 @@ def gammaln(run: Run, x: Array, out: Array) -> None:
     right = 0.5 * math.log(2 * math.pi) + (z + 0.5) * xp.log(t) - t + xp.log(_lanczos_sum(z))
     reflected = math.log(math.pi) - xp.log(xp.abs(_sin_pi(xp, wide))) - right
     result = xp.where(is_left, reflected, right)
+    result = xp.where((wide == 1) | (wide == 2), 0.0, result)
     out[...] = xp.where(xp.isinf(wide), math.inf, result)
 
 

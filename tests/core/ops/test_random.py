@@ -146,3 +146,12 @@ def test_multinomial_gives_the_logarithm_and_its_gradient() -> None:
 )
 def test_multinomial_shapes(attrs, data, expected) -> None:
     assert make("_sample_multinomial", attrs).infer_shape([data], [None])[1] == [expected]
+
+
+@pytest.mark.parametrize(("dtype", "classes"), [("uint8", 255), ("float16", 2048)])
+def test_multinomial_wants_a_dtype_for_its_classes(dtype: str, classes: int) -> None:
+    """As MXNet, which would give wrong classes otherwise."""
+    operator = make("_sample_multinomial", {"dtype": dtype})
+    assert operator.infer_shape([(classes,)], [None])[1] == [(1,)]
+    with pytest.raises(ShapeError, match=f"{classes + 1} classes, but {dtype} holds .* {classes}"):
+        operator.infer_shape([(classes + 1,)], [None])

@@ -59,3 +59,9 @@ def test_ends_and_poles_are_mxnets(dtype: str) -> None:
 def test_zero_keeps_its_sign(op: str) -> None:
     got = apply(op, {}, [np.float32([0.0, -0.0])]).outputs[0]
     assert np.signbit(got).tolist() == [False, True]
+
+
+def test_the_logarithm_of_one_is_zero() -> None:
+    got = apply("gammaln", {}, [np.float32([1, 2])]).outputs[0]
+    np.testing.assert_array_equal(got, [0, 0])
+    assert not np.signbit(got).any()
