@@ -97,7 +97,7 @@ def _layer(run: Run, inputs: Sequence[Any], outputs: Sequence[Array]) -> None:
     data, weight, *bias = inputs
     data.times(weight.T, outputs[0])
     if bias:
-        run.xp.add(outputs[0], bias[0], out=outputs[0])
+        run.xp.add(outputs[0], bias[0].reshape(-1), out=outputs[0])
 
 
 def _layer_backward(
@@ -114,7 +114,7 @@ def _layer_backward(
         weight_grad[...] = 0
         weight_grad[:, columns] = sums.T
     if bias_grad and bias_grad[0] is not None:
-        run.xp.sum(grad, axis=0, out=bias_grad[0])
+        run.xp.sum(grad, axis=0, out=bias_grad[0].reshape(-1))
 
 
 LAYER = SparseKernel(

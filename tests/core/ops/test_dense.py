@@ -69,7 +69,9 @@ def test_a_column_of_biases() -> None:
     data, weight = mx.nd.ones((2, 3)), mx.nd.ones((4, 3))
     bias = mx.nd.arange(4).reshape((4, 1))
     expected = [[3, 4, 5, 6]] * 2
-    assert mx.nd.FullyConnected(data, weight, bias, num_hidden=4).asnumpy().tolist() == expected
+    for given in (data, data.tostype("csr")):
+        got = mx.nd.FullyConnected(given, weight, bias, num_hidden=4)
+        assert got.asnumpy().tolist() == expected
     gradient = mx.nd.zeros((4, 1))
     arrays = {"data": data, "fc_weight": weight, "fc_bias": bias}
     bound = net.bind(mx.cpu(), arrays, {"fc_bias": gradient})
