@@ -128,3 +128,23 @@ def test_inputs_of_a_module_stay_csr() -> None:
     assert [one.arg_dict["data"].stype for one in module._exec_group.execs] == ["csr", "csr"]
     module.forward(mx.io.DataBatch([mx.nd.array(dense)], [mx.nd.zeros((4, 1))]), is_train=False)
     assert module.get_outputs()[0].asnumpy().tolist() == expected
+
+
+def test_a_layer_of_csr_takes_a_column_of_biases() -> None:
+    dense = np.random.default_rng(0).random((3, 4)).astype("f")
+    out = mx.sym.FullyConnected(mx.sym.var("x", stype="csr"), num_hidden=2, name="fc")
+    results = []
+    for shape in ((2,), (2, 1)):
+        arrays = {
+            "x": mx.nd.array(dense).tostype("csr"),
+            "fc_weight": mx.nd.arange(8).reshape((2, 4)),
+            "fc_bias": mx.nd.array([1.0, 2.0]).reshape(shape),
+        }
+        gradients = {"fc_bias": mx.nd.zeros(shape)}
+        executor = out.bind(mx.cpu(), arrays, gradients)
+        (got,) = executor.forward(is_train=True)
+        executor.backward(mx.nd.ones((3, 2)))
+        results.append((got.asnumpy(), gradients["fc_bias"].asnumpy().ravel()))
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    np.testing.assert_array_equal(results[0][1], [3.0, 3.0])
+    np.testing.assert_array_equal(results[1][1], [3.0, 3.0])
