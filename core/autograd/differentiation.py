@@ -76,8 +76,8 @@ def grad(
         head_grads: the gradient of each head; None stands for ones.
         retain_graph: keep the recording; by default the same as ``create_graph``.
         create_graph: record the computation of the gradients, to differentiate them again. That
-            works for the operators of ``core.autograd.rules``; a second pass through any other one
-            raises MXNetError.
+            works for operators that have a ``derivative`` or are linear; a second pass through any
+            other one raises MXNetError.
         train_mode: whether the operators' backward runs as in training.
 
     Returns:

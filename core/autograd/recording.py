@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
+from .. import ndarray as nd
 from ..backends import backend_of
 from ..errors import MXNetError
 from ..ndarray import NDArray
@@ -13,7 +15,6 @@ from ..ndarray.nodes import CopyNode, IndexNode, OperatorNode
 from ..ndarray.sparse_operators import SparseNode
 from ..ndarray.tape import Entry, Node, Origin, Variable, live, mode
 from ..types import Array, Shape
-from .rules import RULES
 
 __all__ = ["linked", "recorded_step"]
 
@@ -21,8 +22,8 @@ __all__ = ["linked", "recorded_step"]
 def recorded_step(node: Node, out_grads: Sequence[NDArray | None]) -> Sequence[NDArray | None]:
     """Run one node's backward so that it can be differentiated.
 
-    An operator with a rule (``core.autograd.rules``) computes its gradient by recorded operators; a
-    linear one by its adjoint. Any other computes numbers whose differentiation raises an error.
+    An operator with a ``derivative`` computes its gradient by recorded operators; a linear one by
+    its adjoint. Any other computes numbers whose differentiation raises an error.
     """
     if isinstance(node, SparseNode):
         node = node.as_dense()
@@ -40,14 +41,13 @@ def recorded_step(node: Node, out_grads: Sequence[NDArray | None]) -> Sequence[N
 def _operator_step(
     node: OperatorNode, out_grads: Sequence[NDArray | None]
 ) -> Sequence[NDArray | None]:
-    name = node.op.names[0]
-    if name in RULES:
+    if node.op.has_derivative():
         inputs = [_handle(*pair, node) for pair in zip(node.inputs, node.parents, strict=True)]
         outputs = [_handle(raw, Entry(node, i), node) for i, raw in enumerate(node.outputs)]
         heads = [y * 0 if dy is None else dy for y, dy in zip(outputs, out_grads, strict=True)]
-        grads = RULES[name](node.op, inputs, outputs, heads)
-        if grads is not None:
-            return grads
+        derived = node.op.derivative(nd, inputs, outputs, heads)
+        if derived is not None:
+            return cast(Sequence[NDArray | None], derived)
     grads = numeric_step(node, out_grads)
     if node.op.is_linear:
         return _mark(_OperatorAdjoint(node, out_grads), grads)
@@ -158,5 +158,5 @@ class _Opaque(Node):
     def backward(self, out_grads: Sequence[Array | None]) -> Sequence[Array | None]:
         raise MXNetError(
             f"the gradient of {self._name} cannot be differentiated again; gradients of gradients "
-            "exist for the operators of autograd/rules.py"
+            "exist for operators that have a derivative (core/ops) or are linear"
         )

@@ -18,12 +18,12 @@ import dataclasses
 import itertools
 import logging
 from collections.abc import Callable, Hashable, Iterable, MutableMapping, Sequence
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
+from ..capabilities.kinds import Kind, Named
 from ..errors import KernelError
 from ..types import Array, DType, Shape
-from .fused_operators import Kind
 
 __all__ = [
     "Keep",
@@ -49,6 +49,8 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 O = TypeVar("O")  # noqa: E741 - an operator
+S = TypeVar("S", covariant=True)
+"""What is known of the operator of a request."""
 
 
 _OUT_OF_MEMORY = 1
@@ -157,7 +159,7 @@ Specs = tuple[TensorSpec | None, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class KernelRequest:
+class KernelRequest(Generic[S]):
     """One step of a plan.
 
     Attributes:
@@ -173,7 +175,7 @@ class KernelRequest:
         forward: the kernel chosen for the forward step.
     """
 
-    operator: Any
+    operator: S
     is_backward: bool
     is_train: bool
     inputs: Specs
@@ -182,6 +184,20 @@ class KernelRequest:
     in_grads: Specs = ()
     is_constant: tuple[bool, ...] = ()
     forward: Kernel | None = None
+
+    def of(self, operator: O) -> KernelRequest[O]:
+        """Return the same for another operator: a part of this one that has the same tensors."""
+        return KernelRequest(
+            operator,
+            self.is_backward,
+            self.is_train,
+            self.inputs,
+            self.outputs,
+            self.out_grads,
+            self.in_grads,
+            self.is_constant,
+            self.forward,
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -275,7 +291,7 @@ class Kernel:
         raise NotImplementedError(f"{type(self).__name__} cannot be bound")
 
 
-Prepare = Callable[[KernelRequest], Kernel | None]
+Prepare: TypeAlias = Callable[[KernelRequest[O]], Kernel | None]
 
 Reorder = Callable[[TensorSpec, TensorSpec], Kernel]
 """Returns a kernel that copies ``inputs[0]``, of the first spec, to ``outputs[0]``, of the second.
@@ -299,74 +315,60 @@ def reorder(source: TensorSpec, target: TensorSpec) -> Kernel:
 
 
 class KernelTable:
-    """Which functions prepare kernels for which operators of which backend."""
+    """Which functions prepare kernels for which kinds of operators on which backend."""
 
     def __init__(self) -> None:
-        self._prepares: dict[tuple[str, str, bool], list[Prepare]] = {}
+        self._prepares: dict[tuple[str, Kind[Any], bool], list[Prepare[Any]]] = {}
 
     def register(
-        self, backend: str, operator: str, *, backward: bool = False
-    ) -> Callable[[Prepare], Prepare]:
-        """Register a function for an operator's canonical name; the last registered is asked first.
-
-        Args:
-            backend: ``Backend.name`` of the arrays it runs on.
-            operator: canonical name, as ``Operator.names[0]``.
-            backward: whether it runs the operator's backward.
-        """
-
-        def decorate(prepare: Prepare) -> Prepare:
-            self._prepares.setdefault((backend, operator, backward), []).insert(0, prepare)
-            return prepare
-
-        return decorate
-
-    def register_fused(
         self,
         backend: str,
         kind: Kind[O],
-        prepare: Callable[[KernelRequest, O], Kernel | None],
-        *,
-        backward: bool = False,
+        forward: Prepare[O] | None = None,
+        backward: Prepare[O] | None = None,
     ) -> None:
-        """Register a function for a kind of fused operators; it is given the operator, typed.
+        """Register functions for a kind of operators; the last registered is asked first.
 
-        Args are those of ``register``.
+        Args:
+            backend: ``Backend.name`` of the arrays they run on.
+            kind: what the operators declare to be.
+            forward, backward: prepare kernels for the operators' ``forward`` and ``backward``.
         """
-
-        def prepare_fused(request: KernelRequest) -> Kernel | None:
-            return prepare(request, request.operator)
-
-        self.register(backend, kind.name, backward=backward)(prepare_fused)
+        for prepare, is_backward in ((forward, False), (backward, True)):
+            if prepare is not None:
+                self._prepares.setdefault((backend, kind, is_backward), []).insert(0, prepare)
 
     def unregister(
-        self, backend: str, operator: str, prepare: Prepare, *, backward: bool = False
+        self, backend: str, kind: Kind[O], prepare: Prepare[O], *, backward: bool = False
     ) -> None:
         """Take a registered function out again."""
-        self._prepares[backend, operator, backward].remove(prepare)
+        self._prepares[backend, kind, backward].remove(prepare)
 
     def has_any(self, backend: str) -> bool:
         """Tell whether the backend has a kernel for anything."""
         return any(key[0] == backend and found for key, found in self._prepares.items())
 
-    def operators(self, backend: str) -> frozenset[str]:
-        """Return the canonical names of the operators the backend has kernels for."""
-        return frozenset(operator for operator, _ in self.entries(backend))
+    def kinds(self, backend: str) -> frozenset[Kind[Any]]:
+        """Return the kinds of operators that the backend has kernels for."""
+        return frozenset(kind for kind, _ in self.entries(backend))
 
-    def entries(self, backend: str) -> frozenset[tuple[str, bool]]:
-        """Return (operator, whether its backward is meant) of all that has a kernel."""
+    def entries(self, backend: str) -> frozenset[tuple[Kind[Any], bool]]:
+        """Return (kind, whether its backward is meant) of all that has a kernel."""
         return frozenset(
             key[1:] for key, found in self._prepares.items() if key[0] == backend and found
         )
 
-    def select(self, backend: str, request: KernelRequest) -> Kernel | None:
+    def select(self, backend: str, request: KernelRequest[Named]) -> Kernel | None:
         """Return the first kernel that can run the request, None for the reference."""
-        operator = request.operator.names[0]
-        for prepare in self._prepares.get((backend, operator, request.is_backward), ()):
+        operator = request.operator
+        if operator.kind is None:
+            return None
+        for prepare in self._prepares.get((backend, operator.kind, request.is_backward), ()):
             try:
                 kernel = prepare(request)
             except KernelUnavailable as error:
-                _log.warning("no kernel for %s, using what is next best: %s", operator, error)
+                name = operator.names[0]
+                _log.warning("no kernel for %s, using what is next best: %s", name, error)
                 continue
             if kernel is not None:
                 return kernel

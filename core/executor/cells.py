@@ -13,6 +13,9 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ..capabilities.functions import Arithmetic, Function, is_relu, linear
+from ..ops import Operator
+from ..ops.dense import FullyConnected
 from ..ops.slicing import SliceAxis, SliceChannel
 from .edit import Uses
 from .ir import Program, Step
@@ -105,20 +108,12 @@ def _tanh(operand: _Pattern) -> _Pattern:
     return _Pattern("tanh", (operand,))
 
 
-_FUNCTIONS = {
-    "elemwise_add": "plus",
-    "broadcast_add": "plus",
-    "elemwise_mul": "times",
-    "broadcast_mul": "times",
-    "elemwise_sub": "minus",
-    "broadcast_sub": "minus",
-    "ones_like": "one",
-    "sigmoid": "sigmoid",
-    "tanh": "tanh",
-    "relu": "relu",
+_ARITHMETIC = {
+    Arithmetic.ADD: "plus",
+    Arithmetic.MULTIPLY: "times",
+    Arithmetic.SUBTRACT: "minus",
 }
-"""By canonical name of the operator; ``Activation`` names its function itself."""
-
+_FUNCTIONS = {Function.SIGMOID: "sigmoid", Function.TANH: "tanh"}
 _COMMUTATIVE = ("plus", "times")
 
 
@@ -362,19 +357,29 @@ def _parameters(step: Step) -> Dense:
 def _head(program: Program, step: Step) -> str:
     """Return what a step computes of operands of its own shape, or that it is a layer of rows or
     parts columns; an empty text for what no cell has."""
-    op = step.op
-    name = op.names[0]
-    function = getattr(op, "act_type", "") if name == "Activation" else _FUNCTIONS.get(name, "")
-    if name == "_rminus_scalar" and getattr(op, "scalar", None) == 1:
-        function = "one minus"
+    function = _function(step.op)
     shapes = [program.values[slot].shape for slot in step.inputs if slot is not None]
     if function:
         shape = program.values[step.writes()[0]].shape
         return function if all(one == shape for one in shapes) else ""
-    if name == "FullyConnected":
+    if isinstance(step.op, FullyConnected):
         return _DENSE if len(shapes[0]) == 2 else ""
     count, _ = _parted(program, step)
     return f"part of {count}" if count else ""
+
+
+def _function(op: Operator) -> str:
+    """Return what an operator does to each element; an empty text for what no cell does."""
+    arithmetic, function = op.arithmetic(), op.pointwise()
+    if arithmetic is not None:
+        return _ARITHMETIC.get(arithmetic, "")
+    if op.fills_with() == 1:
+        return "one"
+    if function == linear(-1.0, 1.0):
+        return "one minus"
+    if is_relu(function):
+        return "relu"
+    return "" if function is None else _FUNCTIONS.get(function.function, "")
 
 
 class _Match:

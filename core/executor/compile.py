@@ -129,9 +129,9 @@ def _recognize(
     """Find what several steps are together, while there are no gradients that read between."""
     roll(program, forced)
     simplify(program)
-    known = table.operators(backend) if table is not None else frozenset()
+    known = table.kinds(backend) if table is not None else frozenset()
     for operator, find in ((ChannelShuffle, find_shuffles), (Gate, find_gates)):
-        if operator.names[0] in known:
+        if operator.kind in known:
             find(program)
 
 
@@ -162,7 +162,7 @@ def _fuse(
     if has_half(program):
         constants = widen(program, constants)
         verify_program(program, requests, after="widen", operators=options.check_kernels)
-    kernels = options.table.operators(backend)
+    kernels = options.table.kinds(backend)
     fused = (
         fuse(program, kernels, constants),
         fuse_bytes(program, kernels),

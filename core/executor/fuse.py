@@ -14,8 +14,10 @@ from collections import Counter
 from collections.abc import Sequence, Set
 from typing import Any, Generic, TypeVar
 
-from ..backends import fused_operators
-from ..backends.fused_operators import implements
+from ..capabilities import fused as fused_kinds
+from ..capabilities import layers
+from ..capabilities.functions import Arithmetic, Function, is_relu
+from ..capabilities.kinds import Kind, implements
 from ..ops import Operator, Reads, Run, get_operator
 from ..ops.conv import Convolution
 from ..ops.dense import FullyConnected
@@ -101,19 +103,25 @@ class Fused(Primitive, Generic[L]):
         return self.layer
 
 
-@implements(fused_operators.CONVOLUTION)
+@implements(fused_kinds.CONVOLUTION)
 class FusedConvolution(Fused[Convolution]):
     """A convolution with what follows it."""
 
+    names = ("_plan_convolution",)
 
-@implements(fused_operators.FULLY_CONNECTED)
+
+@implements(fused_kinds.FULLY_CONNECTED)
 class FusedDense(Fused[FullyConnected]):
     """A fully connected layer with an activation."""
 
+    names = ("_plan_fully_connected",)
 
-@implements(fused_operators.BATCH_NORM)
+
+@implements(fused_kinds.BATCH_NORM)
 class FusedNorm(Fused[BatchNorm]):
     """An inference batch norm, whose statistics nobody reads, with a ReLU."""
+
+    names = ("_plan_batch_norm",)
 
     def alone(self) -> Operator:
         """Return the batch norm, still without its statistics."""
@@ -127,9 +135,11 @@ class FusedNorm(Fused[BatchNorm]):
             self.activation.forward(run, outputs, outputs)
 
 
-@implements(fused_operators.LOCAL_RESPONSE)
+@implements(fused_kinds.LOCAL_RESPONSE)
 class FusedLocalResponse(Fused[LRN]):
     """An LRN whose sums nobody reads but its own backward pass, which takes them again."""
+
+    names = ("_plan_local_response",)
 
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0,))
@@ -153,32 +163,35 @@ class FusedLocalResponse(Fused[LRN]):
         self.layer.backward(run, out_grads, inputs, again, in_grads)
 
 
-_LAYERS: dict[str, type[Fused[Any]]] = {
-    "BatchNorm": FusedNorm,
-    "BatchNorm_v1": FusedNorm,
-    "Convolution": FusedConvolution,
-    "Convolution_v1": FusedConvolution,
-    "FullyConnected": FusedDense,
-    "LRN": FusedLocalResponse,
+_LAYERS: dict[Kind[Any], type[Fused[Any]]] = {
+    layers.BATCH_NORM: FusedNorm,
+    layers.CONVOLUTION: FusedConvolution,
+    layers.FULLY_CONNECTED: FusedDense,
+    layers.LOCAL_RESPONSE: FusedLocalResponse,
 }
-_ACTIVATIONS = {
-    "Activation": ("relu", "sigmoid", "softrelu", "tanh"),
-    "LeakyReLU": ("elu", "gelu", "leaky"),
-    fused_operators.GATE.name: (None,),
-    "clip": (None,),
-    "relu": (None,),
-    "sigmoid": (None,),
-    "tanh": (None,),
-}
-"""Operators, and their ``act_type``, that end a chain."""
+_ACTIVATIONS = frozenset(
+    {
+        Function.CLIP,
+        Function.ELU,
+        Function.GELU,
+        Function.HARD_SIGMOID,
+        Function.HARD_SWISH,
+        Function.RELU,
+        Function.SIGMOID,
+        Function.SOFT_RELU,
+        Function.SWISH,
+        Function.TANH,
+    }
+)
+"""Functions that end a chain."""
 
 
-def fuse(program: Program, kernels: Set[str], constants: Set[int]) -> bool:
+def fuse(program: Program, kernels: Set[Kind[Any]], constants: Set[int]) -> bool:
     """Fuse what can be fused; tell whether anything was.
 
     Args:
         program: changed in place.
-        kernels: names of the operators there are kernels for.
+        kernels: kinds of the operators there are kernels for.
         constants: values of arguments and auxiliary states that have a version; a batch norm is
             folded only where it and the weights seldom change.
     """
@@ -204,7 +217,7 @@ def without_last(program: Program, step: Step) -> tuple[Step, Step] | None:
 
 
 class _Fuser:
-    def __init__(self, program: Program, kernels: Set[str], constants: Set[int]) -> None:
+    def __init__(self, program: Program, kernels: Set[Kind[Any]], constants: Set[int]) -> None:
         self._program = program
         self._kernels = kernels
         self._constants = constants
@@ -226,8 +239,8 @@ class _Fuser:
 
     def _grow(self, step: Step) -> None:
         """Fuse a layer with as many of its followers as possible; they run in the last's place."""
-        kind = _LAYERS.get(step.op.names[0])
-        if kind is None or kind.names[0] not in self._kernels:
+        kind = None if step.op.kind is None else _LAYERS.get(step.op.kind)
+        if kind is None or kind.kind not in self._kernels:
             return
         if step in self._absorbed or step in self._fused:
             return
@@ -261,35 +274,38 @@ class _Fuser:
         self, fused: Fused[Any], inputs: list[int | None], last: Step, follower: Step
     ) -> bool:
         """Add a follower to a fused operator; tell whether that was possible."""
-        name, out = follower.op.names[0], last.outputs[0]
+        op, out = follower.op, last.outputs[0]
         if fused.activation is not None or isinstance(fused, FusedLocalResponse):
             return False
-        if isinstance(fused, FusedNorm) and "relu" not in (
-            name,
-            getattr(follower.op, "act_type", ""),
-        ):
+        function = op.pointwise()
+        if isinstance(fused, FusedNorm) and not is_relu(function):
             return False
-        if getattr(follower.op, "act_type", None) in _ACTIVATIONS.get(name, ()):
-            fused.activation = follower.op
+        if function is not None and function.function in _ACTIVATIONS:
+            fused.activation = op
             return True
         if not isinstance(fused, FusedConvolution) or fused.has_residual:
             return False
-        if name == "elemwise_add":
+        if op.arithmetic() is Arithmetic.ADD and self._is_even(follower):
             fused.has_residual = True
             inputs.extend(other for other in follower.inputs if other != out)
             return True
-        if name in ("BatchNorm", "BatchNorm_v1") and self._is_foldable(fused, inputs, follower):
-            assert isinstance(follower.op, BatchNorm)
-            fused.batch_norm = follower.op
+        if isinstance(op, BatchNorm) and self._is_foldable(fused, inputs, follower):
+            fused.batch_norm = op
             inputs.extend(follower.inputs[1:])
             return True
         return False
+
+    def _is_even(self, step: Step) -> bool:
+        """Tell whether all that a step reads and writes has one shape and dtype."""
+        values = (self._program.values[slot] for slot in (*step.reads(), *step.writes()))
+        return len({(value.shape, value.dtype) for value in values}) == 1
 
     def _is_foldable(self, fused: Fused[Any], inputs: list[int | None], norm: Step) -> bool:
         values, data = self._program.values, norm.inputs[0]
         assert data is not None
         return (
             fused.batch_norm is None
+            and norm.op.kind is layers.BATCH_NORM
             and self._is_inference(norm)
             and self._hides_statistics(norm)
             and self._constants >= {*inputs[1:], *norm.inputs[1:]}

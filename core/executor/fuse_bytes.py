@@ -7,8 +7,15 @@ one step, sums never leave the registers.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from typing import Any
 
-from ..backends.fused_operators import REQUANTIZED, implements
+from ..capabilities.fused import REQUANTIZED
+from ..capabilities.kinds import Kind, implements
+from ..capabilities.quantized import (
+    SUMMING_ADDITION,
+    SUMMING_CONVOLUTION,
+    SUMMING_FULLY_CONNECTED,
+)
 from ..ops import Operator, Run
 from ..ops.quantized.base import FLOAT32, INT32
 from ..ops.quantized.conversion import Requantize
@@ -18,13 +25,7 @@ from .primitives import Primitive
 
 __all__ = ["Requantized", "fuse_bytes"]
 
-_SUMMING = frozenset(
-    {
-        "_contrib_quantized_conv",
-        "_contrib_quantized_elemwise_add",
-        "_contrib_quantized_fully_connected",
-    }
-)
+_SUMMING = frozenset({SUMMING_ADDITION, SUMMING_CONVOLUTION, SUMMING_FULLY_CONNECTED})
 
 
 @implements(REQUANTIZED)
@@ -35,6 +36,8 @@ class Requantized(Primitive):
         source: the operator that sums up.
         requantize: the operator behind it.
     """
+
+    names = ("_plan_requantized",)
 
     def __init__(self, source: Operator, requantize: Requantize) -> None:
         self.source = source
@@ -54,14 +57,14 @@ class Requantized(Primitive):
         self.requantize.forward(run, sums, outputs)
 
 
-def fuse_bytes(program: Program, kernels: Set[str]) -> bool:
+def fuse_bytes(program: Program, kernels: Set[Kind[Any]]) -> bool:
     """Fuse what can be fused; tell whether anything was.
 
     Args:
         program: changed in place.
-        kernels: names of the operators there are kernels for.
+        kernels: kinds of the operators there are kernels for.
     """
-    if program.backward_steps or Requantized.names[0] not in kernels:
+    if program.backward_steps or REQUANTIZED not in kernels:
         return False
     readers: dict[int, list[Step]] = {}
     for step in program.steps:
@@ -71,7 +74,7 @@ def fuse_bytes(program: Program, kernels: Set[str]) -> bool:
     fused: dict[Step, Step] = {}
     absorbed: set[Step] = set()
     for step in program.steps:
-        if step.op.names[0] not in _SUMMING or kept & {*step.outputs}:
+        if step.op.kind not in _SUMMING or kept & {*step.outputs}:
             continue
         behind = {reader for value in step.writes() for reader in readers.get(value, ())}
         if len(behind) != 1:

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence, Set
+from typing import Any
 
 import numpy as np
 
-from ..backends.fused_operators import BATCH_NORM_RELU, implements
+from ..capabilities.functions import is_relu
+from ..capabilities.fused import BATCH_NORM_RELU, LOCAL_RESPONSE
+from ..capabilities.kinds import Kind, implements
+from ..capabilities.layers import BATCH_NORM
 from ..ops import Reads, Run
 from ..ops.norm import BatchNorm
 from ..ops.norm_scale import LRN
@@ -34,6 +38,8 @@ class NormRelu(Primitive):
     Attributes:
         norm: the batch norm, whose inputs, statistics and auxiliary states these are.
     """
+
+    names = ("_plan_batch_norm_relu",)
 
     def __init__(self, norm: BatchNorm) -> None:
         self.norm = norm
@@ -75,28 +81,28 @@ class NormRelu(Primitive):
         self.norm.backward(run, [masked, *out_grads[1:]], inputs, outputs, in_grads)
 
 
-def fuse_norms(program: Program, kernels: Set[str]) -> bool:
+def fuse_norms(program: Program, kernels: Set[Kind[Any]]) -> bool:
     """Fuse where only the ReLU sees the normalized data, and only the norm its gradient; tell
     whether that is anywhere.
 
     Args:
         program: changed in place.
-        kernels: names of the operators there are kernels for.
+        kernels: kinds of the operators there are kernels for.
     """
-    if not (program.is_train and program.backward_steps and NormRelu.names[0] in kernels):
+    if not (program.is_train and program.backward_steps and BATCH_NORM_RELU in kernels):
         return False
     return _Fuser(program).run()
 
 
-def fuse_local_responses(program: Program, kernels: Set[str]) -> bool:
+def fuse_local_responses(program: Program, kernels: Set[Kind[Any]]) -> bool:
     """Let each LRN over images do without the sums that its backward pass alone reads; tell whether
     there is any.
 
     Args:
         program: changed in place.
-        kernels: names of the operators there are kernels for.
+        kernels: kinds of the operators there are kernels for.
     """
-    if FusedLocalResponse.names[0] not in kernels:
+    if LOCAL_RESPONSE not in kernels:
         return False
     reads = Counter(value for step in program.steps for value in step.reads())
     replaced: dict[Step, Step] = {}
@@ -187,7 +193,7 @@ class _Fuser:
         relu = self._only_reader(norm.outputs[0])
         if relu is None or relu.is_backward:
             return None
-        if "relu" not in (relu.op.names[0], getattr(relu.op, "act_type", "")):
+        if not is_relu(relu.op.pointwise()):
             return None
         norm_back, relu_back = self._backward.get(norm), self._backward.get(relu)
         if norm_back is None or relu_back is None or norm_back.in_grads[0] is None:
@@ -197,7 +203,7 @@ class _Fuser:
         return relu if is_handed_on and self._only_reader(between) is norm_back else None
 
     def _is_norm(self, step: Step) -> bool:
-        if step.is_backward or step.op.names[0] not in ("BatchNorm", "BatchNorm_v1"):
+        if step.is_backward or step.op.kind is not BATCH_NORM:
             return False
         data = step.inputs[0]
         assert data is not None

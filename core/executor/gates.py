@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..backends.fused_operators import GATE, implements
+from ..capabilities.functions import Arithmetic, Function, Pointwise
+from ..capabilities.fused import GATE
+from ..capabilities.kinds import implements
 from ..ops import Reads, Run
 from ..ops.elemwise_unary import sigmoid
 from ..types import Array
@@ -31,12 +33,22 @@ class Gate(Primitive):
         shift, width: of the hard function.
     """
 
+    names = ("_plan_gate",)
+
     def __init__(
         self, *, is_hard: bool, multiplies: bool, shift: float = 0.0, width: float = 1.0
     ) -> None:
         self.is_hard = is_hard
         self.multiplies = multiplies
         self.shift, self.width = shift, width
+
+    def pointwise(self) -> Pointwise:
+        if not self.is_hard:
+            return (
+                Pointwise(Function.SWISH, 1.0) if self.multiplies else Pointwise(Function.SIGMOID)
+            )
+        hard = Function.HARD_SWISH if self.multiplies else Function.HARD_SIGMOID
+        return Pointwise(hard, 1 / self.width, self.shift / self.width)
 
     def is_elementwise(self) -> bool:
         return True
@@ -141,7 +153,7 @@ class _Finder:
             if before is None:
                 return None
             scale, last = factor, before
-        if last.op.names[0] != "elemwise_mul":
+        if last.op.arithmetic() is not Arithmetic.MULTIPLY or not self._is_even(last):
             return None
         for one, other in (last.inputs, last.inputs[::-1]):
             chain = self._hidden(other)
@@ -157,8 +169,8 @@ class _Finder:
         step = self._writer(slot)
         if step is None:
             return None
-        name = step.op.names[0]
-        if name == "sigmoid" or getattr(step.op, "act_type", "") == "sigmoid":
+        function = step.op.pointwise()
+        if function is not None and function.function is Function.SIGMOID:
             (source,) = step.inputs
             assert source is not None
             return _Chain(source, (step,), Gate(is_hard=False, multiplies=False))
@@ -172,24 +184,26 @@ class _Finder:
             if before is None:
                 return None
             steps.append(before)
-        clip = steps[-1]
-        low, width = (getattr(clip.op, name, 0.0) for name in ("a_min", "a_max"))
-        if clip.op.names[0] != "clip" or low != 0 or width <= 0:
+        clip = steps[-1].op.pointwise()
+        if clip is None or clip.function is not Function.CLIP or clip.alpha != 0 or clip.beta <= 0:
             return None
-        shifting = self._before(clip)
-        if shifting is None or shifting.op.names[0] not in ("_plus_scalar", "_minus_scalar"):
+        width, shifting = clip.beta, self._before(steps[-1])
+        shift = None if shifting is None else _shift(shifting)
+        if shifting is None or shift is None:
             return None
         if factor is not None and abs(factor * width - 1) > _CLOSE:
             return None
-        shift = shifting.op.scalar  # type: ignore[attr-defined]
-        if shifting.op.names[0] == "_minus_scalar":
-            shift = -shift
         (source,) = shifting.inputs
         assert source is not None
         if self._values[source].dtype.kind != "f":
             return None
         gate = Gate(is_hard=True, multiplies=False, shift=shift, width=width)
         return _Chain(source, (*steps, shifting), gate, 1 / width if factor is None else 1.0)
+
+    def _is_even(self, step: Step) -> bool:
+        """Tell whether all that a step reads has one shape and dtype."""
+        read = (self._values[slot] for slot in step.reads())
+        return len({(value.shape, value.dtype) for value in read}) == 1
 
     def _before(self, step: Step) -> Step | None:
         """Return the step whose only reader this one, with one input, is."""
@@ -207,12 +221,15 @@ _CLOSE = 1e-6
 
 def _factor(step: Step) -> float | None:
     """Return what a step multiplies by, if that is all it does."""
-    scalar = getattr(step.op, "scalar", 0.0)
-    if not scalar:
+    function = step.op.pointwise()
+    if function is None or function.function is not Function.LINEAR or function.beta:
         return None
-    match step.op.names[0]:
-        case "_mul_scalar":
-            return float(scalar)
-        case "_div_scalar":
-            return 1 / float(scalar)
-    return None
+    return function.alpha or None
+
+
+def _shift(step: Step) -> float | None:
+    """Return what a step adds, if that is all it does."""
+    function = step.op.pointwise()
+    if function is None or function.function is not Function.LINEAR or function.alpha != 1:
+        return None
+    return function.beta

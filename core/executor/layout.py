@@ -22,6 +22,7 @@ from ..backends.kernels import (
     Layout,
     reorder,
 )
+from ..ops import Operator
 from ..types import shape_size
 from .fuse import without_last
 from .ir import Place, Program, Slots, Step
@@ -71,7 +72,7 @@ class _Chooser:
         self._keep_reference = keep_reference
         self._steps: list[Step] = []
         self._reordered: dict[tuple[int, Layout | None], int] = {}
-        self._selected: dict[KernelRequest, Kernel | None] = {}
+        self._selected: dict[KernelRequest[Operator], Kernel | None] = {}
         """Equal steps, as those of unrolled layers, share a kernel."""
 
     def run(self) -> None:
@@ -159,7 +160,7 @@ class _Chooser:
             slot = base
         return slot
 
-    def _request(self, step: Step) -> KernelRequest:
+    def _request(self, step: Step) -> KernelRequest[Operator]:
         source = step.source or step
         program = self._program
         return KernelRequest(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..backends.fused_operators import ACCUMULATE, implements
+from ..capabilities.arrays import ARITHMETIC
+from ..capabilities.functions import Arithmetic
+from ..capabilities.kinds import implements
 from ..ops import Operator, Run
 from ..ops.rows import Rows
 from ..types import Array
@@ -47,9 +49,14 @@ class Copy(Primitive):
         run.xp.copyto(outputs[0], inputs[0])
 
 
-@implements(ACCUMULATE)
+@implements(ARITHMETIC)
 class Accumulate(Primitive):
     """Add two contributions to one gradient."""
+
+    names = ("_plan_accumulate",)
+
+    def arithmetic(self) -> Arithmetic | None:
+        return Arithmetic.ADD
 
     def input_names(self) -> tuple[str, ...]:
         return ("sum", "contribution")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from ..backends.fused_operators import RECURRENT, implements
+from ..capabilities.fused import RECURRENT
+from ..capabilities.kinds import implements
 from ..ops import Reads, Run
 from ..ops.rnn import RNN
 from ..ops.rnn_layout import CellParameters
@@ -28,6 +29,8 @@ class RecurrentLayer(Primitive):
         rnn: the operator of such a layer.
         order: for each of its gates, the place that the graph's weights have it in.
     """
+
+    names = ("_plan_recurrent",)
 
     is_costly: ClassVar[bool] = True
 

@@ -8,27 +8,14 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 from ..ops.dense import FullyConnected
+from ..ops.dropout import Dropout
 from ..ops.joining import Concat, Stack
-from ..ops.reshape import Reshape
+from ..ops.reshape import ExpandDims, Reshape
 from ..ops.transpose import Reverse, SwapAxis
 from .edit import Edit, Uses
 from .ir import Program, Step
 
 __all__ = ["Sequences"]
-
-_ELEMENTWISE = frozenset(
-    {
-        "Activation",
-        "Dropout",
-        "elemwise_add",
-        "elemwise_mul",
-        "elemwise_sub",
-        "relu",
-        "sigmoid",
-        "tanh",
-    }
-)
-"""Operators that are the same on a whole sequence as on each of its steps."""
 
 
 class Sequences(Edit):
@@ -147,8 +134,9 @@ class Sequences(Edit):
         shapes = [self.shape(value) for value in (writers[0].writes()[0], *writers[0].reads())]
         if isinstance(op, FullyConnected):
             return len(shapes[1]) == 2 and differ[0] and all(map(_is_same, operands[1:]))
-        is_even = op.names[0] in _ELEMENTWISE and shapes == shapes[:1] * len(shapes)
-        return all(differ) and (isinstance(op, Concat) or (is_even and not getattr(op, "axes", ())))
+        is_even = shapes == shapes[:1] * len(shapes)
+        by_element = op.is_elementwise() or (isinstance(op, Dropout) and not op.axes)
+        return all(differ) and (isinstance(op, Concat) or (is_even and by_element))
 
     # -- what joins a sequence ------------------------------------------------------------------
 
@@ -180,9 +168,9 @@ class Sequences(Edit):
     def _unexpanded(self, value: int, axis: int) -> int:
         """Return the value without an axis of one element, -1 where it has none."""
         step = self.uses.writer.get(value)
-        if step is None or step.op.names[0] != "expand_dims":
+        if step is None or not isinstance(step.op, ExpandDims):
             return -1
-        is_there = getattr(step.op, "axis", 0) % len(self.shape(value)) == axis
+        is_there = step.op.axis % len(self.shape(value)) == axis
         return step.reads()[0] if is_there else -1
 
     def _take_out(self, join: Step) -> list[Step]:
@@ -192,7 +180,7 @@ class Sequences(Edit):
         for value in join.reads():
             step = self.uses.writer.get(value)
             is_alone = step is not None and not self.is_wanted(step.writes())
-            if step is not None and is_alone and step.op.names[0] == "expand_dims":
+            if step is not None and is_alone and isinstance(step.op, ExpandDims):
                 self.uses.remove(step)
                 removed.append(step)
         return removed

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ..backends.fused_operators import SHUFFLE, implements
+from ..capabilities.fused import SHUFFLE
+from ..capabilities.kinds import implements
 from ..ops import Reads, Run
+from ..ops.transpose import SwapAxis, Transpose
 from ..types import Array, Shape
 from .ir import Place, Program, Step
 from .primitives import Primitive
 
 __all__ = ["ChannelShuffle", "find_shuffles"]
-
-_PERMUTATIONS = ("SwapAxis", "transpose")
 
 
 @implements(SHUFFLE)
@@ -28,6 +28,8 @@ class ChannelShuffle(Primitive):
     Attributes:
         groups: how many runs of channels there are before.
     """
+
+    names = ("_plan_shuffle",)
 
     def __init__(self, groups: int) -> None:
         self.groups = groups
@@ -76,7 +78,7 @@ def find_shuffles(program: Program) -> bool:
     replaced: dict[Step, Step | None] = {}
     for last in program.steps:
         middle = before(last) if last.op.is_view() and len(last.inputs) == 1 else None
-        if middle is None or middle.op.names[0] not in _PERMUTATIONS:
+        if middle is None or not isinstance(middle.op, SwapAxis | Transpose):
             continue
         first = before(middle)
         groups = None if first is None else _groups(program, first, middle, last)
@@ -99,7 +101,8 @@ def _groups(program: Program, first: Step, middle: Step, last: Step) -> int | No
     batch, *rest = parted
     is_parted = len(data) > 2 and parted == (batch, rest[0], data[1] // max(1, rest[0]), *data[2:])
     is_swapped = len(parted) > 3 and swapped == (batch, rest[1], rest[0], *parted[3:])
-    axes = middle.op.permutation(len(parted))  # type: ignore[attr-defined]
+    assert isinstance(middle.op, SwapAxis | Transpose)
+    axes = middle.op.permutation(len(parted))
     if not (is_parted and is_swapped) or axes[1:3] != (2, 1) or list(axes[3:]) != sorted(axes[3:]):
         return None
     return rest[0] if data == out and data[0] == batch else None

@@ -6,10 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from ..capabilities import arrays as kinds
+from ..capabilities.functions import Function, Pointwise
+from ..capabilities.kinds import implements
+from ..capabilities.quantized import ByteForm
 from ..errors import ShapeError
 from ..types import Array, Shape
 from . import special
 from .attributes import attribute
+from .derivatives import Functions, Tensor
 from .elemwise_unary import sigmoid
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
@@ -18,17 +23,35 @@ from .softmax import write_softmax, write_softmax_gradient
 
 __all__ = ["Activation", "LeakyReLU", "SoftmaxActivation"]
 
+_FUNCTIONS = {
+    "relu": Pointwise(Function.RELU, keeps_nan=False),
+    "sigmoid": Pointwise(Function.SIGMOID),
+    "softrelu": Pointwise(Function.SOFT_RELU, 1.0),
+    "tanh": Pointwise(Function.TANH),
+}
+"""By ``act_type`` of Activation; MXNet's ReLU makes a number of NaN there."""
+
 _SELU_ALPHA = 1.6732632423543772
 _SELU_SCALE = 1.0507009873554805
 
 
 @register("Activation", "_npx_activation")
+@implements(kinds.POINTWISE)
 class Activation(Operator):
     """Apply ``relu``, ``sigmoid``, ``tanh``, ``softrelu`` (log(1+e^x)) or ``softsign``."""
+
+    byte_form: ClassVar[ByteForm | None] = ByteForm("_contrib_quantized_act")
+    names_outputs: ClassVar[bool] = True
 
     act_type: str = attribute(
         choices=("relu", "sigmoid", "tanh", "softrelu", "softsign"), doc="the function"
     )
+
+    def pointwise(self) -> Pointwise | None:
+        return _FUNCTIONS.get(self.act_type)
+
+    def on_bytes(self) -> ByteForm | None:
+        return self.byte_form if self.act_type == "relu" else None
 
     def is_elementwise(self) -> bool:
         return True
@@ -41,6 +64,25 @@ class Activation(Operator):
 
     def inplace_backward(self) -> tuple[tuple[int, int], ...]:
         return ((0, 0),)
+
+    def derivative(
+        self,
+        f: Functions,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        out_grads: Sequence[Tensor],
+    ) -> Sequence[Tensor | None] | None:
+        x, y, dy = inputs[0], outputs[0], out_grads[0]
+        match self.act_type:
+            case "relu":
+                return [dy * (y > 0)]
+            case "sigmoid":
+                return [dy * (y * (1 - y))]
+            case "tanh":
+                return [dy * (1 - y * y)]
+            case "softrelu":
+                return [dy * f.sigmoid(x)]
+        return [dy * (1 / f.square(1 + f.abs(x)))]
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         xp, x, y = run.xp, inputs[0], outputs[0]
@@ -91,6 +133,7 @@ class Activation(Operator):
 
 
 @register("LeakyReLU", "_npx_leaky_relu")
+@implements(kinds.LEAKY_RELU)
 class LeakyReLU(Operator):
     """Apply a function that leaves positive numbers about as they are. Of a number x below zero it
     makes:
@@ -106,6 +149,8 @@ class LeakyReLU(Operator):
     ``gelu``: x · Φ(x), for all x; Φ is the normal distribution's cumulative probability.
     """
 
+    names_outputs: ClassVar[bool] = True
+
     all_inputs: ClassVar[tuple[str, ...]] = ("data", "gamma")
     uses_random: ClassVar[bool] = True
 
@@ -117,6 +162,11 @@ class LeakyReLU(Operator):
     slope: float = attribute(0.25, doc="of leaky; alpha of elu")
     lower_bound: float = attribute(0.125, doc="least slope that rrelu draws")
     upper_bound: float = attribute(0.334, doc="greatest slope that rrelu draws")
+
+    @property
+    def has_slopes(self) -> bool:
+        """Whether the second input holds slopes, one for each channel."""
+        return self.act_type == "prelu"
 
     def input_names(self) -> tuple[str, ...]:
         return ("data", "gamma") if self.act_type == "prelu" else ("data",)
@@ -144,6 +194,16 @@ class LeakyReLU(Operator):
 
     def is_elementwise(self) -> bool:
         return self.act_type not in ("prelu", "rrelu")
+
+    def pointwise(self) -> Pointwise | None:
+        match self.act_type:
+            case "leaky":
+                return Pointwise(Function.RELU, self.slope)
+            case "elu":
+                return Pointwise(Function.ELU, self.slope)
+            case "gelu":
+                return Pointwise(Function.GELU)
+        return None
 
     def backward_reads(self) -> Reads:
         match self.act_type:
@@ -249,6 +309,7 @@ class LeakyReLU(Operator):
 
 
 @register("SoftmaxActivation")
+@implements(kinds.SOFTMAX_ACTIVATION)
 class SoftmaxActivation(Operator):
     """Softmax over the last axis (``instance``) or over axis 1 (``channel``).
 

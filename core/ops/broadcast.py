@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from ..capabilities import arrays as kinds
+from ..capabilities.kinds import implements
 from ..errors import ShapeError
 from ..types import Array, DType, Shape, merge_dtypes, normalize_axis
 from .attributes import attribute
@@ -15,6 +17,7 @@ from .registry import register
 __all__ = ["BroadcastAxis", "BroadcastLike", "BroadcastTo"]
 
 
+@implements(kinds.REPEATING)
 class _Broadcasting(Operator):
     """Base: the output is the first input, repeated; its gradient is summed over the copies."""
 

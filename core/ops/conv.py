@@ -7,6 +7,9 @@ import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from ..capabilities import layers as kinds
+from ..capabilities.kinds import implements
+from ..capabilities.quantized import ByteForm
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, Shape
 from .attributes import attribute
@@ -203,6 +206,7 @@ class ConvolutionAttributes(Operator):
 
 
 @register("Convolution", "_npx_convolution")
+@implements(kinds.CONVOLUTION)
 class Convolution(ConvolutionAttributes, _Filtering):
     """Correlate with ``num_filter`` kernels.
 
@@ -211,6 +215,9 @@ class Convolution(ConvolutionAttributes, _Filtering):
     (batch, num_filter, ...) with ``(size + 2·pad - (dilate·(kernel-1) + 1)) // stride + 1``
     elements along each spatial axis. In NHWC data, weight and output have their channels last.
     """
+
+    byte_form: ClassVar[ByteForm | None] = ByteForm("_contrib_quantized_conv", is_layer=True)
+    names_outputs: ClassVar[bool] = True
 
     is_costly: ClassVar[bool] = True
 
@@ -272,8 +279,12 @@ class Convolution(ConvolutionAttributes, _Filtering):
 class ConvolutionV1(Convolution):
     """``Convolution`` as old files name it; MXNet keeps both names apart."""
 
+    byte_form = None
+    names_outputs = False
+
 
 @register("Deconvolution", "_npx_deconvolution")
+@implements(kinds.DECONVOLUTION)
 class Deconvolution(_Filtering):
     """The transpose of a convolution: what takes its output's gradient to its data's.
 
@@ -281,6 +292,8 @@ class Deconvolution(_Filtering):
     has ``stride·(size-1) + dilate·(kernel-1) + 1 - 2·pad + adj`` elements. ``target_shape`` is the
     output's spatial shape; where given, ``pad`` and ``adj`` follow from it.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     all_inputs = ("data", "weight", "bias")
 

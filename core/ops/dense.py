@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from ..capabilities import layers as kinds
+from ..capabilities.kinds import implements
+from ..capabilities.quantized import ByteForm
 from ..errors import ShapeError
 from ..types import Array, Shape, merge_shapes, shape_size
 from .attributes import attribute
+from .derivatives import Functions, Tensor
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import register
@@ -18,6 +22,7 @@ __all__ = ["FullyConnected"]
 
 
 @register("FullyConnected", "_npx_fully_connected", "_sparse_FullyConnected")
+@implements(kinds.FULLY_CONNECTED)
 class FullyConnected(Operator):
     """Multiply by a weight and add a bias: ``data · weightᵀ + bias``.
 
@@ -25,6 +30,11 @@ class FullyConnected(Operator):
     ``flatten`` all axes of ``data`` but the first are features and the output is (batch,
     num_hidden); without, only the last axis is, and the output keeps the others.
     """
+
+    byte_form: ClassVar[ByteForm | None] = ByteForm(
+        "_contrib_quantized_fully_connected", is_layer=True
+    )
+    names_outputs: ClassVar[bool] = True
 
     is_costly: ClassVar[bool] = True
 
@@ -61,6 +71,21 @@ class FullyConnected(Operator):
 
     def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
         return LAYER if inputs[0] == "csr" else None
+
+    def derivative(
+        self,
+        f: Functions,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        out_grads: Sequence[Tensor],
+    ) -> Sequence[Tensor | None] | None:
+        x, weight = inputs[0], inputs[1]
+        dy = out_grads[0].reshape((-1, weight.shape[0]))
+        grads = [
+            f.dot(dy, weight).reshape(x.shape),
+            f.dot(dy, x.reshape((-1, weight.shape[1])), transpose_a=True),
+        ]
+        return grads if self.no_bias else [*grads, f.sum(dy, axis=0)]
 
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from ..errors import ShapeError
 from ..types import Array, Shape
 from .attributes import attribute
+from .derivatives import Functions, Tensor
 from .operator import Operator, Reads, Run
 from .registry import register
 
@@ -23,6 +24,8 @@ class Dropout(Operator):
     elements share their fate. A hidden output holds the mask: 0 or ``1 / (1 - p)``. With ``p`` 1
     all is 0 / 0, not a number, as in MXNet.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     monitors_data: ClassVar[bool] = True
 
@@ -63,6 +66,15 @@ class Dropout(Operator):
 
     def inplace_backward(self) -> tuple[tuple[int, int], ...]:
         return ((0, 0),)
+
+    def derivative(
+        self,
+        f: Functions,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        out_grads: Sequence[Tensor],
+    ) -> Sequence[Tensor | None] | None:
+        return [f.broadcast_mul(out_grads[0], outputs[1])]
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         xp, data, (out, mask) = run.xp, inputs[0], outputs

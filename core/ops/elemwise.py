@@ -14,17 +14,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..capabilities import arrays as kinds
+from ..capabilities.functions import Arithmetic, Pointwise, linear
+from ..capabilities.kinds import implements
+from ..capabilities.quantized import ByteForm
 from ..errors import TypeInferenceError
 from ..types import Array, DType, Shape, is_floating, merge_dtypes
 from .attributes import attribute
 from .broadcasting import infer_broadcast, sum_to
+from .derivatives import Functions, Tensor
+from .derivatives import sum_to as gradient_of_shape
 from .elemwise_binary import BINARY, BinaryRow, Slope
-from .elemwise_unary import UNARY, UnaryRow
+from .elemwise_unary import UNARY
 from .operator import Operator, Reads, Run
 from .registry import declares_attributes, get_operator, register
-from .sparse_elementwise import of_stored_values, scaling_kernel
+from .sparse_elementwise import of_stored_values
 from .sparse_kernel import SparseKernel
 from .storage_rules import of_first
+from .unary_row import UnaryRow
 
 __all__ = ["Broadcast", "Elementwise", "Reversed", "Scalar", "Unary", "multiply_into"]
 
@@ -40,6 +47,7 @@ def multiply_into(run: Run, x: Array, factor: Array | float, out: Array) -> None
         run.xp.multiply(x, factor, out=out, casting="unsafe")
 
 
+@implements(kinds.POINTWISE)
 class Unary(Operator):
     """A function of each element of ``data``."""
 
@@ -50,6 +58,22 @@ class Unary(Operator):
 
     def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
         return of_stored_values(self, inputs[0]) if self.row.keeps_zeros else None
+
+    def pointwise(self) -> Pointwise | None:
+        return self.row.pointwise
+
+    def fills_with(self) -> float | None:
+        return self.row.fills_with
+
+    def derivative(
+        self,
+        f: Functions,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        out_grads: Sequence[Tensor],
+    ) -> Sequence[Tensor | None] | None:
+        slope = self.row.derivative
+        return None if slope is None else [out_grads[0] * slope(f, inputs[0], outputs[0])]
 
     def is_elementwise(self) -> bool:
         return True
@@ -115,7 +139,29 @@ class _Binary(Operator):
         return tuple((0, i) for i, slope in enumerate(self._slopes()) if slope == 1.0)
 
 
-class Elementwise(_Binary):
+@implements(kinds.ARITHMETIC)
+class _Pair(_Binary):
+    def arithmetic(self) -> Arithmetic | None:
+        return self.row.arithmetic
+
+    def derivative(
+        self,
+        f: Functions,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        out_grads: Sequence[Tensor],
+    ) -> Sequence[Tensor | None] | None:
+        if self.row.partials is None:
+            return None
+        (a, b), (y,), (dy,) = inputs, outputs, out_grads
+        grads = (
+            dy * self.row.partials.by_left(f, a, b, y),
+            dy * self.row.partials.by_right(f, a, b, y),
+        )
+        return [gradient_of_shape(f, grads[0], a.shape), gradient_of_shape(f, grads[1], b.shape)]
+
+
+class Elementwise(_Pair):
     """A function of the elements of ``lhs`` and ``rhs``, which have one shape."""
 
     def output_storage(self, inputs: Sequence[str]) -> str:
@@ -123,6 +169,9 @@ class Elementwise(_Binary):
 
     def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
         return self.row.sparse_kernel(inputs)
+
+    def on_bytes(self) -> ByteForm | None:
+        return self.row.on_bytes
 
     def is_elementwise(self) -> bool:
         return True
@@ -152,15 +201,11 @@ class Elementwise(_Binary):
                 multiply_into(run, out_grads[0], slope, target)
 
 
-class Broadcast(_Binary):
+class Broadcast(_Pair):
     """A function of the elements of ``lhs`` and ``rhs``, broadcast against each other."""
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return self.row.broadcast_storage(inputs)
-
-    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
-        gives_csr = self.output_storage(inputs) == "csr"
-        return scaling_kernel(self.row.function) if gives_csr else None
 
     def given(self, shapes: Sequence[Shape]) -> Operator:
         lhs, rhs = shapes
@@ -229,6 +274,7 @@ class BroadcastMixed(Broadcast):
 
 
 @declares_attributes
+@implements(kinds.POINTWISE)
 class Scalar(_Binary):
     """A function of the elements of ``data`` and a number.
 
@@ -246,6 +292,29 @@ class Scalar(_Binary):
     def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
         keeps_zeros = self.output_storage(inputs) == inputs[0]
         return of_stored_values(self, inputs[0]) if keeps_zeros else None
+
+    def pointwise(self) -> Pointwise | None:
+        match self.row.arithmetic:
+            case Arithmetic.ADD:
+                return linear(1.0, self.scalar)
+            case Arithmetic.SUBTRACT:
+                return linear(1.0, -self.scalar)
+            case Arithmetic.MULTIPLY:
+                return linear(self.scalar)
+            case Arithmetic.DIVIDE if self.scalar:
+                return linear(1 / self.scalar)
+        return None
+
+    def derivative(
+        self,
+        f: Functions,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        out_grads: Sequence[Tensor],
+    ) -> Sequence[Tensor | None] | None:
+        if self.row.partials is None:
+            return None
+        return [out_grads[0] * self.row.partials.by_left(f, inputs[0], self.scalar, outputs[0])]
 
     def input_names(self) -> tuple[str, ...]:
         return ("data",)
@@ -297,6 +366,21 @@ class Reversed(Scalar):
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return "default"
+
+    def pointwise(self) -> Pointwise | None:
+        is_difference = self.row.arithmetic is Arithmetic.SUBTRACT
+        return linear(-1.0, self.scalar) if is_difference else None
+
+    def derivative(
+        self,
+        f: Functions,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        out_grads: Sequence[Tensor],
+    ) -> Sequence[Tensor | None] | None:
+        if self.row.partials is None:
+            return None
+        return [out_grads[0] * self.row.partials.by_right(f, self.scalar, inputs[0], outputs[0])]
 
     def _slopes(self) -> tuple[Slope | float | None, ...]:
         return (self.row.rhs,)

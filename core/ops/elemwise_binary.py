@@ -13,7 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..capabilities.functions import Arithmetic
+from ..capabilities.quantized import ByteForm
 from ..types import Array, is_floating
+from .derivatives import Factor, Functions, Partials, Tensor, logarithm
 from .operator import Run
 from .sparse_elementwise import product_kernel, sum_kernel
 from .sparse_kernel import SparseKernel, no_kernel
@@ -60,6 +63,9 @@ class BinaryRow(NamedTuple):
         sparse_kernel: what the elementwise form computes with from sparse arrays, if anything.
         keeps_zeros: tells of a number whether the scalar form gives 0 for 0; sparse arrays then
             stay so.
+        arithmetic: the same as a known function, if it is one.
+        partials: the derivatives once more, in terms of operators.
+        on_bytes: how the elementwise form is done on bytes.
     """
 
     doc: str
@@ -76,6 +82,9 @@ class BinaryRow(NamedTuple):
     scalar_storage: StorageRule = dense
     sparse_kernel: Callable[[Sequence[str]], SparseKernel | None] = no_kernel
     keeps_zeros: Callable[[float], bool] | None = None
+    arithmetic: Arithmetic | None = None
+    partials: Partials | None = None
+    on_bytes: ByteForm | None = None
 
 
 def _ufunc(name: str) -> Function:
@@ -240,12 +249,24 @@ _PRODUCT = (
 )
 _POWER = (_power, Slope(_base_slope, (0, 1)), Slope(_exponent_slope, (0, 1)))
 
+
+def _smooth_l1_partial(f: Functions, a: Tensor, b: float, y: Tensor) -> Factor:
+    square = b**2
+    slope: Factor = f.where(f.abs(a) < 1 / square, square * a, f.sign(a))
+    return slope
+
+
+def _no_partial(f: Functions, a: Tensor, b: float, y: Tensor) -> Factor:
+    raise AssertionError("the number has no gradient")
+
+
 BINARY = (
     BinaryRow(
         "a + b.",
         _ufunc("add"),
         1.0,
         1.0,
+        on_bytes=ByteForm("_contrib_quantized_elemwise_add"),
         elementwise=("elemwise_add", "_add", "_plus", "_Plus", "_sparse_elemwise_add"),
         broadcast=(
             "broadcast_add",
@@ -256,6 +277,8 @@ BINARY = (
         scalar=("_plus_scalar", "_PlusScalar"),
         elementwise_storage=if_alike,
         sparse_kernel=partial(sum_kernel, sign=1.0),
+        arithmetic=Arithmetic.ADD,
+        partials=Partials(lambda f, a, b, y: 1.0, lambda f, a, b, y: 1.0),
     ),
     BinaryRow(
         "a + b, as MXNet sums the gradients of an output used more than once.",
@@ -263,8 +286,17 @@ BINARY = (
         1.0,
         1.0,
         elementwise=("_grad_add",),
+        arithmetic=Arithmetic.ADD,
     ),
-    BinaryRow("a + b.", _ufunc("add"), 1.0, 1.0, mixed=("_npi_add",), scalar=("_npi_add_scalar",)),
+    BinaryRow(
+        "a + b.",
+        _ufunc("add"),
+        1.0,
+        1.0,
+        mixed=("_npi_add",),
+        scalar=("_npi_add_scalar",),
+        arithmetic=Arithmetic.ADD,
+    ),
     BinaryRow(
         "a - b.",
         _ufunc("subtract"),
@@ -281,6 +313,8 @@ BINARY = (
         reversed=("_rminus_scalar", "_RMinusScalar"),
         elementwise_storage=if_alike,
         sparse_kernel=partial(sum_kernel, sign=-1.0),
+        arithmetic=Arithmetic.SUBTRACT,
+        partials=Partials(lambda f, a, b, y: 1.0, lambda f, a, b, y: -1.0),
     ),
     BinaryRow(
         "a - b.",
@@ -290,10 +324,12 @@ BINARY = (
         mixed=("_npi_subtract",),
         scalar=("_npi_subtract_scalar",),
         reversed=("_npi_rsubtract_scalar",),
+        arithmetic=Arithmetic.SUBTRACT,
     ),
     BinaryRow(
         "a * b.",
         *_PRODUCT,
+        on_bytes=ByteForm("_contrib_quantized_elemwise_mul"),
         elementwise=("elemwise_mul", "_mul", "_Mul", "_sparse_elemwise_mul"),
         broadcast=("broadcast_mul", "_sparse_broadcast_mul"),
         scalar=("_mul_scalar", "_MulScalar"),
@@ -301,8 +337,16 @@ BINARY = (
         broadcast_storage=scaled_matrix,
         scalar_storage=of_first,
         sparse_kernel=product_kernel,
+        arithmetic=Arithmetic.MULTIPLY,
+        partials=Partials(lambda f, a, b, y: b, lambda f, a, b, y: a),
     ),
-    BinaryRow("a * b.", *_PRODUCT, mixed=("_npi_multiply",), scalar=("_npi_multiply_scalar",)),
+    BinaryRow(
+        "a * b.",
+        *_PRODUCT,
+        mixed=("_npi_multiply",),
+        scalar=("_npi_multiply_scalar",),
+        arithmetic=Arithmetic.MULTIPLY,
+    ),
     BinaryRow(
         "a / b, cut towards 0 for whole numbers.",
         _ufunc("divide"),
@@ -314,6 +358,8 @@ BINARY = (
         reversed=("_rdiv_scalar", "_RDivScalar"),
         broadcast_storage=scaled_matrix,
         scalar_storage=of_first,
+        arithmetic=Arithmetic.DIVIDE,
+        partials=Partials(lambda f, a, b, y: 1 / b, lambda f, a, b, y: -y / b),
     ),
     BinaryRow(
         "Remainder of a / b with the sign of b; 0 where b is 0.",
@@ -332,6 +378,9 @@ BINARY = (
         broadcast=("broadcast_power",),
         scalar=("_power_scalar", "_PowerScalar"),
         reversed=("_rpower_scalar", "_RPowerScalar"),
+        partials=Partials(
+            lambda f, a, b, y: b * a ** (b - 1), lambda f, a, b, y: y * logarithm(f, a)
+        ),
     ),
     BinaryRow(
         "a to the power of b.",
@@ -349,6 +398,7 @@ BINARY = (
         broadcast=("broadcast_maximum", "_npi_maximum"),
         scalar=("_maximum_scalar", "_MaximumScalar", "_npi_maximum_scalar"),
         elementwise_storage=if_alike,
+        partials=Partials(lambda f, a, b, y: a >= b, lambda f, a, b, y: a < b),
     ),
     BinaryRow(
         "The smaller of a and b; the gradient goes to a where they are equal.",
@@ -359,6 +409,7 @@ BINARY = (
         broadcast=("broadcast_minimum", "_npi_minimum"),
         scalar=("_minimum_scalar", "_MinimumScalar", "_npi_minimum_scalar"),
         elementwise_storage=if_alike,
+        partials=Partials(lambda f, a, b, y: a <= b, lambda f, a, b, y: a > b),
     ),
     BinaryRow(
         "sqrt(a**2 + b**2).",
@@ -369,12 +420,14 @@ BINARY = (
         broadcast=("broadcast_hypot",),
         scalar=("_hypot_scalar", "_HypotScalar", "_npi_hypot_scalar"),
         elementwise_storage=if_alike,
+        partials=Partials(lambda f, a, b, y: a / y, lambda f, a, b, y: b / y),
     ),
     BinaryRow(
         "Smooth L1 loss: (b a)**2 / 2 where |a| < 1 / b**2, else |a| - 1 / (2 b**2).",
         _smooth_l1,
         Slope(_smooth_l1_slope, (0,)),
         scalar=("smooth_l1", "_npx_smooth_l1"),
+        partials=Partials(_smooth_l1_partial, _no_partial),
     ),
     _comparison("equal", "equal", "Equal", lambda b: b != 0),
     _comparison("not_equal", "not_equal", "Not Equal", lambda b: b == 0),

@@ -6,8 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
+from ..capabilities import arrays as kinds
+from ..capabilities.functions import Function, Pointwise
+from ..capabilities.kinds import implements
 from ..types import Array
 from .attributes import attribute
+from .derivatives import Functions, Tensor
 from .operator import Operator, Reads, Run
 from .registry import register
 from .storage_rules import of_first
@@ -16,6 +20,7 @@ __all__ = ["AddN", "Clip", "DivSqrtDim", "HardSigmoid"]
 
 
 @register("clip", "_npi_clip", "_sparse_clip")
+@implements(kinds.POINTWISE)
 class Clip(Operator):
     """Cut off what is below ``a_min`` or above ``a_max``; there the gradient is 0."""
 
@@ -24,6 +29,9 @@ class Clip(Operator):
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return of_first(inputs)
+
+    def pointwise(self) -> Pointwise | None:
+        return Pointwise(Function.CLIP, self.a_min, self.a_max)
 
     def is_elementwise(self) -> bool:
         return True
@@ -36,6 +44,16 @@ class Clip(Operator):
 
     def inplace_backward(self) -> tuple[tuple[int, int], ...]:
         return ((0, 0),)
+
+    def derivative(
+        self,
+        f: Functions,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        out_grads: Sequence[Tensor],
+    ) -> Sequence[Tensor | None] | None:
+        x, dy = inputs[0], out_grads[0]
+        return [dy * (x >= self.a_min) * (x <= self.a_max)]
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         x, y = inputs[0], outputs[0]

@@ -7,55 +7,32 @@ derivative, as an array of its own or as a number.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..capabilities.functions import Function as Known
+from ..capabilities.functions import Pointwise
 from ..types import Array, is_floating, is_half
 from . import special
+from .elemwise_trigonometric import TRIGONOMETRY
 from .operator import Run
+from .unary_row import (
+    UnaryRow,
+    cbrt,
+    chain,
+    fill,
+    inverse,
+    like,
+    negative,
+    plus,
+    slope_by,
+    sqrt,
+    square,
+    times,
+    ufunc,
+)
 
-__all__ = ["UNARY", "UnaryRow", "sigmoid"]
-
-Function: TypeAlias = Callable[[Run, Array, Array], None]
-Slope: TypeAlias = Callable[[Run, Array], Array]
-
-
-class UnaryRow(NamedTuple):
-    """One function.
-
-    Attributes:
-        names: MXNet's name, then its aliases.
-        doc: what it computes.
-        function: writes the function's value.
-        slope: the derivative, a constant, or None where the gradient is 0.
-        slope_of: whether the slope is computed from the input or from the output.
-        keeps_integers: whether whole numbers are given to the function as they are; elsewhere they
-            pass through float64.
-        keeps_zeros: whether 0 gives 0, so that a sparse array gives a sparse one.
-    """
-
-    names: tuple[str, ...]
-    doc: str
-    function: Function
-    slope: Slope | float | None = None
-    slope_of: Literal["input", "output"] = "input"
-    keeps_integers: bool = False
-    keeps_zeros: bool = False
-
-
-def _like(run: Run, x: Array) -> Array:
-    return run.scratch(x.shape, x.dtype)
-
-
-def _ufunc(name: str) -> Function:
-    """The function that ``xp`` has under this name."""
-
-    def apply(run: Run, x: Array, out: Array) -> None:
-        getattr(run.xp, name)(x, out=out)
-
-    return apply
+__all__ = ["UNARY", "sigmoid"]
 
 
 def _exp(run: Run, x: Array, out: Array) -> None:
@@ -64,55 +41,6 @@ def _exp(run: Run, x: Array, out: Array) -> None:
         np.exp(x, out=out, dtype=np.float64, casting="same_kind")
     else:
         run.xp.exp(x, out=out)
-
-
-def _times(factor: float) -> Function:
-    def apply(run: Run, x: Array, out: Array) -> None:
-        run.xp.multiply(x, factor, out=out)
-
-    return apply
-
-
-def _plus(term: float) -> Function:
-    def apply(run: Run, x: Array, out: Array) -> None:
-        run.xp.add(x, term, out=out)
-
-    return apply
-
-
-def _fill(value: int) -> Function:
-    def apply(run: Run, x: Array, out: Array) -> None:
-        out.fill(value)
-
-    return apply
-
-
-def _chain(*functions: Function) -> Function:
-    """Functions applied one after the other."""
-
-    def apply(run: Run, x: Array, out: Array) -> None:
-        for function in functions:
-            function(run, x, out)
-            x = out
-
-    return apply
-
-
-def _slope(*functions: Function) -> Slope:
-    """A slope that is a chain of functions of its source."""
-    function = _chain(*functions)
-
-    def slope(run: Run, source: Array) -> Array:
-        factor = _like(run, source)
-        function(run, source, factor)
-        return factor
-
-    return slope
-
-
-_square, _sqrt, _cbrt, _inverse, _negative = map(
-    _ufunc, ("square", "sqrt", "cbrt", "reciprocal", "negative")
-)
 
 
 def sigmoid(run: Run, x: Array, out: Array) -> None:
@@ -127,7 +55,7 @@ def sigmoid(run: Run, x: Array, out: Array) -> None:
 
 
 def _sigmoid_slope(run: Run, y: Array) -> Array:
-    factor = _like(run, y)
+    factor = like(run, y)
     run.xp.subtract(1, y, out=factor)
     factor *= y
     return factor
@@ -143,13 +71,13 @@ def _relu(run: Run, x: Array, out: Array) -> None:
 
 def _relu_slope(run: Run, y: Array) -> Array:
     """Return 1 where y is positive, 0 where it is 0, and NaN for NaN, as MXNet."""
-    slope = _like(run, y)
+    slope = like(run, y)
     run.xp.sign(y, out=slope)
     return slope
 
 
 def _softsign(run: Run, x: Array, out: Array) -> None:
-    size = _like(run, x)
+    size = like(run, x)
     run.xp.abs(x, out=size)
     size += 1
     run.xp.divide(x, size, out=out)
@@ -168,7 +96,7 @@ def _sign(run: Run, x: Array, out: Array) -> None:
 
 def _round(run: Run, x: Array, out: Array) -> None:
     """Round half away from zero. Every step is exact; 0 keeps its sign."""
-    whole, half = _like(run, x), _like(run, x)
+    whole, half = like(run, x), like(run, x)
     run.xp.trunc(x, out=whole)
     run.xp.subtract(x, whole, out=half)
     half *= 2
@@ -181,7 +109,7 @@ def _round(run: Run, x: Array, out: Array) -> None:
 
 def _rint(run: Run, x: Array, out: Array) -> None:
     """Round half towards minus infinity, as MXNet does. Every step is exact."""
-    whole = _like(run, x)
+    whole = like(run, x)
     run.xp.floor(x, out=whole)
     run.xp.subtract(x, whole, out=out)
     out -= 0.5
@@ -194,7 +122,7 @@ def _logical_not(run: Run, x: Array, out: Array) -> None:
 
 
 def _gamma_slope(run: Run, x: Array) -> Array:
-    factor, value = _like(run, x), _like(run, x)
+    factor, value = like(run, x), like(run, x)
     special.digamma(run, x, factor)
     special.gamma(run, x, value)
     factor *= value
@@ -202,7 +130,7 @@ def _gamma_slope(run: Run, x: Array) -> Array:
 
 
 def _rsqrt_slope(run: Run, x: Array) -> Array:
-    factor = _like(run, x)
+    factor = like(run, x)
     run.xp.sqrt(x, out=factor)
     factor *= x
     run.xp.divide(-0.5, factor, out=factor)
@@ -210,15 +138,12 @@ def _rsqrt_slope(run: Run, x: Array) -> Array:
 
 
 def _rcbrt_slope(run: Run, x: Array) -> Array:
-    factor = _like(run, x)
+    factor = like(run, x)
     run.xp.cbrt(x, out=factor)
     factor *= x
     run.xp.divide(-1 / 3, factor, out=factor)
     return factor
 
-
-_TO_DEGREES, _TO_RADIANS = 180 / math.pi, math.pi / 180
-_UNDER_ROOT = (_square, _negative, _plus(1), _sqrt, _inverse)
 
 UNARY = (
     UnaryRow(
@@ -229,92 +154,145 @@ UNARY = (
         "output",
         keeps_integers=True,
         keeps_zeros=True,
+        pointwise=Pointwise(Known.RELU),
+        derivative=lambda f, x, y: y > 0,
     ),
     UnaryRow(
-        ("sigmoid", "_sparse_sigmoid"), "1 / (1 + exp(-x)).", sigmoid, _sigmoid_slope, "output"
+        ("sigmoid", "_sparse_sigmoid"),
+        "1 / (1 + exp(-x)).",
+        sigmoid,
+        _sigmoid_slope,
+        "output",
+        pointwise=Pointwise(Known.SIGMOID),
+        derivative=lambda f, x, y: y * (1 - y),
     ),
     UnaryRow(
         ("tanh", "_sparse_tanh"),
         "Hyperbolic tangent.",
-        _ufunc("tanh"),
-        _slope(_square, _negative, _plus(1)),
+        ufunc("tanh"),
+        slope_by(square, negative, plus(1)),
         "output",
         keeps_zeros=True,
+        pointwise=Pointwise(Known.TANH),
+        derivative=lambda f, x, y: 1 - y * y,
     ),
     UnaryRow(
         ("softsign",),
         "x / (1 + |x|).",
         _softsign,
-        _slope(_ufunc("abs"), _plus(1), _square, _inverse),
+        slope_by(ufunc("abs"), plus(1), square, inverse),
+        derivative=lambda f, x, y: 1 / f.square(1 + f.abs(x)),
     ),
-    UnaryRow(("exp", "_sparse_exp"), "Exponential.", _exp, lambda run, y: y, "output"),
+    UnaryRow(
+        ("exp", "_sparse_exp"),
+        "Exponential.",
+        _exp,
+        lambda run, y: y,
+        "output",
+        derivative=lambda f, x, y: y,
+    ),
     UnaryRow(
         ("expm1", "_sparse_expm1"),
         "exp(x) - 1.",
-        _ufunc("expm1"),
-        _slope(_ufunc("exp")),
+        ufunc("expm1"),
+        slope_by(ufunc("exp")),
         keeps_zeros=True,
+        derivative=lambda f, x, y: y + 1,
     ),
-    UnaryRow(("log", "_sparse_log"), "Natural logarithm.", _ufunc("log"), _slope(_inverse)),
+    UnaryRow(
+        ("log", "_sparse_log"),
+        "Natural logarithm.",
+        ufunc("log"),
+        slope_by(inverse),
+        derivative=lambda f, x, y: 1 / x,
+    ),
     UnaryRow(
         ("log2", "_sparse_log2"),
         "Logarithm to base 2.",
-        _ufunc("log2"),
-        _slope(_inverse, _times(1 / math.log(2))),
+        ufunc("log2"),
+        slope_by(inverse, times(1 / math.log(2))),
+        derivative=lambda f, x, y: 1 / (math.log(2) * x),
     ),
     UnaryRow(
         ("log10", "_sparse_log10"),
         "Logarithm to base 10.",
-        _ufunc("log10"),
-        _slope(_inverse, _times(1 / math.log(10))),
+        ufunc("log10"),
+        slope_by(inverse, times(1 / math.log(10))),
+        derivative=lambda f, x, y: 1 / (math.log(10) * x),
     ),
     UnaryRow(
         ("log1p", "_sparse_log1p"),
         "log(1 + x).",
-        _ufunc("log1p"),
-        _slope(_plus(1), _inverse),
+        ufunc("log1p"),
+        slope_by(plus(1), inverse),
         keeps_zeros=True,
+        derivative=lambda f, x, y: 1 / (x + 1),
     ),
     UnaryRow(
         ("sqrt", "_sparse_sqrt"),
         "Square root.",
-        _sqrt,
-        _slope(_inverse, _times(0.5)),
+        sqrt,
+        slope_by(inverse, times(0.5)),
         "output",
         keeps_zeros=True,
+        pointwise=Pointwise(Known.SQUARE_ROOT),
+        derivative=lambda f, x, y: 0.5 / y,
     ),
-    UnaryRow(("rsqrt", "_sparse_rsqrt"), "1 / sqrt(x).", _chain(_sqrt, _inverse), _rsqrt_slope),
+    UnaryRow(
+        ("rsqrt", "_sparse_rsqrt"),
+        "1 / sqrt(x).",
+        chain(sqrt, inverse),
+        _rsqrt_slope,
+        derivative=lambda f, x, y: y / (-2 * x),
+    ),
     UnaryRow(
         ("cbrt", "_sparse_cbrt"),
         "Cube root.",
-        _cbrt,
-        _slope(_square, _inverse, _times(1 / 3)),
+        cbrt,
+        slope_by(square, inverse, times(1 / 3)),
         "output",
         keeps_zeros=True,
+        derivative=lambda f, x, y: 1 / (3 * y * y),
     ),
-    UnaryRow(("rcbrt",), "1 / cbrt(x).", _chain(_cbrt, _inverse), _rcbrt_slope),
+    UnaryRow(
+        ("rcbrt",),
+        "1 / cbrt(x).",
+        chain(cbrt, inverse),
+        _rcbrt_slope,
+        derivative=lambda f, x, y: y / (-3 * x),
+    ),
     UnaryRow(
         ("square", "_sparse_square"),
         "x * x.",
-        _square,
-        _slope(_times(2.0)),
+        square,
+        slope_by(times(2.0)),
         keeps_integers=True,
         keeps_zeros=True,
+        pointwise=Pointwise(Known.SQUARE),
+        derivative=lambda f, x, y: 2 * x,
     ),
-    UnaryRow(("reciprocal",), "1 / x.", _inverse, _slope(_square, _inverse, _negative)),
+    UnaryRow(
+        ("reciprocal",),
+        "1 / x.",
+        inverse,
+        slope_by(square, inverse, negative),
+        derivative=lambda f, x, y: -(y * y),
+    ),
     UnaryRow(
         ("abs", "_sparse_abs"),
         "|x|.",
-        _ufunc("abs"),
-        _slope(_sign),
+        ufunc("abs"),
+        slope_by(_sign),
         keeps_integers=True,
         keeps_zeros=True,
+        pointwise=Pointwise(Known.ABSOLUTE),
+        derivative=lambda f, x, y: f.sign(x),
     ),
     UnaryRow(("sign", "_sparse_sign"), "-1, 0 or 1.", _sign, keeps_integers=True, keeps_zeros=True),
     UnaryRow(
         ("negative", "_sparse_negative"),
         "-x.",
-        _negative,
+        negative,
         -1.0,
         keeps_integers=True,
         keeps_zeros=True,
@@ -329,110 +307,36 @@ UNARY = (
         ("rint", "_sparse_rint"), "Nearest whole number, half downwards.", _rint, keeps_zeros=True
     ),
     UnaryRow(
-        ("ceil", "_sparse_ceil"), "Next whole number upwards.", _ufunc("ceil"), keeps_zeros=True
+        ("ceil", "_sparse_ceil"), "Next whole number upwards.", ufunc("ceil"), keeps_zeros=True
     ),
     UnaryRow(
         ("floor", "_sparse_floor"),
         "Next whole number downwards.",
-        _ufunc("floor"),
+        ufunc("floor"),
         keeps_zeros=True,
     ),
     UnaryRow(
         ("trunc", "_sparse_trunc"),
         "Next whole number towards 0.",
-        _ufunc("trunc"),
+        ufunc("trunc"),
         keeps_zeros=True,
     ),
     UnaryRow(
-        ("fix", "_sparse_fix"), "Next whole number towards 0.", _ufunc("trunc"), keeps_zeros=True
+        ("fix", "_sparse_fix"), "Next whole number towards 0.", ufunc("trunc"), keeps_zeros=True
     ),
-    UnaryRow(
-        ("sin", "_sparse_sin"), "Sine.", _ufunc("sin"), _slope(_ufunc("cos")), keeps_zeros=True
-    ),
-    UnaryRow(("cos", "_sparse_cos"), "Cosine.", _ufunc("cos"), _slope(_ufunc("sin"), _negative)),
-    UnaryRow(
-        ("tan", "_sparse_tan"),
-        "Tangent.",
-        _ufunc("tan"),
-        _slope(_square, _plus(1)),
-        "output",
-        keeps_zeros=True,
-    ),
-    UnaryRow(
-        ("arcsin", "_sparse_arcsin"),
-        "Inverse sine.",
-        _ufunc("arcsin"),
-        _slope(*_UNDER_ROOT),
-        keeps_zeros=True,
-    ),
-    UnaryRow(
-        ("arccos", "_sparse_arccos"),
-        "Inverse cosine.",
-        _ufunc("arccos"),
-        _slope(*_UNDER_ROOT, _negative),
-    ),
-    UnaryRow(
-        ("arctan", "_sparse_arctan"),
-        "Inverse tangent.",
-        _ufunc("arctan"),
-        _slope(_square, _plus(1), _inverse),
-        keeps_zeros=True,
-    ),
-    UnaryRow(
-        ("sinh", "_sparse_sinh"),
-        "Hyperbolic sine.",
-        _ufunc("sinh"),
-        _slope(_ufunc("cosh")),
-        keeps_zeros=True,
-    ),
-    UnaryRow(
-        ("cosh", "_sparse_cosh"), "Hyperbolic cosine.", _ufunc("cosh"), _slope(_ufunc("sinh"))
-    ),
-    UnaryRow(
-        ("arcsinh", "_sparse_arcsinh"),
-        "Inverse hyperbolic sine.",
-        _ufunc("arcsinh"),
-        _slope(_square, _plus(1), _sqrt, _inverse),
-        keeps_zeros=True,
-    ),
-    UnaryRow(
-        ("arccosh", "_sparse_arccosh"),
-        "Inverse hyperbolic cosine.",
-        _ufunc("arccosh"),
-        _slope(_square, _plus(-1), _sqrt, _inverse),
-    ),
-    UnaryRow(
-        ("arctanh", "_sparse_arctanh"),
-        "Inverse hyperbolic tangent.",
-        _ufunc("arctanh"),
-        _slope(_square, _negative, _plus(1), _inverse),
-        keeps_zeros=True,
-    ),
-    UnaryRow(
-        ("degrees", "_sparse_degrees"),
-        "Radians to degrees.",
-        _times(_TO_DEGREES),
-        _TO_DEGREES,
-        keeps_zeros=True,
-    ),
-    UnaryRow(
-        ("radians", "_sparse_radians"),
-        "Degrees to radians.",
-        _times(_TO_RADIANS),
-        _TO_RADIANS,
-        keeps_zeros=True,
-    ),
+    *TRIGONOMETRY,
     UnaryRow(
         ("erf", "_npx_erf"),
         "Error function.",
         special.erf,
-        _slope(_square, _negative, _ufunc("exp"), _times(2 / math.sqrt(math.pi))),
+        slope_by(square, negative, ufunc("exp"), times(2 / math.sqrt(math.pi))),
+        derivative=lambda f, x, y: 2 / math.sqrt(math.pi) * f.exp(-(x * x)),
     ),
     UnaryRow(
         ("erfinv", "_npx_erfinv"),
         "Inverse error function.",
         special.erfinv,
-        _slope(_square, _ufunc("exp"), _times(math.sqrt(math.pi) / 2)),
+        slope_by(square, ufunc("exp"), times(math.sqrt(math.pi) / 2)),
         "output",
     ),
     UnaryRow(("gamma", "_npx_gamma", "_sparse_gamma"), "Gamma.", special.gamma, _gamma_slope),
@@ -440,18 +344,40 @@ UNARY = (
         ("gammaln", "_npx_gammaln", "_sparse_gammaln"),
         "Logarithm of |gamma(x)|.",
         special.gammaln,
-        _slope(special.digamma),
+        slope_by(special.digamma),
     ),
     UnaryRow(("logical_not",), "1 where x is 0, else 0.", _logical_not, keeps_integers=True),
-    UnaryRow(("ones_like",), "Ones of the shape and dtype of x.", _fill(1), keeps_integers=True),
+    UnaryRow(
+        ("ones_like",),
+        "Ones of the shape and dtype of x.",
+        fill(1),
+        keeps_integers=True,
+        fills_with=1.0,
+    ),
     UnaryRow(
         ("zeros_like", "_sparse_zeros_like"),
         "Zeros of the shape and dtype of x.",
-        _fill(0),
+        fill(0),
         keeps_integers=True,
         keeps_zeros=True,
+        fills_with=0.0,
     ),
-    UnaryRow(("_npx_relu",), "max(x, 0).", _relu, _relu_slope, "output", keeps_integers=True),
-    UnaryRow(("_npx_sigmoid",), "1 / (1 + exp(-x)).", sigmoid, _sigmoid_slope, "output"),
+    UnaryRow(
+        ("_npx_relu",),
+        "max(x, 0).",
+        _relu,
+        _relu_slope,
+        "output",
+        keeps_integers=True,
+        pointwise=Pointwise(Known.RELU),
+    ),
+    UnaryRow(
+        ("_npx_sigmoid",),
+        "1 / (1 + exp(-x)).",
+        sigmoid,
+        _sigmoid_slope,
+        "output",
+        pointwise=Pointwise(Known.SIGMOID),
+    ),
 )
 """Every function of one array. Rows of ``mx.npx`` keep their own names, as MXNet's JSON does."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ..capabilities.quantized import ByteForm
 from ..errors import ShapeError
 from ..types import NO_ELEMENTS, Array, DType, Shape, merge_dtypes, normalize_axis, shape_size
 from .attributes import attribute
@@ -65,6 +66,10 @@ class Embedding(Operator):
     Indices outside are moved to the nearest row. With ``sparse_grad`` the weight's gradient is a
     row_sparse array, with the rows that the data names.
     """
+
+    byte_form: ClassVar[ByteForm | None] = ByteForm(
+        "_contrib_quantized_embedding", numbers=frozenset({0})
+    )
 
     input_dim: int = attribute(minimum=1, doc="number of rows")
     output_dim: int = attribute(minimum=1, doc="length of a row")

@@ -6,6 +6,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
+from ..capabilities import arrays as kinds
+from ..capabilities.kinds import implements
+from ..capabilities.quantized import ByteForm
 from ..errors import ShapeError
 from ..types import Array, Shape, normalize_axis, shape_size
 from .attributes import attribute
@@ -52,8 +55,12 @@ class _Joining(Operator):
 
 
 @register("Concat", "concat", "_sparse_concat")
+@implements(kinds.CONCATENATION)
 class Concat(_Joining):
     """Join arrays along an axis; all other dimensions are equal."""
+
+    byte_form: ClassVar[ByteForm | None] = ByteForm("_contrib_quantized_concat")
+    names_outputs: ClassVar[bool] = True
 
     is_linear: ClassVar[bool] = True
     is_costly: ClassVar[bool] = True
@@ -100,6 +107,9 @@ class RNNParamConcat(Concat):
 
     What is not known of their lengths is shared out equally, as in MXNet.
     """
+
+    byte_form = None
+    names_outputs = False
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from ..capabilities import arrays as kinds
+from ..capabilities.kinds import implements
 from ..errors import ShapeError
 from ..types import Array, DType, Shape, shape_size
 from .attributes import attribute
@@ -47,6 +49,7 @@ class _Labelled(Operator):
 
 
 @register("SoftmaxOutput", "Softmax")
+@implements(kinds.SOFTMAX_OUTPUT)
 class SoftmaxOutput(_Labelled):
     """Softmax, with the gradient of the cross entropy: ``softmax - one_hot(label)``.
 
@@ -62,6 +65,8 @@ class SoftmaxOutput(_Labelled):
     multiplies the gradient by the output: MXNet's manual says by the output's gradient, but this is
     what MXNet 1.9.1 computes.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     is_costly: ClassVar[bool] = True
 
@@ -170,6 +175,7 @@ class SoftmaxOutput(_Labelled):
 
 
 @register("softmax_cross_entropy")
+@implements(kinds.CROSS_ENTROPY)
 class SoftmaxCrossEntropy(Operator):
     """The cross entropy of softmax and label, summed over the batch; its shape is (1,).
 

@@ -8,6 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..capabilities import layers as kinds
+from ..capabilities.kinds import implements
+from ..capabilities.quantized import ByteForm
 from ..errors import ShapeError
 from ..types import Array, DType, Shape, normalize_axis, shape_size
 from .attributes import attribute
@@ -36,6 +39,7 @@ _FLOAT32 = np.dtype("float32")
 
 
 @register("BatchNorm", "_npx_batch_norm")
+@implements(kinds.BATCH_NORM)
 class BatchNorm(Operator):
     """Standardize every channel over the batch, then scale and shift (Ioffe and Szegedy, 2015).
 
@@ -48,6 +52,11 @@ class BatchNorm(Operator):
     executors do, before a training pass, and the operator leaves it alone. ``output_mean_var``
     shows the statistics used: the mean and 1 / sqrt(variance + eps); they pass no gradient on.
     """
+
+    byte_form: ClassVar[ByteForm | None] = ByteForm(
+        "_contrib_quantized_batch_norm", numbers=frozenset({1, 2, 3, 4})
+    )
+    names_outputs: ClassVar[bool] = True
 
     is_costly: ClassVar[bool] = True
 
@@ -211,10 +220,18 @@ class BatchNorm(Operator):
 class BatchNormV1(BatchNorm):
     """``BatchNorm`` as old files name it; MXNet keeps both names apart."""
 
+    byte_form = None
+    names_outputs = False
+
 
 @register("_contrib_BatchNormWithReLU")
 class BatchNormWithReLU(BatchNorm):
     """``BatchNorm``, then 0 in place of what is negative; the gradient there is 0, too."""
+
+    byte_form = None
+    names_outputs = False
+
+    kind = None
 
     def stored_outputs(self) -> int:
         return 4
@@ -249,6 +266,11 @@ class SyncBatchNorm(BatchNorm):
     MXNet's joins the statistics of ``ndev`` devices where they are trained together. The third
     output is the variance itself.
     """
+
+    byte_form = None
+    names_outputs = False
+
+    kind = None
 
     ndev: int = attribute(1, minimum=1, doc="devices that were trained together")
     key: str = attribute(doc="which layers belong together")
@@ -364,12 +386,15 @@ class _SampleNorm(Operator, abc.ABC):
 
 
 @register("LayerNorm", "_npx_layer_norm")
+@implements(kinds.LAYER_NORM)
 class LayerNorm(_SampleNorm):
     """Standardize along one axis, then scale and shift (Ba et al., 2016).
 
     gamma and beta have the length of the axis. ``output_mean_var`` shows the mean and
     sqrt(variance + eps), with length 1 along the axis; they pass no gradient on.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     axis: int = attribute(-1, doc="the axis to normalize along")
     eps: float = attribute(1e-5, doc="added to the variance")
@@ -392,6 +417,7 @@ class LayerNorm(_SampleNorm):
 
 
 @register("InstanceNorm")
+@implements(kinds.INSTANCE_NORM)
 class InstanceNorm(_SampleNorm):
     """Standardize every channel of every sample, then scale and shift (Ulyanov et al., 2016).
 
@@ -416,6 +442,7 @@ class InstanceNorm(_SampleNorm):
 
 
 @register("GroupNorm")
+@implements(kinds.GROUP_NORM)
 class GroupNorm(_SampleNorm):
     """Standardize groups of channels of every sample, then scale and shift (Wu and He, 2018).
 

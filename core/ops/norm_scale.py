@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+from ..capabilities import layers as kinds
+from ..capabilities.kinds import implements
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, Shape
 from .attributes import attribute
@@ -16,6 +18,7 @@ __all__ = ["LRN", "L2Normalization"]
 
 
 @register("L2Normalization")
+@implements(kinds.L2_NORMALIZATION)
 class L2Normalization(Operator):
     """Divide by the Euclidean length, ``sqrt(sum of squares + eps)``.
 
@@ -98,12 +101,15 @@ class L2Normalization(Operator):
 
 
 @register("LRN")
+@implements(kinds.LOCAL_RESPONSE)
 class LRN(Operator):
     """Divide by a power of the squares of neighbouring channels (Krizhevsky et al., 2012):
     ``data · (knorm + alpha / nsize · sum of nsize squares) ^ -beta``.
 
     ``data`` is (batch, channels, ...); ``nsize`` channels around each one are summed.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     monitors_data: ClassVar[bool] = True
 

@@ -8,9 +8,13 @@ from typing import Any, ClassVar, TypeAlias, TypeGuard, overload
 
 import numpy as np
 
+from ..capabilities.functions import Arithmetic, Pointwise, Reduction
+from ..capabilities.kinds import Kind
+from ..capabilities.quantized import ByteForm
 from ..errors import ShapeError, TypeInferenceError
 from ..random import DeviceRandom
 from ..types import Array, DType, Shape, is_known, merge_dtypes, merge_shapes
+from .derivatives import Functions, Tensor
 from .sparse_kernel import SparseKernel
 from .subgraph import Bodies, Subgraph
 
@@ -88,6 +92,10 @@ class Operator:
     names: ClassVar[tuple[str, ...]] = ()
     """Canonical name, then aliases."""
 
+    kind: ClassVar[Kind[Any] | None] = None
+    """What kernels know it as, set by ``implements`` (``core.capabilities.kinds``); an operator
+    that is derived from another one, and computes something else, says None."""
+
     ignored_attributes: ClassVar[frozenset[str]] = frozenset()
     """Attributes accepted and without effect here (``cudnn_off``, ``workspace``)."""
 
@@ -126,6 +134,13 @@ class Operator:
     monitors_data: ClassVar[bool] = False
     """True where MXNet 1.9.1 calls the only input ``data`` when it is monitored; most lone inputs
     have no name there."""
+
+    byte_form: ClassVar[ByteForm | None] = None
+    """How it is done on bytes, in networks that are quantized; None for only on numbers."""
+
+    names_outputs: ClassVar[bool] = False
+    """True where MXNet's quantized graphs call what is made of an output by the output's name, and
+    not by its number."""
 
     uses_random: ClassVar[bool] = False
     """True where ``forward`` draws from ``run.random``."""
@@ -267,6 +282,28 @@ class Operator:
         rows, and those of a shape are not to be filled with zeros."""
         return ()
 
+    # -- known functions --------------------------------------------------------------------
+
+    def pointwise(self) -> Pointwise | None:
+        """The function applied to each element of the only input, where it is a known one."""
+        return None
+
+    def arithmetic(self) -> Arithmetic | None:
+        """What is done to the elements of two inputs, broadcast or not, where it is known."""
+        return None
+
+    def reduction(self) -> Reduction | None:
+        """What is computed of all elements along some axes, where it is known."""
+        return None
+
+    def on_bytes(self) -> ByteForm | None:
+        """How these attributes are done on bytes. The default: ``byte_form``."""
+        return self.byte_form
+
+    def fills_with(self) -> float | None:
+        """The number that every element of the output is, whatever the inputs are."""
+        return None
+
     # -- arithmetic -------------------------------------------------------------------------
 
     def prepare(
@@ -299,6 +336,27 @@ class Operator:
     def has_backward(cls) -> bool:
         """Tell whether the operator defines a gradient."""
         return cls.backward is not Operator.backward
+
+    def derivative(
+        self,
+        f: Functions,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        out_grads: Sequence[Tensor],
+    ) -> Sequence[Tensor | None] | None:
+        """Return the gradient of each input in terms of operators, so that it can be differentiated
+        again; None where that is not known. What ``is_linear`` needs none.
+
+        Args:
+            f: what has the operators, by name.
+            inputs, outputs, out_grads: as for ``backward``.
+        """
+        return None
+
+    @classmethod
+    def has_derivative(cls) -> bool:
+        """Tell whether the operator has a ``derivative``, for some attributes at least."""
+        return cls.derivative is not Operator.derivative
 
     # -- helpers for inference --------------------------------------------------------------
 

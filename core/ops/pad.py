@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
+from ..capabilities import layers as kinds
+from ..capabilities.kinds import implements
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, Shape
 from .attributes import attribute
@@ -137,6 +139,7 @@ def _add_copies(margin: Array, source: Array) -> None:
 
 
 @register("UpSampling")
+@implements(kinds.UP_SAMPLING)
 class UpSampling(Operator):
     """Enlarge maps (n, c, h, w) by a whole factor.
 
@@ -144,6 +147,8 @@ class UpSampling(Operator):
     one, and they are joined along the channels or summed. ``bilinear`` is a deconvolution of each
     channel with a weight of its own, (c, 1, k, k) with k = 2 scale - scale % 2.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     monitors_data: ClassVar[bool] = True
 

@@ -11,6 +11,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+from ..capabilities import layers as kinds
+from ..capabilities.kinds import implements
+from ..capabilities.quantized import ByteForm
 from ..errors import AttributeValueError, ShapeError, TypeInferenceError
 from ..types import Array, DType, Shape, is_floating, lowest
 from .attributes import attribute
@@ -98,6 +101,7 @@ class PoolingAttributes(Operator):
 
 
 @register("Pooling", "_npx_pooling")
+@implements(kinds.POOLING)
 class Pooling(PoolingAttributes):
     """Take the maximum, mean, sum or Lp norm of windows of every channel.
 
@@ -112,9 +116,15 @@ class Pooling(PoolingAttributes):
     Where several elements are the maximum, the gradient goes to the first. NaN is passed over.
     """
 
+    byte_form: ClassVar[ByteForm | None] = ByteForm("_contrib_quantized_pooling")
+    names_outputs: ClassVar[bool] = True
+
     monitors_data: ClassVar[bool] = True
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
+
+    def on_bytes(self) -> ByteForm | None:
+        return self.byte_form if self.pool_type in ("max", "avg") else None
 
     def __post_init__(self) -> None:
         if self.pool_type == "lp" and self.p_value is None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
+from ..capabilities import arrays as kinds
+from ..capabilities.kinds import implements
 from ..errors import ShapeError
 from ..types import Array, Shape
 from .attributes import attribute
+from .derivatives import Functions, Tensor
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import declares_attributes, register
@@ -17,7 +21,11 @@ __all__ = ["BatchDot", "Dot"]
 
 
 @declares_attributes
+@implements(kinds.PRODUCT)
 class _Product(Operator):
+    is_batched: ClassVar[bool] = False
+    """Whether the first axes count products of matrices, for kernels."""
+
     transpose_a: bool = attribute(default=False, doc="take the left input transposed")
     transpose_b: bool = attribute(default=False, doc="take the right input transposed")
     forward_stype: str | None = attribute(
@@ -29,6 +37,24 @@ class _Product(Operator):
 
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0, 1))
+
+    def product_derivative(
+        self, dot: Callable[..., Tensor], rank: int, inputs: Sequence[Tensor], grad: Tensor
+    ) -> Sequence[Tensor] | None:
+        """Return the gradients of both inputs as products; None for inputs of another rank."""
+        a, b = inputs
+        if a.ndim != rank or b.ndim != rank:
+            return None
+        left, right = self.transpose_a, self.transpose_b
+        if left:
+            da = dot(b, grad, transpose_a=right, transpose_b=True)
+        else:
+            da = dot(grad, b, transpose_b=not right)
+        if right:
+            db = dot(grad, a, transpose_a=True, transpose_b=left)
+        else:
+            db = dot(a, grad, transpose_a=not left)
+        return [da, db]
 
 
 @register("dot", "_sparse_dot")
@@ -83,6 +109,15 @@ class Dot(_Product):
             return array.reshape(-1, array.shape[-1]).T
         return array.reshape(array.shape[0], -1)
 
+    def derivative(
+        self,
+        f: Functions,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        out_grads: Sequence[Tensor],
+    ) -> Sequence[Tensor | None] | None:
+        return self.product_derivative(f.dot, 2, inputs, out_grads[0])
+
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         left, right = self._left(inputs[0]), self._right(inputs[1])
@@ -108,6 +143,8 @@ class Dot(_Product):
 @register("batch_dot", "_npx_batch_dot")
 class BatchDot(_Product):
     """Products of the matrices in the last two axes of two stacks: (..., m, k) x (..., k, n)."""
+
+    is_batched: ClassVar[bool] = True
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -136,6 +173,15 @@ class BatchDot(_Product):
             batch + _turned((k, n), self.transpose_b),
         ]
         return shapes, [self.expect("output", outputs[0], (*batch, m, n))]
+
+    def derivative(
+        self,
+        f: Functions,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        out_grads: Sequence[Tensor],
+    ) -> Sequence[Tensor | None] | None:
+        return self.product_derivative(f.batch_dot, 3, inputs, out_grads[0])
 
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:

@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..capabilities import arrays as kinds
+from ..capabilities.functions import Reduction as Known
+from ..capabilities.kinds import implements
 from ..errors import MXNetError, ShapeError
 from ..types import Array, DType, Shape, normalize_axis
 from .attributes import attribute
@@ -20,7 +22,7 @@ from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import declares_attributes, register
 from .sparse_kernel import SparseKernel
-from .sparse_reductions import matrix_sum_kernel, square_sum_kernel
+from .sparse_reductions import square_sum_kernel
 
 __all__ = ["ArgMax", "ArgMaxChannel", "ArgMin", "Norm", "NumpySum", "Reduction"]
 
@@ -40,7 +42,7 @@ class ReduceRow(NamedTuple):
         gradient: writes dx; dy and y have the reduced axes with length 1.
         reads: what the gradient reads.
         is_linear: whether it is linear.
-        of_matrix: returns what computes it of a csr matrix over one axis, if anything does.
+        known: the same as a known function, if it is one.
     """
 
     names: tuple[str, ...]
@@ -49,7 +51,7 @@ class ReduceRow(NamedTuple):
     gradient: Callable[[Run, Array, Array, Array, Array], None]
     reads: Reads
     is_linear: bool = False
-    of_matrix: Callable[[int], SparseKernel] | None = None
+    known: Known | None = None
 
 
 def reduced_axes(axis: Axes | None, rank: int, exclude: bool = False) -> Axes:
@@ -71,6 +73,7 @@ def reduced_shape(data: Shape, axes: Axes, keepdims: bool) -> Shape:
     return tuple(dim for i, dim in enumerate(data) if i not in axes) or (1,)
 
 
+@implements(kinds.REDUCTION)
 class _Reducing(Operator):
     axis: Axes | None
     keepdims: bool
@@ -106,10 +109,8 @@ class Reduction(_Reducing):
     def axes(self, rank: int) -> Axes:
         return reduced_axes(self.axis, rank, self.exclude)
 
-    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
-        if inputs[0] != "csr" or self.row.of_matrix is None or len(axes := self.axes(2)) != 1:
-            return None
-        return self.row.of_matrix(axes[0])
+    def reduction(self) -> Known | None:
+        return self.row.known
 
     def backward_reads(self) -> Reads:
         return self.row.reads
@@ -234,29 +235,13 @@ def _square_sum_gradient(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> 
 _BOTH = Reads(inputs=(0,), outputs=(0,))
 
 REDUCTIONS = (
-    ReduceRow(
-        ("sum", "sum_axis", "_sparse_sum"),
-        "Sum",
-        _sum,
-        _spread,
-        Reads(),
-        is_linear=True,
-        of_matrix=partial(matrix_sum_kernel, is_mean=False),
-    ),
-    ReduceRow(
-        ("mean", "_sparse_mean"),
-        "Mean",
-        _mean,
-        _spread_mean,
-        Reads(),
-        is_linear=True,
-        of_matrix=partial(matrix_sum_kernel, is_mean=True),
-    ),
-    ReduceRow(("prod",), "Product", _product, _product_gradient, _BOTH),
+    ReduceRow(("sum", "sum_axis", "_sparse_sum"), "Sum", _sum, _spread, Reads(), True, Known.SUM),
+    ReduceRow(("mean", "_sparse_mean"), "Mean", _mean, _spread_mean, Reads(), True, Known.MEAN),
+    ReduceRow(("prod",), "Product", _product, _product_gradient, _BOTH, known=Known.PRODUCT),
     ReduceRow(("nansum",), "Sum without NaN", _nansum, _nansum_gradient, Reads(inputs=(0,))),
     ReduceRow(("nanprod",), "Product without NaN", _nanprod, _nanprod_gradient, _BOTH),
-    ReduceRow(("max", "max_axis"), "Maximum", _max, _to_extremes, _BOTH),
-    ReduceRow(("min", "min_axis"), "Minimum", _min, _to_extremes, _BOTH),
+    ReduceRow(("max", "max_axis"), "Maximum", _max, _to_extremes, _BOTH, known=Known.MAXIMUM),
+    ReduceRow(("min", "min_axis"), "Minimum", _min, _to_extremes, _BOTH, known=Known.MINIMUM),
 )
 
 for _row in REDUCTIONS:
@@ -297,6 +282,9 @@ class NumpySum(_Reducing):
 
     def input_names(self) -> tuple[str, ...]:
         return ("a",)
+
+    def reduction(self) -> Known | None:
+        return Known.SUM if self.initial is None else None
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -352,6 +340,9 @@ class Norm(_Reducing):
         if self.out_dtype is None:
             return super().infer_type(inputs, outputs)
         return inputs, [self.expect_dtype("output", outputs[0], self.out_dtype)]
+
+    def reduction(self) -> Known | None:
+        return Known.LENGTH if self.ord == 2 else None
 
     def backward_reads(self) -> Reads:
         return _BOTH if self.ord == 2 else Reads(inputs=(0,))

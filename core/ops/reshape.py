@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from ..capabilities.quantized import ByteForm
 from ..errors import ShapeError
 from ..types import MAX_RANK, DType, Shape, is_known, merge_dtypes, normalize_axis, shape_size
 from .attributes import attribute
@@ -194,6 +195,8 @@ class NumpyReshape(_Reshaping):
 @register("Flatten", "flatten", "_npx_batch_flatten")
 class Flatten(_Reshaping):
     """Keep the first dimension and join all others: (n, ...) becomes (n, m)."""
+
+    byte_form: ClassVar[ByteForm | None] = ByteForm("_contrib_quantized_flatten")
 
     is_linear: ClassVar[bool] = True
 

@@ -9,6 +9,8 @@ import abc
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..capabilities import layers as kinds
+from ..capabilities.kinds import implements
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, DType, Shape
 from .attributes import attribute
@@ -74,6 +76,7 @@ class _Separable(Operator, abc.ABC):
 
 
 @register("_contrib_AdaptiveAvgPooling2D")
+@implements(kinds.ADAPTIVE_AVERAGE)
 class AdaptiveAvgPooling2D(_Separable):
     """Means over windows that cover the image evenly, whatever its size.
 
@@ -110,6 +113,7 @@ _TO_PARITY: dict[str, Callable[[int], int]] = {
 
 
 @register("_contrib_BilinearResize2D")
+@implements(kinds.BILINEAR_RESIZE)
 class BilinearResize2D(_Separable):
     """The image at another size, interpolated between its elements.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from ..capabilities import layers as kinds
+from ..capabilities.kinds import implements
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, DType, Shape
 from .attributes import attribute
@@ -26,6 +28,7 @@ __all__ = ["RNN"]
 
 
 @register("RNN", "_npx_rnn")
+@implements(kinds.RNN)
 class RNN(Operator):
     """Run ``num_layers`` recurrent layers over sequences.
 
@@ -42,6 +45,8 @@ class RNN(Operator):
     What ``backward`` needs is kept in a hidden output, so that nothing is computed twice. In a plan
     for inference it lives only while the operator runs, and its memory serves other steps.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     all_inputs: ClassVar[tuple[str, ...]] = (
         "data",

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, TypeAlias
 
+from ..capabilities import arrays as kinds
+from ..capabilities.kinds import implements
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, DType, Shape, merge_dtypes, normalize_axis
 from .attributes import attribute
@@ -33,6 +35,7 @@ _STEP = "step of each axis; None for 1"
 _SQUEEZE = "drop the axis; every part must have length 1"
 
 
+@implements(kinds.SLICING)
 class _Slicing(Operator):
     """Base: the output is a region of the first input; elsewhere the gradient is 0."""
 
@@ -380,6 +383,7 @@ class _Parting(Operator):
 
 
 @register("SliceChannel", "split")
+@implements(kinds.PARTING)
 class SliceChannel(_Parting):
     """Part the data into equal parts along an axis."""
 

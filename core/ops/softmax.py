@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from ..capabilities import arrays as kinds
+from ..capabilities.kinds import implements
 from ..errors import AttributeValueError, TypeInferenceError
 from ..types import Array, DType, Shape, is_floating, lowest, normalize_axis
 from .attributes import attribute
+from .derivatives import Functions, Tensor
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import register
@@ -112,6 +115,7 @@ class _AlongAxis(Operator):
 
 
 @register("softmax", "_npx_softmax")
+@implements(kinds.SOFTMAX)
 class Softmax(_AlongAxis):
     """``exp(x) / sum(exp(x))`` along an axis, of ``x = data / temperature``.
 
@@ -145,6 +149,19 @@ class Softmax(_AlongAxis):
             axis = self.axis % len(data)
             inputs[1] = self.expect("length", inputs[1], (*data[:axis], *data[axis + 1 :]))
         return inputs, outputs
+
+    def derivative(
+        self,
+        f: Functions,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        out_grads: Sequence[Tensor],
+    ) -> Sequence[Tensor | None] | None:
+        x, y, dy = inputs[0], outputs[0], out_grads[0]
+        if len(inputs) > 1 or self.temperature not in (None, 1.0) or x.dtype != y.dtype:
+            return None
+        weighted = dy * y
+        return [weighted - y * f.sum(weighted, axis=self.axis, keepdims=True)]
 
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -186,6 +203,7 @@ class Softmax(_AlongAxis):
 
 
 @register("log_softmax", "_npx_log_softmax")
+@implements(kinds.LOG_SOFTMAX)
 class LogSoftmax(_AlongAxis):
     """The logarithm of the softmax of ``data / temperature`` along an axis."""
 
@@ -195,6 +213,18 @@ class LogSoftmax(_AlongAxis):
     temperature: float | None = attribute(None, doc="divides the data; 1 where not given")
     dtype: DType | None = attribute(None, doc="of the output; the data's where not given")
     use_length: bool | None = attribute(False, doc="is refused: only softmax takes lengths")
+
+    def derivative(
+        self,
+        f: Functions,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        out_grads: Sequence[Tensor],
+    ) -> Sequence[Tensor | None] | None:
+        x, y, dy = inputs[0], outputs[0], out_grads[0]
+        if self.temperature not in (None, 1.0) or x.dtype != y.dtype:
+            return None
+        return [dy - f.exp(y) * f.sum(dy, axis=self.axis, keepdims=True)]
 
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -231,6 +261,7 @@ class LogSoftmax(_AlongAxis):
 
 
 @register("softmin")
+@implements(kinds.SOFTMIN)
 class Softmin(_AlongAxis):
     """The softmax of ``-data / temperature`` along an axis."""
 

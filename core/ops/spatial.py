@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from ..capabilities import sampling as kinds
+from ..capabilities.kinds import implements
 from ..errors import AttributeValueError
 from ..types import Array, DType, Shape
 from .attributes import attribute
@@ -153,6 +155,7 @@ def check_target_shape(target_shape: Shape) -> None:
 
 
 @register("BilinearSampler")
+@implements(kinds.BILINEAR_SAMPLER)
 class BilinearSampler(Operator):
     """Images (batch, channels, height, width) read along a grid; outside of them all is 0."""
 
@@ -200,6 +203,7 @@ class BilinearSampler(Operator):
 
 
 @register("SpatialTransformer")
+@implements(kinds.SPATIAL_TRANSFORMER)
 class SpatialTransformer(Operator):
     """An image (batch, channels, height, width) under affine transformations.
 

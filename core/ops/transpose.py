@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from ..capabilities import arrays as kinds
+from ..capabilities.kinds import implements
 from ..errors import ShapeError
 from ..types import Array, Shape, normalize_axis
 from .attributes import attribute
@@ -38,6 +40,7 @@ class _Rearranging(Operator):
         run.xp.copyto(self.view(in_grads[0]), out_grads[0])
 
 
+@implements(kinds.PERMUTING)
 class _Permuting(_Rearranging):
     """Base: the axes of the output are those of the data in another order."""
 

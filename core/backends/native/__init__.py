@@ -10,8 +10,12 @@ oneDNN or the reference runs.
 
 from __future__ import annotations
 
-from ..fused_operators import BATCH_NORM_RELU, CONVOLUTION
-from ..kernels import KernelTable
+from typing import TypeVar
+
+from ...capabilities import fused, layers
+from ...capabilities import sampling as kinds
+from ...capabilities.kinds import Kind
+from ..kernels import KernelTable, Prepare
 from .batch_norm import (
     batch_norm,
     batch_norm_backward,
@@ -28,26 +32,23 @@ from .sampling import bilinear_sampler, spatial_transformer
 
 __all__ = ["is_available", "register_kernels"]
 
+O = TypeVar("O")  # noqa: E741 - an operator
+
 
 def register_kernels(table: KernelTable) -> None:
     """Enter the kernels, to be asked before those that the table has."""
-    for operator in ("Convolution", "Convolution_v1"):
-        table.register("numpy", operator)(convolution)
-        table.register("numpy", operator, backward=True)(convolution_backward)
-    table.register_fused("numpy", CONVOLUTION, fused_convolution)
-    for operator in ("BatchNorm", "BatchNorm_v1"):
-        table.register("numpy", operator)(batch_norm)
-        table.register("numpy", operator, backward=True)(batch_norm_backward)
-    table.register_fused("numpy", BATCH_NORM_RELU, batch_norm_relu)
-    table.register_fused("numpy", BATCH_NORM_RELU, batch_norm_relu_backward, backward=True)
-    for operator, prepare in {
-        "BilinearSampler": bilinear_sampler,
-        "SpatialTransformer": spatial_transformer,
-        "ROIPooling": region_maxima,
-        "_contrib_PSROIPooling": region_means,
-        "_contrib_DeformablePSROIPooling": moved_regions,
-        "_contrib_DeformableConvolution": deformable_convolution,
-        "_contrib_ModulatedDeformableConvolution": deformable_convolution,
-    }.items():
-        table.register("numpy", operator)(prepare)
-        table.register("numpy", operator, backward=True)(prepare)
+    table.register("numpy", layers.CONVOLUTION, convolution, convolution_backward)
+    table.register("numpy", fused.CONVOLUTION, fused_convolution)
+    table.register("numpy", layers.BATCH_NORM, batch_norm, batch_norm_backward)
+    table.register("numpy", fused.BATCH_NORM_RELU, batch_norm_relu, batch_norm_relu_backward)
+    _both(table, kinds.BILINEAR_SAMPLER, bilinear_sampler)
+    _both(table, kinds.SPATIAL_TRANSFORMER, spatial_transformer)
+    _both(table, kinds.DEFORMABLE_CONVOLUTION, deformable_convolution)
+    _both(table, kinds.REGION_MAXIMA, region_maxima)
+    _both(table, kinds.REGION_MEANS, region_means)
+    _both(table, kinds.MOVED_REGIONS, moved_regions)
+
+
+def _both(table: KernelTable, kind: Kind[O], prepare: Prepare[O]) -> None:
+    """Enter a function that prepares the kernels of both passes."""
+    table.register("numpy", kind, prepare, prepare)

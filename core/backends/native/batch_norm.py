@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...capabilities.fused import BatchNormRelu
+from ...capabilities.layers import BatchNorm
 from ...types import Array
-from ..fused_operators import BatchNorm, BatchNormRelu
 from ..kernels import (
     Kernel,
     KernelArrays,
@@ -142,17 +143,18 @@ class _BatchNormBackward(Kernel):
         return call
 
 
-def batch_norm(request: KernelRequest) -> Kernel | None:
+def batch_norm(request: KernelRequest[BatchNorm]) -> Kernel | None:
     """Prepare the forward pass."""
     return _forward(request, request.operator, has_relu=False)
 
 
-def batch_norm_relu(request: KernelRequest, fused: BatchNormRelu) -> Kernel | None:
+def batch_norm_relu(request: KernelRequest[BatchNormRelu]) -> Kernel | None:
     """Prepare the forward pass with a ReLU behind it."""
+    fused = request.operator
     return _forward(request, fused.norm, has_relu=True)
 
 
-def batch_norm_backward(request: KernelRequest) -> Kernel | None:
+def batch_norm_backward(request: KernelRequest[BatchNorm]) -> Kernel | None:
     """Prepare the backward pass of what the forward pass was prepared for."""
     forward = request.forward
     if not isinstance(forward, _BatchNorm) or request.in_grads[0] is None:
@@ -160,12 +162,12 @@ def batch_norm_backward(request: KernelRequest) -> Kernel | None:
     return _BatchNormBackward(forward)
 
 
-def batch_norm_relu_backward(request: KernelRequest, fused: BatchNormRelu) -> Kernel | None:
+def batch_norm_relu_backward(request: KernelRequest[BatchNormRelu]) -> Kernel | None:
     """Prepare the backward pass of both."""
-    return batch_norm_backward(request)
+    return batch_norm_backward(request.of(request.operator.norm))
 
 
-def _forward(request: KernelRequest, norm: BatchNorm, *, has_relu: bool) -> Kernel | None:
+def _forward(request: KernelRequest[object], norm: BatchNorm, *, has_relu: bool) -> Kernel | None:
     data = request.inputs[0]
     if library() is None or data is None or not are_float32(request):
         return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
+from ...capabilities.layers import Convolution as Layer
 from ...types import Shape
 from ..kernels import KernelRequest, Layout, TensorSpec
 from ..onednn.convolution import Problem as DirectProblem
@@ -55,7 +55,7 @@ class Convolution:
     is_last: bool
 
     @classmethod
-    def of(cls, request: KernelRequest, direct: DirectProblem) -> Convolution | None:
+    def of(cls, request: KernelRequest[object], direct: DirectProblem) -> Convolution | None:
         """Return a step's convolution; None where the kernels cannot do it or do not win."""
         stride, dilation, pad, behind = direct.window
         channels = (direct.data[1], direct.output[1])
@@ -116,7 +116,7 @@ class Convolution:
         )
 
 
-def _is_last(request: KernelRequest, data: TensorSpec) -> bool:
+def _is_last(request: KernelRequest[object], data: TensorSpec) -> bool:
     """Choose the layout that the data has; of plain data, that of oneDNN's neighbours: channels
     last in inference, blocks in training."""
     last, blocks = layout_of(channels_last(data.shape)), layout_of(blocked(data.shape))
@@ -131,7 +131,7 @@ def convolve_bytes(problem: library.Problem) -> int:
     return int(floats * _FLOAT32.itemsize)
 
 
-def problem_of(request: KernelRequest, layer: Any) -> Convolution | None:
+def problem_of(request: KernelRequest[object], layer: Layer) -> Convolution | None:
     """Return the convolution of a step or of its gradients; None where oneDNN does it."""
     out = request.outputs[0]
     if library.library() is None or out is None or not are_float32(request):

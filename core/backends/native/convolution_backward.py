@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...capabilities.layers import Convolution as Layer
 from ...types import Array
 from ..kernels import (
     Kernel,
@@ -42,7 +43,7 @@ class _Backward(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest, problem: Convolution) -> None:
+    def __init__(self, request: KernelRequest[object], problem: Convolution) -> None:
         self._has_data, self._has_weight = (grad is not None for grad in request.in_grads[:2])
         self._of_data, self._of_weight = problem.transposed().as_c(), problem.as_c()
         self._weights = Weights(self._of_data, is_kept=False, is_turned=True)
@@ -93,7 +94,7 @@ class _Backward(Kernel):
         return in_turn(calls)
 
 
-def convolution_backward(request: KernelRequest) -> Kernel | None:
+def convolution_backward(request: KernelRequest[Layer]) -> Kernel | None:
     """Prepare the gradients that are wanted."""
     _, wants_weight, *wants_bias = (grad is not None for grad in request.in_grads)
     if any(wants_bias) and not wants_weight:

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ...capabilities.functions import Function
+from ...capabilities.fused import FusedConvolution
+from ...capabilities.layers import BatchNorm
+from ...capabilities.layers import Convolution as Layer
 from ...types import Array
-from ..fused_operators import BatchNorm, FusedConvolution
-from ..fused_operators import Convolution as Layer
 from ..kernels import (
     Kernel,
     KernelArrays,
@@ -18,8 +20,6 @@ from ..kernels import (
     KernelRequest,
     KernelResources,
 )
-from ..onednn.constants import Algorithm
-from ..onednn.eltwise import function_of
 from ..onednn.fused import fold
 from ..onednn.kernel import present
 from .convolution import Convolution, convolve_bytes, problem_of
@@ -48,7 +48,7 @@ class _Forward(Kernel):
 
     def __init__(
         self,
-        request: KernelRequest,
+        request: KernelRequest[object],
         problem: Convolution,
         layer: Layer,
         norm: BatchNorm | None = None,
@@ -113,23 +113,23 @@ class _Forward(Kernel):
         self._weights.transform(np.ascontiguousarray(weight), kept)
 
 
-def convolution(request: KernelRequest) -> Kernel | None:
+def convolution(request: KernelRequest[Layer]) -> Kernel | None:
     """Prepare the forward pass."""
     problem = problem_of(request, request.operator)
     return None if problem is None else _Forward(request, problem, request.operator)
 
 
-def fused_convolution(request: KernelRequest, fused: FusedConvolution) -> Kernel | None:
+def fused_convolution(request: KernelRequest[FusedConvolution]) -> Kernel | None:
     """Prepare a convolution with batch norm, residual and ReLU, as far as they are there.
 
     The ReLU may be leaky.
     """
-    slope = 1.0
+    fused, slope = request.operator, 1.0
     if fused.activation is not None:
-        function = function_of(fused.activation)
-        if function is None or function[0] != Algorithm.ELTWISE_RELU:
+        function = fused.activation.pointwise()
+        if function is None or function.function is not Function.RELU:
             return None
-        slope = function[1]
+        slope = function.alpha
     problem = problem_of(request, fused.layer)
     if problem is None:
         return None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ...capabilities.sampling import DeformableConvolution
 from ...types import Array, Shape
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.constants import Argument
@@ -20,27 +21,6 @@ from .sampling import call_of, near_bytes, sampling_of, scratch_bytes
 from .scratchpad import Scratchpad, aligned, nbytes_of
 
 __all__ = ["deformable_convolution"]
-
-
-class _Window(Protocol):
-    kernel: Shape
-    stride: Shape
-    pad: Shape
-    dilate: Shape
-
-
-class _Layer(Protocol):
-    """``DeformableConvolution`` or ``ModulatedDeformableConvolution``."""
-
-    has_mask: bool
-    no_bias: bool
-    num_filter: int
-    num_group: int
-    num_deformable_group: int
-
-    @property
-    def window(self) -> _Window:
-        """The window, defaults filled in."""
 
 
 class _Image:
@@ -135,7 +115,7 @@ class _Deformable(Kernel):
 
     is_backward: ClassVar[bool] = False
 
-    def __init__(self, layer: _Layer, sampling: Sampling, output: Shape) -> None:
+    def __init__(self, layer: DeformableConvolution, sampling: Sampling, output: Shape) -> None:
         self.layer, self.sampling = layer, sampling
         window = layer.window
         sizes = (window.kernel, window.stride, window.pad, window.dilate, output)
@@ -196,7 +176,7 @@ class _Backward(_Deformable):
     is_backward = True
     backward_outputs = ()
 
-    def __init__(self, layer: _Layer, sampling: Sampling, output: Shape) -> None:
+    def __init__(self, layer: DeformableConvolution, sampling: Sampling, output: Shape) -> None:
         super().__init__(layer, sampling, output)
         self.backward_inputs = tuple(range(4 if layer.has_mask else 3))
 
@@ -282,7 +262,7 @@ def _part(array: Array | None, index: int) -> Array | None:
     return None if array is None else array[index]
 
 
-def deformable_convolution(request: KernelRequest) -> Kernel | None:
+def deformable_convolution(request: KernelRequest[DeformableConvolution]) -> Kernel | None:
     """Prepare either pass of ``DeformableConvolution`` or ``ModulatedDeformableConvolution``."""
     layer, data, out = request.operator, request.inputs[0], request.outputs[0]
     if library() is None or data is None or out is None or not are_float32(request):

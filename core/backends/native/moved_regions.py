@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from ...capabilities.sampling import MovedRegionPooling
 from ...types import Array, Shape
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.kernel import are_float32, present
 from .library import MovedRegions, library, loaded, pointer, threads
 
 __all__ = ["moved_regions"]
-
-
-class _Pooling(Protocol):
-    """``DeformablePSROIPooling``."""
-
-    group_size: int
-    no_trans: bool
-    pooled_size: int
-    sample_per_part: int
-    trans_std: float
-
-    @property
-    def parts(self) -> int:
-        """Parts in each direction."""
-
-    def extents(self, xp: Any, rois: Array, images: int) -> tuple[Array, Array, Array]:
-        """Return each region's image, where it begins, and its size, both across and down."""
 
 
 class _OnMovedRegions(Kernel):
@@ -40,7 +24,7 @@ class _OnMovedRegions(Kernel):
         regions: the sizes.
     """
 
-    def __init__(self, pooling: _Pooling, regions: MovedRegions) -> None:
+    def __init__(self, pooling: MovedRegionPooling, regions: MovedRegions) -> None:
         self._pooling, self.regions = pooling, regions
 
     def call(
@@ -77,7 +61,7 @@ class _MeansBackward(_OnMovedRegions):
     name = "native:moved_means_backward"
     backward_outputs = ()
 
-    def __init__(self, pooling: _Pooling, regions: MovedRegions) -> None:
+    def __init__(self, pooling: MovedRegionPooling, regions: MovedRegions) -> None:
         super().__init__(pooling, regions)
         self.backward_inputs = (0, 1) if pooling.no_trans else (0, 1, 2)
 
@@ -94,7 +78,7 @@ class _MeansBackward(_OnMovedRegions):
         return self.call(arrays, calls)
 
 
-def moved_regions(request: KernelRequest) -> Kernel | None:
+def moved_regions(request: KernelRequest[MovedRegionPooling]) -> Kernel | None:
     """Prepare either pass of ``DeformablePSROIPooling``."""
     pooling, data, out = request.operator, request.inputs[0], request.outputs[0]
     if library() is None or data is None or out is None or not are_float32(request):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from ...capabilities.sampling import GroupedRegionPooling, RegionPooling
 from ...types import Array, Shape
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.kernel import are_float32, present
@@ -18,16 +19,6 @@ __all__ = ["region_maxima", "region_means"]
 _INT32 = np.dtype("int32")
 
 
-class _Pooling(Protocol):
-    """``ROIPooling`` or ``PSROIPooling``."""
-
-    def pooled(self) -> Shape:
-        """Return height and width of the output."""
-
-    def bins(self, xp: Any, rois: Array, shape: Shape) -> tuple[Array, Array, Array]:
-        """Return the image of each region, and where its bins down and across begin and end."""
-
-
 class _OnRegions(Kernel):
     """Base: the sizes, and the bins that differ from run to run.
 
@@ -37,7 +28,7 @@ class _OnRegions(Kernel):
         regions: the sizes.
     """
 
-    def __init__(self, pooling: _Pooling, data: Shape, regions: Regions) -> None:
+    def __init__(self, pooling: RegionPooling, data: Shape, regions: Regions) -> None:
         self.pooling, self.data, self.regions = pooling, data, regions
 
     def bins(self, rois: Array) -> tuple[Array, Array, Array]:
@@ -51,7 +42,9 @@ class _Maxima(_OnRegions):
 
     name = "native:region_maxima"
 
-    def __init__(self, pooling: _Pooling, data: Shape, regions: Regions, *, is_train: bool) -> None:
+    def __init__(
+        self, pooling: RegionPooling, data: Shape, regions: Regions, *, is_train: bool
+    ) -> None:
         super().__init__(pooling, data, regions)
         scratch = loaded().region_maxima_scratch(regions) * regions.threads
         self.scratchpad_bytes = nbytes_of((scratch,))
@@ -129,7 +122,7 @@ class _MeansBackward(_OnRegions):
         return call
 
 
-def region_maxima(request: KernelRequest) -> Kernel | None:
+def region_maxima(request: KernelRequest[RegionPooling]) -> Kernel | None:
     """Prepare either pass of ``ROIPooling``."""
     prepared = _prepared(request, 1)
     if prepared is None:
@@ -142,7 +135,7 @@ def region_maxima(request: KernelRequest) -> Kernel | None:
     return _MaximaBackward(*prepared)
 
 
-def region_means(request: KernelRequest) -> Kernel | None:
+def region_means(request: KernelRequest[GroupedRegionPooling]) -> Kernel | None:
     """Prepare either pass of ``PSROIPooling``."""
     operator = request.operator
     prepared = _prepared(request, operator.group_size or operator.pooled_size)
@@ -151,7 +144,9 @@ def region_means(request: KernelRequest) -> Kernel | None:
     return (_MeansBackward if request.is_backward else _Means)(*prepared)
 
 
-def _prepared(request: KernelRequest, groups: int) -> tuple[_Pooling, Shape, Regions] | None:
+def _prepared(
+    request: KernelRequest[RegionPooling], groups: int
+) -> tuple[RegionPooling, Shape, Regions] | None:
     data, out = request.inputs[0], request.outputs[0]
     if library() is None or data is None or out is None or not are_float32(request):
         return None

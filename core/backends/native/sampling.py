@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from ...capabilities.sampling import SpatialTransformer
 from ...types import Array, Shape
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.kernel import are_float32, present
@@ -26,16 +27,6 @@ __all__ = [
 _FLOAT32 = np.dtype("float32")
 _MOST_PLACES = 2**31 - 1
 """Of a map, as places are counted in 32 bits."""
-
-
-class _Transformer(Protocol):
-    """``SpatialTransformer``."""
-
-    def grid(self, xp: Any, loc: Array) -> Array:
-        """Return where each place of the output looks, (batch, 2, points)."""
-
-    def loc_gradient(self, xp: Any, grid_gradient: Array) -> Array:
-        """Return the gradient by the matrices, given the grid's."""
 
 
 def sampling_of(data: Shape, maps: int, points: int) -> Sampling | None:
@@ -73,7 +64,7 @@ class _OnGrid(Kernel):
 
     name = "native:bilinear_sampler"
 
-    def __init__(self, sampling: Sampling, transformer: _Transformer | None) -> None:
+    def __init__(self, sampling: Sampling, transformer: SpatialTransformer | None) -> None:
         self._sampling, self._transformer = sampling, transformer
         sizes = (near_bytes(sampling), scratch_bytes(sampling, is_backward=False))
         self.scratchpad_bytes = sum(map(aligned, sizes))
@@ -95,7 +86,7 @@ class _OnGridBackward(Kernel):
     backward_inputs = (0, 1)
     backward_outputs = ()
 
-    def __init__(self, sampling: Sampling, transformer: _Transformer | None) -> None:
+    def __init__(self, sampling: Sampling, transformer: SpatialTransformer | None) -> None:
         self._sampling, self._transformer = sampling, transformer
         sizes = (
             near_bytes(sampling),
@@ -144,7 +135,7 @@ def call_of(
 
 
 def _find(
-    sampling: Sampling, transformer: _Transformer | None, arrays: KernelArrays, near: Array
+    sampling: Sampling, transformer: SpatialTransformer | None, arrays: KernelArrays, near: Array
 ) -> Callable[[], Any]:
     """Return what finds the elements around each point of a grid."""
     where, find = present(arrays.inputs[1]), loaded().sampling_find_grid
@@ -158,7 +149,9 @@ def _find(
     return call
 
 
-def _on_grid(request: KernelRequest, transformer: _Transformer | None) -> Kernel | None:
+def _on_grid(
+    request: KernelRequest[object], transformer: SpatialTransformer | None
+) -> Kernel | None:
     data, out = request.inputs[0], request.outputs[0]
     if library() is None or data is None or out is None or not are_float32(request):
         return None
@@ -168,11 +161,11 @@ def _on_grid(request: KernelRequest, transformer: _Transformer | None) -> Kernel
     return (_OnGridBackward if request.is_backward else _OnGrid)(sampling, transformer)
 
 
-def bilinear_sampler(request: KernelRequest) -> Kernel | None:
+def bilinear_sampler(request: KernelRequest[object]) -> Kernel | None:
     """Prepare either pass of ``BilinearSampler``."""
     return _on_grid(request, None)
 
 
-def spatial_transformer(request: KernelRequest) -> Kernel | None:
+def spatial_transformer(request: KernelRequest[SpatialTransformer]) -> Kernel | None:
     """Prepare either pass of ``SpatialTransformer``."""
     return _on_grid(request, request.operator)

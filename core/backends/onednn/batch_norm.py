@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...capabilities.fused import BatchNormRelu
+from ...capabilities.layers import BatchNorm
 from ...types import Array, shape_size
-from ..fused_operators import BatchNorm, BatchNormRelu
 from ..kernels import (
     Kernel,
     KernelArrays,
@@ -53,7 +54,7 @@ class _BatchNorm(Kernel):
 
     name = "onednn:batch_norm"
 
-    def __init__(self, request: KernelRequest, norm: _Norm, primitive: Primitive) -> None:
+    def __init__(self, request: KernelRequest[object], norm: _Norm, primitive: Primitive) -> None:
         self._operator, self.norm, self.primitive = norm.operator, norm, primitive
         self._uses_batch = norm.uses_batch
         launches: Launches = [(primitive, {Argument.SRC: input_(0), Argument.DST: output()})]
@@ -114,7 +115,7 @@ class _BatchNormBackward(Kernel):
     backward_outputs: tuple[int, ...] = (1,)
     inplace = ()
 
-    def __init__(self, request: KernelRequest, norm: _Norm, primitive: Primitive) -> None:
+    def __init__(self, request: KernelRequest[object], norm: _Norm, primitive: Primitive) -> None:
         self._operator, self._norm, self._primitive = norm.operator, norm, primitive
         self._uses_batch = norm.uses_batch
         operands = {
@@ -206,7 +207,7 @@ class _Norm:
     fuses_relu: bool
 
     @classmethod
-    def of(cls, request: KernelRequest, operator: BatchNorm, *, has_relu: bool) -> _Norm:
+    def of(cls, request: KernelRequest[object], operator: BatchNorm, *, has_relu: bool) -> _Norm:
         """Return what a request asks for."""
         uses_batch = request.is_train and not operator.use_global_stats
         data = request.inputs[0]
@@ -214,7 +215,7 @@ class _Norm:
         is_last = axes > 2 and operator.axis % axes == axes - 1
         return cls(operator, uses_batch, is_last, has_relu, fuses_relu=has_relu)
 
-    def layouts_of(self, request: KernelRequest, launches: Launches) -> KernelLayouts:
+    def layouts_of(self, request: KernelRequest[object], launches: Launches) -> KernelLayouts:
         """Return the layouts that primitives want."""
         return KernelLayouts() if self.is_last else layouts_of(request, launches)
 
@@ -236,7 +237,7 @@ class _Norm:
             flags |= Normalization.FUSE_RELU
         return flags
 
-    def forward(self, request: KernelRequest, data: MemoryDesc) -> Primitive:
+    def forward(self, request: KernelRequest[object], data: MemoryDesc) -> Primitive:
         """Return the forward primitive for data in this layout."""
         return Primitive.of(
             "batch_normalization_forward",
@@ -248,27 +249,29 @@ class _Norm:
         )
 
 
-def batch_norm(request: KernelRequest) -> Kernel | None:
+def batch_norm(request: KernelRequest[BatchNorm]) -> Kernel | None:
     """Prepare the forward pass, in the layout of the data if possible."""
     return _forward(request, _Norm.of(request, request.operator, has_relu=False))
 
 
-def batch_norm_backward(request: KernelRequest) -> Kernel | None:
+def batch_norm_backward(request: KernelRequest[BatchNorm]) -> Kernel | None:
     """Prepare the backward pass, in the layout of the forward pass."""
     return _backward(request, _Norm.of(request, request.operator, has_relu=False))
 
 
-def batch_norm_relu(request: KernelRequest, fused: BatchNormRelu) -> Kernel | None:
+def batch_norm_relu(request: KernelRequest[BatchNormRelu]) -> Kernel | None:
     """Prepare the forward pass with a ReLU behind it."""
+    fused = request.operator
     return _forward(request, _Norm.of(request, fused.norm, has_relu=True))
 
 
-def batch_norm_relu_backward(request: KernelRequest, fused: BatchNormRelu) -> Kernel | None:
+def batch_norm_relu_backward(request: KernelRequest[BatchNormRelu]) -> Kernel | None:
     """Prepare the backward pass of both."""
+    fused = request.operator
     return _backward(request, _Norm.of(request, fused.norm, has_relu=True))
 
 
-def _forward(request: KernelRequest, norm: _Norm) -> Kernel | None:
+def _forward(request: KernelRequest[object], norm: _Norm) -> Kernel | None:
     data = request.inputs[0]
     if not _holds(request, norm) or data is None:
         return None
@@ -284,7 +287,7 @@ def _forward(request: KernelRequest, norm: _Norm) -> Kernel | None:
     return kernel
 
 
-def _backward(request: KernelRequest, norm: _Norm) -> Kernel | None:
+def _backward(request: KernelRequest[object], norm: _Norm) -> Kernel | None:
     data = request.inputs[0]
     if not _holds(request, norm) or data is None or request.in_grads[0] is None:
         return None
@@ -317,7 +320,7 @@ def _relu_backward(desc: MemoryDesc) -> Primitive:
     return Primitive.of("eltwise_backward", algorithm, desc, desc, desc, 0.0, 0.0, hint)
 
 
-def _holds(request: KernelRequest, norm: _Norm) -> bool:
+def _holds(request: KernelRequest[object], norm: _Norm) -> bool:
     data = request.inputs[0]
     assert data is not None
     is_known = norm.is_last or norm.operator.axis % len(data.shape) == 1

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
+from ...capabilities.arrays import Concatenation, Parting, Slicing
 from ...types import Shape
 from ..kernels import Kernel, KernelRequest, TensorSpec
 from .copies import Copies, End
@@ -32,7 +32,7 @@ def _boxed(operand: Operand, whole: MemoryDesc, box: Box) -> End:
     return End(operand, whole, box_of(whole, *box))
 
 
-def slicing(request: KernelRequest) -> Kernel | None:
+def slicing(request: KernelRequest[Slicing]) -> Kernel | None:
     """Prepare to cut a region out of images in a layout of oneDNN's."""
     data, out = request.inputs[0], request.outputs[0]
     if not are_float32(request) or data is None or out is None:
@@ -48,7 +48,7 @@ def slicing(request: KernelRequest) -> Kernel | None:
     return first_available(make, alternatives(data))
 
 
-def slicing_backward(request: KernelRequest) -> Kernel | None:
+def slicing_backward(request: KernelRequest[Slicing]) -> Kernel | None:
     """Prepare to put a gradient in a layout of oneDNN's where the data came from."""
     data, grad = request.inputs[0], request.out_grads[0]
     if not are_float32(request) or data is None or grad is None:
@@ -61,7 +61,7 @@ def slicing_backward(request: KernelRequest) -> Kernel | None:
     return Copies("slice_backward", request, [copy], cleared=in_grad())
 
 
-def parting(request: KernelRequest) -> Kernel | None:
+def parting(request: KernelRequest[Parting]) -> Kernel | None:
     """Prepare to part images in a layout of oneDNN's along an axis."""
     data = request.inputs[0]
     if not are_float32(request) or data is None or data.layout is None:
@@ -80,7 +80,7 @@ def parting(request: KernelRequest) -> Kernel | None:
     return first_available(make, alternatives(data))
 
 
-def parting_backward(request: KernelRequest) -> Kernel | None:
+def parting_backward(request: KernelRequest[Parting]) -> Kernel | None:
     """Prepare to join gradients, some of which are in layouts of oneDNN's."""
     data, grads = request.inputs[0], request.out_grads
     if not are_float32(request) or data is None:
@@ -99,7 +99,7 @@ def parting_backward(request: KernelRequest) -> Kernel | None:
     return Copies("split_backward", request, copies)
 
 
-def concatenation_backward(request: KernelRequest) -> Kernel | None:
+def concatenation_backward(request: KernelRequest[Concatenation]) -> Kernel | None:
     """Prepare to part the gradient, in the layouts of the forward pass or with channels last."""
     grad = request.out_grads[0]
     shapes = [spec.shape for spec in request.in_grads if spec is not None]
@@ -129,7 +129,7 @@ def concatenation_backward(request: KernelRequest) -> Kernel | None:
     return first_available(make, cases) if cases else None
 
 
-def _parts(operator: Any, data: TensorSpec) -> list[Box] | None:
+def _parts(operator: Parting, data: TensorSpec) -> list[Box] | None:
     """Return the boxes along the axis; None where that axis is dropped, or there are no images."""
     rank = len(data.shape)
     if operator.squeeze_axis or rank < 3:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from ...capabilities.layers import Pooling
+from ...capabilities.quantized import Converting, OnBytes
 from ...types import Array
 from ..kernels import (
     Kernel,
@@ -47,12 +49,15 @@ _NEARLY_NOTHING = 1e-30
 """Stands for a reach of 0, by which nothing can be divided."""
 
 
-class _Conversion(Kernel, abc.ABC):
+_O = TypeVar("_O", bound=OnBytes)
+
+
+class _Conversion(Kernel, abc.ABC, Generic[_O]):
     """Copies a tensor, multiplied by a number that depends on ranges."""
 
     name = "onednn:convert_bytes"
 
-    def __init__(self, request: KernelRequest, source: MemoryDesc, target: MemoryDesc) -> None:
+    def __init__(self, request: KernelRequest[_O], source: MemoryDesc, target: MemoryDesc) -> None:
         self.operator = request.operator
         self.dtypes = _spec(request.inputs[0]).dtype, _spec(request.outputs[0]).dtype
         engine = loaded().engine
@@ -90,11 +95,15 @@ class _Conversion(Kernel, abc.ABC):
 
         return call
 
+
+class _Ranging(_Conversion[Converting]):
+    """A conversion to bytes, whose range may be known."""
+
     def _set_bytes(self, low: float, high: float, unit: float, ends: Sequence[Array]) -> float:
         """Write the range that bytes stand for; return by what to multiply such units."""
         operator, dtype = self.operator, self.dtypes[1]
-        if operator.is_calibrated:
-            low, high = operator.min_calib_range, operator.max_calib_range
+        known = operator.min_calib_range, operator.max_calib_range
+        low, high = (low if known[0] is None else known[0], high if known[1] is None else known[1])
         reach = max(abs(low), abs(high), _NEARLY_NOTHING)
         if dtype == _INT8:
             low, high = -max(abs(low), abs(high)), max(abs(low), abs(high))
@@ -104,20 +113,20 @@ class _Conversion(Kernel, abc.ABC):
         return unit * float(operator.steps[dtype]) / reach
 
 
-class _Quantization(_Conversion):
+class _Quantization(_Ranging):
     def set_range(self, data: Array, given: Sequence[Array], ends: Sequence[Array]) -> float:
         low, high = (0.0, 0.0) if self.operator.is_calibrated else (data.min(), data.max())
         return self._set_bytes(float(low), float(high), 1.0, ends)
 
 
-class _Requantization(_Conversion):
+class _Requantization(_Ranging):
     def set_range(self, data: Array, given: Sequence[Array], ends: Sequence[Array]) -> float:
         unit = _reach(given) / float(self.operator.steps[self.dtypes[0]])
         low, high = (0.0, 0.0) if self.operator.is_calibrated else (data.min(), data.max())
         return self._set_bytes(float(low) * unit, float(high) * unit, unit, ends)
 
 
-class _Dequantization(_Conversion):
+class _Dequantization(_Conversion[OnBytes]):
     def set_range(self, data: Array, given: Sequence[Array], ends: Sequence[Array]) -> float:
         return _reach(given) / float(self.operator.steps[self.dtypes[0]])
 
@@ -144,7 +153,7 @@ def _source(spec: TensorSpec) -> MemoryDesc:
     return own if is_dense and own.dims == spec.shape else plain(spec.shape, own.data_type)
 
 
-def quantization(request: KernelRequest) -> Kernel | None:
+def quantization(request: KernelRequest[Converting]) -> Kernel | None:
     """Prepare bytes made of float32, channels last."""
     data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
     if data.dtype != _FLOAT32 or 0 in data.shape or not data.shape:
@@ -152,7 +161,7 @@ def quantization(request: KernelRequest) -> Kernel | None:
     return _Quantization(request, _source(data), _last(out))
 
 
-def requantization(request: KernelRequest) -> Kernel | None:
+def requantization(request: KernelRequest[Converting]) -> Kernel | None:
     """Prepare bytes made of int32 sums, in their layout."""
     data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
     if 0 in data.shape or not data.shape:
@@ -160,7 +169,7 @@ def requantization(request: KernelRequest) -> Kernel | None:
     return _Requantization(request, _source(data), _last(out))
 
 
-def dequantization(request: KernelRequest) -> Kernel | None:
+def dequantization(request: KernelRequest[OnBytes]) -> Kernel | None:
     """Prepare float32 made of bytes, in their layout."""
     data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
     if 0 in data.shape or not data.shape:
@@ -186,7 +195,7 @@ class _Passing(PrimitiveKernel):
         return call
 
 
-def byte_pooling(request: KernelRequest) -> Kernel | None:
+def byte_pooling(request: KernelRequest[Pooling]) -> Kernel | None:
     """Prepare maxima and means of bytes."""
     data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
     if 0 in data.shape or request.operator.layout not in (None, "NCW", "NCHW", "NCDHW"):
@@ -210,7 +219,7 @@ def byte_pooling(request: KernelRequest) -> Kernel | None:
     return _Passing("pooling_bytes", request, (first_available(primitive, descs), operands))
 
 
-def byte_activation(request: KernelRequest) -> Kernel | None:
+def byte_activation(request: KernelRequest[object]) -> Kernel | None:
     """Prepare the ReLU of bytes, in their layout."""
     data = _spec(request.inputs[0])
     if 0 in data.shape or not data.shape:

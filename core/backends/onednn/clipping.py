@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...capabilities.functions import Pointwise
 from ..kernels import Kernel, KernelRequest
 from .constants import Algorithm, Argument, Propagation
 from .kernel import (
@@ -17,7 +18,7 @@ from .primitive import Primitive, first_available
 __all__ = ["clip_backward"]
 
 
-def clip_backward(request: KernelRequest) -> Kernel | None:
+def clip_backward(request: KernelRequest[object], clipping: Pointwise) -> Kernel | None:
     """Prepare the gradient: where clipping changes nothing, what comes from behind.
 
     oneDNN's own gradient of clipping is 0 at the lower bound, where MXNet's is 1. Of NaN, clipping
@@ -26,7 +27,7 @@ def clip_backward(request: KernelRequest) -> Kernel | None:
     data, grad = request.inputs[0], request.out_grads[0]
     if not are_float32(request) or data is None or grad is None:
         return None
-    bounds = request.operator.a_min, request.operator.a_max
+    bounds = clipping.alpha, clipping.beta
 
     def make(desc: MemoryDesc) -> tuple[Primitive, Primitive]:
         kind, clip = Propagation.FORWARD_TRAINING, Algorithm.ELTWISE_CLIP

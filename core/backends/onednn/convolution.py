@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from typing import Any
 
+from ...capabilities.layers import Convolution, HasLayout
 from ...types import Shape
 from ..kernels import Kernel, KernelRequest, KernelUnavailable, TensorSpec
 from .constants import Algorithm, Argument
@@ -52,7 +52,9 @@ class Problem:
     """Strides, dilations (0 for none), padding before and behind."""
 
     @classmethod
-    def of(cls, operator: Any, inputs: tuple[TensorSpec | None, ...], out: TensorSpec) -> Problem:
+    def of(
+        cls, operator: Convolution, inputs: tuple[TensorSpec | None, ...], out: TensorSpec
+    ) -> Problem:
         """Return the problem of an operator ``Convolution``."""
         data, weight = inputs[0], inputs[1]
         assert data is not None
@@ -123,7 +125,7 @@ class Problem:
 
     def forward(
         self,
-        request: KernelRequest,
+        request: KernelRequest[object],
         post: tuple[PostOperation, ...] = (),
         *,
         with_bias: bool = False,
@@ -151,7 +153,7 @@ class Problem:
         return found
 
 
-def convolution(request: KernelRequest) -> Kernel | None:
+def convolution(request: KernelRequest[Convolution]) -> Kernel | None:
     """Prepare the forward pass."""
     if not are_float32(request) or not has_channels_first(request.operator):
         return None
@@ -167,7 +169,7 @@ def convolution(request: KernelRequest) -> Kernel | None:
     return PrimitiveKernel("convolution", request, (problem.forward(request), operands))
 
 
-def convolution_backward(request: KernelRequest) -> Kernel | None:
+def convolution_backward(request: KernelRequest[Convolution]) -> Kernel | None:
     """Prepare the gradients that are wanted: of the data, of weight and bias."""
     out = request.outputs[0]
     if not are_float32(request) or not has_channels_first(request.operator) or out is None:
@@ -276,6 +278,6 @@ def _are_swift(launches: Launches) -> bool:
     return not any(_PRODUCT in primitive.implementation for primitive, _ in launches)
 
 
-def has_channels_first(operator: Any) -> bool:
+def has_channels_first(operator: HasLayout) -> bool:
     """Tell whether the axes of an operator ``Convolution`` are those of oneDNN."""
     return operator.layout in (None, "NCW", "NCHW", "NCDHW")

@@ -62,7 +62,7 @@ class Copies(Kernel):
     def __init__(
         self,
         name: str,
-        request: KernelRequest,
+        request: KernelRequest[object],
         copies: Sequence[Copy],
         cleared: Operand | None = None,
     ) -> None:

@@ -121,13 +121,13 @@ class _CrossEntropyBackward(Kernel):
         return call
 
 
-def cross_entropy(request: KernelRequest) -> Kernel | None:
+def cross_entropy(request: KernelRequest[object]) -> Kernel | None:
     """Prepare the forward pass."""
     data = request.inputs[0]
     return _CrossEntropy(data.shape) if are_float32(request) and data is not None else None
 
 
-def cross_entropy_backward(request: KernelRequest) -> Kernel | None:
+def cross_entropy_backward(request: KernelRequest[object]) -> Kernel | None:
     """Prepare the backward pass."""
     data = request.inputs[0]
     if not are_float32(request) or data is None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...capabilities.layers import Deconvolution
 from ...types import Shape
 from ..kernels import (
     Kernel,
@@ -44,7 +45,9 @@ _DIRECT = Algorithm.CONVOLUTION_DIRECT
 class _Transpose:
     """The convolution that a layer is the transpose of; all layouts are the primitives' choice."""
 
-    def __init__(self, operator: Any, data: TensorSpec, weight: TensorSpec, out: Shape) -> None:
+    def __init__(
+        self, operator: Deconvolution, data: TensorSpec, weight: TensorSpec, out: Shape
+    ) -> None:
         window = operator.window_for(data.shape[2:])
         groups, shape = operator.num_group, weight.shape
         if groups > 1:
@@ -98,7 +101,7 @@ class _Transpose:
         )
 
 
-def deconvolution(request: KernelRequest) -> Kernel | None:
+def deconvolution(request: KernelRequest[Deconvolution]) -> Kernel | None:
     """Prepare the forward pass."""
     transpose = _transpose(request)
     if transpose is None:
@@ -140,7 +143,7 @@ class _Biased(PrimitiveKernel):
         return call
 
 
-def deconvolution_backward(request: KernelRequest) -> Kernel | None:
+def deconvolution_backward(request: KernelRequest[Deconvolution]) -> Kernel | None:
     """Prepare the gradients that are wanted."""
     transpose = _transpose(request)
     wants_data, wants_weight, *wants_bias = (grad is not None for grad in request.in_grads)
@@ -170,7 +173,9 @@ def deconvolution_backward(request: KernelRequest) -> Kernel | None:
 class _BiasedBackward(PrimitiveKernel):
     """Adds up the gradient of the bias, too."""
 
-    def __init__(self, name: str, request: KernelRequest, *launches: Any, **options: Any) -> None:
+    def __init__(
+        self, name: str, request: KernelRequest[object], *launches: Any, **options: Any
+    ) -> None:
         super().__init__(name, request, *launches, **options)
         self._sums = ChannelSums(launches[0][0].desc(Argument.SRC))
         self.scratchpad_bytes = max(self.scratchpad_bytes, self._sums.scratchpad_bytes)
@@ -188,7 +193,7 @@ class _BiasedBackward(PrimitiveKernel):
         return call
 
 
-def _transpose(request: KernelRequest) -> _Transpose | None:
+def _transpose(request: KernelRequest[Deconvolution]) -> _Transpose | None:
     data, weight, out = request.inputs[0], request.inputs[1], request.outputs[0]
     if not are_float32(request) or not has_channels_first(request.operator):
         return None

@@ -6,8 +6,7 @@ Classification, 2014). Without a copy they are sequences whose channels lie inne
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...capabilities.layers import Convolution
 from ...types import Shape
 from ..kernels import Kernel, KernelLayouts, KernelRequest
 from .constants import Algorithm, Argument
@@ -34,7 +33,7 @@ PostOperations = tuple[PostOperation, ...]
 
 
 def full_width_convolution(
-    request: KernelRequest, layer: Any, post: PostOperations = ()
+    request: KernelRequest[object], layer: Convolution, post: PostOperations = ()
 ) -> Kernel | None:
     """Prepare the forward pass with an activation, where the layer is of this form."""
     data, out = request.inputs[0], request.outputs[0]
@@ -50,7 +49,11 @@ def full_width_convolution(
 
 
 def _of_sequences(
-    request: KernelRequest, layer: Any, data: Shape, out: Shape, post: PostOperations
+    request: KernelRequest[object],
+    layer: Convolution,
+    data: Shape,
+    out: Shape,
+    post: PostOperations,
 ) -> Kernel:
     """Return the kernel that takes the rows for places of a sequence, and their columns for its
     channels."""

@@ -9,25 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from ...capabilities.arrays import HasFunction
+from ...capabilities.fused import FusedBatchNorm, FusedConvolution, FusedDense
+from ...capabilities.layers import BatchNorm, Convolution
 from ...types import Array
-from ..fused_operators import (
-    BatchNorm,
-    Convolution,
-    FusedBatchNorm,
-    FusedConvolution,
-    FusedDense,
-    Named,
-)
 from ..kernels import (
     Kernel,
     KernelArrays,
     KernelRequest,
     KernelResources,
-    KernelUnavailable,
 )
 from .constants import Argument, Normalization, Propagation
 from .convolution import Problem, has_channels_first
-from .eltwise import function_of
+from .eltwise import post_operation
 from .full_width import full_width_convolution
 from .inner_product import inner_product
 from .kernel import (
@@ -57,7 +51,7 @@ class _Fused(PrimitiveKernel):
 
     def __init__(
         self,
-        request: KernelRequest,
+        request: KernelRequest[object],
         fused: FusedConvolution,
         primitive: Primitive,
         operands: Operands,
@@ -94,7 +88,7 @@ class _Folded(_Fused):
 
     def __init__(
         self,
-        request: KernelRequest,
+        request: KernelRequest[object],
         fused: FusedConvolution,
         norm: BatchNorm,
         problem: Problem,
@@ -156,8 +150,9 @@ def fold(
     return weight * scale.reshape(-1, *(1 for _ in weight.shape[1:])), (bias - mean) * scale + beta
 
 
-def fused_convolution(request: KernelRequest, fused: FusedConvolution) -> Kernel | None:
+def fused_convolution(request: KernelRequest[FusedConvolution]) -> Kernel | None:
     """Prepare a convolution with batch norm, residual and activation, as far as they are there."""
+    fused = request.operator
     out = request.outputs[0]
     if not are_float32(request) or not has_channels_first(fused.layer) or out is None:
         return None
@@ -176,12 +171,13 @@ def fused_convolution(request: KernelRequest, fused: FusedConvolution) -> Kernel
     return _Fused(request, fused, primitive, operands)
 
 
-def fused_batch_norm(request: KernelRequest, fused: FusedBatchNorm) -> Kernel | None:
+def fused_batch_norm(request: KernelRequest[FusedBatchNorm]) -> Kernel | None:
     """Prepare an inference batch norm with its ReLU, in the layout of the data.
 
     Plain data is brought into channels-last order: oneDNN's batch norm takes three times as long
     on plain images, and a convolution behind it wants them reordered anyway.
     """
+    fused = request.operator
     norm, data = fused.layer, request.inputs[0]
     if not are_float32(request) or data is None:
         return None
@@ -213,16 +209,11 @@ def fused_batch_norm(request: KernelRequest, fused: FusedBatchNorm) -> Kernel | 
     return PrimitiveKernel("batch_norm_fused", request, (primitive, operands), inplace=((0, 0),))
 
 
-def fused_inner_product(request: KernelRequest, fused: FusedDense) -> Kernel | None:
+def fused_inner_product(request: KernelRequest[FusedDense]) -> Kernel | None:
     """Prepare a fully connected layer with its activation."""
-    layer = dataclasses.replace(request, operator=fused.layer)
-    return inner_product(layer, _activation(fused.activation))
+    fused = request.operator
+    return inner_product(request.of(fused.layer), _activation(fused.activation))
 
 
-def _activation(activation: Named | None) -> tuple[PostOperation, ...]:
-    if activation is None:
-        return ()
-    function = function_of(activation)
-    if function is None:
-        raise KernelUnavailable(f"oneDNN has no function for {activation.names[0]}")
-    return (("eltwise", *function),)
+def _activation(activation: HasFunction | None) -> tuple[PostOperation, ...]:
+    return () if activation is None else (post_operation(activation),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from ...capabilities.layers import Dense
 from ...types import Shape, shape_size
 from ..kernels import Kernel, KernelRequest, TensorSpec
 from .constants import Argument
@@ -36,7 +37,7 @@ class Problem:
 
     def forward(
         self,
-        request: KernelRequest,
+        request: KernelRequest[Dense],
         post: tuple[PostOperation, ...] = (),
     ) -> Primitive:
         """Return the forward primitive; it chooses the layout of weights that stay."""
@@ -52,7 +53,9 @@ class Problem:
         )
 
 
-def inner_product(request: KernelRequest, post: tuple[PostOperation, ...] = ()) -> Kernel | None:
+def inner_product(
+    request: KernelRequest[Dense], post: tuple[PostOperation, ...] = ()
+) -> Kernel | None:
     """Prepare the forward pass, with post-operations."""
     data, weight = request.inputs[:2]
     if not are_float32(request) or data is None or weight is None:
@@ -64,7 +67,7 @@ def inner_product(request: KernelRequest, post: tuple[PostOperation, ...] = ()) 
     return PrimitiveKernel("inner_product", request, (primitive, operands))
 
 
-def inner_product_backward(request: KernelRequest) -> Kernel | None:
+def inner_product_backward(request: KernelRequest[Dense]) -> Kernel | None:
     """Prepare the gradients that are wanted: of the data, of weight and bias."""
     data, weight = request.inputs[:2]
     if not are_float32(request) or data is None or weight is None:

@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterator
 from typing import cast
 
+from ...capabilities.arrays import Concatenation, HasArithmetic
+from ...capabilities.functions import Arithmetic
 from ...types import Shape
-from ..fused_operators import ACCUMULATE
 from ..kernels import Kernel, KernelRequest, KernelUnavailable, TensorSpec
 from .constants import Algorithm, Argument
 from .kernel import Operand, PrimitiveKernel, are_float32, input_, output
@@ -25,35 +26,29 @@ __all__ = ["arithmetic", "broadcast", "concatenation", "is_per_channel"]
 
 
 _ALGORITHMS = {
-    ACCUMULATE.name: Algorithm.BINARY_ADD,
-    "_npi_add": Algorithm.BINARY_ADD,
-    "_npi_multiply": Algorithm.BINARY_MULTIPLY,
-    "_npi_subtract": Algorithm.BINARY_SUBTRACT,
-    "broadcast_add": Algorithm.BINARY_ADD,
-    "broadcast_div": Algorithm.BINARY_DIVIDE,
-    "broadcast_mul": Algorithm.BINARY_MULTIPLY,
-    "broadcast_sub": Algorithm.BINARY_SUBTRACT,
-    "elemwise_add": Algorithm.BINARY_ADD,
-    "elemwise_div": Algorithm.BINARY_DIVIDE,
-    "elemwise_mul": Algorithm.BINARY_MULTIPLY,
-    "elemwise_sub": Algorithm.BINARY_SUBTRACT,
+    Arithmetic.ADD: Algorithm.BINARY_ADD,
+    Arithmetic.DIVIDE: Algorithm.BINARY_DIVIDE,
+    Arithmetic.MULTIPLY: Algorithm.BINARY_MULTIPLY,
+    Arithmetic.SUBTRACT: Algorithm.BINARY_SUBTRACT,
 }
 _MOST_SOURCES = 1024
 """Of a concatenation. The numbers of more would be those of other arguments, and oneDNN takes long
 to describe so many."""
-_COMMUTATIVE = (Algorithm.BINARY_ADD, Algorithm.BINARY_MULTIPLY)
 
 
-def arithmetic(request: KernelRequest) -> Kernel | None:
+def arithmetic(request: KernelRequest[HasArithmetic]) -> Kernel | None:
     """Prepare the sum, product, difference or quotient of two tensors.
 
     One of them has the result's shape; the other has it too, or is repeated along some axes.
     """
     left, right = request.inputs
     out = request.outputs[0]
-    if not are_float32(request) or left is None or right is None or out is None:
+    known = request.operator.arithmetic()
+    algorithm = None if known is None else _ALGORITHMS.get(known)
+    if known is None or algorithm is None or not are_float32(request):
         return None
-    algorithm = _ALGORITHMS[request.operator.names[0]]
+    if left is None or right is None or out is None:
+        return None
     if left.shape == right.shape:
         desc = _common([left, right])
         order, inplace = (0, 1), None
@@ -64,7 +59,7 @@ def arithmetic(request: KernelRequest) -> Kernel | None:
         specs = [(left, right)[index] for index in order]
         if specs[0].shape != out.shape:
             return None
-        if order == (1, 0) and algorithm not in _COMMUTATIVE:
+        if order == (1, 0) and not known.is_commutative:
             return None
         primitive = broadcast(algorithm, *specs)
     operands = {
@@ -92,7 +87,7 @@ def is_per_channel(narrow: Shape, wide: Shape) -> bool:
     return len(narrow) == len(wide) > 2 and is_one and narrow[1] == wide[1]
 
 
-def concatenation(request: KernelRequest) -> Kernel | None:
+def concatenation(request: KernelRequest[Concatenation]) -> Kernel | None:
     """Prepare the concatenation, in the inputs' layouts or in one that they are brought into."""
     specs = [spec for spec in request.inputs if spec is not None]
     if not are_float32(request) or len(specs) > _MOST_SOURCES:

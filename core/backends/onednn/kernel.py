@@ -93,7 +93,7 @@ class PrimitiveKernel(Kernel):
     def __init__(
         self,
         name: str,
-        request: KernelRequest,
+        request: KernelRequest[object],
         *launches: Launch,
         inplace: tuple[tuple[int, int], ...] | None = None,
     ) -> None:
@@ -130,7 +130,7 @@ class PrimitiveKernel(Kernel):
         return call
 
 
-def layouts_of(request: KernelRequest, launches: Sequence[Launch]) -> KernelLayouts:
+def layouts_of(request: KernelRequest[object], launches: Sequence[Launch]) -> KernelLayouts:
     """Return the layouts that primitives want of their operands; the rest is plain.
 
     Two primitives that work on one operand must want the same.
@@ -166,7 +166,7 @@ def _with_axes_of(spec: TensorSpec | None, layout: BlockedLayout | None) -> Layo
     return layout_of(reshaped(layout.desc, spec.shape))
 
 
-def are_float32(request: KernelRequest) -> bool:
+def are_float32(request: KernelRequest[object]) -> bool:
     """Tell whether all tensors of a step are float32 and none is empty."""
     specs = (*request.inputs, *request.outputs, *request.out_grads, *request.in_grads)
     return all(
@@ -181,7 +181,7 @@ def present(array: Array | None) -> Array:
     return array
 
 
-def forward_propagation(request: KernelRequest) -> Propagation:
+def forward_propagation(request: KernelRequest[object]) -> Propagation:
     """Return what a forward primitive is for."""
     if request.is_train:
         return Propagation.FORWARD_TRAINING

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...capabilities.layers import L2Normalization
 from ...types import shape_size
 from ..kernels import (
     Kernel,
@@ -69,7 +70,7 @@ class _UnitLength(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest, view: _View, sums: Sums) -> None:
+    def __init__(self, request: KernelRequest[L2Normalization], view: _View, sums: Sums) -> None:
         self.view, self.sums = view, sums
         self._eps = np.float32(request.operator.eps)
         self._square = view.binary(Algorithm.BINARY_MULTIPLY, by_length=False)
@@ -147,7 +148,7 @@ class _UnitLengthBackward(Kernel):
         return call
 
 
-def l2_normalization(request: KernelRequest) -> Kernel | None:
+def l2_normalization(request: KernelRequest[L2Normalization]) -> Kernel | None:
     """Prepare the forward pass: over samples in any layout, over channels with these innermost."""
     data = request.inputs[0]
     if not are_float32(request) or data is None:
@@ -157,7 +158,7 @@ def l2_normalization(request: KernelRequest) -> Kernel | None:
     return None if sums is None else _UnitLength(request, view, sums)
 
 
-def l2_normalization_backward(request: KernelRequest) -> Kernel | None:
+def l2_normalization_backward(request: KernelRequest[L2Normalization]) -> Kernel | None:
     """Prepare the backward pass of a forward pass that ran by ``l2_normalization``."""
     forward = request.forward
     if not isinstance(forward, _UnitLength):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...capabilities.layers import LayerNorm
 from ...types import Array
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from .constants import Argument, Normalization, Propagation
@@ -26,7 +27,7 @@ class _LayerNorm(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest, primitive: Primitive) -> None:
+    def __init__(self, request: KernelRequest[LayerNorm], primitive: Primitive) -> None:
         self._primitive = primitive
         self._eps = np.float32(request.operator.eps)
         self.scratchpad_bytes = scratchpad_bytes(primitive)
@@ -60,7 +61,7 @@ class _LayerNormBackward(Kernel):
     backward_inputs = (0, 1)
     backward_outputs = (1, 2)
 
-    def __init__(self, request: KernelRequest, primitive: Primitive) -> None:
+    def __init__(self, request: KernelRequest[LayerNorm], primitive: Primitive) -> None:
         self._primitive = primitive
         self._eps = np.float32(request.operator.eps)
         self.inplace = ()
@@ -98,12 +99,12 @@ class _LayerNormBackward(Kernel):
         return call
 
 
-def layer_norm(request: KernelRequest) -> Kernel | None:
+def layer_norm(request: KernelRequest[LayerNorm]) -> Kernel | None:
     """Prepare the forward pass."""
     return _LayerNorm(request, _forward(request)) if _holds(request) else None
 
 
-def layer_norm_backward(request: KernelRequest) -> Kernel | None:
+def layer_norm_backward(request: KernelRequest[LayerNorm]) -> Kernel | None:
     """Prepare the backward pass, where the data's gradient is wanted."""
     if not _holds(request) or request.in_grads[0] is None:
         return None
@@ -122,7 +123,7 @@ def layer_norm_backward(request: KernelRequest) -> Kernel | None:
     return _LayerNormBackward(request, primitive)
 
 
-def _forward(request: KernelRequest) -> Primitive:
+def _forward(request: KernelRequest[LayerNorm]) -> Primitive:
     desc, statistics = _descs(request)
     return Primitive.of(
         "layer_normalization_forward",
@@ -135,14 +136,14 @@ def _forward(request: KernelRequest) -> Primitive:
     )
 
 
-def _descs(request: KernelRequest) -> tuple[MemoryDesc, MemoryDesc]:
+def _descs(request: KernelRequest[object]) -> tuple[MemoryDesc, MemoryDesc]:
     """Return the descriptors of the data and of its statistics."""
     data = request.inputs[0]
     assert data is not None
     return plain(data.shape), plain(data.shape[:-1])
 
 
-def _holds(request: KernelRequest) -> bool:
+def _holds(request: KernelRequest[LayerNorm]) -> bool:
     """Tell whether the axis is the last of two or more."""
     data = request.inputs[0]
     if not are_float32(request) or data is None or len(data.shape) < 2:

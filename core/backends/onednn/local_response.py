@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..fused_operators import FusedLocalResponse, LocalResponse
+from ...capabilities.fused import FusedLocalResponse
+from ...capabilities.layers import LocalResponse
 from ..kernels import Kernel, KernelRequest, KernelUnavailable
 from .constants import Algorithm, Argument
 from .kernel import (
@@ -29,8 +30,9 @@ _SOUND_SIZES = (3, 5)
 block of channels is not full, with 1 it crashes."""
 
 
-def local_response(request: KernelRequest, fused: FusedLocalResponse) -> Kernel | None:
+def local_response(request: KernelRequest[FusedLocalResponse]) -> Kernel | None:
     """Prepare the forward pass of an LRN without its sums."""
+    fused = request.operator
     if not _holds(request, fused.layer):
         return None
     primitive, _ = _primitives(request, fused.layer)
@@ -40,8 +42,9 @@ def local_response(request: KernelRequest, fused: FusedLocalResponse) -> Kernel 
     return PrimitiveKernel("local_response", request, (primitive, operands), inplace=())
 
 
-def local_response_backward(request: KernelRequest, fused: FusedLocalResponse) -> Kernel | None:
+def local_response_backward(request: KernelRequest[FusedLocalResponse]) -> Kernel | None:
     """Prepare the backward pass."""
+    fused = request.operator
     if not _holds(request, fused.layer) or not isinstance(request.forward, PrimitiveKernel):
         return None
     _, primitive = _primitives(dataclasses.replace(request, is_train=True), fused.layer)
@@ -56,7 +59,9 @@ def local_response_backward(request: KernelRequest, fused: FusedLocalResponse) -
     return PrimitiveKernel("local_response_backward", request, (primitive, operands), inplace=())
 
 
-def _primitives(request: KernelRequest, layer: LocalResponse) -> tuple[Primitive, Primitive | None]:
+def _primitives(
+    request: KernelRequest[object], layer: LocalResponse
+) -> tuple[Primitive, Primitive | None]:
     """Return those of both passes, the second in training only.
 
     They are in the layout of the data if oneDNN has them for it, otherwise channels come last.
@@ -75,7 +80,7 @@ def _primitives(request: KernelRequest, layer: LocalResponse) -> tuple[Primitive
 
 
 def _primitives_in(
-    desc: MemoryDesc, request: KernelRequest, layer: LocalResponse
+    desc: MemoryDesc, request: KernelRequest[object], layer: LocalResponse
 ) -> tuple[Primitive, Primitive | None]:
     parameters = (layer.nsize, layer.alpha, layer.beta, layer.knorm)
     propagation = forward_propagation(request)
@@ -85,7 +90,7 @@ def _primitives_in(
     return forward, Primitive.of("lrn_backward", _ALGORITHM, desc, desc, desc, *parameters, forward)
 
 
-def _holds(request: KernelRequest, layer: LocalResponse) -> bool:
+def _holds(request: KernelRequest[object], layer: LocalResponse) -> bool:
     """Tell whether oneDNN gives the right result."""
     data, size = request.inputs[0], layer.nsize
     is_sound = size in _SOUND_SIZES if request.is_train or request.is_backward else size > 1

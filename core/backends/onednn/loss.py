@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...capabilities.arrays import SoftmaxOutput
 from ...types import Array, Shape, shape_size
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from .constants import Algorithm, Argument
@@ -33,7 +34,7 @@ class _SoftmaxOutputBackward(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, operator: Any, shape: Shape, label: Shape) -> None:
+    def __init__(self, operator: SoftmaxOutput, shape: Shape, label: Shape) -> None:
         self._operator = operator
         self._shape = (shape[0], shape_size(shape[1:]), 1)
         if operator.multi_output:
@@ -125,7 +126,7 @@ class _SoftmaxOutputBackward(Kernel):
         return write
 
 
-def softmax_output_backward(request: KernelRequest) -> Kernel | None:
+def softmax_output_backward(request: KernelRequest[SoftmaxOutput]) -> Kernel | None:
     """Prepare the gradient, where labels number the classes and nothing else is added."""
     operator, out, label = request.operator, request.outputs[0], request.inputs[1]
     if not are_float32(request) or out is None or label is None:

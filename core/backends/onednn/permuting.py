@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ...capabilities.arrays import Permuting
+from ...capabilities.fused import Shuffle
 from ...types import shape_size
-from ..fused_operators import Shuffle
 from ..kernels import Kernel, KernelRequest, TensorSpec
 from .copies import Copies, End
 from .kernel import Operand, are_float32, in_grad, input_, out_grad, output
@@ -12,7 +13,7 @@ from .memory import channels_last, desc_of, permuted, plain, strided
 __all__ = ["shuffling", "shuffling_backward", "transposition", "transposition_backward"]
 
 
-def transposition(request: KernelRequest) -> Kernel | None:
+def transposition(request: KernelRequest[Permuting]) -> Kernel | None:
     """Prepare a transpose, from any layout to C order."""
     data, out = request.inputs[0], request.outputs[0]
     if not are_float32(request) or data is None or out is None:
@@ -23,7 +24,7 @@ def transposition(request: KernelRequest) -> Kernel | None:
     return Copies("transpose", request, [(source, End(output(), plain(out.shape)))])
 
 
-def transposition_backward(request: KernelRequest) -> Kernel | None:
+def transposition_backward(request: KernelRequest[Permuting]) -> Kernel | None:
     """Prepare its gradient, from any layout; images that were in a layout get channels last."""
     data, grad = request.inputs[0], request.out_grads[0]
     if not are_float32(request) or data is None or grad is None:
@@ -35,16 +36,18 @@ def transposition_backward(request: KernelRequest) -> Kernel | None:
     return Copies("transpose_backward", request, [(End(out_grad(), desc_of(grad)), target)])
 
 
-def shuffling(request: KernelRequest, shuffle: Shuffle) -> Kernel | None:
+def shuffling(request: KernelRequest[Shuffle]) -> Kernel | None:
     """Prepare to deal channels out, in C order or where they lie innermost."""
+    shuffle = request.operator
     data, groups = request.inputs[0], shuffle.groups
     if not are_float32(request) or data is None:
         return None
     return _shuffle("shuffle", request, data, groups, (input_(0), output()))
 
 
-def shuffling_backward(request: KernelRequest, shuffle: Shuffle) -> Kernel | None:
+def shuffling_backward(request: KernelRequest[Shuffle]) -> Kernel | None:
     """Prepare to gather the gradients of channels."""
+    shuffle = request.operator
     grad, groups = request.out_grads[0], shuffle.groups
     if not are_float32(request) or grad is None:
         return None
@@ -54,7 +57,7 @@ def shuffling_backward(request: KernelRequest, shuffle: Shuffle) -> Kernel | Non
 
 def _shuffle(
     name: str,
-    request: KernelRequest,
+    request: KernelRequest[object],
     data: TensorSpec,
     rows: int,
     ends: tuple[Operand, Operand],

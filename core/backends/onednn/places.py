@@ -41,7 +41,7 @@ class _Matrix(Kernel):
     backward_outputs = ()
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest, primitive: Primitive) -> None:
+    def __init__(self, request: KernelRequest[object], primitive: Primitive) -> None:
         self._primitive = primitive
         self.scratchpad_bytes = scratchpad_bytes(primitive)
         if request.is_backward:
@@ -101,7 +101,7 @@ class _Matrix(Kernel):
         return pixels, channel_pixels(pixels, desc)
 
 
-def places_sum(request: KernelRequest, *, is_mean: bool) -> Kernel:
+def places_sum(request: KernelRequest[object], *, is_mean: bool) -> Kernel:
     """Prepare the forward pass for data whose layout is oneDNN's.
 
     Raises:
@@ -117,7 +117,7 @@ def places_sum(request: KernelRequest, *, is_mean: bool) -> Kernel:
     return PrimitiveKernel("reduction", request, (primitive, operands))
 
 
-def places_spreading(request: KernelRequest, *, is_mean: bool) -> Kernel:
+def places_spreading(request: KernelRequest[object], *, is_mean: bool) -> Kernel:
     """Prepare the backward pass for data whose layout is oneDNN's.
 
     Raises:

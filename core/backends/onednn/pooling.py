@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import Any
 
+from ...capabilities.layers import Pooling
 from ...types import Shape
 from ..kernels import Kernel, KernelRequest
 from .constants import Algorithm, Argument
@@ -41,7 +41,7 @@ class Problem:
 
     @classmethod
     def of(
-        cls, operator: Any, data: Shape, out: Shape, *, has_whole_windows: bool = False
+        cls, operator: Pooling, data: Shape, out: Shape, *, has_whole_windows: bool = False
     ) -> Problem | None:
         """Return the problem; None where oneDNN means something else.
 
@@ -76,7 +76,7 @@ class Problem:
         none = (0,) * len(sizes)
         return cls(Algorithm.POOLING_AVERAGE_EXCLUDE_PADDING, (window, window, none, none, none))
 
-    def forward(self, request: KernelRequest, data: MemoryDesc) -> Primitive:
+    def forward(self, request: KernelRequest[object], data: MemoryDesc) -> Primitive:
         """Return the forward primitive for data in this layout, which it keeps."""
         return Primitive.of(
             "pooling_forward",
@@ -97,27 +97,27 @@ class _Pooling(PrimitiveKernel):
         return self._launches[0][0]
 
 
-def pooling(request: KernelRequest) -> Kernel | None:
+def pooling(request: KernelRequest[Pooling]) -> Kernel | None:
     """Prepare the forward pass; in training, maxima keep where they were found."""
     return _forward(request, _problem(request))
 
 
-def pooling_backward(request: KernelRequest) -> Kernel | None:
+def pooling_backward(request: KernelRequest[Pooling]) -> Kernel | None:
     """Prepare the backward pass of a forward pass that ran by ``pooling``."""
     return _backward(request, _problem(request))
 
 
-def adaptive_pooling(request: KernelRequest) -> Kernel | None:
+def adaptive_pooling(request: KernelRequest[object]) -> Kernel | None:
     """Prepare means over windows that cover the data evenly, where they do not overlap."""
     return _forward(request, _even_problem(request))
 
 
-def adaptive_pooling_backward(request: KernelRequest) -> Kernel | None:
+def adaptive_pooling_backward(request: KernelRequest[object]) -> Kernel | None:
     """Prepare the backward pass of a forward pass that ran by ``adaptive_pooling``."""
     return _backward(request, _even_problem(request))
 
 
-def _forward(request: KernelRequest, problem: Problem | None) -> Kernel | None:
+def _forward(request: KernelRequest[object], problem: Problem | None) -> Kernel | None:
     data = request.inputs[0]
     if problem is None or data is None:
         return None
@@ -128,7 +128,7 @@ def _forward(request: KernelRequest, problem: Problem | None) -> Kernel | None:
     return _Pooling("pooling", request, (primitive, operands))
 
 
-def _backward(request: KernelRequest, problem: Problem | None) -> Kernel | None:
+def _backward(request: KernelRequest[object], problem: Problem | None) -> Kernel | None:
     forward = request.forward
     if problem is None or not isinstance(forward, _Pooling) or not request.is_train:
         return None
@@ -147,7 +147,7 @@ def _backward(request: KernelRequest, problem: Problem | None) -> Kernel | None:
     return PrimitiveKernel("pooling_backward", request, (primitive, operands))
 
 
-def _problem(request: KernelRequest) -> Problem | None:
+def _problem(request: KernelRequest[Pooling]) -> Problem | None:
     data = request.inputs[0]
     if not are_float32(request) or data is None:
         return None
@@ -156,14 +156,14 @@ def _problem(request: KernelRequest) -> Problem | None:
     return Problem.of(request.operator, data.shape, _shape(request))
 
 
-def _even_problem(request: KernelRequest) -> Problem | None:
+def _even_problem(request: KernelRequest[object]) -> Problem | None:
     data = request.inputs[0]
     if not are_float32(request) or data is None:
         return None
     return Problem.even(data.shape, _shape(request))
 
 
-def _algorithm(operator: Any, *, overhangs: bool) -> Algorithm | None:
+def _algorithm(operator: Pooling, *, overhangs: bool) -> Algorithm | None:
     if operator.pool_type == "max":
         return Algorithm.POOLING_MAX
     if operator.pool_type != "avg":
@@ -174,7 +174,7 @@ def _algorithm(operator: Any, *, overhangs: bool) -> Algorithm | None:
     return None if overhangs else Algorithm.POOLING_AVERAGE_INCLUDE_PADDING
 
 
-def _shape(request: KernelRequest) -> Shape:
+def _shape(request: KernelRequest[object]) -> Shape:
     out = request.outputs[0]
     assert out is not None
     return out.shape

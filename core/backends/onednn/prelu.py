@@ -33,7 +33,7 @@ class _Prelu(Kernel):
     inplace = ((0, 0),)
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest, primitive: Primitive) -> None:
+    def __init__(self, request: KernelRequest[object], primitive: Primitive) -> None:
         self._primitive = primitive
         operands = {Argument.SRC: input_(0), Argument.DST: output()}
         self.layouts = layouts_of(request, ((primitive, operands),))
@@ -65,7 +65,7 @@ class _PreluBackward(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest, primitive: Primitive) -> None:
+    def __init__(self, request: KernelRequest[object], primitive: Primitive) -> None:
         self._primitive = primitive
         operands = {
             Argument.SRC: input_(0),
@@ -103,7 +103,7 @@ class _PreluBackward(Kernel):
         return call
 
 
-def prelu(request: KernelRequest) -> Kernel | None:
+def prelu(request: KernelRequest[object]) -> Kernel | None:
     """Prepare the forward pass."""
     data = _data(request)
     if data is None:
@@ -111,7 +111,7 @@ def prelu(request: KernelRequest) -> Kernel | None:
     return _Prelu(request, first_available(_forward, alternatives(data)))
 
 
-def prelu_backward(request: KernelRequest) -> Kernel | None:
+def prelu_backward(request: KernelRequest[object]) -> Kernel | None:
     """Prepare the gradients of data and slopes."""
     data = _data(request)
     if data is None or request.in_grads[0] is None:
@@ -132,7 +132,7 @@ def _forward(desc: MemoryDesc) -> Primitive:
     return Primitive.of("prelu_forward", Propagation.FORWARD_TRAINING, desc, weight, desc)
 
 
-def _data(request: KernelRequest) -> TensorSpec | None:
+def _data(request: KernelRequest[object]) -> TensorSpec | None:
     """Return the data, if it has channels and the slopes belong to these or to all."""
     data, gamma = request.inputs
     if not are_float32(request) or data is None or len(data.shape) < 2:

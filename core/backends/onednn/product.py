@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ...capabilities import arrays
 from ...types import Shape
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from .constants import Argument
@@ -51,7 +52,7 @@ class _Products(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, name: str, request: KernelRequest, products: list[Product]) -> None:
+    def __init__(self, name: str, request: KernelRequest[object], products: list[Product]) -> None:
         self.name = f"onednn:{name}"
         self._products = [_upright(one) for one in products]
         self._primitives = [
@@ -89,7 +90,7 @@ class _Products(Kernel):
         return call
 
 
-def product(request: KernelRequest) -> Kernel | None:
+def product(request: KernelRequest[arrays.Product]) -> Kernel | None:
     """Prepare the forward pass."""
     if not are_float32(request):
         return None
@@ -97,7 +98,7 @@ def product(request: KernelRequest) -> Kernel | None:
     return _Products("product", request, [(left, right, out)])
 
 
-def product_backward(request: KernelRequest) -> Kernel | None:
+def product_backward(request: KernelRequest[arrays.Product]) -> Kernel | None:
     """Prepare the gradients that are wanted."""
     if not are_float32(request):
         return None
@@ -111,11 +112,11 @@ def product_backward(request: KernelRequest) -> Kernel | None:
     return _Products("product_backward", request, wanted)
 
 
-def _matrices(request: KernelRequest) -> Product:
+def _matrices(request: KernelRequest[arrays.Product]) -> Product:
     operator, (lhs, rhs) = request.operator, request.inputs[:2]
     assert lhs is not None
     assert rhs is not None
-    of = _stack if operator.names[0] == "batch_dot" else _flat
+    of = _stack if operator.is_batched else _flat
     left = of(input_(0), lhs.shape, operator.transpose_a, inner_is_last=True)
     right = of(input_(1), rhs.shape, operator.transpose_b, inner_is_last=False)
     shape = (left.shape[0], left.shape[1], right.shape[2])

@@ -47,14 +47,16 @@ class _ScaleBackward(Kernel):
 
     def __init__(
         self,
-        request: KernelRequest,
+        request: KernelRequest[object],
         wide: int,
         scale: Primitive,
         sums: Sums | ChannelSums | None,
+        *,
+        divides: bool,
     ) -> None:
         self._wide, self._narrow = wide, 1 - wide
         self._scale, self._multiply, self._sums = scale, scale, sums
-        self._divides = request.operator.names[0] == "broadcast_div"
+        self._divides = divides
         self._factor = output() if self._divides else input_(wide)
         grad, target = out_grad(), in_grad(wide)
         divisor = input_(self._narrow)
@@ -99,7 +101,7 @@ class _ScaleBackward(Kernel):
         return call
 
 
-def multiplication_backward(request: KernelRequest) -> Kernel | None:
+def multiplication_backward(request: KernelRequest[object]) -> Kernel | None:
     """Prepare the gradients that are wanted, in the layout of the head's."""
     left, right = request.inputs
     grad = request.out_grads[0]
@@ -111,7 +113,7 @@ def multiplication_backward(request: KernelRequest) -> Kernel | None:
     return _of_repeated(request, grad, wide, Algorithm.BINARY_MULTIPLY)
 
 
-def division_backward(request: KernelRequest) -> Kernel | None:
+def division_backward(request: KernelRequest[object]) -> Kernel | None:
     """Prepare the gradients that are wanted, where it is the divisor that may be repeated."""
     left, right = request.inputs
     grad = request.out_grads[0]
@@ -123,7 +125,7 @@ def division_backward(request: KernelRequest) -> Kernel | None:
 
 
 def _of_repeated(
-    request: KernelRequest, grad: TensorSpec, wide: int, algorithm: Algorithm
+    request: KernelRequest[object], grad: TensorSpec, wide: int, algorithm: Algorithm
 ) -> Kernel | None:
     divides, specs = algorithm is Algorithm.BINARY_DIVIDE, request.inputs
     whole, narrow = specs[wide], specs[1 - wide]
@@ -133,16 +135,20 @@ def _of_repeated(
         return None
     scale, shape = broadcast(algorithm, grad, narrow), narrow.shape
     if request.in_grads[1 - wide] is None:
-        return _ScaleBackward(request, wide, scale, None)
+        return _ScaleBackward(request, wide, scale, None, divides=divides)
     desc, other = scale.desc(Argument.SRC), scale.desc(Argument.SRC_1)
     can_divide = not divides or other == plain(other.dims)
     if desc != plain(desc.dims) and not (is_per_channel(shape, desc.dims) and can_divide):
         scale = broadcast(algorithm, TensorSpec(grad.shape, grad.dtype), narrow)
     sums = sums_for(scale.desc(Argument.SRC), shape, -1.0 if divides else 1.0)
-    return None if sums is None else _ScaleBackward(request, wide, scale, sums)
+    if sums is None:
+        return None
+    return _ScaleBackward(request, wide, scale, sums, divides=divides)
 
 
-def _elementwise(request: KernelRequest, grad: TensorSpec, algorithm: Algorithm) -> Primitive:
+def _elementwise(
+    request: KernelRequest[object], grad: TensorSpec, algorithm: Algorithm
+) -> Primitive:
     """Return the arithmetic in a layout that is there, if possible."""
 
     def make(desc: MemoryDesc) -> Primitive:
@@ -153,7 +159,7 @@ def _elementwise(request: KernelRequest, grad: TensorSpec, algorithm: Algorithm)
     return first_available(make, (*blocked[:1], *alternatives(grad)))
 
 
-def _of_product(request: KernelRequest, grad: TensorSpec) -> Kernel:
+def _of_product(request: KernelRequest[object], grad: TensorSpec) -> Kernel:
     primitive = _elementwise(request, grad, Algorithm.BINARY_MULTIPLY)
     launches = [
         (
@@ -171,7 +177,7 @@ def _of_product(request: KernelRequest, grad: TensorSpec) -> Kernel:
     return PrimitiveKernel("multiply_backward", request, *launches, inplace=((0, 0),))
 
 
-def _of_quotient(request: KernelRequest, grad: TensorSpec) -> Kernel:
+def _of_quotient(request: KernelRequest[object], grad: TensorSpec) -> Kernel:
     """The right gradient is the left one times the output, negative."""
     divide = _elementwise(request, grad, Algorithm.BINARY_DIVIDE)
     left, right = (spec is not None for spec in request.in_grads)

@@ -11,10 +11,19 @@ import abc
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from ...capabilities.arrays import HasFunction
+from ...capabilities.functions import Function
+from ...capabilities.quantized import (
+    ByteLayer,
+    FusedByteDense,
+    FusedByteLayer,
+    SummingConvolution,
+    SummingLayer,
+)
 from ...types import Array, DType, Shape, shape_size
 from ..kernels import (
     Kernel,
@@ -22,14 +31,13 @@ from ..kernels import (
     KernelLayouts,
     KernelRequest,
     KernelResources,
-    KernelUnavailable,
     Layout,
     TensorSpec,
     Watch,
 )
 from .constants import Algorithm, Argument, DataType, Propagation
 from .convolution import Problem
-from .eltwise import function_of
+from .eltwise import post_operation
 from .kernel import present
 from .memory import (
     MemoryDesc,
@@ -72,7 +80,10 @@ class LayerScales:
     divisor: float
 
 
-class _ByteLayer(Kernel, abc.ABC):
+_L = TypeVar("_L", bound=ByteLayer)
+
+
+class _ByteLayer(Kernel, abc.ABC, Generic[_L]):
     """Base: a layer whose weights are kept as bytes, where it is known when they change.
 
     Args:
@@ -83,7 +94,12 @@ class _ByteLayer(Kernel, abc.ABC):
     """
 
     def __init__(
-        self, request: KernelRequest, primitive: Primitive, weight: MemoryDesc, *, divides: bool
+        self,
+        request: KernelRequest[_L],
+        primitive: Primitive,
+        weight: MemoryDesc,
+        *,
+        divides: bool,
     ) -> None:
         self._layer, self._divides = request.operator, divides
         self._primitive, self._weight = primitive, weight
@@ -107,9 +123,9 @@ class _ByteLayer(Kernel, abc.ABC):
     def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> LayerScales:
         """Return what follows from these and from the ranges of the inputs."""
 
+    @abc.abstractmethod
     def limits(self, scales: Array, ends: Sequence[float]) -> tuple[float, ...]:
-        """Return the range of the output."""
-        return (self._layer.min_calib_range, self._layer.max_calib_range)
+        """Return the range of the output; none for an output without."""
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that computes with weights that the plan keeps."""
@@ -181,16 +197,27 @@ class _ByteLayer(Kernel, abc.ABC):
         """Return by what numbers of this range are multiplied to become bytes."""
         return float(self._layer.steps[dtype]) / max(abs(low), abs(high), _NEARLY_NOTHING)
 
-    def _out_per_unit(self) -> float:
-        return float(self._layer.steps[self._out]) / float(self._layer.calibrated_reach)
-
 
 def _spec(spec: TensorSpec | None) -> TensorSpec:
     assert spec is not None
     return spec
 
 
-class _Convolution(_ByteLayer):
+_F = TypeVar("_F", bound=FusedByteLayer)
+
+
+class _FusedLayer(_ByteLayer[_F]):
+    """Base: a layer of MXNet's oneDNN graphs, with what is fused with it."""
+
+    def limits(self, scales: Array, ends: Sequence[float]) -> tuple[float, ...]:
+        known = self._layer.min_calib_range, self._layer.max_calib_range
+        return tuple(end for end in known if end is not None)
+
+    def _out_per_unit(self) -> float:
+        return float(self._layer.steps[self._out]) / float(self._layer.calibrated_reach)
+
+
+class _Convolution(_FusedLayer[FusedByteLayer]):
     """A convolution with all that is fused with it.
 
     Inside, numbers are in the units of what is added, or else of the output.
@@ -198,7 +225,9 @@ class _Convolution(_ByteLayer):
 
     name = "onednn:convolution_bytes"
 
-    def __init__(self, request: KernelRequest, problem: Problem, primitive: Primitive) -> None:
+    def __init__(
+        self, request: KernelRequest[FusedByteLayer], problem: Problem, primitive: Primitive
+    ) -> None:
         has_sum = request.operator.stages.has_sum
         weight = plain(problem.weight, DataType.INT8)
         super().__init__(request, primitive, weight, divides=has_sum)
@@ -266,12 +295,14 @@ class _Convolution(_ByteLayer):
         return call
 
 
-class _Product(_ByteLayer):
+class _Product(_FusedLayer[FusedByteDense]):
     """A fully connected layer with its activation; inside, numbers are real."""
 
     name = "onednn:inner_product_bytes"
 
-    def __init__(self, request: KernelRequest, primitive: Primitive, weight: MemoryDesc) -> None:
+    def __init__(
+        self, request: KernelRequest[FusedByteDense], primitive: Primitive, weight: MemoryDesc
+    ) -> None:
         divides = _spec(request.outputs[0]).dtype != _FLOAT32
         super().__init__(request, primitive, weight, divides=divides)
 
@@ -297,14 +328,14 @@ class _Product(_ByteLayer):
         return LayerScales(1 / in_sums, shifts, divisor)
 
 
-class ByteSums(_ByteLayer):
+class ByteSums(_ByteLayer[SummingLayer]):
     """A layer whose int32 sums go out, with an int8 bias in their scale."""
 
     name = "onednn:sums_of_bytes"
 
     def __init__(
         self,
-        request: KernelRequest,
+        request: KernelRequest[SummingLayer],
         primitive: Primitive,
         weight: MemoryDesc,
         layouts: tuple[Layout | None, Layout | None] = (None, None),
@@ -346,7 +377,7 @@ def _last(spec: TensorSpec) -> MemoryDesc:
     return channels_last(spec.shape, data_type_of(spec.dtype))
 
 
-def byte_convolution(request: KernelRequest) -> Kernel | None:
+def byte_convolution(request: KernelRequest[FusedByteLayer]) -> Kernel | None:
     """Prepare a fused convolution of bytes; one with a sum only where the range is known."""
     fused, out = request.operator, _spec(request.outputs[0])
     has_sums = out.dtype == _INT32
@@ -383,13 +414,13 @@ def byte_convolution(request: KernelRequest) -> Kernel | None:
 _S = TypeVar("_S", bound=ByteSums)
 
 
-def sums_convolution(request: KernelRequest) -> Kernel | None:
+def sums_convolution(request: KernelRequest[SummingConvolution]) -> Kernel | None:
     """Prepare a convolution of bytes that puts out int32 sums."""
     return sums_of_convolution(request, ByteSums)
 
 
 def sums_of_convolution(
-    request: KernelRequest, kind: type[_S], post: tuple[PostOperation, ...] = ()
+    request: KernelRequest[SummingConvolution], kind: type[_S], post: tuple[PostOperation, ...] = ()
 ) -> _S | None:
     """Prepare a convolution of bytes with post-operations on its sums."""
     data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
@@ -414,13 +445,13 @@ def sums_of_convolution(
     return kind(request, primitive, plain(problem.weight, DataType.INT8), layouts)
 
 
-def sums_product(request: KernelRequest) -> Kernel | None:
+def sums_product(request: KernelRequest[SummingLayer]) -> Kernel | None:
     """Prepare a fully connected layer of bytes that puts out int32 sums."""
     return sums_of_product(request, ByteSums)
 
 
 def sums_of_product(
-    request: KernelRequest, kind: type[_S], post: tuple[PostOperation, ...] = ()
+    request: KernelRequest[SummingLayer], kind: type[_S], post: tuple[PostOperation, ...] = ()
 ) -> _S | None:
     """Prepare a fully connected layer of bytes with post-operations on its sums."""
     if request.is_train:
@@ -430,7 +461,7 @@ def sums_of_product(
     return kind(request, primitive, plain(weight, DataType.INT8))
 
 
-def byte_product(request: KernelRequest) -> Kernel | None:
+def byte_product(request: KernelRequest[FusedByteDense]) -> Kernel | None:
     """Prepare a fused fully connected layer of bytes that puts out bytes or floats."""
     fused, out = request.operator, _spec(request.outputs[0])
     is_summed = not (fused.is_calibrated or fused.enable_float_output)
@@ -445,7 +476,9 @@ def byte_product(request: KernelRequest) -> Kernel | None:
     return _Product(request, primitive, plain(weight, DataType.INT8))
 
 
-def _product(request: KernelRequest, weight: Shape, post: tuple[PostOperation, ...]) -> Primitive:
+def _product(
+    request: KernelRequest[object], weight: Shape, post: tuple[PostOperation, ...]
+) -> Primitive:
     data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
     rows = shape_size(data.shape) // weight[1]
     return Primitive.of(
@@ -459,11 +492,9 @@ def _product(request: KernelRequest, weight: Shape, post: tuple[PostOperation, .
     )
 
 
-def _function(activation: Any) -> list[PostOperation]:
+def _function(activation: HasFunction | None) -> list[PostOperation]:
     """Return an activation; a clip is left to the range of the bytes."""
-    if activation is None or activation.names[0] == "clip":
+    function = None if activation is None else activation.pointwise()
+    if activation is None or (function is not None and function.function is Function.CLIP):
         return []
-    function = function_of(activation)
-    if function is None:
-        raise KernelUnavailable(f"oneDNN has no function for {activation.names[0]}")
-    return [("eltwise", *function)]
+    return [post_operation(activation)]

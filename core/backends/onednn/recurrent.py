@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ...capabilities.fused import Recurrent
+from ...capabilities.layers import Rnn
 from ...types import Array
-from ..fused_operators import Recurrent
 from ..kernels import (
     Kernel,
     KernelArrays,
@@ -34,37 +35,39 @@ Parameters = list[list[Any]]
 """Weights and biases of each layer and direction."""
 
 
-def recurrent(request: KernelRequest) -> Kernel | None:
+def recurrent(request: KernelRequest[Rnn]) -> Kernel | None:
     """Prepare the forward pass, where no sequence has a length of its own."""
     return _forward(request, _Joined(request.operator))
 
 
-def recurrent_backward(request: KernelRequest) -> Kernel | None:
+def recurrent_backward(request: KernelRequest[Rnn]) -> Kernel | None:
     """Prepare the backward pass of a forward pass that ran by ``recurrent``."""
     return _backward(request, _Joined(request.operator))
 
 
-def recurrent_layer(request: KernelRequest, layer: Recurrent) -> Kernel | None:
+def recurrent_layer(request: KernelRequest[Recurrent]) -> Kernel | None:
     """Prepare the forward pass of a layer whose parameters are apart."""
+    layer = request.operator
     return _forward(request, _Apart(layer))
 
 
-def recurrent_layer_backward(request: KernelRequest, layer: Recurrent) -> Kernel | None:
+def recurrent_layer_backward(request: KernelRequest[Recurrent]) -> Kernel | None:
     """Prepare the backward pass of a forward pass that ran by ``recurrent_layer``."""
+    layer = request.operator
     return _backward(request, _Apart(layer))
 
 
-def _forward(request: KernelRequest, form: _Form) -> Kernel | None:
+def _forward(request: KernelRequest[object], form: _Form) -> Kernel | None:
     return _Recurrent(request, form) if _holds(request, form) else None
 
 
-def _backward(request: KernelRequest, form: _Form) -> Kernel | None:
+def _backward(request: KernelRequest[object], form: _Form) -> Kernel | None:
     if not isinstance(request.forward, _Recurrent) or not request.is_train:
         return None
     return _RecurrentBackward(request, form) if _holds(request, form) else None
 
 
-def _holds(request: KernelRequest, form: _Form) -> bool:
+def _holds(request: KernelRequest[object], form: _Form) -> bool:
     rnn = form.rnn
     drops = rnn.p > 0 and request.is_train and rnn.num_layers > 1
     return are_float32(request) and not rnn.use_sequence_length and not drops
@@ -76,10 +79,12 @@ class _Form(Protocol):
     Attributes:
         rnn: the network as ``RNN`` describes it.
         order: the place of each of its gates in the weights; None for its own order.
+        visible_outputs: number of outputs before what is kept for the backward pass.
     """
 
-    rnn: Any
+    rnn: Rnn
     order: tuple[int, ...] | None
+    visible_outputs: int
 
     def parameters(self, inputs: Sequence[Array | None], data: Array) -> Parameters | None:
         """Return views of the parameters; None where they are not there."""
@@ -101,9 +106,10 @@ class _Form(Protocol):
 class _Joined:
     """``RNN``'s: data, the vector of all parameters, states."""
 
-    def __init__(self, operator: Any) -> None:
+    def __init__(self, operator: Rnn) -> None:
         self.rnn = operator
         self.order: tuple[int, ...] | None = None
+        self.visible_outputs = operator.visible_outputs()
 
     def parameters(self, inputs: Sequence[Array | None], data: Array) -> Parameters | None:
         return None if inputs[1] is None else self.rnn.split(inputs[1], data)
@@ -125,6 +131,7 @@ class _Apart:
         self._operator = operator
         self.rnn = operator.rnn
         self.order: tuple[int, ...] | None = operator.order
+        self.visible_outputs = operator.visible_outputs()
         self._states = slice(1, 1 + operator.state_count)
 
     def parameters(self, inputs: Sequence[Array | None], data: Array) -> Parameters | None:
@@ -169,11 +176,11 @@ class _Recurrent(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest, form: _Form) -> None:
+    def __init__(self, request: KernelRequest[object], form: _Form) -> None:
         self._form = form
         self._layers = layers = make_layers(request, form.rnn, form.order)
         self._is_train = request.is_train
-        self.unwritten_outputs = (request.operator.visible_outputs(),)
+        self.unwritten_outputs = (form.visible_outputs,)
         self._parameter_inputs = form.parameter_inputs(len(request.inputs))
         self._keeps_parameters = not request.is_train and all(
             request.is_constant[position] for position in self._parameter_inputs
@@ -276,11 +283,11 @@ class _RecurrentBackward(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest, form: _Form) -> None:
+    def __init__(self, request: KernelRequest[object], form: _Form) -> None:
         self._form = form
         self._layers = layers = make_layers(request, form.rnn, form.order)
         self.backward_inputs = tuple(range(len(request.inputs)))
-        self.backward_outputs = tuple(range(request.operator.visible_outputs()))
+        self.backward_outputs = tuple(range(form.visible_outputs))
         self._own = self._temporaries(Block())[-1]
         backward = [_there(layer.backward) for layer in layers]
         self.scratchpad_bytes = self._own + scratchpad_bytes(*backward)

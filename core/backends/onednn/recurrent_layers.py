@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ...capabilities.layers import Rnn
 from ...types import Shape
 from ..kernels import KernelRequest
 from .constants import Algorithm, Direction, Propagation
@@ -97,7 +98,7 @@ class Layer(NamedTuple):
 
 
 def make_layers(
-    request: KernelRequest, rnn: Any, order: tuple[int, ...] | None = None
+    request: KernelRequest[object], rnn: Rnn, order: tuple[int, ...] | None = None
 ) -> list[Layer]:
     """Make the primitives of all layers; KernelUnavailable where one cannot be made.
 
@@ -122,7 +123,7 @@ def make_layers(
 
 
 def _primitives(
-    request: KernelRequest,
+    request: KernelRequest[object],
     shows_states: bool,
     cell: Cell,
     steps: int,

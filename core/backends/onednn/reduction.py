@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ...capabilities.arrays import Reducing
+from ...capabilities.functions import Reduction
 from ...types import Shape
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from .constants import Algorithm, Argument
@@ -35,7 +37,7 @@ from .stages import (
     stages_of,
 )
 
-__all__ = ["StageKernel", "extreme", "norm", "product_of", "total", "total_backward"]
+__all__ = ["StageKernel", "reduction", "reduction_backward"]
 
 _FLOAT32 = np.dtype("float32")
 _FEW = 1 << 10
@@ -138,69 +140,87 @@ class _Norm(Kernel):
         return call
 
 
-def total(request: KernelRequest) -> Kernel | None:
-    """Prepare sums and means."""
-    data, stages = request.inputs[0], _stages(request)
-    if data is None or not stages:
-        return None
-    is_mean, axes = request.operator.names[0] == "mean", _axes(request, data.shape)
-    if is_over_places(data, axes):
-        return places_sum(request, is_mean=is_mean)
-    sums = Sums.of(stages, 1 / count_of(stages) if is_mean else 1.0)
-    return None if sums is None else StageKernel("reduction", sums, input_(0), output())
+def reduction(request: KernelRequest[Reducing]) -> Kernel | None:
+    """Prepare what is computed along the axes."""
+    match request.operator.reduction():
+        case Reduction.SUM:
+            return _total(request, is_mean=False)
+        case Reduction.MEAN:
+            return _total(request, is_mean=True)
+        case Reduction.PRODUCT:
+            return _product(request)
+        case Reduction.MAXIMUM:
+            return _extreme(request, Algorithm.REDUCTION_MAX, np.amax)
+        case Reduction.MINIMUM:
+            return _extreme(request, Algorithm.REDUCTION_MIN, np.amin)
+        case Reduction.LENGTH:
+            return _length(request)
+    return None
 
 
-def total_backward(request: KernelRequest) -> Kernel | None:
+def reduction_backward(request: KernelRequest[Reducing]) -> Kernel | None:
     """Prepare the gradient of sums and means, where it is not one number for all."""
+    known = request.operator.reduction()
+    is_mean = known is Reduction.MEAN
+    if not is_mean and known is not Reduction.SUM:
+        return None
     data, stages = request.inputs[0], _stages(request)
     grad = request.out_grads[0]
     if data is None or grad is None or not stages or math.prod(grad.shape) == 1:
         return None
-    is_mean = request.operator.names[0] == "mean"
     if is_over_places(data, _axes(request, data.shape)):
         return places_spreading(request, is_mean=is_mean)
     repeat = Repetitions(stages, 1 / count_of(stages) if is_mean else 1.0)
     return StageKernel("reduction_backward", repeat, out_grad(), in_grad())
 
 
-def product_of(request: KernelRequest) -> Kernel | None:
+def _total(request: KernelRequest[Reducing], *, is_mean: bool) -> Kernel | None:
+    """Prepare sums and means."""
+    data, stages = request.inputs[0], _stages(request)
+    if data is None or not stages:
+        return None
+    if is_over_places(data, _axes(request, data.shape)):
+        return places_sum(request, is_mean=is_mean)
+    sums = Sums.of(stages, 1 / count_of(stages) if is_mean else 1.0)
+    return None if sums is None else StageKernel("reduction", sums, input_(0), output())
+
+
+def _product(request: KernelRequest[Reducing]) -> Kernel | None:
     """Prepare products over the last axes."""
     stage = _only_rows(request)
     return None if stage is None else _OfRows(stage, Algorithm.REDUCTION_PRODUCT)
 
 
-def extreme(request: KernelRequest) -> Kernel | None:
+def _extreme(
+    request: KernelRequest[Reducing], algorithm: Algorithm, repair: Callable[..., Any]
+) -> Kernel | None:
     """Prepare maxima and minima over the last axes; numpy takes longer for each row, but less for
     each element."""
     stage = _only_rows(request)
     if stage is None or stage.size > _FEW:
         return None
-    if request.operator.names[0] == "max":
-        return _OfRows(stage, Algorithm.REDUCTION_MAX, np.amax)
-    return _OfRows(stage, Algorithm.REDUCTION_MIN, np.amin)
+    return _OfRows(stage, algorithm, repair)
 
 
-def norm(request: KernelRequest) -> Kernel | None:
+def _length(request: KernelRequest[Reducing]) -> Kernel | None:
     """Prepare Euclidean norms over the last axes."""
     stage = _only_rows(request)
-    parts = in_parts([stage]) if stage is not None and request.operator.ord == 2 else []
+    parts = [] if stage is None else in_parts([stage])
     return _Norm(parts) if parts else None
 
 
-def _axes(request: KernelRequest, shape: Shape) -> Shape:
+def _axes(request: KernelRequest[Reducing], shape: Shape) -> Shape:
     return tuple(request.operator.axes(len(shape)))
 
 
-def _stages(request: KernelRequest) -> list[Stage]:
+def _stages(request: KernelRequest[Reducing]) -> list[Stage]:
     """Return the stages; none where there is nothing to reduce, or no kernel for it."""
     data = request.inputs[0]
     if not are_float32(request) or data is None:
         return []
-    if getattr(request.operator, "initial", None) is not None:
-        return []
     return stages_of(data.shape, _axes(request, data.shape))
 
 
-def _only_rows(request: KernelRequest) -> Stage | None:
+def _only_rows(request: KernelRequest[Reducing]) -> Stage | None:
     stages = _stages(request)
     return stages[0] if len(stages) == 1 and stages[0].inner == 1 else None

@@ -17,7 +17,7 @@ def repeated_axes(narrow: Shape, wide: Shape) -> Shape:
     return tuple(axis for axis, size in enumerate(wide) if aligned[axis] != size)
 
 
-def repeating(request: KernelRequest) -> Kernel | None:
+def repeating(request: KernelRequest[object]) -> Kernel | None:
     """Prepare the forward pass, where it is no mere copy or one number everywhere."""
     data, out = request.inputs[0], request.outputs[0]
     if not are_float32(request) or data is None or out is None or set(data.shape) == {1}:
@@ -26,7 +26,7 @@ def repeating(request: KernelRequest) -> Kernel | None:
     return StageKernel("repeat", Repetitions(stages), input_(0), output()) if stages else None
 
 
-def repeating_backward(request: KernelRequest) -> Kernel | None:
+def repeating_backward(request: KernelRequest[object]) -> Kernel | None:
     """Prepare the sums over what was repeated."""
     data, grad = request.inputs[0], request.out_grads[0]
     if not are_float32(request) or data is None or grad is None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ...capabilities.fused import Requantized
+from ...capabilities.kinds import is_of
+from ...capabilities.quantized import (
+    SUMMING_ADDITION,
+    SUMMING_CONVOLUTION,
+    SUMMING_FULLY_CONNECTED,
+    Calibrated,
+    OnBytes,
+)
 from ...types import Array
-from ..fused_operators import Calibrated, Requantized
 from ..kernels import (
     Kernel,
     KernelArrays,
@@ -69,9 +76,9 @@ class _Addition(Kernel):
     name = "onednn:addition_of_bytes"
 
     def __init__(
-        self, request: KernelRequest, fused: Requantized, descs: Sequence[MemoryDesc]
+        self, request: KernelRequest[Requantized], source: OnBytes, descs: Sequence[MemoryDesc]
     ) -> None:
-        self._source, self._requantize = fused.source, fused.requantize
+        self._source, self._requantize = source, request.operator.requantize
         self._dtypes = [spec.dtype for spec in (*request.inputs[:2], request.outputs[0]) if spec]
         self._primitive = Primitive.of(
             "binary",
@@ -113,27 +120,26 @@ class _Addition(Kernel):
         return call
 
 
-def requantized(request: KernelRequest, fused: Requantized) -> Kernel | None:
+def requantized(request: KernelRequest[Requantized]) -> Kernel | None:
     """Prepare a layer, or an addition, with what makes bytes of its sums."""
-    inner = dataclasses.replace(request, operator=fused.source)
+    source = request.operator.source
     made: _Layer | None = None
-    match fused.source.names[0]:
-        case "_contrib_quantized_conv":
-            made = sums_of_convolution(inner, _Layer, _BY_CHANNEL)
-        case "_contrib_quantized_fully_connected":
-            made = sums_of_product(inner, _Layer, _BY_CHANNEL)
-        case _:
-            return _addition(request, fused)
+    if is_of(source, SUMMING_CONVOLUTION):
+        made = sums_of_convolution(request.of(source), _Layer, _BY_CHANNEL)
+    elif is_of(source, SUMMING_FULLY_CONNECTED):
+        made = sums_of_product(request.of(source), _Layer, _BY_CHANNEL)
+    elif is_of(source, SUMMING_ADDITION):
+        return _addition(request, source)
     if made is not None:
-        made.requantize = fused.requantize
+        made.requantize = request.operator.requantize
     return made
 
 
-def _addition(request: KernelRequest, fused: Requantized) -> Kernel | None:
+def _addition(request: KernelRequest[Requantized], source: OnBytes) -> Kernel | None:
     specs = [spec for spec in (*request.inputs[:2], request.outputs[0]) if spec is not None]
     if 0 in specs[0].shape or not specs[0].shape:
         return None
-    return _Addition(request, fused, [_arranged(spec) for spec in specs])
+    return _Addition(request, source, [_arranged(spec) for spec in specs])
 
 
 def _arranged(spec: TensorSpec) -> MemoryDesc:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...capabilities.layers import Resampling
 from ...types import Array, Shape
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from .constants import Argument
@@ -32,7 +33,7 @@ class _Resizing(Kernel):
     backward_outputs = ()
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest, data: Shape, out: Shape) -> None:
+    def __init__(self, request: KernelRequest[Resampling], data: Shape, out: Shape) -> None:
         self.name = f"onednn:resize{'_backward' * request.is_backward}"
         self._is_backward = request.is_backward
         weights = request.operator.weights
@@ -89,7 +90,7 @@ class _Resizing(Kernel):
         return {Argument.SRC: left, Argument.WEIGHTS: right, Argument.DST: target}
 
 
-def resizing(request: KernelRequest) -> Kernel | None:
+def resizing(request: KernelRequest[Resampling]) -> Kernel | None:
     """Prepare the forward pass."""
     data, out = request.inputs[0], request.outputs[0]
     if not are_float32(request) or data is None or out is None:
@@ -97,7 +98,7 @@ def resizing(request: KernelRequest) -> Kernel | None:
     return _Resizing(request, data.shape, out.shape)
 
 
-def resizing_backward(request: KernelRequest) -> Kernel | None:
+def resizing_backward(request: KernelRequest[Resampling]) -> Kernel | None:
     """Prepare the backward pass."""
     data, grad = request.inputs[0], request.out_grads[0]
     if not are_float32(request) or data is None or grad is None:
@@ -105,11 +106,11 @@ def resizing_backward(request: KernelRequest) -> Kernel | None:
     return _Resizing(request, data.shape, grad.shape)
 
 
-def averaging(request: KernelRequest) -> Kernel | None:
+def averaging(request: KernelRequest[Resampling]) -> Kernel | None:
     """Prepare means over windows that cover the data evenly: a pooling, where they tile it."""
     return adaptive_pooling(request) or resizing(request)
 
 
-def averaging_backward(request: KernelRequest) -> Kernel | None:
+def averaging_backward(request: KernelRequest[Resampling]) -> Kernel | None:
     """Prepare the backward pass of ``averaging``."""
     return adaptive_pooling_backward(request) or resizing_backward(request)

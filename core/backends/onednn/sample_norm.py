@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...capabilities.layers import SampleNorm
 from ...types import Array, Shape
 from ..kernels import (
     Kernel,
@@ -43,7 +44,7 @@ class _Rows(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest, view: Shape) -> None:
+    def __init__(self, request: KernelRequest[SampleNorm], view: Shape) -> None:
         self.name = "onednn:sample_norm"
         self._view, self._eps = view, np.float32(request.operator.eps)
         self._normalize = _layer_norm(view, request.operator.eps)
@@ -83,7 +84,7 @@ class _RowsBackward(Kernel):
     backward_outputs = (1, 2)
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest, view: Shape) -> None:
+    def __init__(self, request: KernelRequest[SampleNorm], view: Shape) -> None:
         eps = request.operator.eps
         self._view, self._eps = view, np.float32(eps)
         self._scale = _scaling(view, shifts=False)
@@ -166,7 +167,7 @@ class _Samples(Kernel):
     inplace = ((0, 0),)
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest, data: TensorSpec) -> None:
+    def __init__(self, request: KernelRequest[SampleNorm], data: TensorSpec) -> None:
         self.name = "onednn:sample_norm"
         self._eps = np.float32(request.operator.eps)
         self._count = data.shape[0]
@@ -218,7 +219,9 @@ class _SamplesBackward(Kernel):
     backward_outputs = (1, 2)
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest, data: TensorSpec, forward: _Samples) -> None:
+    def __init__(
+        self, request: KernelRequest[SampleNorm], data: TensorSpec, forward: _Samples
+    ) -> None:
         self._eps = np.float32(request.operator.eps)
         self._count = data.shape[0]
         sample = forward.sample
@@ -279,7 +282,7 @@ class _SamplesBackward(Kernel):
         return launch(self._primitive, tensors, resources)
 
 
-def instance_norm(request: KernelRequest) -> Kernel | None:
+def instance_norm(request: KernelRequest[SampleNorm]) -> Kernel | None:
     """Prepare the forward pass, in the layout of the data."""
     data, view = request.inputs[0], _view(request)
     if data is None or view is None:
@@ -287,14 +290,14 @@ def instance_norm(request: KernelRequest) -> Kernel | None:
     return _Rows(request, view) if data.layout is None else _Samples(request, data)
 
 
-def group_norm(request: KernelRequest) -> Kernel | None:
+def group_norm(request: KernelRequest[SampleNorm]) -> Kernel | None:
     """Prepare the forward pass on plain data: groups of channels cut through the blocks of
     layouts."""
     view = _view(request)
     return None if view is None else _Rows(request, view)
 
 
-def sample_norm_backward(request: KernelRequest) -> Kernel | None:
+def sample_norm_backward(request: KernelRequest[SampleNorm]) -> Kernel | None:
     """Prepare the backward pass of either, where the data's gradient is wanted."""
     data, view, forward = request.inputs[0], _view(request), request.forward
     if data is None or view is None or request.in_grads[0] is None:
@@ -304,7 +307,7 @@ def sample_norm_backward(request: KernelRequest) -> Kernel | None:
     return _RowsBackward(request, view) if isinstance(forward, _Rows) else None
 
 
-def _view(request: KernelRequest) -> Shape | None:
+def _view(request: KernelRequest[SampleNorm]) -> Shape | None:
     """Return the three axes that the operator sees; None where each row is but a number."""
     data = request.inputs[0]
     if not are_float32(request) or data is None:

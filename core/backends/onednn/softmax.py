@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...capabilities.arrays import AlongAxis, SoftmaxActivation, SoftmaxOutput
 from ...types import shape_size
 from ..kernels import Kernel, KernelRequest, TensorSpec
 from .constants import Algorithm, Argument, Propagation
@@ -31,22 +32,22 @@ __all__ = [
 _FEW_CLASSES = 32
 
 
-def softmax(request: KernelRequest) -> Kernel | None:
+def softmax(request: KernelRequest[AlongAxis]) -> Kernel | None:
     """Prepare the forward pass."""
     return _along_axis(request, Algorithm.SOFTMAX_ACCURATE)
 
 
-def softmin(request: KernelRequest) -> Kernel | None:
+def softmin(request: KernelRequest[AlongAxis]) -> Kernel | None:
     """Prepare the forward pass on the data's negative."""
     return _along_axis(request, Algorithm.SOFTMAX_ACCURATE, sign=-1.0)
 
 
-def log_softmax(request: KernelRequest) -> Kernel | None:
+def log_softmax(request: KernelRequest[AlongAxis]) -> Kernel | None:
     """Prepare the forward pass of the logarithm."""
     return _along_axis(request, Algorithm.SOFTMAX_LOG)
 
 
-def softmax_activation(request: KernelRequest) -> Kernel | None:
+def softmax_activation(request: KernelRequest[SoftmaxActivation]) -> Kernel | None:
     """Prepare the forward pass over the last axis or the channels."""
     data = request.inputs[0]
     if not are_float32(request) or data is None:
@@ -55,7 +56,7 @@ def softmax_activation(request: KernelRequest) -> Kernel | None:
     return _forward(request, Algorithm.SOFTMAX_ACCURATE, data, axis)
 
 
-def softmax_output(request: KernelRequest) -> Kernel | None:
+def softmax_output(request: KernelRequest[SoftmaxOutput]) -> Kernel | None:
     """Prepare the forward pass of the loss layer, whose label it does not need."""
     operator, data = request.operator, request.inputs[0]
     if not are_float32(request) or data is None:
@@ -69,22 +70,22 @@ def softmax_output(request: KernelRequest) -> Kernel | None:
     return PrimitiveKernel("softmax", request, (primitive, operands))
 
 
-def softmax_backward(request: KernelRequest) -> Kernel | None:
+def softmax_backward(request: KernelRequest[AlongAxis]) -> Kernel | None:
     """Prepare the backward pass."""
     return _backward_along_axis(request, Algorithm.SOFTMAX_ACCURATE)
 
 
-def softmin_backward(request: KernelRequest) -> Kernel | None:
+def softmin_backward(request: KernelRequest[AlongAxis]) -> Kernel | None:
     """Prepare the backward pass on the data's negative."""
     return _backward_along_axis(request, Algorithm.SOFTMAX_ACCURATE, sign=-1.0)
 
 
-def log_softmax_backward(request: KernelRequest) -> Kernel | None:
+def log_softmax_backward(request: KernelRequest[AlongAxis]) -> Kernel | None:
     """Prepare the backward pass of the logarithm."""
     return _backward_along_axis(request, Algorithm.SOFTMAX_LOG)
 
 
-def softmax_activation_backward(request: KernelRequest) -> Kernel | None:
+def softmax_activation_backward(request: KernelRequest[SoftmaxActivation]) -> Kernel | None:
     """Prepare the backward pass, over axis 1 in both modes as MXNet does."""
     out = request.outputs[0]
     if not are_float32(request) or out is None:
@@ -92,7 +93,9 @@ def softmax_activation_backward(request: KernelRequest) -> Kernel | None:
     return _backward(request, Algorithm.SOFTMAX_ACCURATE, out, min(1, len(out.shape) - 1))
 
 
-def _along_axis(request: KernelRequest, algorithm: Algorithm, sign: float = 1.0) -> Kernel | None:
+def _along_axis(
+    request: KernelRequest[AlongAxis], algorithm: Algorithm, sign: float = 1.0
+) -> Kernel | None:
     data, factor = request.inputs[0], _factor(request, sign)
     if factor is None or data is None:
         return None
@@ -101,7 +104,7 @@ def _along_axis(request: KernelRequest, algorithm: Algorithm, sign: float = 1.0)
 
 
 def _backward_along_axis(
-    request: KernelRequest, algorithm: Algorithm, sign: float = 1.0
+    request: KernelRequest[AlongAxis], algorithm: Algorithm, sign: float = 1.0
 ) -> Kernel | None:
     out, factor = request.outputs[0], _factor(request, sign)
     if factor is None or out is None or request.in_grads[0] is None:
@@ -109,7 +112,7 @@ def _backward_along_axis(
     return _backward(request, algorithm, out, request.operator.axis % len(out.shape), factor)
 
 
-def _factor(request: KernelRequest, sign: float) -> float | None:
+def _factor(request: KernelRequest[AlongAxis], sign: float) -> float | None:
     """Return what the data is multiplied by; None where only a part of it counts."""
     operator = request.operator
     is_whole = not operator.use_length and operator.temperature != 0
@@ -117,7 +120,11 @@ def _factor(request: KernelRequest, sign: float) -> float | None:
 
 
 def _forward(
-    request: KernelRequest, algorithm: Algorithm, data: TensorSpec, axis: int, factor: float = 1.0
+    request: KernelRequest[object],
+    algorithm: Algorithm,
+    data: TensorSpec,
+    axis: int,
+    factor: float = 1.0,
 ) -> Kernel | None:
     def make(desc: MemoryDesc) -> Primitive:
         return _primitive(algorithm, desc, axis)
@@ -134,7 +141,11 @@ def _forward(
 
 
 def _backward(
-    request: KernelRequest, algorithm: Algorithm, out: TensorSpec, axis: int, factor: float = 1.0
+    request: KernelRequest[object],
+    algorithm: Algorithm,
+    out: TensorSpec,
+    axis: int,
+    factor: float = 1.0,
 ) -> Kernel | None:
     def make(desc: MemoryDesc) -> Primitive:
         hint = _primitive(algorithm, desc, axis)

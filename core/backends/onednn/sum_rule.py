@@ -62,20 +62,27 @@ class _Repeated(Kernel):
         return call
 
 
-def addition_backward(request: KernelRequest) -> Kernel | None:
-    """Prepare the gradients where one input has the output's shape, and the other's is wanted."""
+def addition_backward(request: KernelRequest[object], *, sign: float) -> Kernel | None:
+    """Prepare the gradients where one input has the output's shape, and the other's is wanted.
+
+    Args:
+        request: the step.
+        sign: that of the right input.
+    """
     left, right = request.inputs
     grad = request.out_grads[0]
     if not are_float32(request) or left is None or right is None or grad is None:
         return None
     wide = 0 if left.shape == grad.shape else 1
     narrow = (left, right)[1 - wide].shape
-    is_negative = request.operator.names[0] == "broadcast_sub"
-    if (left, right)[wide].shape != grad.shape or request.in_grads[1 - wide] is None:
+    if (
+        left.shape == right.shape
+        or (left, right)[wide].shape != grad.shape
+        or request.in_grads[1 - wide] is None
+    ):
         return None
-    if is_negative and wide == 1:
+    if sign < 0 and wide == 1:
         return None
-    sign = -1.0 if is_negative else 1.0
     sums = sums_for(desc_of(grad), narrow, sign)
     return None if sums is None else _Repeated(grad, wide, sums)
 

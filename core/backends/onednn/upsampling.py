@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...capabilities.layers import UpSampling
 from ..kernels import Kernel, KernelRequest
 from .constants import Algorithm, Argument, Propagation
 from .kernel import (
@@ -20,7 +21,7 @@ __all__ = ["upsampling", "upsampling_backward"]
 _NEAREST = Algorithm.RESAMPLING_NEAREST
 
 
-def upsampling(request: KernelRequest) -> Kernel | None:
+def upsampling(request: KernelRequest[UpSampling]) -> Kernel | None:
     """Prepare the forward pass, for one input."""
     data, out = request.inputs[0], request.outputs[0]
     if not _repeats(request) or data is None or out is None:
@@ -35,7 +36,7 @@ def upsampling(request: KernelRequest) -> Kernel | None:
     return PrimitiveKernel("upsampling", request, (primitive, operands))
 
 
-def upsampling_backward(request: KernelRequest) -> Kernel | None:
+def upsampling_backward(request: KernelRequest[UpSampling]) -> Kernel | None:
     """Prepare the backward pass: sums over the copies of each pixel.
 
     As means of windows, times their size: the library's own way back is slow in plain layouts.
@@ -59,7 +60,7 @@ def upsampling_backward(request: KernelRequest) -> Kernel | None:
     return PrimitiveKernel("upsampling_backward", request, (primitive, operands))
 
 
-def _repeats(request: KernelRequest) -> bool:
+def _repeats(request: KernelRequest[UpSampling]) -> bool:
     operator = request.operator
     is_nearest = operator.sample_type == "nearest" and operator.num_args == 1
     return is_nearest and are_float32(request)

@@ -4,62 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 
+from ...capabilities.quantized import ByteForm
 from ...errors import GraphError
-from ...ops import Operator, make_operator
-from ...ops.quantized.base import Calibrated
+from ...ops import make_operator
+from ...ops.quantized.arithmetic import QuantizedBatchNorm
+from ...ops.quantized.base import Calibrated, Quantized
+from ...ops.quantized.conversion import Dequantize, QuantizeV2, Requantize
 from ...symbol.graph import Entry, Node, topological_order
 from ...symbol.symbol import Symbol
 
 __all__ = ["calibrated_graph", "quantized_graph"]
 
-_MUST = {
-    "Convolution": "_contrib_quantized_conv",
-    "FullyConnected": "_contrib_quantized_fully_connected",
-}
-"""Layers that are what it is all about."""
-
-_MAY = {
-    "Activation": "_contrib_quantized_act",
-    "BatchNorm": "_contrib_quantized_batch_norm",
-    "Concat": "_contrib_quantized_concat",
-    "Embedding": "_contrib_quantized_embedding",
-    "Flatten": "_contrib_quantized_flatten",
-    "Pooling": "_contrib_quantized_pooling",
-    "elemwise_add": "_contrib_quantized_elemwise_add",
-    "elemwise_mul": "_contrib_quantized_elemwise_mul",
-}
-"""Operators that stay among bytes where what is before and behind them is bytes."""
-
-_SUMMING = {
-    "_contrib_quantized_conv",
-    "_contrib_quantized_elemwise_add",
-    "_contrib_quantized_elemwise_mul",
-    "_contrib_quantized_fully_connected",
-}
-"""Operators that put out int32, which is made bytes again."""
-
-_PARTS = frozenset(
-    {
-        "Activation",
-        "BatchNorm",
-        "Concat",
-        "Convolution",
-        "Deconvolution",
-        "Dropout",
-        "FullyConnected",
-        "LRN",
-        "LayerNorm",
-        "LeakyReLU",
-        "Pooling",
-        "RNN",
-        "SoftmaxOutput",
-        "UpSampling",
-    }
-)
-"""Operators whose outputs have names of their own in MXNet; others' are called by number."""
-
-_QUANTIZE, _DEQUANTIZE = "_contrib_quantize_v2", "_contrib_dequantize"
-_REQUANTIZE = "_contrib_requantize"
+_QUANTIZE, _DEQUANTIZE, _REQUANTIZE = (op.names[0] for op in (QuantizeV2, Dequantize, Requantize))
 _QUANTIZED = "quantized_"
 
 
@@ -86,11 +42,11 @@ def quantized_graph(
     nodes = topological_order(symbol._heads)
     for name in sorted(excluded_names - {node.name for node in nodes}):
         raise GraphError(f"the graph has no node {name!r}, which is to be excluded")
-    found: dict[Node, str] = {}
+    found: dict[Node, ByteForm] = {}
     for node in nodes:
         if node.op is None or node.op.names[0] in excluded_operators:
             continue
-        on_bytes = _on_bytes(node.op)
+        on_bytes = node.op.on_bytes()
         if on_bytes is not None and node.name not in excluded_names:
             found[node] = on_bytes
     if mode == "smart":
@@ -102,19 +58,9 @@ def quantized_graph(
     return Symbol(heads), _to_be_calibrated(heads)
 
 
-def _on_bytes(op: Operator) -> str | None:
-    """Return the operator that does the same on bytes."""
-    name = op.names[0]
-    if name == "Activation" and getattr(op, "act_type", None) != "relu":
-        return None
-    if name == "Pooling" and getattr(op, "pool_type", None) not in ("max", "avg"):
-        return None
-    return _MUST.get(name) or _MAY.get(name)
-
-
-def _between_layers(nodes: Sequence[Node], found: Mapping[Node, str]) -> dict[Node, str]:
+def _between_layers(nodes: Sequence[Node], found: Mapping[Node, ByteForm]) -> dict[Node, ByteForm]:
     """Leave out what may be bytes, but has no layer on bytes before it or none behind."""
-    optional = {node for node in found if _is_optional(node)}
+    optional = {node for node, form in found.items() if not form.is_layer}
     readers: dict[Node, list[Node]] = {}
     for node in nodes:
         for source, _ in node.inputs:
@@ -133,18 +79,13 @@ def _between_layers(nodes: Sequence[Node], found: Mapping[Node, str]) -> dict[No
 
     both = reached(lambda node: [source for source, _ in node.inputs])
     both &= reached(lambda node: readers.get(node, []))
-    return {node: name for node, name in found.items() if node not in optional or node in both}
-
-
-def _is_optional(node: Node) -> bool:
-    assert node.op is not None
-    return node.op.names[0] in _MAY
+    return {node: form for node, form in found.items() if form.is_layer or node in both}
 
 
 class _Quantizer:
     """Makes the nodes of the new graph, in the order of the old one's."""
 
-    def __init__(self, found: Mapping[Node, str], parameters: Set[str], dtype: str) -> None:
+    def __init__(self, found: Mapping[Node, ByteForm], parameters: Set[str], dtype: str) -> None:
         self._found = found
         self._parameters = parameters
         self._dtype = dtype
@@ -174,11 +115,10 @@ class _Quantizer:
             self._copies[node] = _node(_DEQUANTIZE, f"{node.name}_dequantize", {}, parts)
         return Entry(self._copies[node], 0)
 
-    def _on_bytes(self, node: Node, name: str) -> Node:
-        assert node.op is not None
+    def _on_bytes(self, node: Node, form: ByteForm) -> Node:
         tensors, ranges, versions = [], [], []
         for index, entry in enumerate(node.inputs):
-            if _stays(node.op, index):
+            if index in form.numbers:
                 tensors.append(self.number(entry))
                 versions.append(node.versions[index])
                 continue
@@ -186,9 +126,9 @@ class _Quantizer:
             data, low, high = self._as_bytes(entry)
             tensors.append(data)
             ranges += [low, high]
-        made = _node(name, _QUANTIZED + node.name, dict(node.attrs), [*tensors, *ranges])
+        made = _node(form.operator, _QUANTIZED + node.name, dict(node.attrs), [*tensors, *ranges])
         made.versions = [*versions, *(0 for _ in ranges)]
-        if name not in _SUMMING:
+        if not (isinstance(made.op, Quantized) and made.op.has_sums):
             return made
         parts = [Entry(made, index) for index in range(3)]
         return _node(_REQUANTIZE, f"requantize_{node.name}", {"out_type": self._dtype}, parts)
@@ -211,17 +151,11 @@ class _Quantizer:
             return Entry(data, 0), Entry(low, 0), Entry(high, 0)
         suffix = ""
         if source.op is not None:
-            has_names = source.op.names[0] in _PARTS
-            suffix = f"_{source.output_parts()[entry.output] if has_names else entry.output}"
+            part = source.output_parts()[entry.output] if source.op.names_outputs else entry.output
+            suffix = f"_{part}"
         name = f"{source.name}{suffix}_quantize"
         made = _node(_QUANTIZE, name, {"out_type": self._dtype}, [self.number(entry)])
         return Entry(made, 0), Entry(made, 1), Entry(made, 2)
-
-
-def _stays(op: Operator, index: int) -> bool:
-    """Tell whether an input of an operator stays real numbers on bytes, too."""
-    is_statistic = op.names[0] == "BatchNorm" and index > 0
-    return is_statistic or (op.names[0] == "Embedding" and index == 0)
 
 
 def _node(name: str, node: str, attrs: dict[str, str], inputs: list[Entry]) -> Node:
@@ -238,15 +172,13 @@ def _to_be_calibrated(heads: Sequence[Entry]) -> list[str]:
 
 def _calibrated_by(node: Node) -> str | None:
     """Return the name, in the graph of real numbers, of the tensor whose range a node needs."""
-    if node.op is None:
-        return None
-    match node.op.names[0]:
-        case "_contrib_quantize_v2":
+    match node.op:
+        case QuantizeV2():
             source, output = node.inputs[0]
             return source.output_name(output)
-        case "_contrib_requantize":
+        case Requantize():
             return f"{node.name.removeprefix('requantize_')}_output"
-        case "_contrib_quantized_batch_norm":
+        case QuantizedBatchNorm():
             return f"{node.name.removeprefix(_QUANTIZED)}_output"
     return None
 

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from ...capabilities import sampling as kinds
+from ...capabilities.kinds import implements
 from ...errors import AttributeValueError, ShapeError
 from ...types import Array, Shape
 from ..attributes import attribute
@@ -266,6 +268,7 @@ class _Deformable(Operator):
 
 
 @register("_contrib_DeformableConvolution")
+@implements(kinds.DEFORMABLE_CONVOLUTION)
 class DeformableConvolution(_Deformable):
     """Convolution of ``data`` (batch, channels, height, width) read beside its usual places.
 
@@ -279,6 +282,7 @@ class DeformableConvolution(_Deformable):
 
 
 @register("_contrib_ModulatedDeformableConvolution")
+@implements(kinds.DEFORMABLE_CONVOLUTION)
 class ModulatedDeformableConvolution(_Deformable):
     """``DeformableConvolution`` whose kernel positions are weighted place by place.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
+from ...capabilities import sampling as kinds
+from ...capabilities.kinds import implements
 from ...errors import AttributeValueError, ShapeError
 from ...types import Array, Shape
 from ..attributes import attribute
@@ -62,6 +64,7 @@ class _Bins:
 
 
 @register("_contrib_DeformablePSROIPooling")
+@implements(kinds.MOVED_REGIONS)
 class DeformablePSROIPooling(OnRegions):
     """Means of ``sample_per_part``² points in bins that ``trans`` moves.
 

@@ -13,6 +13,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
+from ...capabilities import sampling as kinds
+from ...capabilities.kinds import implements
 from ...errors import AttributeValueError, MXNetError, ShapeError
 from ...types import Array, DType, Shape
 from ..attributes import attribute
@@ -251,6 +253,7 @@ class ROIAlign(_Weighted):
 
 
 @register("_contrib_PSROIPooling")
+@implements(kinds.REGION_MEANS)
 class PSROIPooling(_Weighted):
     """Means over bins, each with channels of its own (Dai et al., "R-FCN", 2016).
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...capabilities import sampling as kinds
+from ...capabilities.kinds import implements
 from ...types import Array, Shape
 from ..attributes import attribute
 from ..operator import Reads, Run
@@ -18,6 +20,7 @@ _Bins = list[list[int]]
 
 
 @register("ROIPooling")
+@implements(kinds.REGION_MAXIMA)
 class ROIPooling(OnRegions):
     """The maximum of each bin of each region; 0 where a bin has no elements.
 

@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...capabilities import quantized as kinds
+from ...capabilities.kinds import implements
 from ...errors import AttributeValueError
 from ...types import Array, DType, Shape
 from ..attributes import attribute
@@ -54,12 +56,15 @@ class _Pair(Calibrated, Quantized):
 
 
 @register("_contrib_quantized_elemwise_add")
+@implements(kinds.SUMMING_ADDITION)
 class QuantizedAdd(_Pair):
     """Sum of two tensors of bytes, each with its own range.
 
     With a known range the sum is bytes, uint8 where both tensors are; else int32, with the range
     that the sum can have.
     """
+
+    has_sums: ClassVar[bool] = True
 
     def infer_tensor_dtypes(
         self, tensors: list[DType | None], output: DType | None
@@ -109,6 +114,8 @@ class QuantizedMultiply(_Pair):
     rounding; or, on demand, float32 without ranges.
     """
 
+    has_sums: ClassVar[bool] = True
+
     enable_float_output: bool = attribute(False, doc="whether to put out float32")
 
     def output_names(self) -> tuple[str, ...]:
@@ -147,6 +154,7 @@ class QuantizedMultiply(_Pair):
 
 
 @register("_contrib_quantized_batch_norm")
+@implements(kinds.BATCH_NORM)
 class QuantizedBatchNorm(Calibrated, Quantized):
     """``BatchNorm`` of bytes with the moving statistics; int8 within a known range.
 

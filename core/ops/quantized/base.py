@@ -130,6 +130,8 @@ class Quantized(Operator):
 
     may_widen: ClassVar[bool] = False
     steps: ClassVar[Mapping[DType, float]] = STEPS
+    has_sums: ClassVar[bool] = False
+    """True where int32 sums come out, to be made bytes again."""
     whole_steps: ClassVar[Mapping[DType, float]] = WHOLE_STEPS
     """How many steps there are from zero, for kernels."""
 

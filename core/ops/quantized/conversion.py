@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from ...capabilities import quantized as kinds
+from ...capabilities.kinds import implements
 from ...errors import TypeInferenceError
 from ...types import Array, DType, to_dtype
 from ..attributes import attribute
@@ -103,6 +105,7 @@ class _Ranging(Calibrated, _Conversion):
 
 
 @register("_contrib_quantize_v2")
+@implements(kinds.QUANTIZATION)
 class QuantizeV2(_Ranging):
     """float32 numbers as bytes, within a range known from calibration, else that of the data.
 
@@ -146,6 +149,7 @@ class QuantizeV2(_Ranging):
 
 
 @register("_contrib_dequantize")
+@implements(kinds.DEQUANTIZATION)
 class Dequantize(_Conversion):
     """Bytes as float32 numbers."""
 
@@ -166,6 +170,7 @@ class Dequantize(_Conversion):
 
 
 @register("_contrib_requantize")
+@implements(kinds.REQUANTIZATION)
 class Requantize(_Ranging):
     """int32 sums as bytes, within a range known from calibration, else that of the data."""
 

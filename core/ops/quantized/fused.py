@@ -12,6 +12,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from ...capabilities import quantized as kinds
+from ...capabilities.kinds import implements
 from ...errors import AttributeValueError
 from ...types import Array, DType, Shape
 from ..attributes import attribute
@@ -160,6 +162,7 @@ def _apply(run: Run, activation: Any, out: Array) -> None:
 
 
 @register("_sg_mkldnn_conv")
+@implements(kinds.FUSED_CONVOLUTION)
 class SubgraphConvolution(FusedLayer):
     """A convolution with batch norm, activation, residual and another activation, as far as there.
 
@@ -223,6 +226,7 @@ class SubgraphConvolution(FusedLayer):
 
 
 @register("_sg_mkldnn_fully_connected")
+@implements(kinds.FUSED_FULLY_CONNECTED)
 class SubgraphFullyConnected(FusedLayer):
     """A fully connected layer with an activation.
 

@@ -9,6 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...capabilities import quantized as kinds
+from ...capabilities.kinds import implements
 from ...types import Array, DType, Shape
 from ..attributes import attribute
 from ..conv import Convolution, ConvolutionAttributes
@@ -39,6 +41,8 @@ def write_sums(run: Run, layer: Operator, data: Array, weight: Array, sums: Arra
 
 class _Layer(Quantized, abc.ABC):
     """Base: bytes times int8 weights, plus an int8 bias, which is brought to the sums' scale."""
+
+    has_sums: ClassVar[bool] = True
 
     all_inputs: ClassVar[tuple[str, ...]] = (
         *("data", "weight", "bias"),
@@ -101,6 +105,7 @@ class _Layer(Quantized, abc.ABC):
 
 
 @register("_contrib_quantized_conv")
+@implements(kinds.SUMMING_CONVOLUTION)
 class QuantizedConvolution(ConvolutionAttributes, _Layer):
     """``Convolution`` of bytes with int8 weights: int32 sums, and the range these can have.
 
@@ -140,6 +145,7 @@ class QuantizedConvolution(ConvolutionAttributes, _Layer):
 
 
 @register("_contrib_quantized_fully_connected")
+@implements(kinds.SUMMING_FULLY_CONNECTED)
 class QuantizedFullyConnected(_Layer):
     """``FullyConnected`` on bytes with int8 weights: int32 sums, and the range these can have."""
 

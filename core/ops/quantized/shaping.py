@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
+from ...capabilities import quantized as kinds
+from ...capabilities.kinds import implements
 from ...errors import AttributeValueError
 from ...types import Array, DType, Shape
 from ..attributes import attribute
@@ -35,6 +37,7 @@ __all__ = [
 
 
 @register("_contrib_quantized_pooling")
+@implements(kinds.POOLING)
 class QuantizedPooling(PoolingAttributes, Quantized):
     """``Pooling`` of bytes, maxima and means.
 
@@ -98,6 +101,7 @@ class QuantizedFlatten(Quantized):
 
 
 @register("_contrib_quantized_act")
+@implements(kinds.ACTIVATION)
 class QuantizedActivation(Quantized):
     """``Activation`` of bytes; ReLU is the only one."""
 

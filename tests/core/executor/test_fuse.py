@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import core as mx
+from core.capabilities import fused
 from core.executor.fuse import fuse
 from core.executor.rewrite import fold_views
 from core.executor.trace import Graph, specs_of, trace
@@ -13,7 +14,7 @@ from core.executor.verify import verify_program
 from core.symbol.infer import infer_graph
 
 KERNELS = frozenset(
-    {"_plan_batch_norm", "_plan_convolution", "_plan_fully_connected", "_plan_local_response"}
+    {fused.BATCH_NORM, fused.CONVOLUTION, fused.FULLY_CONNECTED, fused.LOCAL_RESPONSE}
 )
 X = mx.sym.Variable("data")
 

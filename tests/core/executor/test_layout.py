@@ -18,6 +18,8 @@ from core.backends.kernels import (
     kernels,
     register_layout,
 )
+from core.capabilities.arrays import POINTWISE
+from core.capabilities.layers import FULLY_CONNECTED
 from core.config import read_config
 from core.device import cpu
 from core.executor import bind
@@ -105,12 +107,21 @@ class SquareBackward(Kernel):
         return call
 
 
+def of_squares(prepare):
+    """Return what prepares kernels for the operator ``square`` alone."""
+    return lambda request: prepare(request) if request.operator.names[0] == "square" else None
+
+
 @pytest.fixture
 def table():
     found = KernelTable()
-    found.register("numpy", "square")(lambda request: Elementwise(request, np.square))
-    found.register("numpy", "negative")(lambda request: Elementwise(request, np.negative))
-    found.register("numpy", "square", backward=True)(SquareBackward)
+    functions = {"square": np.square, "negative": np.negative}
+
+    def elementwise(request):
+        function = functions.get(request.operator.names[0])
+        return None if function is None else Elementwise(request, function)
+
+    found.register("numpy", POINTWISE, elementwise, of_squares(SquareBackward))
     return found
 
 
@@ -182,7 +193,7 @@ def test_kernel_decides_what_its_backward_keeps_alive(net):
             return lambda: np.copyto(dx, 2 * np.sqrt(root) * dy)
 
     table = KernelTable()
-    table.register("numpy", "square", backward=True)(Wasteful)
+    table.register("numpy", POINTWISE, backward=Wasteful)
     exe = net.bind_with(net.op("square", "s", net.var("x")), CompileOptions(table=table), x=(2,))
     exe.forward(is_train=True, x=np.array([2, 3], np.float32))
     exe.backward(net.array([1, 1]))
@@ -213,11 +224,11 @@ def test_workspace_goes_from_forward_to_backward(net):
             return lambda: np.copyto(arrays.in_grads[0], 2 * kept * arrays.out_grads[0])
 
     table = KernelTable()
-    table.register("numpy", "square")(
-        lambda request: Forward(request) if request.is_train else None
-    )
-    table.register("numpy", "square", backward=True)(
-        lambda request: Backward() if isinstance(request.forward, Forward) else None
+    table.register(
+        "numpy",
+        POINTWISE,
+        of_squares(lambda request: Forward(request) if request.is_train else None),
+        of_squares(lambda request: Backward() if isinstance(request.forward, Forward) else None),
     )
     x = net.var("x")
     head = net.op("square", "s", net.op("negative", "n", x))
@@ -250,7 +261,7 @@ class Transposed(Kernel):
 
 def test_weight_is_reordered_again_only_when_its_version_changes(net):
     table = KernelTable()
-    table.register("numpy", "FullyConnected")(Transposed)
+    table.register("numpy", FULLY_CONNECTED, Transposed)
     x, w = net.var("x"), net.var("w")
     head = net.op("FullyConnected", "fc", x, w, num_hidden=2, no_bias=True)
     raw = np.ones((2, 3), np.float32)
@@ -274,7 +285,7 @@ def test_weight_is_reordered_again_only_when_its_version_changes(net):
 
 def test_cached_weight_is_shared_among_executors_of_one_arena(net):
     table = KernelTable()
-    table.register("numpy", "FullyConnected")(Transposed)
+    table.register("numpy", FULLY_CONNECTED, Transposed)
     x, w = net.var("x"), net.var("w")
     head = net.op("FullyConnected", "fc", x, w, num_hidden=2, no_bias=True)
     weight = NDArray(np.ones((2, 3), np.float32), cpu(), version=Version())
@@ -300,7 +311,7 @@ def test_kernel_that_cannot_be_made_leaves_the_reference(net, caplog):
         raise KernelUnavailable("out of primitives")
 
     table = KernelTable()
-    table.register("numpy", "square")(unavailable)
+    table.register("numpy", POINTWISE, unavailable)
     with caplog.at_level(logging.WARNING):
         compiled = compile_with(net, table, net.op("square", "s", net.var("x")), x=(2,))
     assert compiled.program.steps[0].kernel is None
@@ -312,7 +323,7 @@ def test_last_registered_kernel_is_asked_first_and_can_be_taken_out(net, table):
         return None
 
     head = net.op("square", "s", net.var("x"))
-    table.register("numpy", "square")(never)
+    table.register("numpy", POINTWISE, never)
     assert reorders(compile_with(net, table, head, x=(2,)))
 
     class Plain(Kernel):
@@ -321,15 +332,15 @@ def test_last_registered_kernel_is_asked_first_and_can_be_taken_out(net, table):
     def plain(request):
         return Plain()
 
-    table.register("numpy", "square")(plain)
+    table.register("numpy", POINTWISE, plain)
     assert isinstance(compile_with(net, table, head, x=(2,)).program.steps[0].kernel, Plain)
-    table.unregister("numpy", "square", plain)
+    table.unregister("numpy", POINTWISE, plain)
     assert reorders(compile_with(net, table, head, x=(2,)))
 
 
 def test_kernels_of_another_backend_are_not_used(net):
     table = KernelTable()
-    table.register("cupy", "square")(lambda request: Kernel())
+    table.register("cupy", POINTWISE, lambda request: Kernel())
     compiled = compile_with(net, table, net.op("square", "s", net.var("x")), x=(2,))
     assert compiled.program.steps[0].kernel is None
 
@@ -345,7 +356,7 @@ def test_check_mode_passes_sound_kernels(net, table):
 
 def test_check_mode_finds_a_wrong_output(net):
     table = KernelTable()
-    table.register("numpy", "square")(lambda request: Elementwise(request, np.negative))
+    table.register("numpy", POINTWISE, lambda request: Elementwise(request, np.negative))
     options = CompileOptions(table=table, check_kernels=True)
     exe = net.bind_with(net.op("square", "s", net.var("x")), options, x=(3,))
     with pytest.raises(KernelMismatch, match=r"test:elementwise of square 's': output 0 deviates"):
@@ -360,7 +371,7 @@ def test_check_mode_finds_a_wrong_gradient_and_nan(net):
             return lambda: arrays.in_grads[0].fill(np.nan)
 
     table = KernelTable()
-    table.register("numpy", "square", backward=True)(Wrong)
+    table.register("numpy", POINTWISE, backward=Wrong)
     options = CompileOptions(table=table, check_kernels=True)
     exe = net.bind_with(net.op("square", "s", net.var("x")), options, x=(3,))
     exe.forward(is_train=True, x=np.array([1, 2, 3], np.float32))
@@ -372,7 +383,7 @@ def test_environment_switches_the_check_on(net, monkeypatch):
     def wrong(request):
         return Elementwise(request, np.negative)
 
-    kernels.register("numpy", "square")(wrong)
+    kernels.register("numpy", POINTWISE, wrong)
     try:
         monkeypatch.setattr(
             "core.executor.executor.config", read_config({"CORE_CHECK_KERNELS": "1"})
@@ -381,12 +392,12 @@ def test_environment_switches_the_check_on(net, monkeypatch):
         with pytest.raises(KernelMismatch):
             exe.forward(x=np.array([1, 2, 3], np.float32))
     finally:
-        kernels.unregister("numpy", "square", wrong)
+        kernels.unregister("numpy", POINTWISE, wrong)
 
 
 def test_reordered_weight_lies_outside_the_arena(net):
     table = KernelTable()
-    table.register("numpy", "FullyConnected")(Transposed)
+    table.register("numpy", FULLY_CONNECTED, Transposed)
     x, w = net.var("x"), net.var("w")
     head = net.op("FullyConnected", "fc", x, w, num_hidden=2, no_bias=True)
     exe = bind(

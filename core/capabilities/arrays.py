@@ -1,0 +1,213 @@
+"""Kinds of operators on arrays of any meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..types import Shape
+from .functions import Arithmetic, Pointwise, Reduction
+from .kinds import Kind
+
+__all__ = [
+    "ARITHMETIC",
+    "CONCATENATION",
+    "CROSS_ENTROPY",
+    "LEAKY_RELU",
+    "LOG_SOFTMAX",
+    "PARTING",
+    "PERMUTING",
+    "POINTWISE",
+    "PRODUCT",
+    "REDUCTION",
+    "REPEATING",
+    "SLICING",
+    "SOFTMAX",
+    "SOFTMAX_ACTIVATION",
+    "SOFTMAX_OUTPUT",
+    "SOFTMIN",
+    "AlongAxis",
+    "Concatenation",
+    "HasArithmetic",
+    "HasFunction",
+    "LeakyRelu",
+    "Parting",
+    "Permuting",
+    "Product",
+    "Reducing",
+    "Slicing",
+    "SoftmaxActivation",
+    "SoftmaxOutput",
+]
+
+
+# -- element by element ---------------------------------------------------------------------------
+
+
+class HasFunction(Protocol):
+    """An operator that applies one function to each element of its first input."""
+
+    def pointwise(self) -> Pointwise | None:
+        """The function; None for one that is not known."""
+
+
+class LeakyRelu(HasFunction, Protocol):
+    """``LeakyReLU``: a function, or slopes of its own for each channel."""
+
+    @property
+    def has_slopes(self) -> bool:
+        """Whether the second input holds the slopes below zero."""
+
+
+class HasArithmetic(Protocol):
+    """Arithmetic of two tensors, broadcast against each other."""
+
+    def arithmetic(self) -> Arithmetic | None:
+        """What is done to two elements; None for what is not known."""
+
+
+# -- softmax --------------------------------------------------------------------------------------
+
+
+class AlongAxis(Protocol):
+    """``softmax`` and its relatives."""
+
+    @property
+    def axis(self) -> int:
+        """The axis whose elements make up one distribution."""
+
+    @property
+    def temperature(self) -> float | None:
+        """By what the data is divided first; None for 1."""
+
+    @property
+    def use_length(self) -> bool | None:
+        """Whether rows have lengths of their own."""
+
+
+class SoftmaxActivation(Protocol):
+    """``SoftmaxActivation``."""
+
+    @property
+    def mode(self) -> str:
+        """``"channel"`` or ``"instance"``."""
+
+
+class SoftmaxOutput(Protocol):
+    """``SoftmaxOutput``."""
+
+    @property
+    def grad_scale(self) -> float:
+        """Factor of the gradient."""
+
+    @property
+    def ignore_label(self) -> float:
+        """The label that counts for nothing."""
+
+    @property
+    def multi_output(self) -> bool:
+        """Whether classes lie along axis 1."""
+
+    @property
+    def normalization(self) -> str:
+        """By what the gradient is divided: ``"null"``, ``"batch"`` or ``"valid"``."""
+
+    @property
+    def out_grad(self) -> bool:
+        """Whether the gradient that arrives counts."""
+
+    @property
+    def preserve_shape(self) -> bool:
+        """Whether classes lie along the last axis."""
+
+    @property
+    def smooth_alpha(self) -> float:
+        """Share of the labels that goes to all classes."""
+
+    @property
+    def use_ignore(self) -> bool:
+        """Whether there is a label that counts for nothing."""
+
+
+# -- arrays ---------------------------------------------------------------------------------------
+
+
+class Product(Protocol):
+    """``dot`` and ``batch_dot``."""
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether the first axes count products of matrices."""
+
+    @property
+    def transpose_a(self) -> bool:
+        """Whether the left matrix is transposed."""
+
+    @property
+    def transpose_b(self) -> bool:
+        """Whether the right matrix is transposed."""
+
+
+class Reducing(Protocol):
+    """A reduction over some axes."""
+
+    def reduction(self) -> Reduction | None:
+        """What is computed; None for what is not known."""
+
+    def axes(self, rank: int) -> Shape:
+        """Return the axes of data with so many that are reduced."""
+
+
+class Slicing(Protocol):
+    """An operator that takes a part of its first input."""
+
+    def region(self, data: Shape, output: Shape) -> Sequence[slice]:
+        """Return the part, a slice for each axis."""
+
+
+class Parting(Protocol):
+    """``SliceChannel``: parts of the data along an axis."""
+
+    @property
+    def axis(self) -> int:
+        """The axis."""
+
+    @property
+    def squeeze_axis(self) -> bool:
+        """Whether the axis, of one element in each part, is dropped."""
+
+    def bounds(self, size: int) -> Sequence[int]:
+        """Return where parts of an axis of this size begin, and the end."""
+
+
+class Concatenation(Protocol):
+    """``Concat``."""
+
+    @property
+    def dim(self) -> int:
+        """The axis."""
+
+
+class Permuting(Protocol):
+    """An operator that changes the order of axes."""
+
+    def permutation(self, rank: int) -> Shape:
+        """Return, for each axis of the output, that of the data."""
+
+
+POINTWISE = Kind[HasFunction]("pointwise function")
+LEAKY_RELU = Kind[LeakyRelu]("LeakyReLU")
+ARITHMETIC = Kind[HasArithmetic]("arithmetic")
+SOFTMAX = Kind[AlongAxis]("softmax")
+SOFTMIN = Kind[AlongAxis]("softmin")
+LOG_SOFTMAX = Kind[AlongAxis]("log softmax")
+SOFTMAX_ACTIVATION = Kind[SoftmaxActivation]("softmax activation")
+SOFTMAX_OUTPUT = Kind[SoftmaxOutput]("softmax output")
+CROSS_ENTROPY = Kind[object]("softmax cross entropy")
+PRODUCT = Kind[Product]("product of matrices")
+REDUCTION = Kind[Reducing]("reduction")
+SLICING = Kind[Slicing]("slicing")
+PARTING = Kind[Parting]("parting")
+CONCATENATION = Kind[Concatenation]("concatenation")
+PERMUTING = Kind[Permuting]("permutation of axes")
+REPEATING = Kind[object]("repetition along axes")

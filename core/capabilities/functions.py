@@ -1,0 +1,87 @@
+"""Known functions of numbers, which many operators apply element by element."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+__all__ = ["Arithmetic", "Function", "Pointwise", "Reduction", "is_relu", "linear"]
+
+
+class Function(enum.Enum):
+    """A function of one number x, with up to two parameters alpha and beta."""
+
+    ABSOLUTE = "absolute"
+    CLIP = "clip"
+    """x cut to [alpha, beta]."""
+    ELU = "elu"
+    """x above zero, else alpha * (exp(x) - 1)."""
+    GELU = "gelu"
+    """x times the probability that a normal variate lies below x."""
+    HARD_SIGMOID = "hard_sigmoid"
+    """alpha * x + beta, cut to [0, 1]."""
+    HARD_SWISH = "hard_swish"
+    """x times the hard sigmoid."""
+    LINEAR = "linear"
+    """alpha * x + beta."""
+    RELU = "relu"
+    """x above zero, else alpha * x."""
+    SIGMOID = "sigmoid"
+    SOFT_RELU = "soft_relu"
+    """log(1 + exp(x))."""
+    SQUARE = "square"
+    SQUARE_ROOT = "square_root"
+    SWISH = "swish"
+    """x times the sigmoid of alpha * x."""
+    TANH = "tanh"
+
+
+class Pointwise(NamedTuple):
+    """What an operator does to each element of its only input.
+
+    Attributes:
+        function: the function.
+        alpha, beta: its parameters, where it has any.
+        keeps_nan: whether NaN stays NaN. A layer that an activation is fused into need not keep it.
+    """
+
+    function: Function
+    alpha: float = 0.0
+    beta: float = 0.0
+    keeps_nan: bool = True
+
+
+def linear(alpha: float, beta: float = 0.0) -> Pointwise:
+    """Return alpha * x + beta."""
+    return Pointwise(Function.LINEAR, alpha, beta)
+
+
+def is_relu(function: Pointwise | None) -> bool:
+    """Tell whether a function is the plain ReLU, 0 below zero."""
+    return function is not None and function.function is Function.RELU and not function.alpha
+
+
+class Arithmetic(enum.Enum):
+    """A function of two numbers."""
+
+    ADD = "add"
+    DIVIDE = "divide"
+    MULTIPLY = "multiply"
+    SUBTRACT = "subtract"
+
+    @property
+    def is_commutative(self) -> bool:
+        """Whether the two may change places."""
+        return self in (Arithmetic.ADD, Arithmetic.MULTIPLY)
+
+
+class Reduction(enum.Enum):
+    """A function of all numbers along some axes."""
+
+    LENGTH = "length"
+    """The square root of the sum of squares."""
+    MAXIMUM = "maximum"
+    MEAN = "mean"
+    MINIMUM = "minimum"
+    PRODUCT = "product"
+    SUM = "sum"

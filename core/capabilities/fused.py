@@ -1,0 +1,148 @@
+"""Kinds of operators that only plans contain, most of them made of several.
+
+The executor makes them, and the classes there declare which kind they are of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from .arrays import HasFunction
+from .kinds import Kind, Named
+from .layers import BatchNorm, Convolution, Dense, LocalResponse, Rnn
+from .quantized import Calibrated
+
+__all__ = [
+    "BATCH_NORM",
+    "BATCH_NORM_RELU",
+    "CONVOLUTION",
+    "FULLY_CONNECTED",
+    "GATE",
+    "LOCAL_RESPONSE",
+    "RECURRENT",
+    "REQUANTIZED",
+    "SHUFFLE",
+    "BatchNormRelu",
+    "FusedBatchNorm",
+    "FusedConvolution",
+    "FusedDense",
+    "FusedLocalResponse",
+    "Recurrent",
+    "Requantized",
+    "Shuffle",
+]
+
+
+class FusedConvolution(Protocol):
+    """A convolution; behind it, as far as they are there, an inference batch norm, the addition of
+    a residual (the last input), and an activation."""
+
+    @property
+    def layer(self) -> Convolution:
+        """The convolution."""
+
+    @property
+    def batch_norm(self) -> BatchNorm | None:
+        """The batch norm."""
+
+    @property
+    def has_residual(self) -> bool:
+        """Whether the last input is added."""
+
+    @property
+    def activation(self) -> HasFunction | None:
+        """The activation."""
+
+
+class FusedDense(Protocol):
+    """A fully connected layer with an activation."""
+
+    @property
+    def layer(self) -> Dense:
+        """The layer."""
+
+    @property
+    def activation(self) -> HasFunction | None:
+        """The activation."""
+
+
+class FusedBatchNorm(Protocol):
+    """An inference batch norm, whose statistics nobody reads, perhaps with a ReLU."""
+
+    @property
+    def layer(self) -> BatchNorm:
+        """The batch norm."""
+
+    @property
+    def activation(self) -> HasFunction | None:
+        """The ReLU."""
+
+
+class FusedLocalResponse(Protocol):
+    """An LRN without the output that only its reference's backward reads."""
+
+    @property
+    def layer(self) -> LocalResponse:
+        """The LRN."""
+
+
+class BatchNormRelu(Protocol):
+    """A batch norm in training with a ReLU on its output."""
+
+    @property
+    def norm(self) -> BatchNorm:
+        """The batch norm."""
+
+
+class Shuffle(Protocol):
+    """Channels dealt out to so many groups."""
+
+    @property
+    def groups(self) -> int:
+        """How many runs of channels there are before."""
+
+
+class Recurrent(Protocol):
+    """One layer of ``RNN`` in one direction, whose parameters are arrays of their own."""
+
+    @property
+    def rnn(self) -> Rnn:
+        """The operator of such a layer."""
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """For each of its gates, the place that the weights have it in."""
+
+    @property
+    def state_count(self) -> int:
+        """How many states a cell has."""
+
+    def visible_outputs(self) -> int:
+        """Number of outputs before what is kept for the backward pass."""
+
+    def parameters(self, inputs: Sequence[Any]) -> Any:
+        """Return the parameters among the inputs, or among their gradients."""
+
+
+class Requantized(Protocol):
+    """Sums made bytes of a known range."""
+
+    @property
+    def source(self) -> Named:
+        """The operator that sums up."""
+
+    @property
+    def requantize(self) -> Calibrated:
+        """The operator behind it."""
+
+
+CONVOLUTION = Kind[FusedConvolution]("fused convolution")
+FULLY_CONNECTED = Kind[FusedDense]("fused fully connected layer")
+BATCH_NORM = Kind[FusedBatchNorm]("fused batch norm")
+BATCH_NORM_RELU = Kind[BatchNormRelu]("batch norm with ReLU in training")
+LOCAL_RESPONSE = Kind[FusedLocalResponse]("local response normalization without its sums")
+GATE = Kind[HasFunction]("gate")
+SHUFFLE = Kind[Shuffle]("channel shuffle")
+RECURRENT = Kind[Recurrent]("recurrent layer")
+REQUANTIZED = Kind[Requantized]("requantized sums")

@@ -1,0 +1,312 @@
+"""Kinds of layers: operators that have parameters, or work on images or sequences."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from ..types import Array, DType, Shape
+from .kinds import Kind
+
+__all__ = [
+    "ADAPTIVE_AVERAGE",
+    "BATCH_NORM",
+    "BILINEAR_RESIZE",
+    "CONVOLUTION",
+    "DECONVOLUTION",
+    "FULLY_CONNECTED",
+    "GROUP_NORM",
+    "INSTANCE_NORM",
+    "L2_NORMALIZATION",
+    "LAYER_NORM",
+    "LOCAL_RESPONSE",
+    "POOLING",
+    "RNN",
+    "UP_SAMPLING",
+    "BatchNorm",
+    "Convolution",
+    "Deconvolution",
+    "Dense",
+    "HasLayout",
+    "L2Normalization",
+    "LayerNorm",
+    "LocalResponse",
+    "Pooling",
+    "Resampling",
+    "Rnn",
+    "SampleNorm",
+    "UpSampling",
+    "Window",
+]
+
+
+# -- layers ---------------------------------------------------------------------------------------
+
+
+class Window(Protocol):
+    """A window that slides over an image; each field has one entry per spatial axis."""
+
+    @property
+    def kernel(self) -> Shape:
+        """Its elements."""
+
+    @property
+    def stride(self) -> Shape:
+        """How far it moves."""
+
+    @property
+    def dilate(self) -> Shape:
+        """How far its elements are apart."""
+
+    @property
+    def pad(self) -> Shape:
+        """Zeros around the image."""
+
+    @property
+    def spans(self) -> Shape:
+        """How many elements of the image it covers."""
+
+
+class HasLayout(Protocol):
+    """An operator on images."""
+
+    @property
+    def layout(self) -> str | None:
+        """Order of the axes, as ``"NCHW"``; None for channels first."""
+
+
+class Convolution(HasLayout, Protocol):
+    """``Convolution``."""
+
+    @property
+    def kernel(self) -> Shape:
+        """Elements of the window."""
+
+    @property
+    def no_bias(self) -> bool:
+        """Whether there is no bias."""
+
+    @property
+    def num_filter(self) -> int:
+        """Number of output channels."""
+
+    @property
+    def num_group(self) -> int:
+        """Number of groups."""
+
+    @property
+    def window(self) -> Window:
+        """Size, stride, dilation and padding."""
+
+
+class Deconvolution(HasLayout, Protocol):
+    """``Deconvolution``."""
+
+    @property
+    def no_bias(self) -> bool:
+        """Whether there is no bias."""
+
+    @property
+    def num_filter(self) -> int:
+        """Number of output channels."""
+
+    @property
+    def num_group(self) -> int:
+        """Number of groups."""
+
+    def window_for(self, image: Shape) -> Window:
+        """Size, stride, dilation and padding, for data of these spatial axes."""
+
+
+class Dense(Protocol):
+    """``FullyConnected``."""
+
+    @property
+    def no_bias(self) -> bool:
+        """Whether there is no bias."""
+
+
+class Pooling(HasLayout, Protocol):
+    """``Pooling``."""
+
+    @property
+    def count_include_pad(self) -> bool | None:
+        """False where padding does not count in means."""
+
+    @property
+    def global_pool(self) -> bool:
+        """Whether the window is the whole image."""
+
+    @property
+    def kernel(self) -> Shape:
+        """Elements of the window."""
+
+    @property
+    def pad(self) -> Shape:
+        """Padding; empty for none."""
+
+    @property
+    def pool_type(self) -> str:
+        """``"max"``, ``"avg"`` or another one."""
+
+    @property
+    def stride(self) -> Shape:
+        """How far the window moves; empty for one element."""
+
+
+class Resampling(Protocol):
+    """An operator that makes each place of an image a weighted mean of others, axis by axis."""
+
+    def weights(self, xp: Any, size: int, given: int, dtype: DType) -> Array:
+        """The weights (size, given) along one axis."""
+
+
+class UpSampling(Protocol):
+    """``UpSampling``."""
+
+    @property
+    def num_args(self) -> int:
+        """Number of images."""
+
+    @property
+    def scale(self) -> int:
+        """How many copies of each place there are, in each direction."""
+
+    @property
+    def sample_type(self) -> str:
+        """``"nearest"`` or another one."""
+
+
+class Rnn(Protocol):
+    """``RNN``."""
+
+    @property
+    def directions(self) -> int:
+        """1, or 2 for both ways."""
+
+    @property
+    def mode(self) -> str:
+        """Which cell."""
+
+    @property
+    def num_layers(self) -> int:
+        """Number of layers."""
+
+    @property
+    def p(self) -> float:
+        """Share of what is dropped between layers."""
+
+    @property
+    def state_outputs(self) -> bool:
+        """Whether the last states are outputs."""
+
+    @property
+    def state_size(self) -> int:
+        """Numbers in a state."""
+
+    @property
+    def use_sequence_length(self) -> bool:
+        """Whether sequences have lengths of their own."""
+
+    def split(self, parameters: Array, data: Array) -> Any:
+        """Return the parameters by layer and direction, for data of these features."""
+
+    def visible_outputs(self) -> int:
+        """Number of outputs before what is kept for the backward pass."""
+
+
+# -- normalization --------------------------------------------------------------------------------
+
+
+class BatchNorm(Protocol):
+    """``BatchNorm``."""
+
+    @property
+    def axis(self) -> int:
+        """The axis of the channels."""
+
+    @property
+    def eps(self) -> float:
+        """Is added to the variance."""
+
+    @property
+    def fix_gamma(self) -> bool:
+        """Whether gamma counts as 1."""
+
+    @property
+    def momentum(self) -> float:
+        """Decay of the moving averages."""
+
+    @property
+    def use_global_stats(self) -> bool:
+        """Whether the moving averages are used in training, too."""
+
+
+class LocalResponse(Protocol):
+    """``LRN``."""
+
+    @property
+    def alpha(self) -> float:
+        """Factor of the sum of squares."""
+
+    @property
+    def beta(self) -> float:
+        """The exponent."""
+
+    @property
+    def knorm(self) -> float:
+        """Is added to the sum."""
+
+    @property
+    def nsize(self) -> int:
+        """How many channels are summed up."""
+
+
+class SampleNorm(Protocol):
+    """``GroupNorm`` and ``InstanceNorm``: each sample is normalized by itself."""
+
+    @property
+    def eps(self) -> float:
+        """Is added to the variance."""
+
+    def view_shape(self, shape: Shape) -> Shape:
+        """Return the data's shape as (samples, what is normalized by itself, the rest)."""
+
+
+class LayerNorm(Protocol):
+    """``LayerNorm``."""
+
+    @property
+    def axis(self) -> int:
+        """The axis that is normalized."""
+
+    @property
+    def eps(self) -> float:
+        """Is added to the variance."""
+
+
+class L2Normalization(Protocol):
+    """``L2Normalization``."""
+
+    @property
+    def eps(self) -> float:
+        """Is added to the sum of squares."""
+
+    @property
+    def mode(self) -> str:
+        """What has length 1: ``"instance"``, ``"channel"`` or ``"spatial"``."""
+
+
+CONVOLUTION = Kind[Convolution]("convolution")
+DECONVOLUTION = Kind[Deconvolution]("deconvolution")
+FULLY_CONNECTED = Kind[Dense]("fully connected layer")
+POOLING = Kind[Pooling]("pooling")
+ADAPTIVE_AVERAGE = Kind[Resampling]("adaptive average pooling")
+BILINEAR_RESIZE = Kind[Resampling]("bilinear resize")
+UP_SAMPLING = Kind[UpSampling]("upsampling")
+RNN = Kind[Rnn]("recurrent layers")
+BATCH_NORM = Kind[BatchNorm]("batch norm")
+GROUP_NORM = Kind[SampleNorm]("group norm")
+INSTANCE_NORM = Kind[SampleNorm]("instance norm")
+LAYER_NORM = Kind[LayerNorm]("layer norm")
+LOCAL_RESPONSE = Kind[LocalResponse]("local response normalization")
+L2_NORMALIZATION = Kind[L2Normalization]("L2 normalization")

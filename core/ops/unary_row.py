@@ -1,0 +1,124 @@
+"""What an elementwise function of one array is declared by, and the parts that make it up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple, TypeAlias
+
+from ..capabilities.functions import Pointwise
+from ..types import Array
+from .derivatives import Factor, Functions, Tensor
+from .operator import Run
+
+__all__ = [
+    "Function",
+    "Slope",
+    "UnaryRow",
+    "cbrt",
+    "chain",
+    "fill",
+    "inverse",
+    "like",
+    "negative",
+    "plus",
+    "slope_by",
+    "sqrt",
+    "square",
+    "times",
+    "ufunc",
+]
+
+Function: TypeAlias = Callable[[Run, Array, Array], None]
+Slope: TypeAlias = Callable[[Run, Array], Array]
+Derivative: TypeAlias = Callable[[Functions, Tensor, Tensor], Factor]
+
+
+class UnaryRow(NamedTuple):
+    """One function.
+
+    Attributes:
+        names: MXNet's name, then its aliases.
+        doc: what it computes.
+        function: writes the function's value.
+        slope: the derivative, a constant, or None where the gradient is 0.
+        slope_of: whether the slope is computed from the input or from the output.
+        keeps_integers: whether whole numbers are given to the function as they are; elsewhere they
+            pass through float64.
+        keeps_zeros: whether 0 gives 0, so that a sparse array gives a sparse one.
+        derivative: the derivative once more, from x and the output y, in terms of operators.
+        pointwise: the same as a known function, if it is one.
+        fills_with: the number that it gives for any x, if there is one.
+    """
+
+    names: tuple[str, ...]
+    doc: str
+    function: Function
+    slope: Slope | float | None = None
+    slope_of: Literal["input", "output"] = "input"
+    keeps_integers: bool = False
+    keeps_zeros: bool = False
+    derivative: Derivative | None = None
+    pointwise: Pointwise | None = None
+    fills_with: float | None = None
+
+
+def like(run: Run, x: Array) -> Array:
+    return run.scratch(x.shape, x.dtype)
+
+
+def ufunc(name: str) -> Function:
+    """The function that ``xp`` has under this name."""
+
+    def apply(run: Run, x: Array, out: Array) -> None:
+        getattr(run.xp, name)(x, out=out)
+
+    return apply
+
+
+def times(factor: float) -> Function:
+    def apply(run: Run, x: Array, out: Array) -> None:
+        run.xp.multiply(x, factor, out=out)
+
+    return apply
+
+
+def plus(term: float) -> Function:
+    def apply(run: Run, x: Array, out: Array) -> None:
+        run.xp.add(x, term, out=out)
+
+    return apply
+
+
+def fill(value: int) -> Function:
+    def apply(run: Run, x: Array, out: Array) -> None:
+        out.fill(value)
+
+    return apply
+
+
+def chain(*functions: Function) -> Function:
+    """Functions applied one after the other."""
+
+    def apply(run: Run, x: Array, out: Array) -> None:
+        for function in functions:
+            function(run, x, out)
+            x = out
+
+    return apply
+
+
+def slope_by(*functions: Function) -> Slope:
+    """A slope that is a chain of functions of its source."""
+    function = chain(*functions)
+
+    def slope(run: Run, source: Array) -> Array:
+        factor = like(run, source)
+        function(run, source, factor)
+        return factor
+
+    return slope
+
+
+square, sqrt, cbrt, inverse, negative = map(
+    ufunc, ("square", "sqrt", "cbrt", "reciprocal", "negative")
+)
