@@ -352,8 +352,11 @@ class ExecutorGroup(GroupNames):
         _check_count(descs, arrays)
         is_alone = len(self.execs) == 1
         for desc, source in zip(descs, arrays, strict=True):
-            name = desc.name
-            axis = -1 if is_alone else self._input_axes[name]
+            name, axis = desc.name, self._input_axes[desc.name]
+            # A batch that NDArrayIter has filled up may have more labels than rows.
+            is_longer = 0 <= axis < len(source.shape) and source.shape[axis] > self.batch_size
+            if is_alone and not is_longer:
+                axis = -1
             for exe, rows in zip(self.execs, self.slices, strict=True):
                 target = exe.arg_dict.get(name)
                 if target is not None:

@@ -85,3 +85,24 @@ def test_a_monitor_sees_all_shapes_until_it_is_removed(is_bucketing: bool) -> No
     for rows in (3, 2, 4, 5):
         module.forward(batch(rows, key=rows), is_train=False)
     assert len(watcher.seen) == 3 * 2
+
+
+def test_more_labels_than_examples_are_cut_to_the_batch() -> None:
+    """The last batch has two rows and four labels; the numbers are MXNet 1.9.1's."""
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="fc")
+    module = mx.mod.Module(mx.sym.LinearRegressionOutput(net, name="softmax"))
+    rows = np.arange(10, dtype=np.float32).reshape(5, 2)
+    batches = mx.io.NDArrayIter(rows, np.arange(7), 2)
+    options = {"learning_rate": 0.01}
+    module.fit(
+        batches,
+        num_epoch=2,
+        eval_metric="mse",
+        initializer=mx.init.One(),
+        optimizer_params=options,
+    )
+    parameters = module.get_params()[0]
+    weight, bias = parameters["fc_weight"].asnumpy(), parameters["fc_bias"].asnumpy()
+    np.testing.assert_allclose(weight, [[0.31081846, 0.2188752]], rtol=1e-5)
+    np.testing.assert_allclose(bias, [-0.09194326], rtol=1e-5)
+    np.testing.assert_allclose(module.score(batches, "mse")[0][1], 4.013986, rtol=1e-5)
