@@ -300,18 +300,14 @@ class Constant(Initializer):
     """All weights one value, or those of an array of the same shape."""
 
     def __init__(self, value: Any) -> None:
-        super().__init__(value=value)
+        plain = value.asnumpy() if isinstance(value, NDArray) else value
+        if isinstance(plain, (np.ndarray, np.generic)):
+            plain = plain.tolist()
+        super().__init__(value=plain)  # as JSON has it, whatever the value is
         self.value = value
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         arr[:] = np.asarray(self.value) if isinstance(self.value, (list, tuple)) else self.value
-
-    def dumps(self) -> str:
-        """Return the JSON form, arrays as lists."""
-        value = self.value.asnumpy() if isinstance(self.value, NDArray) else self.value
-        if isinstance(value, (np.ndarray, np.generic)):
-            value = value.tolist()
-        return json.dumps(["constant", {"value": value}])
 
 
 @register

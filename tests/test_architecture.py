@@ -17,7 +17,7 @@ CORE_LAYERS = [
     {"errors", "base", "types", "config", "registry", "scope", "libinfo", "cpus", "garbage"}
     | {"capabilities"}
     | {"compat", "compat.class_attributes", "compat.engine", "compat.log", "compat.misc"},
-    {"profiler"},
+    {"profiler", "compat.profiler_functions"},
     {"device", "context", "random", "backends", "runtime"},
     {"pixels"},
     {"ops"},
@@ -40,11 +40,12 @@ CORE_LAYERS = [
         "callback",
         "visualization",
         "onnx_export",
+        "compat.rnn_unrolling",
     },
     {"module", "gluon", "model", "image", "contrib.svrg_optimization"}
     | {"compat.executor_manager", "compat.model_stores"}
     | {"compat.group_names", "compat.module_names"}
-    | {"compat.input_checks", "compat.parameter_names"},
+    | {"compat.input_checks", "compat.block_names", "compat.parameter_names"},
     {"testing", "compat.test_utils", "compat.paths"},
 ]
 DEVICE_LIBRARIES = {"cupy", "cudnn", "ctypes"}

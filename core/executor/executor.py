@@ -127,7 +127,11 @@ class Executor:
         self._position: dict[str, Any] | None = None
         entries = [Entry(node, 0) for node in (*graph.arguments, *graph.auxiliaries)]
         variables = dict(zip(entries, [*bound.arguments, *bound.auxiliaries], strict=True))
-        self._outputs = Outputs(graph, spec_of, arena, context, variables)
+        groups = group2ctx or {}
+        places = [
+            groups.get(node.attrs.get("__ctx_group__", ""), context) for node, _ in graph.heads
+        ]
+        self._outputs = Outputs(graph, spec_of, arena, places, variables)
         self._plan(Mode(bool(self._requests), bool(self._requests)))
 
     # -- running ----------------------------------------------------------------------------

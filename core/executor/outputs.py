@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..device import Context
 from ..ndarray import NDArray
@@ -22,7 +22,7 @@ class Outputs:
         graph: its heads are the outputs.
         spec_of: inferred shapes and dtypes.
         arena: grows to hold them.
-        context: the device.
+        contexts: where each output is said to be.
         variables: arrays of the graph's variables; one that is an output is just itself.
 
     Attributes:
@@ -34,13 +34,13 @@ class Outputs:
         graph: Graph,
         spec_of: SpecOf,
         arena: Arena,
-        context: Context,
+        contexts: Sequence[Context],
         variables: Mapping[Entry, NDArray],
     ) -> None:
         self._heads = graph.heads
         self._specs = [spec_of(head) for head in graph.heads]
         self._arena = arena
-        self._context = context
+        self._contexts = contexts
         self._variables = variables
         self._sizes = [aligned(shape_size(shape) * kind.itemsize) for shape, kind in self._specs]
         self.nbytes = sum(self._sizes)
@@ -57,10 +57,11 @@ class Outputs:
     def _make(self) -> None:
         made = dict(self._variables)
         offset = 0
-        for head, (shape, dtype), size in zip(self._heads, self._specs, self._sizes, strict=True):
+        layout = zip(self._heads, self._specs, self._sizes, self._contexts, strict=True)
+        for head, (shape, dtype), size, context in layout:
             if head not in made:
                 raw = self._arena.outputs.array(offset, shape, dtype)
-                made[head] = NDArray(raw, self._context)
+                made[head] = NDArray(raw, context)
             offset += size
         self._arrays = [made[head] for head in self._heads]
         self._moves = self._arena.outputs.moves

@@ -8,6 +8,7 @@ all else is computed from dense copies.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 
 from ..errors import MXNetError
@@ -72,6 +73,26 @@ def plan_storage(
                 if source not in lent:
                     free -= _size_of_copy(node, source, kept[source], spec_of, free)
     copied.update(node for node, _ in graph.heads if node in kept)
+    plan = StoragePlan(kept, kernels, copied)
+    return _without_detours(graph, plan, lent)
+
+
+def _without_detours(graph: Graph, plan: StoragePlan, lent: Set[Node]) -> StoragePlan:
+    """Leave out kernels whose sparse output is read as a dense array alone, where their inputs are
+    there as dense arrays, too: the copy would be more work than the operator."""
+    kept, kernels, copied = dict(plan.kept), dict(plan.kernels), set(plan.copied)
+    readers = Counter(
+        node.inputs[index].node for node, kernel in kernels.items() for index in kernel.stored
+    )
+    for node in reversed(graph.nodes):
+        if node not in kernels or node not in copied or readers[node]:
+            continue
+        sources = [node.inputs[index].node for index in kernels[node].stored]
+        if all(source in lent for source in sources):
+            readers.subtract(sources)
+            del kernels[node], kept[node]
+            copied.remove(node)
+            copied.update(sources)
     return StoragePlan(kept, kernels, copied)
 
 

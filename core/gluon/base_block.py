@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
+from ..compat.block_names import BlockNames
 from ..device import Context
 from ..errors import UsageError
 from ..initializer import Uniform
@@ -24,7 +25,7 @@ from .summary import summarize
 __all__ = ["Block"]
 
 
-class Block:
+class Block(BlockNames):
     """Base of layers and networks written in Python.
 
     A subclass makes children and parameters in ``__init__`` (within ``self.name_scope()`` their
@@ -259,26 +260,6 @@ class Block:
             UsageError: a block has been hybridized.
         """
         print(summarize(self, inputs))
-
-    def save_params(self, filename: str) -> None:
-        """Write parameters under names without the block's prefix; deprecated, as in MXNet."""
-        warnings.warn(
-            "save_params is deprecated. Please use save_parameters. Note that if you want load "
-            "from SymbolBlock later, please use export instead.",
-            stacklevel=2,
-        )
-        self.collect_params().save(filename, strip_prefix=self.prefix)
-
-    def load_params(
-        self,
-        filename: str,
-        ctx: Context | Sequence[Context] | None = None,
-        allow_missing: bool = False,
-        ignore_extra: bool = False,
-    ) -> None:
-        """Do what ``load_parameters`` does; deprecated, as in MXNet."""
-        warnings.warn("load_params is deprecated. Please use load_parameters.", stacklevel=2)
-        self.load_parameters(filename, ctx, allow_missing, ignore_extra)
 
     def __call__(self, *args: Any) -> Any:
         """Return what ``forward`` computes, with the hooks called before and after."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import pixels
+from ..device import current_context
 from ..errors import FormatError, MXNetError, ShapeError, UsageError
 from ..ndarray import NDArray, array
 
@@ -133,12 +134,16 @@ def choose_interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
 def _image(src: NDArray) -> np.ndarray[Any, Any]:
     if src.ndim != 3:
         raise ShapeError(f"an image has shape (height, width, channels), got {src.shape}")
-    return src.asnumpy()
+    raw = src.dense()
+    return raw if isinstance(raw, np.ndarray) else src.asnumpy()  # read only, and not kept
 
 
 def _result(image: np.ndarray[Any, Any], out: NDArray | None) -> NDArray:
     if out is None:
-        return array(np.ascontiguousarray(image), dtype=image.dtype)
+        context = current_context()
+        plain = np.ascontiguousarray(image)  # nobody else's: all functions make new images
+        is_here = context.device_type != "gpu"
+        return NDArray(plain, context) if is_here else array(plain, context, plain.dtype)
     if out.shape != image.shape:
         raise ShapeError(f"out has shape {out.shape}; the image has {image.shape}")
     out[:] = image

@@ -249,6 +249,10 @@ class ExecutorGroup(GroupNames):
         groups = spec.group2ctxs[position] or {}
         specs = self._infer(position, descs)
         variables = {node.name: Entry(node, 0) for node in specs.nodes if node.is_variable}
+        places = {
+            name: groups.get(entry.node.attrs.get("__ctx_group__", ""), context)
+            for name, entry in variables.items()
+        }
         shapes = {name: _known(specs.shape(entry)) for name, entry in variables.items()}
         dtypes = {name: _known(specs.dtype(entry)) for name, entry in variables.items()}
         requests = spec.gradient_requests([desc.name for desc in self.data_shapes])
@@ -261,13 +265,14 @@ class ExecutorGroup(GroupNames):
             trained = [name for name in held if requests.get(name, "null") != "null"]
             others = [name for name in held if requests.get(name, "null") == "null"]
             by_rows = self._stored_by_rows(held)
-            parameters = DeviceParameters(context, shapes, dtypes, trained, others, *by_rows)
+            parameters = DeviceParameters(
+                context, shapes, dtypes, trained, others, *by_rows, places
+            )
         arrays = {name: parameters.value(name) for name in held}
         grads: dict[str, NDArray] = {}
         for name in named:
             if name not in held:
-                place = groups.get(variables[name].node.attrs.get("__ctx_group__", ""), context)
-                arrays[name] = self._input(position, name, shapes[name], dtypes[name], place)
+                arrays[name] = self._input(position, name, shapes[name], dtypes[name], places[name])
             if requests.get(name, "null") == "null":
                 continue
             gradient = parameters.gradient(name) if name in held else None

@@ -27,6 +27,7 @@ class DeviceParameters:
         others: names of fixed arguments and auxiliary states.
         by_rows: names of those that are ``row_sparse``; executors compute with their memory.
         gradients_by_rows: names of the arguments whose gradients are.
+        places: contexts by name of the parameters that are called to be on another logical device.
 
     Attributes:
         apart: names of trained parameters that are not among ``weights``.
@@ -41,7 +42,9 @@ class DeviceParameters:
         others: Iterable[str],
         by_rows: Collection[str] = (),
         gradients_by_rows: Collection[str] = (),
+        places: Mapping[str, Context] | None = None,
     ) -> None:
+        places = places or {}
         self.context = context
         decayed_first = sorted(trained, key=lambda name: not name.endswith(("_weight", "_gamma")))
         self.apart = [name for name in decayed_first if name in {*by_rows, *gradients_by_rows}]
@@ -49,13 +52,14 @@ class DeviceParameters:
         self.weights = _by_dtype(context, shapes, dtypes, together)
         self.gradients = [buffer.like() for buffer in self.weights]
         self.fixed = _by_dtype(context, shapes, dtypes, [*self.apart, *others])
-        self._values = _handles([*self.weights, *self.fixed], context)
+        self._values = _handles([*self.weights, *self.fixed], context, places)
         for name in by_rows:
             self._values[name] = RowSparseNDArray.over(self._values[name])
-        self._gradients = _handles(self.gradients, context)
+        self._gradients = _handles(self.gradients, context, places)
         for name in self.apart:
             stype = "row_sparse" if name in gradients_by_rows else "default"
-            self._gradients[name] = zeros(stype, shapes[name], context, dtypes[name])
+            place = places.get(name, context)
+            self._gradients[name] = zeros(stype, shapes[name], place, dtypes[name])
 
     def value(self, name: str) -> NDArray:
         """Return the array of an argument or auxiliary state."""
@@ -87,9 +91,11 @@ def _by_dtype(
     return [FlatBuffer(members, dtype, context) for dtype, members in groups.items()]
 
 
-def _handles(buffers: Iterable[FlatBuffer], context: Context) -> dict[str, NDArray]:
+def _handles(
+    buffers: Iterable[FlatBuffer], context: Context, places: Mapping[str, Context]
+) -> dict[str, NDArray]:
     return {
-        name: NDArray(view, context, version=buffer.versions[name])
+        name: NDArray(view, places.get(name, context), version=buffer.versions[name])
         for buffer in buffers
         for name, view in buffer.views.items()
     }

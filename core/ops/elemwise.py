@@ -28,7 +28,7 @@ from .elemwise_binary import BINARY, BinaryRow, Slope
 from .elemwise_unary import UNARY
 from .operator import Operator, Reads, Run
 from .registry import declares_attributes, get_operator, register
-from .sparse_elementwise import of_stored_values
+from .sparse_elementwise import of_stored_values, scaling_kernel
 from .sparse_kernel import SparseKernel
 from .storage_rules import of_first
 from .unary_row import UnaryRow
@@ -206,6 +206,10 @@ class Broadcast(_Pair):
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return self.row.broadcast_storage(inputs)
+
+    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
+        gives_csr = self.output_storage(inputs) == "csr"
+        return scaling_kernel(self.row.function) if gives_csr else None
 
     def given(self, shapes: Sequence[Shape]) -> Operator:
         lhs, rhs = shapes

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,7 +23,7 @@ from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import declares_attributes, register
 from .sparse_kernel import SparseKernel
-from .sparse_reductions import square_sum_kernel
+from .sparse_reductions import matrix_sum_kernel, square_sum_kernel
 
 __all__ = ["ArgMax", "ArgMaxChannel", "ArgMin", "Norm", "NumpySum", "Reduction"]
 
@@ -42,6 +43,7 @@ class ReduceRow(NamedTuple):
         gradient: writes dx; dy and y have the reduced axes with length 1.
         reads: what the gradient reads.
         is_linear: whether it is linear.
+        of_matrix: returns what computes it of a csr matrix over one axis, if anything does.
         known: the same as a known function, if it is one.
     """
 
@@ -51,6 +53,7 @@ class ReduceRow(NamedTuple):
     gradient: Callable[[Run, Array, Array, Array, Array], None]
     reads: Reads
     is_linear: bool = False
+    of_matrix: Callable[[int], SparseKernel] | None = None
     known: Known | None = None
 
 
@@ -108,6 +111,11 @@ class Reduction(_Reducing):
 
     def axes(self, rank: int) -> Axes:
         return reduced_axes(self.axis, rank, self.exclude)
+
+    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
+        if inputs[0] != "csr" or self.row.of_matrix is None or len(axes := self.axes(2)) != 1:
+            return None
+        return self.row.of_matrix(axes[0])
 
     def reduction(self) -> Known | None:
         return self.row.known
@@ -235,8 +243,26 @@ def _square_sum_gradient(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> 
 _BOTH = Reads(inputs=(0,), outputs=(0,))
 
 REDUCTIONS = (
-    ReduceRow(("sum", "sum_axis", "_sparse_sum"), "Sum", _sum, _spread, Reads(), True, Known.SUM),
-    ReduceRow(("mean", "_sparse_mean"), "Mean", _mean, _spread_mean, Reads(), True, Known.MEAN),
+    ReduceRow(
+        ("sum", "sum_axis", "_sparse_sum"),
+        "Sum",
+        _sum,
+        _spread,
+        Reads(),
+        is_linear=True,
+        of_matrix=partial(matrix_sum_kernel, is_mean=False),
+        known=Known.SUM,
+    ),
+    ReduceRow(
+        ("mean", "_sparse_mean"),
+        "Mean",
+        _mean,
+        _spread_mean,
+        Reads(),
+        is_linear=True,
+        of_matrix=partial(matrix_sum_kernel, is_mean=True),
+        known=Known.MEAN,
+    ),
     ReduceRow(("prod",), "Product", _product, _product_gradient, _BOTH, known=Known.PRODUCT),
     ReduceRow(("nansum",), "Sum without NaN", _nansum, _nansum_gradient, Reads(inputs=(0,))),
     ReduceRow(("nanprod",), "Product without NaN", _nanprod, _nanprod_gradient, _BOTH),

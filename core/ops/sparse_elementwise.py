@@ -14,7 +14,7 @@ from .operator import Operator, Run
 from .rows import Rows, sum_rows
 from .sparse_kernel import SparseKernel
 
-__all__ = ["of_stored_values", "product_kernel", "sum_kernel"]
+__all__ = ["of_stored_values", "product_kernel", "scaling_kernel", "sum_kernel"]
 
 _INT64 = np.dtype("int64")
 
@@ -134,6 +134,22 @@ def product_kernel(inputs: Sequence[str]) -> SparseKernel | None:
         return None
     stored = tuple(index for index, stype in enumerate(inputs) if stype != "default")
     return SparseKernel(stored=stored, output=inputs[stored[0]], forward=forward)
+
+
+def scaling_kernel(function: Callable[..., None]) -> SparseKernel:
+    """Return what applies a function of two to a csr matrix and a dense array that is broadcast."""
+    return SparseKernel(stored=(0,), output="csr", forward=partial(_scale, function))
+
+
+def _scale(
+    function: Callable[..., None], run: Run, inputs: Sequence[Any], outputs: Sequence[Csr]
+) -> None:
+    (matrix, dense), out = inputs, outputs[0]
+    pattern = matrix.pattern
+    factors = run.xp.broadcast_to(dense, matrix.shape)[pattern.rows, pattern.columns]
+    values = run.xp.empty(matrix.data.shape, out.dtype)
+    function(run, matrix.data, factors, values)
+    out.keep(pattern, values)
 
 
 def _multiply_rows(run: Run, inputs: Sequence[Any], outputs: Sequence[Rows]) -> None:

@@ -7,11 +7,12 @@ from functools import partial
 from typing import Any
 
 from ..types import Array
+from .csr import Csr
 from .operator import Run
 from .rows import Rows
 from .sparse_kernel import SparseKernel
 
-__all__ = ["square_sum_kernel"]
+__all__ = ["matrix_sum_kernel", "square_sum_kernel"]
 
 
 def square_sum_kernel(axis: int, *, keepdims: bool) -> SparseKernel:
@@ -27,6 +28,27 @@ def square_sum_kernel(axis: int, *, keepdims: bool) -> SparseKernel:
             **({"row_sparse": ("row_sparse",)} if gives_rows else {}),
         },
     )
+
+
+def matrix_sum_kernel(axis: int, *, is_mean: bool) -> SparseKernel:
+    """Return what sums a csr matrix over one axis, or takes the mean."""
+    return SparseKernel(
+        stored=(0,), output="default", forward=partial(_sum_of_matrix, axis, is_mean)
+    )
+
+
+def _sum_of_matrix(
+    axis: int, is_mean: bool, run: Run, inputs: Sequence[Csr], outputs: Sequence[Array]
+) -> None:
+    matrix, out = inputs[0], outputs[0].reshape(-1)
+    if axis == 1:
+        matrix.add_up_rows(run.xp.ones((matrix.data.shape[0], 1), matrix.dtype), out[:, None])
+    else:
+        columns, sums = matrix.transposed_times(run.xp.ones((matrix.shape[0], 1), matrix.dtype))
+        out[...] = 0
+        out[columns] = sums[:, 0]
+    if is_mean:
+        run.xp.divide(out, matrix.shape[axis], out=out, casting="unsafe")
 
 
 def _squares_of_rows(run: Run, inputs: Sequence[Rows], outputs: Sequence[Rows]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,10 @@ def resize(image: Values, size: tuple[int, int], method: int = LINEAR) -> Values
     shrinks = all(was >= is_ for was, is_ in zip(old, new, strict=True))
     if (method == AREA and shrinks) or (method == LINEAR and halves):
         return _by_area(image, new)
+    if image.dtype == np.uint8:
+        return _of_bytes(image, new, method)
     taps = [_taps(old[axis], new[axis], method, axis == 1) for axis in range(2)]
-    return _of_bytes(image, taps, method) if image.dtype == np.uint8 else _of_floats(image, taps)
+    return _of_floats(image, taps)
 
 
 def _nearest(length: int, wanted: int) -> Values:
@@ -90,18 +93,23 @@ def _taps(length: int, wanted: int, method: int, is_across: bool) -> tuple[Value
     return np.clip(numbers, 0, length - 1), weights.astype(np.float32)
 
 
-def _of_bytes(image: Values, taps: list[tuple[Values, Values]], method: int) -> Values:
-    (rows, down), (columns, across) = taps
-    # Only with negative weights do the sums need more than 31 bits.
-    integer = np.int64 if method in (CUBIC, LANCZOS) else np.int32
+@lru_cache(maxsize=512)
+def _byte_taps(length: int, wanted: int, method: int, is_across: bool) -> tuple[Values, Values]:
+    """Return ``_taps`` with weights in 1 / 2048, both int32."""
+    numbers, weights = _taps(length, wanted, method, is_across)
+    return numbers.astype(np.int32), np.rint(weights * _ONE).astype(np.int32)
+
+
+def _of_bytes(image: Values, new: tuple[int, int], method: int) -> Values:
+    taps = [_byte_taps(image.shape[axis], new[axis], method, axis == 1) for axis in range(2)]
     if method in (LINEAR, AREA):
-        weights = [np.rint(part * _ONE) for part in (down, across)]
-        found = resize_bytes(image, [(rows, weights[0]), (columns, weights[1])])
+        found = resize_bytes(image, taps)
         if found is not None:
             return found
-    down, across = (
-        np.rint(part * _ONE).astype(integer)[..., None, None] for part in (down, across)
-    )
+    # Only with negative weights do the sums need more than 31 bits.
+    integer = np.int64 if method in (CUBIC, LANCZOS) else np.int32
+    (rows, down), (columns, across) = taps
+    down, across = (part.astype(integer)[..., None, None] for part in (down, across))
     wide: Any = image.astype(integer)
     wide = sum(wide[:, columns[:, i]] * across[:, i, 0] for i in range(columns.shape[1]))
     if method in (CUBIC, LANCZOS):

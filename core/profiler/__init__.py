@@ -12,17 +12,8 @@ The file opens in chrome://tracing and https://ui.perfetto.dev.
 
 from __future__ import annotations
 
-from .control import (
-    dump,
-    dump_profile,
-    dumps,
-    pause,
-    profiler_set_config,
-    profiler_set_state,
-    resume,
-    set_config,
-    set_state,
-)
+from ..compat.profiler_functions import dump_profile, profiler_set_config, profiler_set_state
+from .control import dump, dumps, pause, resume, set_config, set_state
 from .marking import Counter, Domain, Event, Frame, Marker, Task
 
 __all__ = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ..errors import MXNetError, UsageError, did_you_mean
@@ -11,11 +10,8 @@ from .statistics import SORT_KEYS
 
 __all__ = [
     "dump",
-    "dump_profile",
     "dumps",
     "pause",
-    "profiler_set_config",
-    "profiler_set_state",
     "resume",
     "set_config",
     "set_state",
@@ -154,32 +150,6 @@ def dumps(
     if reset:
         statistics.clear()
     return text
-
-
-def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:
-    """Set what is recorded (deprecated: use ``set_config``)."""
-    warnings.warn(
-        "profiler.profiler_set_config() is deprecated. Please use profiler.set_config() instead",
-        stacklevel=2,
-    )
-    set_config(**{f"profile_{mode}": True, "filename": filename})
-
-
-def profiler_set_state(state: str = "stop") -> None:
-    """Start or stop the profiler (deprecated: use ``set_state``)."""
-    warnings.warn(
-        "profiler.profiler_set_state() is deprecated. Please use profiler.set_state() instead",
-        stacklevel=2,
-    )
-    set_state(state)
-
-
-def dump_profile() -> None:
-    """Write the file and stop the profiler (deprecated: use ``dump``)."""
-    warnings.warn(
-        "profiler.dump_profile() is deprecated. Please use profiler.dump() instead", stacklevel=2
-    )
-    dump(True)
 
 
 def _flag(options: dict[str, Any], name: str, default: bool) -> bool:

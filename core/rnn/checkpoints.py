@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,26 +10,9 @@ from ..ndarray import NDArray
 from ..symbol import Symbol
 from .base import BaseRNNCell, Weights
 
-__all__ = ["do_rnn_checkpoint", "load_rnn_checkpoint", "rnn_unroll", "save_rnn_checkpoint"]
+__all__ = ["do_rnn_checkpoint", "load_rnn_checkpoint", "save_rnn_checkpoint"]
 
 Cells = BaseRNNCell | Sequence[BaseRNNCell]
-
-
-def rnn_unroll(
-    cell: BaseRNNCell,
-    length: int,
-    inputs: Any = None,
-    begin_state: Sequence[Any] | None = None,
-    input_prefix: str = "",
-    layout: str = "NTC",
-) -> tuple[Any, list[Any]]:
-    """Deprecated: call ``cell.unroll``. Without inputs, one variable a step is made."""
-    warnings.warn("rnn_unroll is deprecated; call cell.unroll", DeprecationWarning, stacklevel=2)
-    if inputs is None:
-        from .. import symbol
-
-        inputs = [symbol.Variable(f"{input_prefix}t{step}_data") for step in range(length)]
-    return cell.unroll(length, inputs, begin_state, layout)
 
 
 def save_rnn_checkpoint(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,18 @@ def test_row_sparse_arrays_are_filled_in_place_with_what_dense_ones_get(
     mx.init.Zero()(mx.init.InitDesc("embed_weight"), sparse)
     assert sparse.stype == "row_sparse"
     assert not sparse.asnumpy().any()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [mx.nd.ones((2, 1)), np.ones((2, 1)), np.float32(1), 1.0],
+    ids=lambda one: str(type(one)),
+)
+def test_constants_are_plain_in_json(value: object) -> None:
+    """MXNet's test_init compares the text with what json makes of the arguments."""
+    init = mx.init.Constant(value)
+    assert init.dumps() == json.dumps(["constant", init._kwargs])
+    assert mx.init.create(init.dumps()) == init
 
 
 @pytest.mark.parametrize(

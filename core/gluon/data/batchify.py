@@ -15,6 +15,7 @@ import numpy as np
 from ...device import Context
 from ...errors import UsageError
 from ...ndarray import NDArray, array, expand_dims, stack
+from .shared_memory import Rows
 
 __all__ = [
     "Append",
@@ -24,6 +25,7 @@ __all__ = [
     "Stack",
     "default_batchify_fn",
     "default_mp_batchify_fn",
+    "gathered",
 ]
 
 Batchify = Callable[[Sequence[Any]], Any]
@@ -191,6 +193,24 @@ def _stacked(data: Sequence[Any], context: Context | None) -> Any:
         return [_stacked(part, context) for part in zip(*data, strict=True)]
     values = np.asarray(data)
     return array(values, context, values.dtype)
+
+
+def gathered(data: Sequence[Any]) -> Any:
+    """Return what ``default_mp_batchify_fn`` does, with arrays that are stacked as they are sent.
+
+    For worker processes: nothing else can be done with ``Rows``.
+    """
+    if isinstance(data[0], tuple):
+        return [gathered(part) for part in zip(*data, strict=True)]
+    raws = [one.dense() if type(one) is NDArray else one for one in data]
+    first = raws[0]
+    if not isinstance(first, np.ndarray) or first.dtype.kind not in "fiub":
+        return default_mp_batchify_fn(data)
+    alike = all(
+        isinstance(one, np.ndarray) and one.shape == first.shape and one.dtype == first.dtype
+        for one in raws
+    )
+    return Rows(raws) if alike else default_mp_batchify_fn(data)
 
 
 def _moved(data: NDArray, context: Context | None) -> NDArray:

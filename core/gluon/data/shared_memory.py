@@ -11,8 +11,8 @@ import mmap
 import os
 import pickle
 import tempfile
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,22 @@ import numpy as np
 from ...device import Context
 from ...ndarray import NDArray
 
-__all__ = ["SharedObject", "write_object"]
+__all__ = ["Rows", "SharedObject", "write_object"]
 
 _ALIGNMENT = 64
 _VECTORS = 1024
 """Buffers that one call of the system may write."""
 
 _SHARED = Context("cpu_shared", 0)
+
+Raw = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Arrays of one shape and dtype that are to arrive as one NDArray, stacked as they are sent."""
+
+    arrays: Sequence[Raw]
 
 
 def write_object(value: Any) -> tuple[int, int]:
@@ -36,26 +45,16 @@ def write_object(value: Any) -> tuple[int, int]:
         the file of the memory, which the caller closes or hands on, and where in it the pickle
         begins; before that lie the arrays.
     """
-    buffers: list[pickle.PickleBuffer] = []
     stream = io.BytesIO()
-    _Pickler(stream, protocol=5, buffer_callback=buffers.append).dump(value)
-    views = [buffer.raw() for buffer in buffers]
-    pieces: list[Any] = []
-    places = []
-    start = 0
-    for view in views:
-        places.append((start, view.nbytes))
-        gap = -view.nbytes % _ALIGNMENT
-        pieces += [view, bytes(gap)]
-        start += view.nbytes + gap
-    pieces += [pickle.dumps((places, stream.getvalue()))]
+    pickler = _Pickler(stream)
+    pickler.dump(value)
     file = _new_file()
     try:
-        _write(file, pieces)
+        _write(file, [*pickler.pieces, stream.getbuffer()])
     except BaseException:
         os.close(file)
         raise
-    return file, start
+    return file, pickler.size
 
 
 class SharedObject:
@@ -74,39 +73,76 @@ class SharedObject:
 
     def load(self) -> Any:
         """Return the object; its arrays are not copied, and may be written to."""
-        view = memoryview(self._memory)
-        places, content = pickle.loads(view[self._start :])
-        return pickle.loads(content, buffers=[view[at : at + size] for at, size in places])
+        return _Unpickler(io.BytesIO(self._memory[self._start :]), self._memory).load()
 
 
 class _Pickler(pickle.Pickler):
-    """Takes dense arrays as buffers, not as bytes of MXNet's format."""
+    """Leaves dense arrays out of the pickle, which says where in the memory they are.
 
-    def reducer_override(self, value: Any) -> Any:
-        if type(value) is NDArray:
+    Attributes:
+        pieces: the bytes of the arrays, in order.
+        size: how many they are.
+    """
+
+    def __init__(self, stream: io.BytesIO) -> None:
+        super().__init__(stream, protocol=5)
+        self.pieces: list[Any] = []
+        self.size = 0
+
+    def persistent_id(self, value: Any) -> Any:
+        """Return (whether it is an NDArray, place, shape, dtype) of an array, None of others."""
+        kind = type(value)
+        if kind is Rows:
+            shape = (len(value.arrays), *value.arrays[0].shape)
+            return self._add(True, shape, value.arrays)
+        if kind is NDArray:
             raw = value.dense()
-            on_host = raw if isinstance(raw, np.ndarray) else value.asnumpy()
-            return _array, (np.ascontiguousarray(on_host).reshape(on_host.shape),)
-        return NotImplemented
+            raw = raw if isinstance(raw, np.ndarray) else value.asnumpy()
+            return self._add(True, raw.shape, [raw])
+        if kind is np.ndarray and not value.dtype.hasobject:
+            return self._add(False, value.shape, [value])
+        return None
+
+    def _add(self, is_handle: bool, shape: tuple[int, ...], arrays: Sequence[Raw]) -> Any:
+        start = self.size
+        for raw in arrays:
+            self.pieces.append(np.ascontiguousarray(raw).reshape(-1).view(np.uint8))
+            self.size += raw.nbytes
+        gap = -self.size % _ALIGNMENT
+        self.pieces.append(bytes(gap))
+        self.size += gap
+        return is_handle, start, shape, arrays[0].dtype
 
 
-def _array(raw: np.ndarray[Any, Any]) -> NDArray:
-    return NDArray(raw, _SHARED)
+class _Unpickler(pickle.Unpickler):
+    """Finds the arrays that ``_Pickler`` has left out."""
+
+    def __init__(self, stream: io.BytesIO, memory: mmap.mmap) -> None:
+        super().__init__(stream)
+        self._memory = memory
+
+    def persistent_load(self, found: Any) -> Any:
+        """Return the array of an answer of ``persistent_id``."""
+        is_handle, start, shape, dtype = found
+        raw: Raw = np.ndarray(shape, dtype, self._memory, start)
+        return NDArray(raw, _SHARED) if is_handle else raw
 
 
 def _new_file() -> int:
     if hasattr(os, "memfd_create"):
         return os.memfd_create("batch")
-    with closing(tempfile.TemporaryFile()) as stream:  # not on Linux
+    with tempfile.TemporaryFile() as stream:  # not on Linux
         return os.dup(stream.fileno())
 
 
-def _write(file: int, pieces: Iterable[Any]) -> None:
+def _write(file: int, pieces: Sequence[Any]) -> None:
     """Write all bytes, however few the system takes at a time."""
     left = [memoryview(piece).cast("B") for piece in pieces if len(piece)]
-    while left:
-        written = os.writev(file, left[:_VECTORS])
-        while left and written >= left[0].nbytes:
-            written -= left.pop(0).nbytes
+    first = 0
+    while first < len(left):
+        written = os.writev(file, left[first : first + _VECTORS])
+        while first < len(left) and written >= left[first].nbytes:
+            written -= left[first].nbytes
+            first += 1
         if written:
-            left[0] = left[0][written:]
+            left[first] = left[first][written:]

@@ -18,6 +18,7 @@ from typing import Any
 
 from ...errors import MXNetError, UsageError
 from ...ndarray.np_shape import is_np_shape
+from .batchify import default_batchify_fn, default_mp_batchify_fn, gathered
 from .shared_memory import SharedObject, write_object
 from .worker import ANSWER, DONE, LONGEST_REQUEST, Failure, Task, run_worker
 
@@ -75,6 +76,8 @@ class WorkerPool:
     """
 
     def __init__(self, count: int, dataset: Any, batchify: Callable[[Sequence[Any]], Any]) -> None:
+        if batchify in (default_batchify_fn, default_mp_batchify_fn):
+            batchify = gathered
         self._task = Task(dataset, batchify, is_np_shape())
         self._next = 0
         self._forgotten: set[int] = set()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import core as mx
+from core.executor.modes import Mode
 from core.executor.sparse_step import SparseStep
 from oracle import golden_file
 from oracle.compare import assert_close
@@ -128,3 +129,48 @@ def test_inputs_of_a_module_stay_csr() -> None:
     assert [one.arg_dict["data"].stype for one in module._exec_group.execs] == ["csr", "csr"]
     module.forward(mx.io.DataBatch([mx.nd.array(dense)], [mx.nd.zeros((4, 1))]), is_train=False)
     assert module.get_outputs()[0].asnumpy().tolist() == expected
+
+
+def test_a_layer_of_csr_takes_a_column_of_biases() -> None:
+    dense = np.random.default_rng(0).random((3, 4)).astype("f")
+    out = mx.sym.FullyConnected(mx.sym.var("x", stype="csr"), num_hidden=2, name="fc")
+    results = []
+    for shape in ((2,), (2, 1)):
+        arrays = {
+            "x": mx.nd.array(dense).tostype("csr"),
+            "fc_weight": mx.nd.arange(8).reshape((2, 4)),
+            "fc_bias": mx.nd.array([1.0, 2.0]).reshape(shape),
+        }
+        gradients = {"fc_bias": mx.nd.zeros(shape)}
+        executor = out.bind(mx.cpu(), arrays, gradients)
+        (got,) = executor.forward(is_train=True)
+        executor.backward(mx.nd.ones((3, 2)))
+        results.append((got.asnumpy(), gradients["fc_bias"].asnumpy().ravel()))
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    np.testing.assert_array_equal(results[0][1], [3.0, 3.0])
+    np.testing.assert_array_equal(results[1][1], [3.0, 3.0])
+
+
+@pytest.mark.parametrize("is_read_sparsely", [True, False])
+def test_what_is_there_as_a_dense_array_takes_no_detour(is_read_sparsely: bool) -> None:
+    """A module's row_sparse parameters have dense memory, which a penalty on them is read from."""
+    weight = mx.sym.var("w", stype="row_sparse", shape=(4, 1))
+    squares = mx.sym.square(weight)
+    loss = mx.sym.sum(squares)
+    if is_read_sparsely:
+        loss = loss + mx.sym.sum(mx.sym.dot(mx.sym.var("data", stype="csr"), squares))
+    else:
+        loss = loss + mx.sym.sum(mx.sym.var("data"))
+    module = mx.mod.Module(mx.sym.make_loss(loss), ["data"], None)
+    module.bind([("data", (2, 4))])
+    value = np.array([[1], [2], [3], [4]], np.float32)
+    module.init_params(arg_params={"w": mx.nd.array(value)})
+    module.forward(mx.io.DataBatch([mx.nd.ones((2, 4))]), is_train=True)
+    expected = (value**2).sum() + ((value**2).sum() * 2 if is_read_sparsely else 8)
+    assert module.get_outputs()[0].asnumpy().item() == expected
+    module.backward()
+    (executor,) = module._exec_group.execs
+    factor = 6 if is_read_sparsely else 2
+    np.testing.assert_allclose(executor.grad_dict["w"].asnumpy(), factor * value)
+    program = executor._plan(Mode(True, True)).compiled.program
+    assert any(isinstance(step.op, SparseStep) for step in program.steps) is is_read_sparsely

@@ -198,6 +198,31 @@ def test_inputs_and_their_gradients_are_on_the_devices_of_their_groups() -> None
     assert [one.asnumpy()[0, 0] for one in gradients] == [2, 1]
 
 
+@pytest.mark.parametrize("groups", [{"one": mx.cpu(1), "two": mx.cpu(2)}, {"two": [mx.cpu(2)]}])
+def test_parameters_and_outputs_are_on_the_devices_of_their_groups(groups: Any) -> None:
+    with mx.AttrScope(ctx_group="one"):
+        x = mx.sym.BatchNorm(mx.sym.Variable("data"), name="bn", fix_gamma=False)
+    with mx.AttrScope(ctx_group="two"):
+        x = mx.sym.FullyConnected(x, num_hidden=2, name="fc")
+        symbol = mx.sym.SoftmaxOutput(x, name="softmax")
+    module = mx.mod.Module(symbol, context=mx.cpu(0), group2ctxs=groups)
+    module.bind([("data", (4, 3))], [("softmax_label", (4,))])
+    module.init_params(mx.init.One())
+    module.init_optimizer(optimizer_params={"learning_rate": 0.1, "momentum": 0.9})
+    before = module.get_params()[0]["fc_bias"].asnumpy()
+    batch = mx.io.DataBatch([mx.nd.array(np.arange(12).reshape(4, 3))], [mx.nd.zeros(4)])
+    for _ in range(2):
+        module.forward_backward(batch)
+        module.update()
+    one, two = groups.get("one", mx.cpu(0)), mx.cpu(2)
+    executor = module._exec_group.execs[0]
+    for name, place in (("bn_gamma", one), ("bn_beta", one), ("fc_weight", two), ("fc_bias", two)):
+        assert executor.arg_dict[name].context == executor.grad_dict[name].context == place
+    assert executor.aux_dict["bn_moving_mean"].context == one
+    assert module.get_outputs()[0].context == two
+    assert (module.get_params()[0]["fc_bias"].asnumpy() != before).all()
+
+
 def test_many_parameters_are_not_compared_with_one_another() -> None:
     names = [f"w{number}" for number in range(20_000)]
     symbol = mx.sym.add_n(*map(mx.sym.Variable, names))

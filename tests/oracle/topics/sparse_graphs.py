@@ -119,6 +119,17 @@ CASES: dict[str, Case] = {
     "square sum 1 kept": _square_sum(axis=1, keepdims=True),
     **{f"{name} of rows": _of_rows(name) for name in ("square", "negative", "relu")},
     **{f"{name} of csr": _of_csr(name) for name in ("square", "negative", "tanh", "abs")},
+    "sum over rows": _of_csr("sum", axis=0),
+    "sum over columns": _of_csr("sum", axis=1),
+    "mean over rows": _of_csr("mean", axis=0),
+    "mean over columns": _of_csr("mean", axis=1),
+    **{
+        f"{name} of csr by a row": Case(
+            lambda mx, v, name=name: getattr(mx.sym, name)(v["a"], v["b"]),
+            {"a": (MATRIX, CSR), "b": ((1, COLUMNS), DENSE)},
+        )
+        for name in ("broadcast_mul", "broadcast_div")
+    },
     "scaled csr": Case(lambda mx, v: v["a"] * 2.5, {"a": (MATRIX, CSR)}),
     "scaled rows": Case(lambda mx, v: v["a"] / 2.5, {"a": (MATRIX, BY_ROWS)}, "a"),
     "sum of rows": _pair("elemwise_add", BY_ROWS, BY_ROWS, "a", "b"),

@@ -101,6 +101,35 @@ def test_arrays_are_shared_not_copied_and_outlive_the_loader() -> None:
     np.testing.assert_array_equal(images.asnumpy(), data[:4] + 1)
 
 
+def kinds(batch: Any) -> Any:
+    if isinstance(batch, list):
+        return [kinds(one) for one in batch]
+    return type(batch).__name__, batch.shape, np.dtype(batch.dtype).name, batch.asnumpy().tolist()
+
+
+@pytest.mark.parametrize(
+    "examples",
+    [
+        [np.ones((2, 1)), np.zeros((2, 1))],
+        [np.ones((2, 3), "uint8")[:, ::2], np.zeros((2, 2), "uint8")],
+        [mx.nd.ones((3, 2), dtype="float16").T, mx.nd.zeros((2, 3), dtype="float16")],
+        [np.array(True), np.array(False)],
+        [np.ones(2, "float32"), np.ones(2, "float64")],
+        [(np.arange(3), mx.nd.arange(3), 5), (np.arange(3), mx.nd.arange(3), 6)],
+        [[1, 2], [3, 4]],
+    ],
+)
+def test_workers_stack_what_the_script_would_stack(examples: list[Any]) -> None:
+    dataset = SimpleDataset(examples)
+    here, there = (list(DataLoader(dataset, 2, num_workers=count)) for count in (0, 1))
+    assert [kinds(one) for one in there] == [kinds(one) for one in here]
+
+
+def test_examples_of_different_shapes_are_an_error_in_workers_too() -> None:
+    with pytest.raises(MXNetError, match="shape"):
+        list(DataLoader([mx.nd.ones(2), mx.nd.ones(3)], 2, num_workers=1))
+
+
 @pytest.mark.parametrize("options", [{}, {"num_workers": 1}, {"num_workers": 1, "thread_pool": 1}])
 def test_pinned_batches(options: dict[str, Any]) -> None:
     dataset = SimpleDataset([(mx.nd.ones(2), k) for k in range(3)])
