@@ -23,11 +23,11 @@ class _RandomColor(HybridBlock):
 
     def __init__(self, spread: float) -> None:
         super().__init__()
-        self._args = (max(0, 1 - spread), 1 + spread)
+        self._limits = {"min_factor": max(0, 1 - spread), "max_factor": 1 + spread}
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Return the changed image."""
-        return getattr(F.image, self._operator)(x, *self._args)
+        return getattr(F.image, self._operator)(x, **self._limits)
 
 
 class RandomBrightness(_RandomColor):
@@ -73,11 +73,16 @@ class RandomColorJitter(HybridBlock):
         self, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0
     ) -> None:
         super().__init__()
-        self._args = (brightness, contrast, saturation, hue)
+        self._spreads = {
+            "brightness": brightness,
+            "contrast": contrast,
+            "saturation": saturation,
+            "hue": hue,
+        }
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Return the changed image."""
-        return F.image.random_color_jitter(x, *self._args)
+        return F.image.random_color_jitter(x, **self._spreads)
 
 
 class RandomLighting(HybridBlock):
@@ -93,4 +98,4 @@ class RandomLighting(HybridBlock):
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Return the changed image."""
-        return F.image.random_lighting(x, self._alpha)
+        return F.image.random_lighting(x, alpha_std=self._alpha)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ....base import numeric_types
 from ...hybrid_block import HybridBlock
 
 __all__ = ["Cast", "Normalize", "ToTensor"]
@@ -19,7 +20,7 @@ class Cast(HybridBlock):
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Return the array in the dtype."""
-        return F.cast(x, self._dtype)
+        return F.cast(x, dtype=self._dtype)
 
 
 class ToTensor(HybridBlock):
@@ -41,9 +42,9 @@ class Normalize(HybridBlock):
         self, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0
     ) -> None:
         super().__init__()
-        self._mean = mean
-        self._std = std
+        self._mean = mean if isinstance(mean, numeric_types) else tuple(mean)
+        self._std = std if isinstance(std, numeric_types) else tuple(std)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Return the tensor."""
-        return F.image.normalize(x, self._mean, self._std)
+        return F.image.normalize(x, mean=self._mean, std=self._std)

@@ -46,7 +46,7 @@ def test_brightness_lies_between_its_limits() -> None:
     image = mx.nd.ones((2, 2, 3))
     factors = [transforms.RandomBrightness(0.3)(image).asnumpy()[0, 0, 0] for _ in range(50)]
     assert 0.7 <= min(factors) < 0.8 < 1.2 < max(factors) <= 1.3
-    assert transforms.RandomBrightness(3)._args == (0, 4)
+    assert transforms.RandomBrightness(3)._limits == {"min_factor": 0, "max_factor": 4}
 
 
 @pytest.mark.parametrize(
