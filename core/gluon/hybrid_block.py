@@ -139,7 +139,8 @@ class HybridBlock(Block):
         Inputs and outputs may be nested lists.
 
         Raises:
-            UsageError: the first input given is neither array nor symbol.
+            UsageError: the first input given is neither array nor symbol, or inputs are of both
+                kinds, or a compiled block is given arrays on several devices.
         """
         if len(args) == 1 and not (self._active or self._reg_params):
             (only,) = args  # what most blocks of a chain of transformations are called with
@@ -147,6 +148,8 @@ class HybridBlock(Block):
                 return self.hybrid_forward(ndarray, only)
         given = list(leaves(args))
         first = next((one for one in (*given, *args) if one is not None), None)
+        if len({isinstance(one, Symbol) for one in given}) == 2:
+            raise UsageError("a HybridBlock is called with NDArrays or Symbols, got both")
         if isinstance(first, Symbol):
             with self.name_scope():
                 variables = {name: param.var() for name, param in self._params_used()}
@@ -155,7 +158,8 @@ class HybridBlock(Block):
             raise UsageError(
                 f"a HybridBlock is called with NDArrays or Symbols, got {type(first).__name__}"
             )
-        if self._active and all(isinstance(one, NDArray) for one in given):
+        if self._active:
+            _require_one_device(given)
             block, form = self._compile(args)
             found = block(*given)
             return regroup(found if isinstance(found, list) else [found], form)
@@ -234,6 +238,14 @@ class HybridBlock(Block):
 def _tuples(form: Any) -> Form:
     """Return a form whose lists have been read from JSON."""
     return tuple(_tuples(part) for part in form) if isinstance(form, list) else form
+
+
+def _require_one_device(arrays: Sequence[Any]) -> None:
+    # As in MXNet cpu, cpu_pinned and cpu_shared are one kind of device, gpu another.
+    devices = {(one.context.device_typeid & 1, one.context.device_id) for one in arrays}
+    if len(devices) > 1:
+        found = ", ".join(sorted({str(one.context) for one in arrays}))
+        raise UsageError(f"a compiled HybridBlock is given arrays on one device, got {found}")
 
 
 def _warn_of_unused(graph: Symbol, names: Sequence[str]) -> None:

@@ -322,3 +322,23 @@ def test_forward_of_a_subclass_runs_once(compiled: bool) -> None:
     block = _Doubling()
     block.hybridize(compiled)
     assert block(mx.nd.ones((1,))).asscalar() == 3
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_inputs_of_both_kinds_are_refused(compiled: bool) -> None:
+    block = nn.HybridLambda(lambda F, x, y: x + y)
+    block.hybridize(compiled)
+    array, symbol = mx.nd.ones((2,)), mx.sym.Variable("x")
+    for pair in ((array, symbol), (symbol, array)):
+        with pytest.raises(UsageError, match="got both"):
+            block(*pair)
+
+
+def test_compiled_blocks_run_on_one_device() -> None:
+    block = nn.HybridLambda(lambda F, x, y: x + y)
+    block.hybridize()
+    elsewhere = mx.nd.ones((2,), ctx=mx.cpu(2))
+    with pytest.raises(UsageError, match=r"arrays on one device, got cpu\(1\), cpu\(2\)"):
+        block(mx.nd.ones((2,), ctx=mx.cpu(1)), elsewhere)
+    pinned = mx.nd.ones((2,), ctx=mx.cpu_pinned(2))
+    assert block(pinned, elsewhere).asnumpy().tolist() == [2, 2]
