@@ -11,6 +11,7 @@ from .kinds import Kind
 
 __all__ = [
     "ARITHMETIC",
+    "CAST",
     "CONCATENATION",
     "CROSS_ENTROPY",
     "LEAKY_RELU",
@@ -210,4 +211,5 @@ SLICING = Kind[Slicing]("slicing")
 PARTING = Kind[Parting]("parting")
 CONCATENATION = Kind[Concatenation]("concatenation")
 PERMUTING = Kind[Permuting]("permutation of axes")
+CAST = Kind[object]("cast")
 REPEATING = Kind[object]("repetition along axes")

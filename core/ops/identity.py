@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..capabilities import arrays
+from ..capabilities.kinds import implements
 from ..types import Array, DType, Shape, is_floating, shape_size
 from .attributes import attribute
 from .operator import Operator, Reads, Run
@@ -147,6 +149,7 @@ class IdentityWithAttrLikeRhs(PassThrough):
 
 
 @register("Cast", "cast", "_npi_cast", "_npx_cast")
+@implements(arrays.CAST)
 class Cast(Operator):
     """The input in another dtype; numbers are cut towards 0 where it has none between."""
 

@@ -63,7 +63,7 @@ def measure(mx, case: Case):
         return forward, None
     training = bound(grad_req={n: "write" if n in case.gradients else "null" for n in values})
     training.forward(is_train=True)
-    heads = [mx.nd.array(case.draw(out.shape)) for out in training.outputs]
+    heads = [mx.nd.array(case.draw(out.shape), dtype=out.dtype) for out in training.outputs]
     backward = least_milliseconds(
         lambda: training.backward(heads),
         mx.nd.waitall,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ...capabilities import fused, layers
+from ...capabilities import arrays, fused, layers
 from ...capabilities import sampling as kinds
 from ...capabilities.kinds import Kind
 from ..kernels import KernelTable, Prepare
@@ -25,6 +25,7 @@ from .batch_norm import (
 from .convolution_backward import convolution_backward
 from .convolution_forward import convolution, fused_convolution
 from .deformable import deformable_convolution
+from .half import cast
 from .library import is_available
 from .moved_regions import moved_regions
 from .regions import region_maxima, region_means
@@ -41,6 +42,7 @@ def register_kernels(table: KernelTable) -> None:
     table.register("numpy", fused.CONVOLUTION, fused_convolution)
     table.register("numpy", layers.BATCH_NORM, batch_norm, batch_norm_backward)
     table.register("numpy", fused.BATCH_NORM_RELU, batch_norm_relu, batch_norm_relu_backward)
+    _both(table, arrays.CAST, cast)
     _both(table, kinds.BILINEAR_SAMPLER, bilinear_sampler)
     _both(table, kinds.SPATIAL_TRANSFORMER, spatial_transformer)
     _both(table, kinds.DEFORMABLE_CONVOLUTION, deformable_convolution)

@@ -167,6 +167,8 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "region_maxima_backward": (None, (_REGIONS, *[c_void_p] * 4)),
     "region_means": (None, (_REGIONS, *[c_void_p] * 5)),
     "region_means_backward": (None, (_REGIONS, *[c_void_p] * 5)),
+    "half_from_float": (None, (c_long, *[c_void_p] * 2, c_long)),
+    "half_to_float": (None, (c_long, *[c_void_p] * 2, c_long)),
     "suppress_scratch": (c_long, (c_long,)),
     "suppress": (None, (c_long, _BOXES, _LIMIT, c_long, *[c_void_p] * 2)),
     "moved_means_samples": (c_long, ()),
@@ -205,6 +207,8 @@ class Library:
     region_maxima_backward: Callable[..., None]
     region_means: Callable[..., None]
     region_means_backward: Callable[..., None]
+    half_from_float: Callable[..., None]
+    half_to_float: Callable[..., None]
     suppress_scratch: Callable[[int], int]
     suppress: Callable[..., None]
     moved_means_samples: Callable[[], int]

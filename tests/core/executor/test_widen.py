@@ -88,7 +88,7 @@ def test_layers_of_halves_run_on_the_kernels_of_float32(dtype: str) -> None:
     full = _executor("float32", grad_req="null")
     full.forward()
     expected = {step.kernel.name for step in _plan(full).compiled.program.steps if step.kernel}
-    assert made == expected != set()
+    assert made - {"native:cast"} == expected != set()
 
 
 @needs_kernels
