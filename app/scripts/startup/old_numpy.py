@@ -66,7 +66,7 @@ _RENAMED = {
 
 
 def restore(numpy: Any) -> None:
-    """Give NumPy the names that it no longer has; one that it has stays as it is."""
+    """Give NumPy the names that it no longer has; those that it has stay, but ``fromstring``."""
     removed = [
         *((name, getattr(builtins, name)) for name in _TYPES),
         *_renamed(numpy),
@@ -76,6 +76,7 @@ def restore(numpy: Any) -> None:
     for name, value in removed:
         if name not in vars(numpy):
             setattr(numpy, name, value)
+    numpy.fromstring = _fromstring(numpy, numpy.fromstring)
 
 
 def _renamed(numpy: Any) -> Iterator[tuple[str, Any]]:
@@ -116,6 +117,20 @@ class _Casts:
 
     def __getitem__(self, dtype: Any) -> Any:
         return lambda array: self._numpy.asarray(array).astype(dtype)
+
+
+def _fromstring(numpy: Any, of_texts: Any) -> Any:
+    """Return NumPy's function, which once read the bytes of arrays, too."""
+
+    def fromstring(
+        string: Any, dtype: Any = float, count: int = -1, *, sep: str = "", **options: Any
+    ) -> Any:
+        if sep:
+            return of_texts(string, dtype, count, sep=sep, **options)
+        content = string.encode("latin1") if isinstance(string, str) else string
+        return numpy.frombuffer(content, dtype, count, **options).copy()
+
+    return fromstring
 
 
 def _functions(numpy: Any) -> dict[str, Any]:

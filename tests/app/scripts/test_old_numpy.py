@@ -83,4 +83,13 @@ def test_what_numpy_has_stays_as_it_is() -> None:
     before = {**vars(np), "char": np.char, "exceptions": np.exceptions, "lib": np.lib}
     copy = SimpleNamespace(**before)
     old_numpy.restore(copy)
-    assert before.items() <= vars(copy).items()
+    after = vars(copy)
+    assert {name for name in before if after[name] is not before[name]} == {"fromstring"}
+
+
+def test_fromstring_reads_bytes_as_well_as_texts(old: Any) -> None:
+    read = old.fromstring(b"\x01\x02\xff", dtype=np.int8)
+    read[0] = 5
+    assert read.tolist() == [5, 2, -1]
+    assert old.fromstring("\x01\x02", np.uint8, 1).tolist() == [1]
+    assert old.fromstring("1, 2", dtype=int, sep=",").tolist() == [1, 2]
