@@ -9,8 +9,19 @@ STAMP  := $(VENV)/.installed
 LOCK   := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
           --generate-hashes --no-emit-index-url --output-file
 
+# A machine with a GPU has its own Python with CuPy; what that lacks comes from $(GPU_WHEELS).
+GPU_PYTHON         ?= $(PYTHON)
+GPU_PYTHON_VERSION ?= 3.12
+GPU_WHEELS         := .gpu-wheels
+GPU_OUT            ?= $(or $(OUT),var/gpu)
+GPU_SITE           := var/gpu/site
+GPU_INSTALL = ls $(GPU_WHEELS)/*.whl >/dev/null 2>&1 || exit 0; $(GPU_PYTHON) -m pip install --quiet \
+              --disable-pip-version-check --no-index --no-deps --upgrade --target $(GPU_SITE) $(GPU_WHEELS)/*.whl
+GPU_RUN     = ($(GPU_INSTALL)) && PYTHONPATH="$(CURDIR)/$(GPU_SITE):$(CURDIR)/tests:$(CURDIR):$$PYTHONPATH" $(GPU_PYTHON)
+
 .DEFAULT_GOAL := help
-.PHONY: help install demo test soak lint types openapi dashboard bench image image-test lock clean
+.PHONY: help install demo test soak lint types openapi dashboard bench \
+        gpu-wheels gpu-test gpu-facts image image-test lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +57,19 @@ dashboard: ## Build app/static from app/dashboard; needs Node 20
 
 bench: $(STAMP) ## Time training steps and predictions
 	$(BIN)/modserve bench $(ARGS)
+
+gpu-wheels: ## Fetch what a bare machine with a GPU lacks for the next two, to carry along (.gpu-wheels)
+	@rm -rf $(GPU_WHEELS) && mkdir $(GPU_WHEELS)
+	$(PYTHON) -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
+	    --python-version $(GPU_PYTHON_VERSION) --implementation cp --platform manylinux_2_28_x86_64 \
+	    --platform manylinux_2_27_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
+	    --dest $(GPU_WHEELS) pytest-asyncio "nvidia-cudnn-frontend>=1.14,<1.29"
+
+gpu-test: ## Run everything marked gpu; needs a GPU, CuPy and pytest, no make install (GPU_OUT=FOLDER)
+	@$(GPU_RUN) -m hardware.gpu_test --report $(GPU_OUT)/gpu-test.jsonl $(ARGS)
+
+gpu-facts: ## Ask cuBLASLt, cuDNN and CuPy what they take on a GPU, captured too (GPU_OUT=FOLDER)
+	@$(GPU_RUN) -m hardware.gpu_facts --report $(GPU_OUT)/gpu-facts.jsonl $(ARGS)
 
 image: ## Build the image with docker or buildah (VARIANT=gpu, BASE_IMAGE=..., IMAGE=NAME:TAG)
 	@docker/build.sh
