@@ -32,7 +32,7 @@ PARTS = {
     "matmul": "hardware.facts.matmul",
     "convolution": "hardware.facts.convolution",
 }
-_START_SECONDS = 120.0
+_START_SECONDS = 300.0
 _CASE_SECONDS = 60.0
 _LOST_DEVICE = 3
 """Exit status of a process that no longer reaches the device."""

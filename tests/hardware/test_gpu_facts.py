@@ -130,7 +130,7 @@ def run_deadly(folder: Path, monkeypatch: pytest.MonkeyPatch, *cases: str) -> li
     monkeypatch.setenv("PYTHONPATH", str(folder))
     monkeypatch.setenv("CASES", " ".join(cases))
     report = folder / "facts.jsonl"
-    assert gpu_facts.run_parts({"deadly": "deadly"}, report, time.monotonic() + 200) == 0
+    assert gpu_facts.run_parts({"deadly": "deadly"}, report, time.monotonic() + 270) == 0
     rows = [json.loads(line) for line in report.read_text().splitlines()]
     assert rows[0]["part"] == "machine"
     assert [row["case"]["call"] for row in rows[1:]] == list(cases)

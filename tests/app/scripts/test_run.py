@@ -122,7 +122,7 @@ if __name__ == "__main__":
     found = {where(0)}
     for method in ("spawn", "fork"):
         with multiprocessing.get_context(method).Pool(1) as pool:
-            found.add(pool.apply_async(where, (0,)).get(120))
+            found.add(pool.apply_async(where, (0,)).get(200))
     print(*found.pop(), *found)
     code = "import mxnet; print(mxnet.__file__, mxnet.gpu(1))"
     sys.stdout.flush()
