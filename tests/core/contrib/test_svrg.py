@@ -24,7 +24,8 @@ def test_training(case_id: str) -> None:
     got = train(mx, case_id)
     assert len(got) == sum(key.startswith(f"{case_id}/") for key in golden)
     for key, array in got.items():
-        assert_close(f"{case_id} {key}", array, golden[f"{case_id}/{key}"])
+        # The terms of a full gradient, a sum over the batches, may cancel.
+        assert_close(f"{case_id} {key}", array, golden[f"{case_id}/{key}"], 1e-4)
 
 
 def test_a_store_that_updates_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
