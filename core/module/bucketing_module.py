@@ -314,6 +314,11 @@ class BucketingModule(BaseModule):
         self._current("update()").update()
 
     @property
+    def awaits_backward(self) -> bool:
+        """True from a training pass of the current bucket until its backward pass."""
+        return self._curr_module is not None and self._curr_module.awaits_backward
+
+    @property
     def has_gradients(self) -> bool:
         """True once a backward pass has followed the current bucket's last forward pass."""
         return self._curr_module is not None and self._curr_module.has_gradients

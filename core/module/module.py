@@ -486,6 +486,11 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
         self._optimizer_of("update()").update(self._group("update()"))
 
     @property
+    def awaits_backward(self) -> bool:
+        """True from a training pass until its backward pass."""
+        return self._step is StepState.FORWARDED
+
+    @property
     def has_gradients(self) -> bool:
         """True once a backward pass has followed the last forward pass."""
         return self._step is StepState.BACKWARDED

@@ -227,9 +227,13 @@ class Stepper:
     def _backward(self, call: Backward, tensors: Arrays) -> Recall:
         module = self._module
         module.require("backward")
-        if self._forwarded is not module.record.bind:
-            # The engine itself lets a first backward pass use what its memory begins with.
-            raise StageError("backward needs a training pass; call forward first")
+        assert module.record.bind is not None
+        is_due = self._forwarded is module.record.bind and module.engine.awaits_backward
+        if module.record.bind.for_training and not is_due:
+            # Scripts may go back twice, as in MXNet; of a call over HTTP that is likely a mistake.
+            raise StageError(
+                "backward needs a training pass before it; call forward with is_train true first"
+            )
         names = module.engine.output_names
         grads = None
         if tensors:
