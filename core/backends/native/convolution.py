@@ -24,9 +24,9 @@ _WINDOW = (3, 3)
 _MOST_PADDING = 2
 
 _TILES, _TILES_OF_FEW = 30, 48
-"""Tiles that a thread transforms together: whole blocks of rows in the products, which have 6 rows,
-and 12 or 16 where output channels are few. With a multiple of 4 the places of tiles with many
-channels would lie pages apart, and contend for the same lines of the cache."""
+"""Tiles that a thread transforms together at most: whole blocks of rows in the products, which have
+6 rows, and 12 or 16 where output channels are few. With a multiple of 4 the places of tiles with
+many channels would lie pages apart, and contend for the same lines of the cache."""
 _FEW = 32
 """Output channels up to which they are few."""
 
@@ -91,6 +91,7 @@ class Convolution:
 
     def as_c(self) -> library.Problem:
         """Return it as the library takes it, to be done by the threads there are now."""
+        threads = library.threads()
         return library.Problem(
             images=self.data[0],
             inputs=self.data[1],
@@ -99,9 +100,18 @@ class Convolution:
             pad_x=self.pad[1],
             data=self._tensor(self.data),
             result=self._tensor(self.output),
-            tiles=_TILES if self.output[1] > _FEW else _TILES_OF_FEW,
-            threads=library.threads(),
+            tiles=self._tiles(threads),
+            threads=threads,
         )
+
+    def _tiles(self, threads: int) -> int:
+        """Return how many tiles a thread transforms together, so that all threads have as many."""
+        images, _, height, width = self.output
+        count = images * (-(-height // 2) * -(-width // 2))
+        most = _TILES if self.output[1] > _FEW else _TILES_OF_FEW
+        turns = -(-count // (most * threads))
+        tiles = -(-count // (turns * threads))
+        return tiles if tiles % 4 else tiles + 1
 
     def _tensor(self, shape: Shape) -> library.Tensor:
         _, channels, height, width = shape

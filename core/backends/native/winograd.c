@@ -238,10 +238,12 @@ INLINE void multiply_rows(long rows, const int registers, const Factors f, const
 
 INLINE void multiply_panel(long rows, const int registers, Factors f, const int accumulates) {
   const long most = registers == 4 ? 6 : registers == 2 ? 12 : 16;
-  for (; rows > 0; rows -= most) {
-    multiply_rows(least(rows, most), registers, f, accumulates);
-    f.left += most * f.left_row;
-    f.out += most * f.out_row;
+  /* Blocks of nearly as many rows each: one of a single row would take as long as one of three. */
+  const long blocks = (rows + most - 1) / most, block = (rows + blocks - 1) / blocks;
+  for (; rows > 0; rows -= block) {
+    multiply_rows(least(rows, block), registers, f, accumulates);
+    f.left += block * f.left_row;
+    f.out += block * f.out_row;
   }
 }
 

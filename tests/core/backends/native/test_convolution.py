@@ -9,7 +9,8 @@ import pytest
 
 import core as mx
 from core.backends.kernels import Version
-from core.backends.native import is_available
+from core.backends.native import is_available, library
+from core.backends.native.convolution import Convolution
 from core.backends.onednn.memory import channels_last, layout_of
 from core.executor import bind
 from core.executor.compile import CompileOptions
@@ -267,3 +268,18 @@ def test_few_tiles_do_not_pay_for_transforming_weights(images: int, wins: bool) 
     symbol = layer(mx.sym.Variable("data"), "only", 512, pad=(1, 1))
     executor = trained(bound(symbol, (images, 512, 7, 7), None))
     assert ("winograd:convolution" in kernels(executor, is_train=True)) == wins
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize(("channels", "size"), [(256, 14), (64, 27), (32, 14), (128, 56)])
+def test_all_threads_have_as_many_tiles(
+    monkeypatch: pytest.MonkeyPatch, threads: int, channels: int, size: int
+) -> None:
+    """An image of 49 tiles was 30 for one thread and 19 for the other."""
+    monkeypatch.setattr(library, "threads", lambda: threads)
+    shape = (1, channels, size, size)
+    tiles = Convolution(shape, shape, (1, 1), is_last=True).as_c().tiles
+    count = (-(-size // 2)) ** 2
+    turns = -(-count // (tiles * threads))
+    most = min(count, turns * tiles)
+    assert most <= count / threads + 2 * turns
