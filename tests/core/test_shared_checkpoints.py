@@ -11,13 +11,11 @@ import pytest
 
 import core as mx
 from oracle.compare import assert_close
-from oracle.shared import SHARED
+from oracle.shared import ROUNDING, SHARED
 
 _FOLDER = SHARED / "checkpoints"
 _TOLERANCE = {"adagrad": 2e-4, "rmsprop": 2e-4}
 """These divide each gradient by its own size: the rounding of one near zero becomes a step."""
-_ROUNDING = {"cnn_bn_jonggon": 1e-4, "mtcnn_det2": 3e-5, "retinaface_mnet25": 1e-4}
-"""Networks that round more: what float64 gives is as far from MXNet's numbers as from ours."""
 
 
 def _models(file: str) -> list[str]:
@@ -68,9 +66,7 @@ def test_answers_as_mxnet(name: str) -> None:
     with np.load(_FOLDER / name / "outputs.npz") as expected:
         assert set(expected.files) == set(outputs)
         for key in expected.files:
-            assert_close(
-                f"{name} {key}", outputs[key].asnumpy(), expected[key], _ROUNDING.get(name)
-            )
+            assert_close(f"{name} {key}", outputs[key].asnumpy(), expected[key], ROUNDING.get(name))
 
 
 class _Trained:
@@ -127,7 +123,7 @@ def test_trains_as_mxnet(name: str) -> None:
             result = f"final/arg/{key}"
             _turn_steps(results[result], oracle.expected[result], rate)
     for key, got in results.items():
-        tolerance = _TOLERANCE.get(oracle.meta["optimizer"], _ROUNDING.get(name))
+        tolerance = _TOLERANCE.get(oracle.meta["optimizer"], ROUNDING.get(name))
         assert_close(f"{name} {key}", got, oracle.expected[key], tolerance)
 
 
@@ -161,7 +157,7 @@ def test_first_gradients(name: str) -> None:
     executor.backward()
     for key, gradient in expected.items():
         assert_close(
-            f"{name} {key}", executor.grad_dict[key].asnumpy(), gradient, _ROUNDING.get(name)
+            f"{name} {key}", executor.grad_dict[key].asnumpy(), gradient, ROUNDING.get(name)
         )
 
 

@@ -25,6 +25,8 @@ BIND: dict[str, Any] = {
     "data_shapes": [{"name": "data", "shape": list(IMAGES.shape)}],
     "label_shapes": [{"name": "softmax_label", "shape": [len(IMAGES)]}],
 }
+TOLERANCE = 2e-4
+"""The softmax is sure: its small probabilities are exponentials of -80, which multiply rounding."""
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +58,12 @@ def split(values: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[st
 def assert_answers_as_mxnet(client: Client, name: str) -> None:
     """Compare the step level's forward pass and the prediction with MXNet's output."""
     expected = golden_file.topic("models")["resnet20"]
-    assert_close(f"predict {name}", client.predict(name, data=IMAGES)["softmax_output"], expected)
+    output = client.predict(name, data=IMAGES)["softmax_output"]
+    assert_close(f"predict {name}", output, expected, TOLERANCE)
     body = {"inputs": {"data": IMAGES.tolist()}, "is_train": False}
     answer = client.request("POST", f"/v1/modules/{name}/forward", json=body).json()
     output = np.array(answer["outputs"]["softmax_output"]["data"], dtype=np.float32)
-    assert_close(f"forward {name}", output, expected)
+    assert_close(f"forward {name}", output, expected, TOLERANCE)
 
 
 @pytest.mark.parametrize("kind", [NPZ, SAFETENSORS])
