@@ -97,7 +97,7 @@ async def read_checkpoint_form(request: Request, files: IncomingCheckpoint) -> C
     epoch = form.pop("epoch")
     if form.fields:
         name, values = next(iter(form.fields.items()))
-        raise Invalid(name, values, "no field of this name, but epoch")
+        raise Invalid(name, values, "no form field other than 'epoch'")
     if files.has_archive:
         raise Invalid("archive", "a file", "none; POST /v1/modules makes a module of one")
     if not files.has_params:

@@ -27,7 +27,7 @@ Params = Mapping[str, NDArray]
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a list for one callback, several or none."""
+    """Return one callback, several or None as a list."""
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
@@ -52,7 +52,7 @@ class BaseModule:
 
     @property
     def stage(self) -> Stage:
-        """How far the module is."""
+        """How far the module has been set up."""
         if not self.binded:
             return Stage.CREATED
         if not self.params_initialized:
@@ -96,7 +96,7 @@ class BaseModule:
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Give the module shapes and memory."""
+        """Set the input shapes and allocate memory."""
         raise NotImplementedError(f"{type(self).__name__} must define bind")
 
     def init_params(
@@ -108,7 +108,7 @@ class BaseModule:
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Give the parameters their first values."""
+        """Initialize the parameters."""
         raise NotImplementedError(f"{type(self).__name__} must define init_params")
 
     def init_optimizer(
@@ -209,7 +209,7 @@ class BaseModule:
         for key, values in loaded.items():
             kind, _, name = key.partition(":")
             if kind not in ("arg", "aux") or not name:
-                raise ValueError(f"Invalid param file {fname}: {key!r} is no 'arg:' or 'aux:' name")
+                raise ValueError(f"Invalid param file {fname}: {key!r} lacks 'arg:' or 'aux:'")
             (arguments if kind == "arg" else auxiliary)[name] = values
         self.set_params(arguments, auxiliary)
 
@@ -278,11 +278,11 @@ class BaseModule:
 
         Args:
             eval_data: iterator or one array of examples.
-            num_batch: stop after so many batches.
-            merge_batches: concatenate the batches; else return a list per batch.
+            num_batch: stop after this many batches.
+            merge_batches: concatenate the batches; otherwise return one list per batch.
             reset: reset the iterator first.
-            always_output_list: a list also where there is one output.
-            sparse_row_id_fn: row ids for sparse parameters of a batch.
+            always_output_list: return a list even if there is only one output.
+            sparse_row_id_fn: maps a batch to the row ids it needs of each sparse parameter.
         """
         self._require_parameters("predict()")
         if not hasattr(eval_data, "reset"):
@@ -302,7 +302,7 @@ class BaseModule:
         counts = {len(outputs) for outputs in batches}
         if len(counts) > 1:
             raise UsageError(
-                f"Cannot merge batches, as their numbers of outputs differ: {sorted(counts)}; "
+                f"Cannot merge batches: their numbers of outputs differ: {sorted(counts)}; "
                 "pass merge_batches=False with buckets"
             )
         merged = [concatenate(list(parts)) for parts in zip(*batches, strict=True)]
@@ -334,13 +334,13 @@ class BaseModule:
     ) -> None:
         """Train over an iterator from ``begin_epoch`` up to ``num_epoch``.
 
-        Binds, initializes and installs the optimizer where that is not done yet. Batch-end
+        Binds, initializes and installs the optimizer unless that has been done. Batch-end
         callbacks get a ``BatchEndParam``, epoch-end callbacks (epoch, symbol, arguments, auxiliary
         states). With ``eval_data`` the validation metric is scored after every epoch.
         """
         scope = locals()
         if num_epoch is None:
-            raise UsageError("num_epoch is None; say for how many epochs to train")
+            raise UsageError("num_epoch is None; pass the number of epochs to train for")
         self.bind(
             data_shapes=train_data.provide_data,
             label_shapes=train_data.provide_label,
@@ -414,14 +414,15 @@ class BaseModule:
                 monitor.tic()
             self.forward_backward(data_batch)
             self.update()
-            # Fetched before the callbacks: a bucket that is not bound yet is bound now.
+            # As in MXNet the next batch is fetched before the callbacks run: preparing it may bind
+            # a new bucket, which callbacks (a checkpoint, say) then see.
             next_data_batch = self._measure_and_fetch(eval_metric, data_batch, fetch)
             end_of_batch = next_data_batch is None
             if end_of_batch:
                 eval_name_vals = eval_metric.get_global_name_value()
             if monitor is not None:
                 monitor.toc_print()
-            # Under the names that MXNet gives them: callbacks read these.
+            # Scripts' callbacks read `param.locals` by the names that MXNet's fit gives its locals.
             _call(
                 batch_end_callback,
                 BatchEndParam(epoch, nbatch, eval_metric, {**scope, **locals()}),

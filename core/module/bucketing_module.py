@@ -32,14 +32,14 @@ SymGen = Callable[[Any], tuple[Symbol, Sequence[str] | None, Sequence[str] | Non
 
 
 class BucketingModule(BaseModule):
-    """Inputs of various lengths: a symbol is generated and bound for each bucket key.
+    """Handles inputs of various lengths: a symbol is generated and bound for each bucket key.
 
-    All buckets share parameters, optimizer and activation memory; the largest bucket decides its
-    size, whichever is bound first.
+    All buckets share parameters, optimizer and activation memory, which grows to the size of the
+    largest bucket; buckets may be bound in any order.
 
     Args:
-        sym_gen: from a bucket key to (symbol, data_names, label_names); automatic names count from
-            0 in every call.
+        sym_gen: maps a bucket key to (symbol, data_names, label_names); the counters of automatic
+            names start at 0 in every call.
         default_bucket_key: the bucket bound by ``bind``; its symbol must have every parameter.
         logger, context, work_load_list, fixed_param_names, state_names, group2ctxs,
         compression_params: as for ``Module``.
@@ -74,14 +74,14 @@ class BucketingModule(BaseModule):
         self._grad_req: Any = "write"
         self._monitor: Any = None
         self._preloaded: tuple[Params, Params] | None = None
-        # Refuses a symbol generator that does not fit before anything is bound.
+        # Built only for its checks: a wrong symbol generator should fail here, not in bind().
         self._new_module(default_bucket_key)
 
     # -- what it is -------------------------------------------------------------------------
 
     @property
     def stage(self) -> Stage:
-        """How far the module is."""
+        """How far the module has been set up."""
         return Stage.CREATED if self._curr_module is None else self.default_module.stage
 
     @property
@@ -101,14 +101,14 @@ class BucketingModule(BaseModule):
 
     @property
     def data_names(self) -> list[str]:
-        """Names of the data inputs of the current bucket, before binding of the default one."""
+        """Names of the current bucket's data inputs; of the default bucket's before binding."""
         if self._curr_module is not None:
             return self._curr_module.data_names
         return list(self._generate(self._default_bucket_key)[1] or ())
 
     @property
     def output_names(self) -> list[str]:
-        """Names of the outputs of the current bucket, before binding of the default one."""
+        """Names of the current bucket's outputs; of the default bucket's before binding."""
         if self._curr_module is not None:
             return self._curr_module.output_names
         return self._generate(self._default_bucket_key)[0].list_outputs()
@@ -157,7 +157,7 @@ class BucketingModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Bind the default bucket; the shapes are its."""
+        """Bind the default bucket with these shapes."""
         if shared_module is not None:
             raise UsageError("shared_module for BucketingModule is not supported")
         if self.binded and not force_rebind:
@@ -197,7 +197,7 @@ class BucketingModule(BaseModule):
         self._curr_module, self._curr_bucket_key = module, bucket_key
 
     def drop_bucket(self, bucket_key: Any) -> None:
-        """Let a bucket go, but not the default one; the next use of its key binds it anew.
+        """Free a bucket other than the default one; the next use of its key binds it again.
 
         MXNet has no such method.
         """
@@ -210,7 +210,7 @@ class BucketingModule(BaseModule):
     def prepare(
         self, data_batch: Any, sparse_row_id_fn: Callable[[Any], Any] | None = None
     ) -> None:
-        """Bind the bucket of a batch, if it is not bound, without making it the current one."""
+        """Bind the bucket of a batch unless it is bound, without making it the current one."""
         original = self._curr_bucket_key
         self._switch_to(data_batch)
         self._current("prepare()").prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
@@ -234,7 +234,7 @@ class BucketingModule(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Give the parameters of all buckets values."""
+        """Initialize the parameters, which all buckets share."""
         if self.params_initialized and not force_init:
             warnings.warn(
                 "Parameters already initialized and force_init=False. init_params call ignored.",
@@ -343,7 +343,7 @@ class BucketingModule(BaseModule):
             module.install_monitor(mon)
 
     def remove_monitor(self) -> None:
-        """End the watch of the monitor installed."""
+        """Remove the installed monitor."""
         self._monitor = None
         for module in self._buckets.values():
             module.remove_monitor()
@@ -370,8 +370,8 @@ class BucketingModule(BaseModule):
     ) -> Self:
         """Return a module with the parameters of ``prefix-NNNN.params``.
 
-        Without ``sym_gen`` the symbols are those saved beside it; each bucket's inputs are then the
-        arguments that are no parameters, labels those whose name ends in ``label``.
+        Without ``sym_gen`` the saved symbols are used. The inputs of each bucket are then the
+        arguments that are not parameters; those whose names end in ``label`` are its labels.
         """
         arguments, auxiliary = load_params(prefix, epoch)
         if sym_gen is None:
@@ -394,8 +394,8 @@ class BucketingModule(BaseModule):
         """Return a module from symbols by bucket key and parameters by name.
 
         Args:
-            sym_dict: symbols; other buckets get theirs from ``sym_gen``.
-            sym_gen: as of the class; says the names of data and labels, too.
+            sym_dict: symbols; buckets missing here get theirs from ``sym_gen``.
+            sym_gen: as for the class; also provides the names of data and labels.
             default_bucket_key: the bucket bound by ``bind``.
             arg_params, aux_params: the parameters.
             **kwargs: other arguments of the class.
@@ -417,11 +417,11 @@ class BucketingModule(BaseModule):
         module._preloaded = (arg_params, aux_params)
         return module
 
-    # -- inside -----------------------------------------------------------------------------
+    # -- internals --------------------------------------------------------------------------
 
     @property
     def _total_exec_bytes(self) -> int:  # type: ignore[override]
-        """Bytes that the largest bucket takes: the others lie in its memory."""
+        """Bytes taken by the largest bucket, whose memory the others reuse."""
         return max((module._total_exec_bytes for module in self._buckets.values()), default=0)
 
     @property
@@ -431,7 +431,7 @@ class BucketingModule(BaseModule):
     def _generate(
         self, bucket_key: Any
     ) -> tuple[Symbol, Sequence[str] | None, Sequence[str] | None]:
-        with NameManager():  # so that a layer without a name has the same one in every bucket
+        with NameManager():  # so that unnamed layers get the same automatic names in every bucket
             generated = self._sym_gen(bucket_key)
         if not isinstance(generated, tuple) or len(generated) != 3:
             raise ValueError(
@@ -473,7 +473,7 @@ class BucketingModule(BaseModule):
 def _saved_symbols(prefix: str, arguments: Params) -> tuple[SymGen, list[int]]:
     index = Path(f"{prefix}.buckets")
     if not index.exists():
-        raise ValueError(f"{index} is not there; pass the sym_gen with which the module was saved")
+        raise ValueError(f"{index} does not exist; pass the sym_gen of the saved module")
     (saved,) = load_arrays(str(index))
     assert isinstance(saved, NDArray)
     keys = [int(key) for key in saved.asnumpy()]

@@ -1,4 +1,4 @@
-"""Checks of names and values that a module is given."""
+"""Checks of the names and values passed to a module."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fill_parameter(
     initializer: Callable[[str, NDArray], None] | None,
     allow_missing: bool,
 ) -> None:
-    """Give one parameter the value given for it, else the initializer's."""
+    """Set one parameter to its given value, or run the initializer on it."""
     if given is not None and desc in given:
         source = given[desc]
         if source.shape != values.shape:
@@ -53,17 +53,17 @@ def fill_parameter(
     elif given is None:
         raise TypeError(
             f"parameter {str(desc)!r} gets no value: no parameters are given and initializer is "
-            "None; pass either"
+            "None; pass one of them"
         )
 
 
 def storage_type(attributes: Mapping[str, Mapping[str, str]], name: str) -> str:
-    """Return the storage type that a variable declares: ``var(..., stype="row_sparse")``."""
+    """Return the declared storage type of a variable, as in ``var(..., stype="row_sparse")``."""
     return DECLARED_STORAGE.get(attributes.get(name, {}).get("__storage_type__", ""), "default")
 
 
 def check_input_names(symbol: Symbol, names: Sequence[str], kind: str, required: bool) -> None:
-    """Raise ValueError (or warn, where not required) for names that are no arguments."""
+    """Raise ValueError (or warn, if not required) for names that are not arguments."""
     arguments = symbol.list_arguments()
     for name in names:
         if name in arguments:
@@ -83,7 +83,7 @@ def check_input_names(symbol: Symbol, names: Sequence[str], kind: str, required:
 def check_names_match(
     names: Sequence[str], descs: Sequence[DataDesc], kind: str, strict: bool
 ) -> None:
-    """Raise ValueError (or warn) where described inputs are not the named ones."""
+    """Raise ValueError (or warn) if the described inputs differ from the named ones."""
     given = [desc.name for desc in descs]
     if sorted(names) == sorted(given):
         return
@@ -97,7 +97,7 @@ def check_names_match(
 
 
 def group_contexts(group2ctxs: Any, count: int) -> list[Mapping[str, Context] | None]:
-    """Return the device of each group for each of the module's devices."""
+    """Return, for each of the module's devices, the device of each group."""
     if group2ctxs is None:
         return [None] * count
     if isinstance(group2ctxs, (list, tuple)):

@@ -21,18 +21,18 @@ _PROFILED_BATCHES = 10
 
 
 class DetectionModule(Module):
-    """A module whose fixed parameters are chosen by parts of their names.
+    """A module whose fixed parameters are chosen by substrings of their names.
 
-    Batches may be lists with one batch per device, whose shapes then are equal. ``fit`` prepares
-    the next batch before the metric of this one, which waits for the devices.
+    A batch may be a list of one batch per device, all of the same shapes. ``fit`` prepares the
+    next batch before it updates the metric, because the metric waits for the devices.
 
     Args:
         symbol: what is computed.
         data_names, label_names: inputs, in the order of a batch's arrays.
         logger: for progress lines.
         context: a device, or several among which each batch is divided.
-        fixed_param: parameters are not trained whose names contain one of these,
-        excluded_param: unless they contain one of these.
+        fixed_param: parameters whose names contain one of these are not trained,
+        excluded_param: unless their names also contain one of these.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class DetectionModule(Module):
         """Train as ``BaseModule.fit`` does.
 
         Args:
-            *args, **kwargs: of ``BaseModule.fit``.
+            *args, **kwargs: as for ``BaseModule.fit``.
             profile: write the running profiler's trace after ten batches.
         """
         if profile:
@@ -91,4 +91,4 @@ class DetectionModule(Module):
 
 
 DetModule = DetectionModule
-"""The name that SimpleDet gives it."""
+"""SimpleDet's name for this class."""

@@ -1,4 +1,4 @@
-"""Executors over several devices under MXNet's own name, arguments and calls."""
+"""Data-parallel executors with the class name and signatures of MXNet."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = ["DataParallelExecutorGroup"]
 class DataParallelExecutorGroup:
     """One executor a device, each with its share of the batch.
 
-    An ``ExecutorGroup`` is bound to one set of shapes; this one takes another when reshaped. All
-    attributes that are not defined here are those of the present ``ExecutorGroup``.
+    An ``ExecutorGroup`` is bound to one set of shapes; this class replaces its group when it is
+    reshaped. Attributes that are not defined here are looked up on the current group.
 
     Args:
         symbol: what is computed.
@@ -33,7 +33,7 @@ class DataParallelExecutorGroup:
         param_names: the arguments that are parameters.
         for_training: allocate gradients.
         inputs_need_grad: compute gradients of the data inputs too.
-        shared_group: a group whose parameters and memory are used.
+        shared_group: a group whose parameters and memory are reused.
         logger: kept for scripts that log through it.
         fixed_param_names: parameters without gradients.
         grad_req: ``"write"``, ``"add"`` or ``"null"``, for all, in order or by name.
@@ -41,7 +41,7 @@ class DataParallelExecutorGroup:
         group2ctxs: device of each ``ctx_group``.
 
     Attributes:
-        bound: the executors of the present shapes.
+        bound: the executors of the current shapes.
     """
 
     def __init__(
@@ -81,12 +81,13 @@ class DataParallelExecutorGroup:
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name == "bound":  # not yet there: a copy is being made, or the shapes were refused
+        # Not set yet while an instance is being copied, or after __init__ raised.
+        if name == "bound":
             raise AttributeError(name)
         return getattr(self.bound, name)
 
     def reshape(self, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None) -> None:
-        """Take other shapes; parameters and memory stay."""
+        """Rebind to other shapes, keeping parameters and memory."""
         data, labels = describe(data_shapes), describe(label_shapes) or None
         before = self.bound
         if (data, labels) == (before.data_shapes, before.label_shapes):
@@ -96,7 +97,7 @@ class DataParallelExecutorGroup:
             executor.adopt_monitor(watched)
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Copy a batch, or a list with one for each device, to the devices and run them."""
+        """Copy a batch (or a list of one batch per device) to the devices and run them."""
         training = self.bound.spec.for_training if is_train is None else is_train
         self.bound.forward(data_batch, training)
 
@@ -109,7 +110,7 @@ class DataParallelExecutorGroup:
     def get_outputs(
         self, merge_multi_context: bool = True, begin: int = 0, end: int | None = None
     ) -> Any:
-        """Return the outputs from ``begin`` to before ``end``, of all devices together or apart."""
+        """Return outputs ``[begin:end]``, merged over the devices or as one list per output."""
         return self.bound.get_outputs(merge_multi_context)[begin:end]
 
     def get_output_shapes(self) -> list[tuple[str, Shape]]:
@@ -123,7 +124,7 @@ class DataParallelExecutorGroup:
         return self.bound.get_input_grads(merge_multi_context)
 
     def get_states(self, merge_multi_context: bool = True) -> list[list[NDArray]]:
-        """Return the states, for each the arrays of all devices."""
+        """Return, for each state, its arrays on all devices."""
         if merge_multi_context:
             raise UsageError("call get_states(merge_multi_context=False): states are not merged")
         return self.bound.state_arrays

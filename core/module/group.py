@@ -58,13 +58,13 @@ class ExecutorGroup(GroupNames):
         spec: what is common to all shapes.
         data_shapes, label_shapes: the shapes of whole batches.
         shared: a group of the same module (other shapes) or of another bucket, whose parameters and
-            memory are used.
+            memory are reused.
 
     Attributes:
-        execs: the executors, one a device.
-        input_shapes: of whole batches of data.
-        shared_data_arrays: inputs by name, one dict a device, the largest of all shapes and
-            buckets; each of these uses their beginning.
+        execs: the executors, one per device.
+        input_shapes: shapes of whole batches of data.
+        shared_data_arrays: inputs by name, one dict per device, as large as the largest shape of
+            any bucket; a group of smaller shapes uses the start of each array.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class ExecutorGroup(GroupNames):
         return [[exe.arg_dict[name] for exe in self.execs] for name in self.spec.state_names]
 
     def get_params(self, arguments: dict[str, NDArray], auxiliary: dict[str, NDArray]) -> None:
-        """Copy the parameters, averaged over the devices, into given arrays."""
+        """Copy the parameters, averaged over the devices, into the given arrays."""
         for names, source, target in (
             (self.spec.param_names, self.param_arrays, arguments),
             (self.spec.auxiliary, self.aux_arrays, auxiliary),
@@ -144,7 +144,7 @@ class ExecutorGroup(GroupNames):
     # -- steps ------------------------------------------------------------------------------
 
     def forward(self, batch: Any, is_train: bool) -> None:
-        """Copy a batch to the devices and run them. A list holds one batch per device."""
+        """Copy a batch (or a list of one batch per device) to the devices and run them."""
         if isinstance(batch, list):
             self._load_sliced(self.data_shapes, [one.data for one in batch])
             if self._has_labels(batch[0], is_train):
@@ -166,7 +166,7 @@ class ExecutorGroup(GroupNames):
             exe.backward(out_grads=share)
 
     def get_outputs(self, merge: bool) -> Any:
-        """Return the outputs, of all devices together or as a list per output."""
+        """Return the outputs, merged over the devices or as one list per output."""
         if merge and len(self.execs) == 1:
             return list(self.execs[0].outputs)
         outputs = [list(parts) for parts in zip(*(exe.outputs for exe in self.execs), strict=True)]
@@ -201,7 +201,7 @@ class ExecutorGroup(GroupNames):
     def set_states(self, states: Any, value: Any) -> None:
         """Set the states from arrays per device, or all to one value."""
         if (states is None) == (value is None):
-            raise UsageError("set_states takes either states or value, not both and not neither")
+            raise UsageError("set_states takes exactly one of states and value")
         for position, arrays in enumerate(self.state_arrays):
             for device, array in enumerate(arrays):
                 array[:] = value if states is None else states[position][device]
@@ -257,7 +257,7 @@ class ExecutorGroup(GroupNames):
         dtypes = {name: _known(specs.dtype(entry)) for name, entry in variables.items()}
         requests = spec.gradient_requests([desc.name for desc in self.data_shapes])
         named = [*spec.arguments, *spec.auxiliary]
-        held = dict.fromkeys([*spec.param_names, *spec.auxiliary])  # in order, and found at once
+        held = dict.fromkeys([*spec.param_names, *spec.auxiliary])  # an ordered set
         if shared is not None:
             parameters = shared.parameters[position]
             _check_shared(parameters, held, shapes)
@@ -295,7 +295,7 @@ class ExecutorGroup(GroupNames):
         )
 
     def _stored_by_rows(self, held: Iterable[str]) -> tuple[list[str], list[str]]:
-        """Return the parameters that are row_sparse, and those whose gradients are."""
+        """Return the row_sparse parameters, and the parameters whose gradients are row_sparse."""
         found = declared_storages(Graph.of(self.spec.symbol.heads), {})
         variables, gradients = (
             [node.name for node, stype in storages.items() if stype == "row_sparse"]
@@ -306,9 +306,9 @@ class ExecutorGroup(GroupNames):
     def _input(
         self, position: int, name: str, shape: Shape, dtype: DType, context: Context
     ) -> NDArray:
-        """Return an input's array, in the memory that all shapes and buckets share.
+        """Return an input's array, a view of the memory that all shapes and buckets share.
 
-        That of a sparse input takes over what a batch stores.
+        A sparse input is not shared: how much memory it needs varies with every batch.
         """
         stype = storage_type(self._attributes, name)
         if stype != "default":
@@ -320,7 +320,7 @@ class ExecutorGroup(GroupNames):
         return resized(array, shape)
 
     def _infer(self, position: int, descs: Sequence[DataDesc]) -> GraphSpecs:
-        """Return shapes and dtypes of one device's arrays, and of all between them."""
+        """Infer shapes and dtypes of one device's inputs, parameters and intermediate arrays."""
         spec = self.spec
         named = [desc for desc in descs if desc.name in spec.arguments]
         shapes = {desc.name: self._share(desc, position) for desc in named}
@@ -342,13 +342,13 @@ class ExecutorGroup(GroupNames):
     # -- batches ----------------------------------------------------------------------------
 
     def _has_labels(self, batch: Any, is_train: bool) -> bool:
-        """Tell whether a batch brings labels to copy; a training pass must not go without."""
+        """Return whether a batch has labels to copy; a training batch must have them."""
         if not self.label_shapes or getattr(batch, "label", None):
             return bool(self.label_shapes)
         if is_train:
             names = [desc.name for desc in self.label_shapes]
             raise ShapeError(
-                f"the batch has no labels, and training needs {names}; give DataBatch(data, label) "
+                f"the batch has no labels, but training needs {names}; pass DataBatch(data, label) "
                 "or call forward(batch, is_train=False)"
             )
         return False
@@ -358,7 +358,7 @@ class ExecutorGroup(GroupNames):
         is_alone = len(self.execs) == 1
         for desc, source in zip(descs, arrays, strict=True):
             name, axis = desc.name, self._input_axes[desc.name]
-            # A batch that NDArrayIter has filled up may have more labels than rows.
+            # NDArrayIter may return more labels than rows in a padded batch; the rest is cut off.
             is_longer = 0 <= axis < len(source.shape) and source.shape[axis] > self.batch_size
             if is_alone and not is_longer:
                 axis = -1
@@ -384,7 +384,7 @@ def _check_count(descs: Sequence[DataDesc], arrays: Sequence[Any]) -> None:
 
 
 def _known(found: T | None) -> T:
-    """Return what inference must have found."""
+    """Narrow away None: binding needs complete shapes and dtypes, and inference checked them."""
     assert found is not None
     return found
 
@@ -395,12 +395,12 @@ def _check_shared(
     for name in held:
         if name not in parameters:
             raise ShapeError(
-                f"{name!r} is not among the shared parameters; the default bucket's symbol "
-                "must have every parameter (choose the bucket that has them all as default)"
+                f"{name!r} is not among the shared parameters; the default bucket's symbol must "
+                "have every parameter (choose as default the bucket that has them all)"
             )
         if parameters.value(name).shape != shapes[name]:
             raise ShapeError(
-                f"{name!r} has shape {shapes[name]} here, the shared one has "
+                f"{name!r} has shape {shapes[name]} in this bucket, the shared array has "
                 f"{parameters.value(name).shape}; buckets must agree on their parameters"
             )
 
@@ -409,7 +409,7 @@ def _copy(name: str, source: Any, target: NDArray) -> None:
     shape, bound = tuple(source.shape), target.shape
     if shape != bound:
         if shape_size(shape) != target.size or len(shape) == len(bound):
-            raise ShapeError(f"input {name!r} has shape {shape}, bound {bound}")
+            raise ShapeError(f"input {name!r} has shape {shape}, but {bound} is bound")
         source = source.reshape(bound)
     elif target.stype != "default":
         target[:] = source

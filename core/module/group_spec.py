@@ -1,4 +1,4 @@
-"""What the executors of a module have in common, whatever the shapes."""
+"""The settings of a module's executors that do not depend on input shapes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["GroupSpec"]
 
 @dataclass(frozen=True)
 class GroupSpec:
-    """What all executors of a module have in common."""
+    """The settings that all executors of a module have in common."""
 
     symbol: Symbol
     contexts: Sequence[Context]
@@ -35,7 +35,7 @@ class GroupSpec:
         object.__setattr__(self, "auxiliary", self.symbol.list_auxiliary_states())
 
     def gradient_requests(self, data_names: Sequence[str]) -> dict[str, str]:
-        """Return what happens to each argument's gradient: write, add or null."""
+        """Return the gradient request of each argument: write, add or null."""
         if not self.for_training:
             return dict.fromkeys(self.arguments, "null")
         if isinstance(self.grad_req, (list, tuple)):

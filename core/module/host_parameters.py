@@ -1,4 +1,4 @@
-"""The copy of a module's parameters on the host, which users get, set and save."""
+"""The host's copy of a module's parameters, which users read, set and save."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class HostParameters:
     """Parameter values by name; the buckets of a module share one copy.
 
     Attributes:
-        arguments, auxiliary: the values; empty before there are any.
+        arguments, auxiliary: the values; empty until they are initialized.
         known: True once the parameters have values, here or on the devices.
-        dirty: True while the devices hold newer values.
-        fetch_rows: fetches, into arrays by name, ``row_sparse`` parameters that the devices hold
-            only in part; None before there is an optimizer.
+        dirty: True while the devices have newer values.
+        fetch_rows: fills in ``row_sparse`` parameters, of which devices may have only some rows;
+            None until there is an optimizer.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class HostParameters:
         self.fetch_rows: Callable[[Params], None] | None = None
 
     def adopt(self, arguments: Params, auxiliary: Params) -> None:
-        """Take over values, as from a checkpoint, before any device has them."""
+        """Use these values, from a checkpoint for example, before any device has them."""
         self.arguments, self.auxiliary = dict(arguments), dict(auxiliary)
         self.known, self.dirty = True, False
 
@@ -45,14 +45,14 @@ class HostParameters:
         aux_params: Params | None,
         allow_missing: bool,
     ) -> None:
-        """Give every parameter the value given for it, else the initializer's, here and on devices.
+        """Set every parameter, here and on the devices: to its given value or by the initializer.
 
-        Values of names that the symbol does not have are passed over, as in MXNet. A failure
-        leaves everything as it was.
+        Values for names that the symbol does not have are ignored, as in MXNet. A failure leaves
+        everything unchanged.
         """
         arguments, auxiliary = self._allocate(group)
         if initializer is None and self.known:
-            # What is neither given nor initialized keeps its value.
+            # set_params() without an initializer: parameters that are not given keep their values.
             self.sync(group)
             _copy_common(self.arguments, arguments)
             _copy_common(self.auxiliary, auxiliary)
@@ -71,14 +71,14 @@ class HostParameters:
         aux_params: Params | None,
         allow_extra: bool,
     ) -> None:
-        """Set some of the parameters on the devices; the others keep their values."""
+        """Set the given parameters on the devices; the others keep their values."""
         if not self.arguments:
             self.arguments, self.auxiliary = self._allocate(group)
         group.set_params(arg_params, aux_params, allow_extra)
         self.known = self.dirty = True
 
     def sync(self, group: ExecutorGroup) -> None:
-        """Fetch the devices' values where they are newer."""
+        """Fetch the devices' values if they are newer."""
         if self.dirty:
             group.get_params(self.arguments, self.auxiliary)
             if self.fetch_rows is not None:

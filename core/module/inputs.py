@@ -1,4 +1,4 @@
-"""Descriptions of a module's inputs, from what scripts give."""
+"""Descriptions of a module's inputs from the forms that scripts pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["describe", "describe_inputs"]
 
 
 def describe(shapes: Sequence[Any] | None) -> list[DataDesc]:
-    """Return descriptions for descriptions or (name, shape) pairs."""
+    """Convert (name, shape) pairs to descriptions; descriptions stay as they are."""
     return [one if isinstance(one, DataDesc) else DataDesc(*one) for one in shapes or ()]
 
 
@@ -22,12 +22,12 @@ def describe_inputs(
     data_shapes: Sequence[Any],
     label_shapes: Sequence[Any] | None,
 ) -> tuple[list[DataDesc], list[DataDesc] | None]:
-    """Return descriptions of a module's data and labels; None for labels that are not described.
+    """Return descriptions of a module's data and labels; None in place of labels if none are given.
 
-    Without labels a loss layer's label is still an argument: its shape is inferred.
+    The label of a loss layer is an argument even if no labels are given: its shape is inferred.
 
     Raises:
-        ValueError: the data are not those that the module names; of labels a warning says so.
+        ValueError: the names of the data are not those of the module; for labels it only warns.
     """
     data, labels = describe(data_shapes), describe(label_shapes)
     check_names_match(data_names, data, "data", strict=True)

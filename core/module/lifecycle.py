@@ -1,4 +1,4 @@
-"""In which order the calls of a module make sense, and what to say when they do not."""
+"""The order in which a module's methods may be called, and the errors for any other order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Stage", "StepState", "require_stage"]
 
 
 class Stage(enum.IntEnum):
-    """How far a module is; each stage contains those before it."""
+    """How far a module has been set up; each stage includes the earlier ones."""
 
     CREATED = 0
     """It has a symbol."""
@@ -33,13 +33,13 @@ class StepState(enum.Enum):
     """Where the module is within one training step."""
 
     FRESH = "fresh"
-    """Just bound: the gradients are zeros, which MXNet lets an update use."""
+    """Just bound: the gradients are zeros, and as in MXNet an update may use them."""
     IDLE = "idle"
     FORWARDED = "forwarded"
     BACKWARDED = "backwarded"
 
     PASSED = "passed"
-    """An inference pass has run since the backward pass; parameters still have their gradients."""
+    """An inference pass has run since the backward pass; the gradients are still valid."""
 
     def after_forward(self, *, is_training: bool) -> StepState:
         """Return the state after a forward pass."""
@@ -51,7 +51,7 @@ class StepState(enum.Enum):
 
 
 def require_stage(call: str, is_at: Stage, needs: Stage) -> None:
-    """Raise StageError unless the module has come as far as a call needs."""
+    """Raise StageError unless the module has reached the stage that a call needs."""
     if is_at < needs:
         missing = Stage(is_at + 1)
         raise StageError(

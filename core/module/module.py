@@ -31,7 +31,7 @@ from .updating import GroupUpdater
 __all__ = ["Module"]
 
 _SHAPES_KEPT = 8
-"""Bound input shapes that a module keeps besides the newest."""
+"""The number of input shapes whose executors a module keeps; the least recently used are freed."""
 
 
 class Module(PrivateNames, BaseModule):  # type: ignore[override]
@@ -42,7 +42,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
         data_names: arguments that come from a batch's data, in its order.
         label_names: arguments that come from a batch's labels.
         logger: for progress lines.
-        context: a device, or several among which each batch is divided.
+        context: a device, or several that share each batch.
         work_load_list: relative shares of the devices.
         fixed_param_names: parameters that are not trained.
         state_names: arguments that are neither data nor parameters, kept between batches.
@@ -50,7 +50,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
         compression_params: gradient compression of the key-value store.
 
     Raises:
-        ValueError: a name is no argument of the symbol.
+        ValueError: a name is not an argument of the symbol.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
     def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:
         """Return a module from ``prefix-symbol.json`` and ``prefix-NNNN.params``.
 
-        With ``load_optimizer_states`` the states of ``prefix-NNNN.states`` are taken over by the
-        next ``init_optimizer``.
+        With ``load_optimizer_states`` the next ``init_optimizer`` loads the states of
+        ``prefix-NNNN.states``.
         """
         symbol, arguments, auxiliary = load_checkpoint(prefix, epoch)
         module = Module(symbol, **kwargs)
@@ -118,7 +118,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
         save_optimizer_states: bool = False,
         remove_amp_cast: bool = True,
     ) -> None:
-        """Write symbol, parameters and on request the optimizer's states."""
+        """Write the symbol, the parameters and optionally the optimizer's states."""
         self._require("save_checkpoint()", Stage.INITIALIZED)
         save_checkpoint(prefix, epoch, self._symbol, *self.get_params(), remove_amp_cast)
         if save_optimizer_states:
@@ -130,7 +130,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
 
     @property
     def binded(self) -> bool:  # type: ignore[override]
-        """True once shapes and memory are there."""
+        """True once shapes are set and memory is allocated."""
         return self._exec_group is not None
 
     @property
@@ -175,7 +175,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
 
     @property
     def executor_group(self) -> ExecutorGroup:
-        """The executors of the present shapes, one for each device; StageError unless bound."""
+        """The executors of the current shapes, one per device; StageError unless bound."""
         return self._group("executor_group")
 
     @property
@@ -207,8 +207,8 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
             label_shapes: the same for the labels; None where none are given.
             for_training: allocate gradients.
             inputs_need_grad: compute gradients of the data inputs too.
-            force_rebind: bind anew; parameters keep their values.
-            shared_module: a bound module whose parameters and memory are used.
+            force_rebind: bind again; parameters keep their values.
+            shared_module: a bound module whose parameters and memory are reused.
             grad_req: ``"write"``, ``"add"`` or ``"null"``, for all or by argument.
         """
         if force_rebind and self._exec_group is not None:
@@ -253,7 +253,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
     def reshape(
         self, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None = None
     ) -> None:
-        """Change the input shapes; parameters and memory stay."""
+        """Change the input shapes, keeping parameters and memory."""
         current = self._group("reshape()")
         data, labels = describe_inputs(
             self._data_names, self._label_names, data_shapes, label_shapes
@@ -277,12 +277,12 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
         self._step = StepState.IDLE
 
     def install_monitor(self, mon: Any) -> None:
-        """Watch intermediate arrays of all devices, also under other shapes from now on."""
+        """Watch intermediate arrays of all devices, for the current shapes and any later ones."""
         self._group("install_monitor()").install_monitor(mon)
         self._monitor = mon
 
     def remove_monitor(self) -> None:
-        """End the watch of the monitor installed: plans are rewritten and share memory again."""
+        """Remove the installed monitor; plans are optimized and share memory again."""
         self._monitor = None
         for group in self._groups.values():
             for executor in group.execs:
@@ -313,15 +313,15 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Give the parameters values: those given, else the initializer's.
+        """Set the parameters to the given values, and initialize those that are not given.
 
         Args:
             initializer: called with each parameter that is not given.
             arg_params, aux_params: values by name.
-            allow_missing: let the initializer fill in what these lack.
+            allow_missing: let the initializer fill in parameters missing from these.
             force_init: initialize again.
-            allow_extra: for ``set_params``; names that the symbol does not have are passed over
-                here in any case, as in MXNet.
+            allow_extra: only affects ``set_params``; this method always ignores names that the
+                symbol does not have, as MXNet does.
 
         Raises:
             RuntimeError: a parameter is missing and ``allow_missing`` is False.
@@ -364,7 +364,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
 
         Args:
             data_batch: the next batch.
-            sparse_row_id_fn: from the batch to a dict of row numbers by parameter.
+            sparse_row_id_fn: maps the batch to a dict of row numbers by parameter.
         """
         self._require("prepare()", Stage.BOUND)
         if sparse_row_id_fn is None:
@@ -386,7 +386,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
         optimizer_params: Any = (("learning_rate", 0.01),),
         force_init: bool = False,
     ) -> None:
-        """Install an optimizer; by name, ``rescale_grad`` is 1/batch_size unless given."""
+        """Install an optimizer; one given by name gets ``rescale_grad`` 1/batch_size by default."""
         self._require("init_optimizer()", Stage.INITIALIZED)
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring...")
@@ -410,15 +410,18 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
         self._updates = shared_module._updates
 
     def save_optimizer_states(self, fname: str) -> None:
-        """Write the optimizer's states to a file in MXNet's form."""
+        """Write the optimizer's states to a file in MXNet's format."""
         self._optimizer_of("save_optimizer_states()").save_states(fname)
 
     def copy_optimizer_states(self) -> Callable[[], bytes]:
-        """Copy the optimizer's states; the result makes the bytes of their file, in any thread."""
+        """Copy the optimizer's states; return a function that serializes the copy in any thread.
+
+        Training can go on while another thread writes the checkpoint.
+        """
         return self._optimizer_of("copy_optimizer_states()").copy_states()
 
     def set_optimizer_states(self, content: bytes) -> None:
-        """Take over the optimizer's states in the form of their file."""
+        """Set the optimizer's states from the content of a states file."""
         self._optimizer_of("set_optimizer_states()").set_states(content)
 
     def load_optimizer_states(self, fname: str) -> None:
@@ -433,11 +436,11 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
     # -- steps ------------------------------------------------------------------------------
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Compute the outputs of a batch; another batch size or shape is bound on the way.
+        """Compute the outputs of a batch, rebinding if its size or shapes differ from the last.
 
         Args:
-            data_batch: a batch, or a list with one batch per device.
-            is_train: training pass; as bound where None.
+            data_batch: a batch, or a list of one batch per device.
+            is_train: run a training pass; None for what the module was bound for.
         """
         self._require("forward()", Stage.INITIALIZED)
         step = self._step
@@ -447,18 +450,18 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
         training = self.for_training if is_train is None else is_train
         group = self._group("forward()")
         if training:
-            self._note_moving_states(group)
+            self._note_updated_states(group)
         group.forward(data_batch, training)
         self._step = step.after_forward(is_training=training and self.for_training)
 
     def backward(self, out_grads: Any = None) -> None:
-        """Compute the gradients of the last forward pass; once more, where called again.
+        """Compute the gradients of the last forward pass; may be called repeatedly.
 
-        A training pass must have run before. Behind an inference pass that came after it, the
-        gradients are those of the inference pass, as in MXNet.
+        A training pass must have run before. If an inference pass has followed it, the gradients
+        are those of the inference pass, as in MXNet.
 
         Args:
-            out_grads: gradients of the outputs; needed where they are not those of a loss.
+            out_grads: gradients of the outputs; not needed for outputs of loss layers.
         """
         self._require("backward()", Stage.INITIALIZED)
         if not self.for_training:
@@ -469,12 +472,12 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
             )
         grads = [out_grads] if isinstance(out_grads, NDArray) else list(out_grads or ())
         group = self._group("backward()")
-        self._note_moving_states(group)
+        self._note_updated_states(group)
         group.backward(grads)
         self._step = StepState.BACKWARDED
 
-    def _note_moving_states(self, group: ExecutorGroup) -> None:
-        """Note that a pass moves auxiliary states on the devices, where there are any."""
+    def _note_updated_states(self, group: ExecutorGroup) -> None:
+        """Mark the host's copy as outdated: a pass updates auxiliary states on the devices."""
         self._host.dirty = self._host.dirty or bool(group.spec.auxiliary)
 
     def update(self) -> None:
@@ -498,7 +501,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
     def get_outputs(self, merge_multi_context: bool = True) -> Any:
         """Return the outputs of the last forward pass.
 
-        They are the module's own memory: the next pass overwrites them.
+        They are not copies: the next pass overwrites them.
         """
         self._require("get_outputs()", Stage.INITIALIZED)
         return self._group("get_outputs()").get_outputs(merge_multi_context)
@@ -511,7 +514,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
         return self._group("get_input_grads()").get_input_grads(merge_multi_context)
 
     def get_states(self, merge_multi_context: bool = True) -> Any:
-        """Return the states; not merged, a list of the devices' arrays for each."""
+        """Return the states; unmerged, as a list of the devices' arrays for each state."""
         self._require("get_states()", Stage.INITIALIZED)
         arrays = self._group("get_states()").state_arrays
         if not merge_multi_context:

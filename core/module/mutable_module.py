@@ -1,4 +1,4 @@
-"""A module that takes any input shape (``MutableModule`` of the Faster R-CNN scripts)."""
+"""A module that accepts any input shape (``MutableModule`` of the Faster R-CNN scripts)."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ def names_containing(symbol: Symbol, parts: Sequence[str] | None) -> list[str]:
 
 
 class MutableModule(Module):
-    """Binds at the largest shapes, and again in the same memory for every other shape.
+    """Binds with the largest shapes, and reuses that memory when it rebinds to other shapes.
 
-    A batch tells its shapes by ``provide_data`` and ``provide_label``, else by its arrays. Shapes
-    beyond the largest make the memory grow.
+    The shapes of a batch come from ``provide_data`` and ``provide_label`` or else from its arrays.
+    Memory grows for shapes beyond the largest.
 
     Args:
         symbol: what is computed.
         data_names, label_names: inputs, in the order of a batch's arrays.
         logger: for progress lines.
-        context: a device, or several among which each batch is divided.
+        context: a device, or several that share each batch.
         work_load_list: relative shares of the devices.
         max_data_shapes, max_label_shapes: (name, shape) of the inputs whose shapes vary.
-        fixed_param_prefix: parameters are not trained whose names contain one of these.
+        fixed_param_prefix: parameters whose names contain one of these are not trained. (MXNet's
+            name; it is matched anywhere in a name, as there.)
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class MutableModule(Module):
         shared_module: Module | None = None,
         grad_req: Any = "write",
     ) -> None:
-        """Bind at the largest shapes, for inputs that have such, else at those given."""
+        """Bind inputs with their largest shapes where those are known, else with the given ones."""
         if shared_module is not None:
             raise UsageError("shared_module for MutableModule is not supported")
         super().bind(
@@ -95,7 +96,7 @@ class MutableModule(Module):
 
     @property
     def _curr_module(self) -> MutableModule:
-        """The module bound at present: this one, whatever the shape."""
+        """The currently bound module. Scripts written for MXNet's MutableModule read it."""
         return self
 
     def _enlarged(self, shapes: Sequence[Any] | None) -> list[DataDesc]:

@@ -1,4 +1,4 @@
-"""The memory of a module's parameters on one device, shared by all its executors."""
+"""The memory of a module's parameters on one device, which all its executors share."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ __all__ = ["DeviceParameters"]
 class DeviceParameters:
     """Arguments, gradients and auxiliary states in one flat buffer per dtype.
 
-    Parameters that are trained lie together, so that an optimizer runs over one stretch of memory;
-    among them those with weight decay come first. Parameters that are stored by rows, or whose
-    gradients are, lie apart.
+    Trained parameters are contiguous, so that one optimizer kernel can update all of them; those
+    with weight decay come first, so that each decay rate applies to one contiguous part. Parameters
+    that are ``row_sparse``, or whose gradients are, are stored separately.
 
     Args:
         context: the device.
         shapes, dtypes: of arguments and auxiliary states, by name.
-        trained: names of the arguments that get a gradient.
+        trained: names of the arguments that have a gradient.
         others: names of fixed arguments and auxiliary states.
-        by_rows: names of those that are ``row_sparse``; executors compute with their memory.
-        gradients_by_rows: names of the arguments whose gradients are.
-        places: contexts by name of the parameters that are called to be on another logical device.
+        by_rows: names of the ``row_sparse`` parameters.
+        gradients_by_rows: names of the arguments whose gradients are ``row_sparse``.
+        places: by name, contexts of the parameters that report another device than ``context``.
 
     Attributes:
-        apart: names of trained parameters that are not among ``weights``.
+        apart: names of the trained parameters stored separately, which are not in ``weights``.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class DeviceParameters:
         return self._values[name]
 
     def gradient(self, name: str) -> NDArray | None:
-        """Return the gradient of an argument, None where it gets none."""
+        """Return the gradient of an argument, or None if it has none."""
         return self._gradients.get(name)
 
     def __contains__(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Modules written in Python: without parameters, for a link in a chain such as a loss."""
+"""Modules written in Python, without parameters: a step of a chain such as a loss."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["PythonLossModule", "PythonModule"]
 
 
 class PythonModule(BaseModule):
-    """Base of modules without parameters or optimizer; a subclass computes.
+    """Base of modules without parameters or optimizer.
 
-    It defines ``forward``, ``backward``, ``get_outputs``, ``get_input_grads`` and
+    A subclass defines ``forward``, ``backward``, ``get_outputs``, ``get_input_grads`` and
     ``_compute_output_shapes``.
 
     Args:
-        data_names, label_names: inputs; ``label_names`` is None where labels are not taken.
+        data_names, label_names: inputs; ``label_names`` is None for a module without labels.
         output_names: outputs.
         logger: for progress lines.
     """
@@ -60,7 +60,7 @@ class PythonModule(BaseModule):
 
     @property
     def label_shapes(self) -> list[DataDesc] | None:
-        """Descriptions of the labels; None where none are taken."""
+        """Descriptions of the labels; None for a module without labels."""
         return self._label_shapes
 
     @property
@@ -69,7 +69,7 @@ class PythonModule(BaseModule):
         return self._output_shapes
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-        """Return no parameters."""
+        """Return empty dicts: there are no parameters."""
         return {}, {}
 
     def init_params(
@@ -81,7 +81,7 @@ class PythonModule(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """There is nothing to initialize."""
+        """Do nothing: there are no parameters to initialize."""
         self.params_initialized = True
 
     def init_optimizer(
@@ -91,14 +91,14 @@ class PythonModule(BaseModule):
         optimizer_params: Any = (("learning_rate", 0.01),),
         force_init: bool = False,
     ) -> None:
-        """There is nothing to optimize."""
+        """Do nothing: there are no parameters to optimize."""
         self.optimizer_initialized = True
 
     def update(self) -> None:
-        """There is nothing to update."""
+        """Do nothing: there are no parameters to update."""
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Accumulate a metric over the outputs, where labels are taken."""
+        """Accumulate a metric over the outputs, if the module has labels."""
         if self._label_shapes is None:
             return
         if pre_sliced:
@@ -115,16 +115,16 @@ class PythonModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Take note of the shapes.
+        """Record the shapes.
 
         Raises:
-            UsageError: other inputs than declared, or another ``grad_req`` than ``"write"``.
+            UsageError: the inputs are not the declared ones, or ``grad_req`` is not ``"write"``.
         """
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
         if grad_req != "write":
-            raise UsageError(f"a Python module only writes gradients; grad_req is {grad_req!r}")
+            raise UsageError(f"a Python module needs grad_req='write', got {grad_req!r}")
         data = describe(data_shapes)
         _check_names("data_shapes", data, self._data_names)
         labels = None if label_shapes is None else describe(label_shapes)
@@ -148,7 +148,7 @@ class PythonLossModule(PythonModule):
         data_names: the name of the scores.
         label_names: the name of the labels.
         logger: for progress lines.
-        grad_func: from (scores, labels) to the gradient of the loss by the scores.
+        grad_func: maps (scores, labels) to the gradient of the loss with respect to the scores.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class PythonLossModule(PythonModule):
         self._scores_grad: NDArray | None = None
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Keep scores, and in training labels, for the backward pass."""
+        """Keep the scores, and when training the labels, for the backward pass."""
         self._scores = data_batch.data[0]
         if self.for_training if is_train is None else is_train:
             self._labels = data_batch.label[0]

@@ -19,7 +19,7 @@ __all__ = ["SequentialModule"]
 
 
 class SequentialModule(BaseModule):
-    """A chain of modules; one symbol of all is faster where that can be.
+    """A chain of modules. If the modules can be written as one symbol, one Module is faster.
 
     Args:
         logger: for progress lines.
@@ -38,9 +38,9 @@ class SequentialModule(BaseModule):
         """Append a module; return the chain.
 
         Args:
-            module: the next link; the chain must be bound and initialized again.
-            **kwargs: ``take_labels=True`` gives it the labels of the batch,
-                ``auto_wiring=True`` matches the outputs before it to its data names by position.
+            module: the next module; the chain must then be bound and initialized again.
+            **kwargs: ``take_labels=True`` passes it the labels of the batch,
+                ``auto_wiring=True`` matches the previous outputs to its data names by position.
         """
         known = (self.META_TAKE_LABELS, self.META_AUTO_WIRING)
         for key in kwargs:
@@ -93,7 +93,7 @@ class SequentialModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Bind module after module, each to the output shapes of the one before."""
+        """Bind the modules in order, each to the output shapes of the previous one."""
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
@@ -167,7 +167,7 @@ class SequentialModule(BaseModule):
         self.optimizer_initialized = True
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Compute module after module."""
+        """Run the modules in order."""
         self._require("forward()", Stage.INITIALIZED)
         batch = copy.copy(data_batch)
         for position, module in enumerate(self._modules):
@@ -229,7 +229,7 @@ class SequentialModule(BaseModule):
                 if twice:
                     raise UsageError(
                         f"Duplicated parameter names: {sorted(twice)} of module {position} "
-                        f"({type(module).__name__}) are used by one before it; rename them"
+                        f"({type(module).__name__}) are used by an earlier one; rename them"
                     )
                 known.update(new)
         return collected

@@ -1,4 +1,4 @@
-"""The input shapes of batches, against those that are bound."""
+"""Comparison of the input shapes of batches with the bound ones."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["other_shapes", "shape_key"]
 
 
 def shape_key(data: Sequence[DataDesc], labels: Sequence[DataDesc] | None) -> Any:
-    """Return what tells one set of input shapes from another."""
+    """Return a key that identifies a set of input shapes."""
     return tuple(
         (one.name, one.shape, str(one.dtype), one.layout) for one in (*data, *(labels or ()))
     )
 
 
 def other_shapes(batch: Any, group: ExecutorGroup) -> tuple[Any, Any] | None:
-    """Return the (data, label) descriptions of a batch, None where they are the bound ones.
+    """Return the (data, label) descriptions of a batch, or None if they are the bound ones.
 
     Args:
-        batch: a batch, or a list with one batch per device, which together are the whole.
+        batch: a batch, or a list of one batch per device.
         group: the bound executors.
 
     Raises:
@@ -67,9 +67,9 @@ def _check_alike(batches: Sequence[Any]) -> None:
 
 
 def _inferred_labels(data: Sequence[DataDesc], group: ExecutorGroup) -> list[DataDesc]:
-    """Return descriptions of the labels that go with data of other shapes.
+    """Infer the descriptions of the labels for data of other shapes.
 
-    A batch without labels changes only the shapes: the next one of these shapes may have labels.
+    They are needed for a batch without labels too: a later batch of these shapes may have labels.
     """
     assert group.label_shapes is not None
     arguments = group.spec.arguments

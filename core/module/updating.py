@@ -21,14 +21,15 @@ __all__ = ["GroupUpdater"]
 
 
 class GroupUpdater:
-    """An optimizer installed in a module: alone, or behind a key-value store.
+    """A module's optimizer, used directly or through a key-value store.
 
-    With one device the optimizer runs over the flat parameters. With several, a store sums their
-    gradients and either updates its own copy, which the devices fetch, or hands the sum back.
+    On one device the optimizer updates the flat parameter buffers. With several devices a store
+    sums their gradients, and then either updates its own copy of the parameters, which the devices
+    fetch, or returns the sum for the devices to update their parameters with.
 
     Args:
         group: the executors whose parameters are updated.
-        arg_params: the parameters' present values.
+        arg_params: the current values of the parameters.
         kvstore: a store, its name, or None.
         optimizer: an optimizer or its name.
         options: arguments of a named optimizer; ``rescale_grad`` is 1/batch_size by default.
@@ -67,15 +68,16 @@ class GroupUpdater:
                     self._update_device(self.updater, group, device)
 
     def pull_rows(self, group: ExecutorGroup, row_ids: Any) -> None:
-        """Fetch the rows of ``row_sparse`` parameters that a batch needs; the devices then hold
-        these and no others.
+        """Fetch the rows of ``row_sparse`` parameters that a batch needs.
+
+        The devices then have these rows and no others.
 
         Args:
             group: the executors.
-            row_ids: row numbers by parameter, for all devices or as a list for each.
+            row_ids: row numbers by parameter, for all devices or as a list with one per device.
 
         Raises:
-            UsageError: no dict, or a name that is no parameter.
+            UsageError: not a dict, or a name that is not a parameter.
         """
         if not isinstance(row_ids, Mapping):
             raise UsageError(
@@ -86,7 +88,7 @@ class GroupUpdater:
         for name, rows in row_ids.items():
             if name not in self.param_names:
                 raise UsageError(
-                    f"sparse_row_id_fn: {name!r} is no parameter"
+                    f"sparse_row_id_fn: {name!r} is not a parameter"
                     f"{did_you_mean(name, self.param_names)}"
                 )
             arrays = group.param_arrays[self.param_names.index(name)]
@@ -99,7 +101,7 @@ class GroupUpdater:
             )
 
     def fetch_rows(self, parameters: Mapping[str, NDArray]) -> None:
-        """Fetch all rows of ``row_sparse`` parameters where the store has the newest."""
+        """Fetch all rows of ``row_sparse`` parameters if the store updates them."""
         if self.kvstore is None or not self.update_on_kvstore:
             return
         for name, array in parameters.items():
@@ -114,9 +116,9 @@ class GroupUpdater:
             self.kvstore.save_optimizer_states(fname)
 
     def copy_states(self) -> Callable[[], bytes]:
-        """Copy the optimizer's states; return what makes the bytes of their file of the copy.
+        """Copy the optimizer's states; return a function that serializes the copy.
 
-        That may be called at any time later and in any thread.
+        It may be called at any later time and in any thread.
         """
         updater = self._updater_of_states()
         if updater is not None:
@@ -127,7 +129,7 @@ class GroupUpdater:
             return partial(bytes, path.read_bytes())
 
     def set_states(self, content: bytes) -> None:
-        """Take over states in the form of their file."""
+        """Set the states from the content of a states file."""
         updater = self._updater_of_states()
         if updater is not None:
             updater.set_states(content)
@@ -138,7 +140,10 @@ class GroupUpdater:
             self.load_states(str(path))
 
     def _updater_of_states(self) -> opt.Updater | None:
-        """Return who has the states, None where that is a store of another kind than ours."""
+        """Return the updater that has the states, or None if a user's own kind of store has them.
+
+        Such a store can only write its states to a file.
+        """
         updater = self.updater
         if updater is None and isinstance(self.kvstore, kv.KVStore):
             updater = self.kvstore.updater
@@ -171,7 +176,7 @@ class GroupUpdater:
         return optimizer
 
     def _index_names(self) -> dict[int, str]:
-        """Return the parameter name of each index the optimizer is called with."""
+        """Return the parameter name of each index that the optimizer is called with."""
         copies = 1 if self.update_on_kvstore else self.devices
         return {
             position * copies + device: name
@@ -213,7 +218,8 @@ class GroupUpdater:
                 updater.update_flat(chosen, weights, gradients)
             else:
                 singly.extend(chosen)
-        # In MXNet's order, which matters to Nadam and LARS: their parameters share a schedule.
+        # In MXNet's order, because results depend on it: Nadam's momentum schedule advances with
+        # every parameter, and LARS corrects the momentum only of the parameters updated first.
         singly.sort(key=lambda name: index[name])
         updater(
             [index[name] for name in singly],

@@ -183,7 +183,7 @@ def _check_kvstore(name: str | None, path: str) -> None:
         try:
             kvstore.create(name)
         except ValueError as error:
-            raise Invalid(path, name, "a store that is there", str(error)) from None
+            raise Invalid(path, name, "the name of a key-value store", str(error)) from None
 
 
 def _plain_attributes(thing: Any) -> dict[str, Any]:

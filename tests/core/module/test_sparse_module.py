@@ -87,7 +87,7 @@ def test_rows_that_a_batch_needs() -> None:
         np.testing.assert_array_equal(array.data.asnumpy(), newest)
     with pytest.warns(UserWarning, match=r"w_bias\.stype is not 'row_sparse'"):
         module.prepare(batch, sparse_row_id_fn=lambda batch: {"w_bias": None})
-    with pytest.raises(UsageError, match="'u' is no parameter"):
+    with pytest.raises(UsageError, match="'u' is not a parameter"):
         module.prepare(batch, sparse_row_id_fn=lambda batch: {"u": None})
     with pytest.raises(AssertionError, match="expected a dict"):
         module.prepare(batch, sparse_row_id_fn=lambda batch: 3)
