@@ -1,4 +1,4 @@
-"""What is done to an image on its way into a batch (MXNet's ``image_aug_default.cc``).
+"""Augmentation of images for training (MXNet's ``image_aug_default.cc``).
 
 First its place and size, then its colors. Every class below is a group of options.
 """
@@ -34,9 +34,9 @@ class Resizing:
     """Changes of size.
 
     Attributes:
-        resize: length of the shorter edge before all else; -1 leaves the size.
+        resize: length of the shorter edge before any other change; -1 keeps the size.
         inter_method: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 cubic to enlarge, area
-            to shrink and bilinear else, 10 by chance.
+            to shrink and bilinear otherwise, 10 a random one.
     """
 
     resize: int = -1
@@ -47,7 +47,7 @@ class Resizing:
             raise UsageError(f"inter_method is {self.inter_method}; use one of {_ALL_METHODS}")
 
     def __call__(self, image: Image, random: np.random.RandomState) -> Image:
-        """Return an image whose shorter edge has the length wanted."""
+        """Return the image resized so that its shorter edge has the length ``resize``."""
         if self.resize == -1:
             return image
         height, width = image.shape[:2]
@@ -58,7 +58,7 @@ class Resizing:
         return self.to_size(image, size, random)
 
     def to_size(self, image: Image, size: tuple[int, int], random: np.random.RandomState) -> Image:
-        """Return an image of a (height, width)."""
+        """Return the image resized to (height, width)."""
         return pixels.resize(image, size, self.choose(image, size, random))
 
     def choose(self, image: Image, size: tuple[int, int], random: np.random.RandomState) -> int:
@@ -70,12 +70,12 @@ class Resizing:
 
 @dataclass(frozen=True)
 class Turning:
-    """An affine map of the image about its middle.
+    """An affine map of the image about its center.
 
     Attributes:
-        max_rotate_angle: turn by up to so many degrees, either way.
-        rotate: turn by so many degrees; -1 and 0 for none.
-        rotate_list: turn by one of these, as numbers or text with commas.
+        max_rotate_angle: rotate by a random angle of up to this many degrees, either way.
+        rotate: rotate by this many degrees; -1 and 0 for none.
+        rotate_list: rotate by one of these angles, given as numbers or comma-separated text.
         max_shear_ratio: shear by up to this ratio, either way.
         min_random_scale, max_random_scale: the image's new size, and of what is in it.
         min_aspect_ratio, max_aspect_ratio: width to height of what is in it; without the first
@@ -114,7 +114,7 @@ class Turning:
         return (self.rotate,) if self.rotate > 0 else ()
 
     def is_needed(self, ratio_too: bool) -> bool:
-        """Tell whether the image changes; ``ratio_too`` counts the ratio of its sides."""
+        """Return whether the image changes; ``ratio_too`` counts the aspect ratio as well."""
         return bool(
             self.max_rotate_angle > 0
             or self.max_shear_ratio > 0
@@ -127,7 +127,7 @@ class Turning:
     def __call__(
         self, image: Image, random: np.random.RandomState, resizing: Resizing, ratio_too: bool
     ) -> Image:
-        """Return the image turned, sheared and scaled."""
+        """Return the image rotated, sheared and scaled."""
         shear = random.uniform(-self.max_shear_ratio, self.max_shear_ratio)
         angle = random.randint(-self.max_rotate_angle, self.max_rotate_angle + 1)
         if self.angles:
@@ -158,8 +158,9 @@ class Cropping:
 
     Attributes:
         pad: pixels added at each edge before cropping, of ``fill_value``.
-        rand_crop: crop anywhere, else in the middle.
-        min_crop_size, max_crop_size: crop a square of such a size and resize it; -1 for neither.
+        rand_crop: crop at a random place instead of the center.
+        min_crop_size, max_crop_size: crop a square of a random size between these and resize it;
+            -1 for neither.
         random_resized_crop: crop a part of ``min_random_area`` to ``max_random_area`` of the
             image with a ratio of ``min_aspect_ratio`` to ``max_aspect_ratio``, and resize it.
     """
@@ -176,8 +177,8 @@ class Cropping:
         sizes = (self.min_crop_size, self.max_crop_size)
         if sizes != (-1, -1) and not 1 <= self.min_crop_size <= self.max_crop_size:
             raise UsageError(
-                f"min_crop_size and max_crop_size are {sizes}; give both, the first not above the "
-                "second"
+                f"min_crop_size and max_crop_size are {sizes}; set both, with the first not above "
+                "the second"
             )
         if self.random_resized_crop and (self.rand_crop or sizes != (-1, -1)):
             raise UsageError(
@@ -221,7 +222,7 @@ class Cropping:
         random: np.random.RandomState,
         resizing: Resizing,
     ) -> Image:
-        """Cut out the size wanted; a smaller image is enlarged first."""
+        """Crop to a size; a smaller image is enlarged first."""
         rows, columns = image.shape[:2]
         scale = max(size[0] / rows, size[1] / columns)
         if scale > 1:
@@ -240,7 +241,7 @@ class Cropping:
     def _of_random_area(
         self, image: Image, random: np.random.RandomState, aspect: tuple[float, float]
     ) -> Image | None:
-        """Return a part of the image, None where no trial lies within it."""
+        """Return a random crop of the image, or None if none of the attempts fits inside it."""
         height, width = image.shape[:2]
         least, greatest = (math.log(ratio) for ratio in aspect)
         for _ in range(_CROP_TRIALS):
@@ -257,7 +258,7 @@ class Cropping:
 
 @dataclass(frozen=True)
 class Colors:
-    """Changes of color by chance, of bytes.
+    """Random changes of the colors of uint8 images.
 
     Attributes:
         brightness, contrast, saturation: largest relative change, in any order.
@@ -275,7 +276,7 @@ class Colors:
     random_l: int = 0
 
     def check(self, channels: int) -> None:
-        """Refuse what needs colors where there are none."""
+        """Raise UsageError for options that need three channels if there are fewer."""
         needed = ("contrast", "saturation", "random_h", "random_s", "random_l")
         given = [name for name in needed if getattr(self, name)]
         if channels != 3 and given:
@@ -315,14 +316,14 @@ class Colors:
 
 
 class Augmentation:
-    """All of it: resizes, turns, pads, crops and changes colors, in this order.
+    """The whole augmentation: resizes, rotates, pads, crops and changes colors, in this order.
 
     Args:
         shape: (channels, height, width) of what comes out.
         **options: attributes of ``Resizing``, ``Turning``, ``Cropping`` and ``Colors``.
 
     Raises:
-        TypeError: an option that there is not. UsageError: options that contradict each other.
+        TypeError: an unknown option. UsageError: options that contradict each other.
     """
 
     def __init__(self, shape: tuple[int, ...], **options: Any) -> None:
@@ -344,7 +345,7 @@ class Augmentation:
             )
 
     def __call__(self, image: Image, random: np.random.RandomState) -> Image:
-        """Return an image (height, width, channels) of another, both uint8 and RGB or grey."""
+        """Return an augmented image; both are (height, width, channels), uint8, RGB or grey."""
         image = self.resizing(image, random)
         ratio_too = not self.cropping.random_resized_crop
         if self.turning.is_needed(ratio_too):
@@ -363,7 +364,7 @@ def _options_of(group: type[Any], options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _grey(image: Image) -> Image:
-    # MXNet takes blue for red here, and red for blue.
+    # MXNet converts RGB images as if they were BGR; the same numbers need the same mistake.
     return pixels.grey_of_bytes(image[..., ::-1])
 
 

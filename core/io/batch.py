@@ -26,8 +26,8 @@ class DataDesc(_NameShape):
         name: name of the input.
         shape: its shape, batch included.
         dtype: its dtype.
-        layout: a letter per axis; ``N`` marks the batch axis. Without an ``N`` the array is not
-            split over devices.
+        layout: a letter per axis; ``N`` marks the batch axis. Without an ``N`` every device gets
+            the whole array.
     """
 
     dtype: Any
@@ -46,7 +46,7 @@ class DataDesc(_NameShape):
 
     @staticmethod
     def get_batch_axis(layout: str | None) -> int:
-        """Return the axis of the batch, -1 where the layout has none."""
+        """Return the batch axis of a layout, or -1 if it has none."""
         return 0 if layout is None else layout.find("N")
 
     @staticmethod
@@ -66,10 +66,10 @@ class DataBatch:
     Args:
         data: arrays, in the order of the module's data names; None where there are none.
         label: arrays, in the order of its label names.
-        pad: number of examples at the end that only fill up the batch.
+        pad: number of examples at the end that only pad the batch.
         index: the examples' positions in the data set.
         bucket_key: which bucket the batch is for.
-        provide_data, provide_label: descriptions where they differ from the bound ones.
+        provide_data, provide_label: descriptions, if they differ from the bound ones.
     """
 
     def __init__(

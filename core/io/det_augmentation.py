@@ -1,4 +1,4 @@
-"""What is done to an image with boxes on its way into a batch (MXNet's ``image_det_aug_default``).
+"""Augmentation of images with bounding boxes (MXNet's ``image_det_aug_default``).
 
 Boxes are an array (objects, 5 or more): class, left, top, right, bottom in parts of the image, and
 anything further.
@@ -30,12 +30,12 @@ _LEAST_CONTRAST = 1e-3
 
 @dataclass(frozen=True)
 class DetColors:
-    """Changes of color by chance.
+    """Random changes of color.
 
     Attributes:
         max_random_hue, max_random_saturation, max_random_illumination: largest changes of hue (of
             180), saturation and lightness (of 255).
-        max_random_contrast: pixels are multiplied with up to so much more or less than 1.
+        max_random_contrast: pixels are multiplied by a factor that differs from 1 by at most this.
         random_hue_prob, random_saturation_prob, random_illumination_prob, random_contrast_prob:
             probability of each.
     """
@@ -51,7 +51,7 @@ class DetColors:
 
     @property
     def is_needed(self) -> bool:
-        """Tell whether any color may change."""
+        """Return whether any color may change."""
         return any(getattr(self, one.name) for one in fields(self) if one.name.endswith("_prob"))
 
     def __call__(self, image: Image, random: np.random.RandomState) -> Image:
@@ -76,21 +76,22 @@ class DetColors:
 
 @dataclass(frozen=True)
 class DetCropping:
-    """Parts of the image, tried by one of several samplers and then the others.
+    """Random crops, tried by one of several samplers and then the others.
 
-    What is given for each sampler is one number for all, or as many as ``num_crop_sampler``.
+    Each option of a sampler is one number for all, or a list of ``num_crop_sampler`` numbers.
 
     Attributes:
         rand_crop_prob: probability of a crop.
         num_crop_sampler: number of samplers.
-        max_crop_trials: trials of each.
-        min_crop_scales, max_crop_scales: size of the crop, a part of the image's.
-        min_crop_aspect_ratios, max_crop_aspect_ratios: ratio of its sides.
+        max_crop_trials: attempts of each sampler.
+        min_crop_scales, max_crop_scales: size of the crop as a fraction of the image's.
+        min_crop_aspect_ratios, max_crop_aspect_ratios: its aspect ratio.
         min_crop_overlaps, max_crop_overlaps: intersection over union with an object.
-        min_crop_sample_coverages, max_crop_sample_coverages: part of the crop that an object fills.
-        min_crop_object_coverages, max_crop_object_coverages: part of an object in the crop.
-        crop_emit_mode: objects left out: ``"center"`` those whose middle is outside, ``"overlap"``
-            those of which no more than ``emit_overlap_thresh`` is inside.
+        min_crop_sample_coverages, max_crop_sample_coverages: fraction of the crop that an object
+            covers.
+        min_crop_object_coverages, max_crop_object_coverages: fraction of an object inside the crop.
+        crop_emit_mode: which objects are dropped: with ``"center"`` those whose center is outside
+            the crop, with ``"overlap"`` those with at most ``emit_overlap_thresh`` of them inside.
     """
 
     rand_crop_prob: float = 0.0
@@ -121,7 +122,7 @@ class DetCropping:
     def __call__(
         self, image: Image, boxes: Boxes, random: np.random.RandomState
     ) -> tuple[Image, Boxes]:
-        """Return a part of the image with its boxes; all of it where no trial fits."""
+        """Return a crop of the image and its boxes, or the whole image if no attempt fits."""
         if self.rand_crop_prob <= 0 or random.uniform() >= self.rand_crop_prob:
             return image, boxes
         rows, columns = image.shape[:2]
@@ -144,7 +145,7 @@ class DetCropping:
         return random.uniform(0, 1 - width), random.uniform(0, 1 - height), width, height
 
     def _boxes_within(self, boxes: Boxes, crop: Region, sampler: int) -> Boxes | None:
-        """Return the boxes of a crop, None where it is not as wanted."""
+        """Return the boxes of a crop, or None if it does not satisfy the sampler."""
         if not len(boxes):
             return boxes
         left, top, width, height = crop
@@ -157,7 +158,7 @@ class DetCropping:
             "object_coverages": common / areas,
         }
         ranges = {kind: self._range(kind, sampler) for kind in measured}
-        # As in MXNet the ranges count only where each of them is narrower than all.
+        # As in MXNet the ranges apply only if every one of them is narrower than (0, 1).
         if all(least > 0 and most < 1 for least, most in ranges.values()):
             is_wanted = np.logical_and.reduce(
                 [(found >= ranges[k][0]) & (found <= ranges[k][1]) for k, found in measured.items()]
@@ -190,15 +191,15 @@ class DetCropping:
 
 @dataclass(frozen=True)
 class Fitting:
-    """Mirroring, room around the image, and its last size.
+    """Mirroring, padding, and the final size.
 
     Attributes:
         rand_mirror_prob: probability of mirroring.
-        rand_pad_prob: probability of room around the image.
-        max_pad_scale: greatest size with it, in the image's own.
-        fill_value: of the room's pixels.
-        resize_mode: ``"force"`` gives all images the batch's size; ``"shrink"`` keeps the ratio of
-            their sides and makes those smaller that are too large; ``"fit"`` also enlarges.
+        rand_pad_prob: probability of padding.
+        max_pad_scale: largest padded size as a multiple of the image's.
+        fill_value: of the padding.
+        resize_mode: ``"force"`` gives all images the batch's size; ``"shrink"`` keeps the aspect
+            ratio and shrinks images that are too large; ``"fit"`` also enlarges small ones.
     """
 
     rand_mirror_prob: float = 0.0
@@ -214,7 +215,7 @@ class Fitting:
     def mirror(
         self, image: Image, boxes: Boxes, random: np.random.RandomState
     ) -> tuple[Image, Boxes]:
-        """Return image and boxes as they are or mirrored."""
+        """Return image and boxes, mirrored with a probability."""
         if self.rand_mirror_prob <= 0 or random.uniform() >= self.rand_mirror_prob:
             return image, boxes
         boxes = boxes.copy()
@@ -222,7 +223,7 @@ class Fitting:
         return image[:, ::-1], boxes
 
     def pad(self, image: Image, boxes: Boxes, random: np.random.RandomState) -> tuple[Image, Boxes]:
-        """Return image and boxes as they are or with room around them."""
+        """Return image and boxes, padded with a probability."""
         is_wanted = self.max_pad_scale > 1 and random.uniform() < self.rand_pad_prob
         scale = random.uniform(1, self.max_pad_scale) if is_wanted else 1.0
         if scale < _LEAST_PADDING:
@@ -239,7 +240,7 @@ class Fitting:
         return padded, _projected(boxes, (-left, -top, scale, scale))
 
     def last_size(self, image: Image, size: tuple[int, int]) -> tuple[int, int]:
-        """Return the (height, width) that the image gets."""
+        """Return the (height, width) that the image is resized to."""
         rows, columns = image.shape[:2]
         is_large = rows > size[0] or columns > size[1]
         if self.resize_mode == "force":
@@ -251,14 +252,14 @@ class Fitting:
 
 
 class DetAugmentation:
-    """All of it: resizes, colors, mirrors, pads, crops and fits, in this order.
+    """All augmentation: resizes, changes colors, mirrors, pads, crops and fits, in this order.
 
     Args:
         shape: (channels, height, width) of a batch's images.
         **options: attributes of ``Resizing``, ``DetColors``, ``DetCropping`` and ``Fitting``.
 
     Raises:
-        TypeError: an option that there is not. UsageError: options that contradict each other.
+        TypeError: an unknown option. UsageError: options that contradict each other.
     """
 
     def __init__(self, shape: tuple[int, ...], **options: Any) -> None:
@@ -282,7 +283,7 @@ class DetAugmentation:
     def __call__(
         self, image: Image, boxes: Boxes, random: np.random.RandomState
     ) -> tuple[Image, Boxes]:
-        """Return image (height, width, channels), uint8, and boxes of others."""
+        """Return the augmented image (height, width, channels), uint8, and its boxes."""
         image = self.resizing(image, random)
         if self.colors.is_needed:
             image = self.colors(image, random)
@@ -294,7 +295,7 @@ class DetAugmentation:
 
 
 def _projected(boxes: Boxes, region: Region) -> Boxes:
-    """Return boxes in parts of a region, cut at its edges."""
+    """Return boxes relative to a region, clipped at its edges."""
     left, top, width, height = region
     found = boxes.copy()
     found[:, 1:3] = np.maximum(0, (found[:, 1:3] - (left, top)) / (width, height))

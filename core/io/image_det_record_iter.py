@@ -1,4 +1,4 @@
-"""Batches of images with boxes from RecordIO files, for detectors."""
+"""Batches of images with bounding boxes from RecordIO files, for detectors."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class ImageDetRecordIter(ImageRecordIter):
     """Images, and labels (batch, 4 + label_pad_width).
 
     A label is the image's channels, height and width in the batch, the length of what follows, and
-    that: the width of its head (2 or more), the width of an object (5 or more), the rest of the
-    head, and the objects: class, left, top, right, bottom in parts of the image, and anything
-    further. The rest is filled up.
+    that: the width of its header (2 or more), the width of an object (5 or more), the rest of the
+    header, and the objects: class, left, top, right, bottom as fractions of the image, and any
+    further numbers. The rest is padding.
 
     Args:
-        path_imgrec, data_shape, batch_size: as of ``ImageRecordIter``.
+        path_imgrec, data_shape, batch_size: as for ``ImageRecordIter``.
         label_width: numbers of a label as stored; -1 for any.
-        label_pad_width: numbers of a label in the batch; as many as the longest has where 0.
-        label_pad_value: what labels are filled up with.
+        label_pad_width: numbers of a label in the batch; 0 for those of the longest label.
+        label_pad_value: what labels are padded with.
         aug_seq: ``"det_aug_default"``, the only augmenter.
         **options: other arguments of ``ImageRecordIter``; the means, divisors and the scale of
             ``core.io.normalization.Normalization``, where a divisor of 0 is none; and see

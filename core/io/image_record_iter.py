@@ -1,4 +1,4 @@
-"""Batches of images from RecordIO files, cropped, mirrored and normalized on the way."""
+"""Batches of images from RecordIO files, cropped, mirrored and normalized."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ class ImageRecordIter(RowIter):
 
     Args:
         path_imgrec: the file of records.
-        data_shape: (channels, height, width); 1 channel makes images grey, 3 colored, 4 are of
-            images that have alpha.
+        data_shape: (channels, height, width); 1 channel for grey images, 3 for color, 4 for color
+            with alpha.
         batch_size: images in a batch.
         path_imgidx: its index; without it the file is read once to find the records.
-        path_imglist: a list with the labels of the records, used in place of their own.
-        label_width: labels of an image; more than one make an axis of their own.
-        shuffle: in another order in every round.
-        seed, shuffle_chunk_seed: of the order.
-        seed_aug: of the augmentations; ``seed`` where None.
-        num_parts, part_index: read only one of so many parts.
-        round_batch: fill the last batch with the first images, which the next round leaves out.
-        dtype: of the data; float32 where None.
+        path_imglist: a list with labels that replace those of the records.
+        label_width: number of labels per image; more than one add an axis.
+        shuffle: use a new random order in every epoch.
+        seed, shuffle_chunk_seed: seeds of the order.
+        seed_aug: seed of the augmentations; None for ``seed``.
+        num_parts, part_index: read only part ``part_index`` of ``num_parts`` equal parts.
+        round_batch: pad the last batch with the first images, which the next epoch leaves out.
+        dtype: of the data; None for float32.
         data_name, label_name: names of the inputs.
         aug_seq: ``"aug_default"``, the only augmenter.
-        preprocess_threads, prefetch_buffer, shuffle_chunk_size, device_id, verbose, ctx: of no use
-            here: images are made when asked for, by ``PrefetchingIter`` ahead of time.
+        preprocess_threads, prefetch_buffer, shuffle_chunk_size, device_id, verbose, ctx: ignored:
+            images are decoded when asked for; wrap this in ``PrefetchingIter`` to decode ahead.
         **options: see ``core.io.augmentation.Augmentation`` and
             ``core.io.normalization.Normalization``.
 
     Raises:
-        TypeError: an option that there is not. UsageError: options that contradict each other.
+        TypeError: an unknown option. UsageError: options that contradict each other.
     """
 
     normalizing: ClassVar[frozenset[str]] = frozenset(field.name for field in fields(Normalization))
-    """Options of ``Normalization``; the others are of the augmentation."""
+    """Options of ``Normalization``; the others belong to the augmentation."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class ImageRecordIter(RowIter):
         )
 
     def start_round(self) -> None:
-        """Put the images in another order."""
+        """Shuffle the images."""
         if self._shuffle is not None:
             self._shuffle(self._order)
 
@@ -174,7 +174,7 @@ class ImageRecordIter(RowIter):
         return self._normalize(image, self._random, self._dtype, self._mean_image)
 
     def _find_mean_image(self) -> Rows | None:
-        """Return the mean image; where its file is not there, of all images, written to it."""
+        """Return the mean image; if its file does not exist, compute it and write the file."""
         path = self._normalize.mean_img
         if not path:
             return None
@@ -200,12 +200,12 @@ def ImageRecordInt8Iter(*args: Any, **kwargs: Any) -> ImageRecordIter:
 
 
 ImageRecordIter_v1 = ImageRecordIter
-"""MXNet's older implementation, by its name."""
+"""The name of an older implementation of the same in MXNet."""
 ImageRecordUInt8Iter_v1 = ImageRecordUInt8Iter
 
 
 def _places(file: MXRecordIO, path: str, index: str) -> list[int]:
-    """Return where each record starts."""
+    """Return the offset of each record."""
     if index:
         indexed = MXIndexedRecordIO(index, path, "r")
         indexed.close()
@@ -216,7 +216,7 @@ def _places(file: MXRecordIO, path: str, index: str) -> list[int]:
 def _read_labels(path: str, width: int) -> Mapping[int, Rows]:
     """Return the labels of each image number of a list: ``number<TAB>labels<TAB>path`` lines.
 
-    A width of -1 takes as many as a line has.
+    A width of -1 accepts any number of labels per line.
     """
     labels = {}
     for number, parts in _lines(path):

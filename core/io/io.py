@@ -1,4 +1,4 @@
-"""Iterators under the path that scripts import them by (``mxnet.io.io``)."""
+"""The iterators under MXNet's import path, ``mxnet.io.io``."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ __all__ = ["DataIter", "ResizeIter"]
 class DataIter:
     """Base of all iterators: a subclass overrides ``next``, or ``iter_next`` and the getters.
 
-    As in MXNet a getter that is not overridden gives None: an iterator without labels has none.
+    As in MXNet a getter that is not overridden returns None, as for an iterator without labels.
     """
 
     provide_data: list[DataDesc]
@@ -54,12 +54,12 @@ class DataIter:
         return None
 
     def getpad(self) -> int | None:
-        """Return how many examples of the current batch only fill it up."""
+        """Return how many examples at the end of the current batch are padding."""
         return None
 
 
 class ResizeIter(DataIter):
-    """An iterator that ends after ``size`` batches, starting the inner one again as needed."""
+    """An iterator of exactly ``size`` batches, which resets the inner iterator as needed."""
 
     def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True) -> None:
         super().__init__(data_iter.batch_size)
@@ -74,7 +74,7 @@ class ResizeIter(DataIter):
             self.default_bucket_key = data_iter.default_bucket_key
 
     def reset(self) -> None:
-        """Start counting again, and with ``reset_internal`` the inner iterator too."""
+        """Count from 0 again; with ``reset_internal`` reset the inner iterator too."""
         self.cur = 0
         if self.reset_internal:
             self.data_iter.reset()

@@ -20,20 +20,20 @@ __all__ = ["MNISTIter", "read_idx"]
 
 
 class MNISTIter(RowIter):
-    """Digits from idx files, scaled to [0, 1); what makes no whole batch is left out.
+    """Digits from idx files, scaled to [0, 1); an incomplete last batch is dropped.
 
     Args:
-        image, label: paths of the idx files; those ending in ``.gz`` are unpacked.
+        image, label: paths of the idx files; those ending in ``.gz`` are decompressed.
         batch_size: digits in a batch.
-        shuffle: in another order, the same in every round.
+        shuffle: shuffle once; every epoch has the same order.
         flat: (batch, 784) instead of (batch, 1, 28, 28).
-        seed: of the order.
-        silent: does not log how many digits there are; nothing is logged in any case.
-        num_parts, part_index: read only one of so many parts.
-        dtype: of the data; float32 where None.
+        seed: seed of the order.
+        silent: ignored: nothing is logged in any case.
+        num_parts, part_index: read only part ``part_index`` of ``num_parts`` equal parts.
+        dtype: of the data; None for float32.
         data_name, label_name: names of the inputs.
-        data_shape, input_shape: shape of a digit, which old scripts give; it is only checked.
-        prefetch_buffer, ctx: of no use here: the files are read once.
+        data_shape, input_shape: shape of a digit, which old scripts pass; it is only checked.
+        prefetch_buffer, ctx: ignored: the files are read into memory at once.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class MNISTIter(RowIter):
 
 
 def read_idx(path: str, rank: int) -> Rows:
-    """Return the bytes of an idx file as an array of a rank."""
+    """Return the bytes of an idx file as an array of the given rank."""
     try:
         with (gzip.open if str(path).endswith(".gz") else open)(path, "rb") as stream:
             content = stream.read()

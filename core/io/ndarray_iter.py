@@ -24,7 +24,7 @@ class NDArrayIter(DataIter):
     Args:
         data: an array, a list of arrays or arrays by name (NumPy, NDArray or SciPy's csr_matrix).
         label: the same for the labels; None for none. There may be more of them than data.
-        batch_size: examples a batch.
+        batch_size: examples per batch.
         shuffle: reorder the examples at every ``reset`` (with ``numpy.random``, as MXNet does).
         last_batch_handle: ``"pad"`` fills an incomplete last batch from the start, ``"discard"``
             drops it, ``"roll_over"`` keeps its examples for the next pass.
@@ -32,7 +32,7 @@ class NDArrayIter(DataIter):
         layout: layout of all arrays; ``N`` is the batch axis.
 
     Raises:
-        ValueError: fewer examples of one array than of the first, or an unknown
+        ValueError: an array has fewer examples than the first one, or an unknown
             ``last_batch_handle``.
         NotImplementedError: a ``CSRNDArray`` with another ``last_batch_handle`` than ``"discard"``.
     """
@@ -87,7 +87,7 @@ class NDArrayIter(DataIter):
         return [self._describe(name, values) for name, values in self.label]
 
     def hard_reset(self) -> None:
-        """Go back to the start and forget examples rolled over."""
+        """Go back to the start and drop the examples rolled over."""
         if self.shuffle:
             self._shuffle_data()
         self.cursor = -self.batch_size
@@ -120,7 +120,7 @@ class NDArrayIter(DataIter):
         return DataBatch(data, label, self.getpad(), None)
 
     def getdata(self) -> list[NDArray]:
-        """Return the inputs of the current batch, views where it is one stretch."""
+        """Return the inputs of the current batch: views if its examples are contiguous."""
         return self._batch(self.data, 0)
 
     def getlabel(self) -> list[NDArray]:
@@ -168,9 +168,9 @@ class NDArrayIter(DataIter):
         return [self._cut(values, start, min(stop, self.num_data)) for _, values in source]
 
     def _wrapped(self, values: NDArray) -> NDArray:
-        """Return the rows from the cursor on, then as many from the start as the data lack.
+        """Return the rows from the cursor on, followed by rows from the start to fill the batch.
 
-        Labels longer than the data keep their rest, as in MXNet.
+        Labels beyond the length of the data are returned too, as in MXNet.
         """
         rest = np.arange(self.cursor, values.shape[self._axis])
         missing = self.cursor + self.batch_size - self.num_data
@@ -200,15 +200,15 @@ class NDArrayIter(DataIter):
 
 
 def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[str, NDArray]]:
-    """Return arrays with their names, as ``NDArrayIter`` keeps them; scripts set them by it.
+    """Return (name, array) pairs as ``NDArrayIter`` keeps them; scripts call it to replace them.
 
     Args:
         data: an array, a list of arrays or arrays by name; None for none.
-        allow_empty: None and an empty list will do.
-        default_name: of an array without a name.
+        allow_empty: accept None and an empty list.
+        default_name: name of an unnamed array.
 
     Raises:
-        UsageError: nothing is given. TypeError: something else than arrays.
+        UsageError: nothing is given. TypeError: something other than arrays is given.
     """
     if data is None or (isinstance(data, list) and not data):
         if not allow_empty:

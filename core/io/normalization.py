@@ -21,13 +21,13 @@ class Normalization:
     """``((pixel - mean) * contrast + illumination) * scale / std``, and mirroring.
 
     Attributes:
-        mirror: mirror every image; rand_mirror: every other one, by chance.
+        mirror: mirror every image; rand_mirror: mirror each with probability 1/2.
         mean_r, mean_g, mean_b, mean_a: means of red (or grey), green, blue and alpha.
-        mean_img: file of a mean image, used in place of these; ``ImageRecordIter`` makes it where
-            it is not there.
+        mean_img: file of a mean image, used in place of these; ``ImageRecordIter`` writes it if it
+            does not exist.
         std_r, std_g, std_b, std_a, scale: divisors and factor.
-        max_random_contrast: contrast is up to so much more or less than 1, by chance.
-        max_random_illumination: illumination is up to so much, either way.
+        max_random_contrast: contrast is random and differs from 1 by at most this.
+        max_random_illumination: illumination is random and differs from 0 by at most this.
     """
 
     mirror: bool = False
@@ -54,12 +54,12 @@ class Normalization:
     ) -> Image:
         """Return (channels, height, width) of an image (height, width, channels) uint8.
 
-        As in MXNet an image of dtype uint8 is only mirrored, and of one of int8 the mean, rounded,
-        is taken off and what lies beyond its range cut off.
+        As in MXNet dtype uint8 only mirrors the image, and int8 subtracts the rounded mean and
+        clips the result to its range.
 
         Args:
             image: the pixels.
-            random: for what happens by chance.
+            random: source of random numbers.
             dtype: of the result.
             mean_image: (channels, height, width), used in place of the channels' means.
         """
@@ -94,12 +94,12 @@ def read_mean_image(path: str, shape: Shape) -> Image:
     """Return the mean image (channels, height, width) of a file that ``mx.nd.save`` wrote.
 
     Raises:
-        FormatError: the file holds not one array. ShapeError: it is of another shape.
+        FormatError: the file does not hold exactly one array. ShapeError: it has another shape.
     """
     loaded = load(path)
     arrays = list(loaded.values()) if isinstance(loaded, dict) else list(loaded)
     if len(arrays) != 1:
-        raise FormatError(f"{path}: a mean image is one array, here are {len(arrays)}")
+        raise FormatError(f"{path}: expected one array (the mean image), got {len(arrays)}")
     if arrays[0].shape != shape:
         raise ShapeError(
             f"{path}: the mean image has shape {arrays[0].shape}, data_shape is {shape}"

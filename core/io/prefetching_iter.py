@@ -1,4 +1,4 @@
-"""Batches made ahead of time by threads."""
+"""Batches prepared ahead of time by threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["PrefetchingIter"]
 
 
 class PrefetchingIter(DataIter):
-    """Joins iterators, each of which makes its next batch in a thread of its own.
+    """Joins iterators, each of which prepares its next batch in its own thread.
 
     Args:
         iters: one iterator or several, whose batches are joined.
@@ -41,7 +41,7 @@ class PrefetchingIter(DataIter):
         self._feeds = [_Feed(one) for one in self.iters]
 
     def reset(self) -> None:
-        """Start all iterators again."""
+        """Reset all iterators."""
         for feed in self._feeds:
             feed.restart()
 
@@ -86,7 +86,7 @@ class PrefetchingIter(DataIter):
         return self._current().index
 
     def getpad(self) -> int | None:
-        """Return how many examples of the current batch only fill it up."""
+        """Return how many examples at the end of the current batch are padding."""
         return self._current().pad
 
     def __del__(self) -> None:
@@ -100,13 +100,13 @@ class PrefetchingIter(DataIter):
 
 
 class _Feed:
-    """One iterator and the thread that calls it; an error there is raised in ``take``."""
+    """One iterator and the thread that calls it; ``take`` re-raises the thread's errors."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
         self._wanted: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._made: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        # A function of the parts: a thread that held this object would keep it alive.
+        # The thread gets the parts, not self, so that it does not keep this object alive.
         arguments = (source, self._wanted, self._made)
         self._thread = threading.Thread(target=_feed, args=arguments, daemon=True)
         self._thread.start()
@@ -114,7 +114,7 @@ class _Feed:
         self._wanted.put(True)
 
     def take(self) -> DataBatch | None:
-        """Return the next batch, None at the end."""
+        """Return the next batch, or None at the end."""
         if self._ended:
             return None
         batch = self._made.get()
@@ -129,9 +129,9 @@ class _Feed:
         return made
 
     def restart(self) -> None:
-        """Start the iterator again."""
+        """Reset the iterator."""
         if not self._ended:
-            self._made.get()  # what is being made belongs to the round that ends here
+            self._made.get()  # the batch in the making belongs to the epoch that ends here
         self._source.reset()
         self._ended = False
         self._wanted.put(True)
@@ -147,7 +147,7 @@ def _feed(source: Any, wanted: Any, made: Any) -> None:
             made.put(source.next())
         except StopIteration:
             made.put(None)
-        except Exception as error:  # raised where the batch is taken
+        except Exception as error:  # re-raised by take()
             made.put(error)
 
 

@@ -1,4 +1,4 @@
-"""Batches of the rows of a file, with MXNet's way of filling the last one."""
+"""Batches of the rows of a file, with MXNet's way of padding the last one."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Rows = np.ndarray[Any, Any]
 
 
 class RowIter(DataIter):
-    """Base of iterators over rows that lie in memory; a subclass makes arrays of some of them.
+    """Base of iterators over rows in memory; a subclass makes arrays of selected rows.
 
-    The last batch is filled up with the first rows, which the next round then leaves out
-    (``round_batch``), or keeps rows of the batch before.
+    The last batch is padded with the first rows, which the next epoch then leaves out
+    (``round_batch``); otherwise its padding is what the previous batch had in those places.
 
     Args:
         count: number of rows.
         batch_size: rows in a batch.
-        round_batch: fill the last batch with the first rows.
-        drop_rest: leave out what makes no whole batch.
+        round_batch: pad the last batch with the first rows.
+        drop_rest: drop an incomplete last batch.
         data_name, label_name: names of the inputs.
 
     Raises:
@@ -63,14 +63,14 @@ class RowIter(DataIter):
         self._batch = (data, label)
 
     def take(self, rows: Rows) -> tuple[NDArray, NDArray]:
-        """Return data and label of some rows."""
+        """Return data and labels of the given rows."""
         raise NotImplementedError(f"{type(self).__name__} must define take")
 
     def start_round(self) -> None:
-        """Called before every round that begins with the first row."""
+        """Called before every epoch that begins with the first row."""
 
     def reset(self) -> None:
-        """Go back to the start, or to what the last batch has not used up."""
+        """Go back to the start, or to the first row that did not pad the last batch."""
         if self._overflow:
             self._next_row, self._overflow = self._overflow, 0
         else:
@@ -109,7 +109,7 @@ class RowIter(DataIter):
         return self._batch[1]
 
     def getpad(self) -> int:
-        """Return how many rows only fill up the current batch."""
+        """Return how many rows at the end of the current batch are padding."""
         return self._pad
 
     def getindex(self) -> Rows:

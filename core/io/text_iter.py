@@ -28,13 +28,13 @@ class CSVIter(RowIter):
         data_csv: path of a file, or of a folder of files.
         data_shape: shape of one row.
         batch_size: rows in a batch.
-        label_csv: path of the labels; zeros where None.
+        label_csv: path of the labels; None for zeros.
         label_shape: shape of one label.
-        round_batch: fill the last batch with the first rows, which the next round leaves out; else
-            it keeps rows of the batch before.
+        round_batch: pad the last batch with the first rows, which the next epoch leaves out;
+            otherwise with rows left over from the previous batch.
         dtype: ``"float32"``, ``"int32"`` or ``"int64"``.
         data_name, label_name: names of the inputs.
-        prefetch_buffer, ctx: of no use here: the file is read once.
+        prefetch_buffer, ctx: ignored: the file is read into memory at once.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class CSVIter(RowIter):
         if kind.name not in CSV_TYPES:
             raise UsageError(f"dtype is {kind.name}; CSVIter reads {', '.join(CSV_TYPES)}")
         self._data = _read_csv(data_csv, tuple(data_shape), kind)
-        # As in MXNet: a label of one number has no axis of its own.
+        # As in MXNet a label of one number adds no axis.
         label_shape = () if tuple(label_shape) == (1,) else tuple(label_shape)
         if label_csv in NO_FILE:
             self._label: Rows = np.zeros((len(self._data), *label_shape), kind)
@@ -74,7 +74,7 @@ class CSVIter(RowIter):
         )
 
     def take(self, rows: Rows) -> tuple[NDArray, NDArray]:
-        """Return data and label of some rows."""
+        """Return data and labels of the given rows."""
         data, label = self._data[rows], self._label[rows]
         return array(data, dtype=data.dtype), array(label, dtype=label.dtype)
 
@@ -85,15 +85,15 @@ class LibSVMIter(RowIter):
     Args:
         data_libsvm: path of a file, or of a folder of files.
         data_shape: (columns,).
-        batch_size: rows in a batch; the last one is filled with the first rows, which the next
-            round leaves out.
-        label_libsvm: path of labels in the same form, which become csr arrays, too; where None the
+        batch_size: rows in a batch; the last one is padded with the first rows, which the next
+            epoch leaves out.
+        label_libsvm: path of labels in the same format, which become csr arrays too; if None, the
             numbers before the columns are the labels.
         label_shape: (columns,) of these.
-        num_parts, part_index: read only one of so many parts of the rows.
-        round_batch: only True.
+        num_parts, part_index: read only part ``part_index`` of ``num_parts`` equal parts.
+        round_batch: must be True.
         data_name, label_name: names of the inputs.
-        prefetch_buffer, ctx: of no use here: the file is read once.
+        prefetch_buffer, ctx: ignored: the file is read into memory at once.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class LibSVMIter(RowIter):
         super().__init__(count, batch_size, True, data_name=data_name, label_name=label_name)
 
     def take(self, rows: Rows) -> tuple[NDArray, NDArray]:
-        """Return data and label of some rows."""
+        """Return data and labels of the given rows."""
         chosen = rows + self._first
         label = (
             array(self._data.numbers[chosen]) if self._label is None else self._label.take(chosen)
@@ -181,7 +181,7 @@ class _SparseRows:
 def _files(path: str) -> list[Path]:
     root = Path(path)
     if not root.exists():
-        raise MXNetError(f"{path} is not there")
+        raise MXNetError(f"{path} does not exist")
     if not root.is_dir():
         return [root]
     return sorted(file for file in root.iterdir() if file.is_file())

@@ -414,10 +414,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
         self._optimizer_of("save_optimizer_states()").save_states(fname)
 
     def copy_optimizer_states(self) -> Callable[[], bytes]:
-        """Copy the optimizer's states; return a function that serializes the copy in any thread.
-
-        Training can go on while another thread writes the checkpoint.
-        """
+        """Copy the optimizer's states; return a function that serializes the copy in any thread."""
         return self._optimizer_of("copy_optimizer_states()").copy_states()
 
     def set_optimizer_states(self, content: bytes) -> None:

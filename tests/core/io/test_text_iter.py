@@ -48,7 +48,7 @@ def test_csv_and_labels_must_agree(tmp_path: Path) -> None:
     (tmp_path / "label").write_text("1\n")
     with pytest.raises(ShapeError, match=r"1 rows, .* has 2"):
         mx.io.CSVIter(str(tmp_path / "data"), (2,), 1, str(tmp_path / "label"))
-    with pytest.raises(MXNetError, match="is not there"):
+    with pytest.raises(MXNetError, match="does not exist"):
         mx.io.CSVIter(str(tmp_path / "absent"), (2,), 1)
 
 

@@ -303,7 +303,7 @@ def test_batch_of_only_data_is_enough_to_predict_but_not_to_train() -> None:
         only_data = SimpleNamespace(data=batch(size).data)
         module.forward(only_data, is_train=False)
         assert module.get_outputs()[0].shape == (size, 3)
-        with pytest.raises(ShapeError, match=r"no labels, and training needs \['softmax_label'\]"):
+        with pytest.raises(ShapeError, match=r"no labels, but training needs \['softmax_label'\]"):
             module.forward(only_data, is_train=True)
         module.forward(only_data, is_train=False)
         module.forward_backward(batch(size))
