@@ -65,7 +65,7 @@ class Speedometer:
     Args:
         batch_size: examples a batch.
         frequent: batches between two lines.
-        auto_reset: start the metric anew after each line.
+        auto_reset: reset the metric after each line.
     """
 
     def __init__(self, batch_size: int, frequent: int = 50, auto_reset: bool = True) -> None:

@@ -44,7 +44,7 @@ class MXRecordIO:
 
     Args:
         uri: path of the file.
-        flag: ``"w"`` writes it anew, ``"r"`` reads it.
+        flag: ``"w"`` creates or overwrites the file, ``"r"`` reads it.
 
     Raises:
         ValueError: another flag. MXNetError: the file cannot be opened.
@@ -74,7 +74,7 @@ class MXRecordIO:
             self.pid = None
 
     def reset(self) -> None:
-        """Go back to the start; a file that is written is begun anew."""
+        """Go back to the start; a file open for writing is truncated."""
         self.close()
         self.open()
 

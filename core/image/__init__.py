@@ -1,7 +1,7 @@
-"""Images read, resized, cropped and changed by chance, one by one or in batches (``mx.image``).
+"""Reading, resizing, cropping and random augmentation of images (``mx.image``).
 
-Pixels are those of OpenCV 3.4 (see ``core.pixels``). What happens by chance draws from Python's
-``random`` and from ``numpy.random`` as MXNet does: the same seeds give the same images.
+Pixels equal those of OpenCV 3.4 (see ``core.pixels``). Random changes draw from Python's ``random``
+and from ``numpy.random`` in MXNet's order: the same seeds give the same images.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Changes of place and size, to be applied one after the other."""
+"""Augmenters that resize, crop and mirror images."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Size = Sequence[int]
 
 
 class Described:
-    """Something that can tell what it was made of."""
+    """Base of objects that can describe their constructor arguments."""
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = {name: _plain(value) for name, value in kwargs.items()}
@@ -48,10 +48,10 @@ class Described:
 
 
 class Augmenter(Described):
-    """Base of what turns an image (height, width, channels) into another."""
+    """Base of augmenters, which turn one image (height, width, channels) into another."""
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image, which may be the same array."""
+        """Return the augmented image, which may be the same array."""
         raise NotImplementedError(f"{type(self).__name__} must define __call__")
 
 
@@ -67,23 +67,23 @@ class SequentialAug(Augmenter):
         return [type(self).__name__.lower(), [one.dumps() for one in self.ts]]  # type: ignore[attr-defined]
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the image that all augmenters have changed."""
+        """Return the image after all augmenters."""
         for augment in self.ts:
             src = augment(src)
         return src
 
 
 class RandomOrderAug(SequentialAug):
-    """Applies augmenters in another order every time."""
+    """Applies augmenters in a new random order every time."""
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the image that all augmenters have changed."""
+        """Return the image after all augmenters."""
         random.shuffle(self.ts)
         return super().__call__(src)
 
 
 class ResizeAug(Augmenter):
-    """Resizes to a length of the shorter edge."""
+    """Resizes so that the shorter edge has a given length."""
 
     def __init__(self, size: int, interp: int = 2) -> None:
         super().__init__(size=size, interp=interp)
@@ -95,7 +95,7 @@ class ResizeAug(Augmenter):
 
 
 class ForceResizeAug(Augmenter):
-    """Resizes to a (width, height)."""
+    """Resizes to a given (width, height)."""
 
     def __init__(self, size: Size, interp: int = 2) -> None:
         super().__init__(size=size, interp=interp)
@@ -109,31 +109,31 @@ class ForceResizeAug(Augmenter):
 
 
 class RandomCropAug(Augmenter):
-    """Takes a (width, height) from anywhere."""
+    """Crops a (width, height) at a random place."""
 
     def __init__(self, size: Size, interp: int = 2) -> None:
         super().__init__(size=size, interp=interp)
         self.size, self.interp = size, interp
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the part."""
+        """Return the crop."""
         return random_crop(src, self.size, self.interp)[0]
 
 
 class CenterCropAug(Augmenter):
-    """Takes a (width, height) from the middle."""
+    """Crops a (width, height) from the center."""
 
     def __init__(self, size: Size, interp: int = 2) -> None:
         super().__init__(size=size, interp=interp)
         self.size, self.interp = size, interp
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the part."""
+        """Return the crop."""
         return center_crop(src, self.size, self.interp)[0]
 
 
 class RandomSizedCropAug(Augmenter):
-    """Takes a part of random area and shape; see ``random_size_crop`` for the arguments."""
+    """Crops a random area of random shape; see ``random_size_crop`` for the arguments."""
 
     def __init__(
         self,
@@ -148,12 +148,12 @@ class RandomSizedCropAug(Augmenter):
         self.area = renamed_area(area, kwargs, "RandomSizedCropAug")
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the part, in the size wanted."""
+        """Return the crop, resized to ``size``."""
         return random_size_crop(src, self.size, self.area, self.ratio, self.interp)[0]
 
 
 class HorizontalFlipAug(Augmenter):
-    """Mirrors with a probability."""
+    """Mirrors the image with a given probability."""
 
     def __init__(self, p: float) -> None:
         super().__init__(p=p)
@@ -165,7 +165,7 @@ class HorizontalFlipAug(Augmenter):
 
 
 class CastAug(Augmenter):
-    """Makes numbers of a dtype of the pixels."""
+    """Casts the pixels to a dtype."""
 
     def __init__(self, typ: str = "float32") -> None:
         super().__init__(type=typ)

@@ -1,6 +1,6 @@
-"""Changes of color, to be applied to images of floating point numbers, red, green, blue.
+"""Color augmenters for floating-point RGB images.
 
-Where an image is changed in place the same array comes back.
+Those that change an image in place return the same array.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def color_normalize(src: NDArray, mean: Any, std: Any = None) -> NDArray:
 
 
 class BrightnessJitterAug(Augmenter):
-    """Multiplies with a number from 1 - brightness to 1 + brightness."""
+    """Multiplies by a random factor from 1 - brightness to 1 + brightness."""
 
     def __init__(self, brightness: float) -> None:
         super().__init__(brightness=brightness)
@@ -89,7 +89,7 @@ class SaturationJitterAug(Augmenter):
 
 
 class HueJitterAug(Augmenter):
-    """Turns hues by up to half a turn times ``hue``, linearly in YIQ."""
+    """Rotates hues by up to half a turn times ``hue``, linearly in YIQ."""
 
     def __init__(self, hue: float) -> None:
         super().__init__(hue=hue)
@@ -120,7 +120,7 @@ class LightingAug(Augmenter):
     """Adds noise along the principal components of natural images' colors.
 
     Args:
-        alphastd: deviation of the noise.
+        alphastd: standard deviation of the noise.
         eigval, eigvec: variances (3,) and components (3, 3) as columns.
     """
 
@@ -136,7 +136,7 @@ class LightingAug(Augmenter):
 
 
 class ColorNormalizeAug(Augmenter):
-    """Subtracts a mean and divides by a deviation, of each channel; None for neither."""
+    """Subtracts each channel's mean and divides by its standard deviation; None skips a step."""
 
     def __init__(self, mean: Any, std: Any) -> None:
         super().__init__(mean=mean, std=std)
@@ -149,7 +149,7 @@ class ColorNormalizeAug(Augmenter):
 
 
 class RandomGrayAug(Augmenter):
-    """Makes three equal channels of grey, with a probability."""
+    """Converts to grey (three equal channels) with a given probability."""
 
     def __init__(self, p: float) -> None:
         super().__init__(p=p)

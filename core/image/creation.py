@@ -1,4 +1,4 @@
-"""Usual lists of augmenters."""
+"""The default list of augmenters."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ def CreateAugmenter(
 
     Args:
         data_shape: (channels, height, width) of a batch's images.
-        resize: length of the shorter edge before cropping, where above 0.
-        rand_crop: crop anywhere, else in the middle.
+        resize: length of the shorter edge before cropping, if above 0.
+        rand_crop: crop at a random place instead of the center.
         rand_resize: crop a part of random size and shape; needs ``rand_crop``.
-        rand_mirror: mirror every other image by chance.
+        rand_mirror: mirror each image with probability 1/2.
         mean, std: of the channels; True for ImageNet's.
-        brightness, contrast, saturation, hue: largest relative change by chance.
+        brightness, contrast, saturation, hue: largest relative random change.
         pca_noise: see ``LightingAug``.
         rand_gray: probability of grey.
         inter_method: see ``imresize``.
 
     Raises:
-        UsageError: ``rand_resize`` without ``rand_crop``, or a mean or std of no fitting size.
+        UsageError: ``rand_resize`` without ``rand_crop``, or a mean or std of the wrong size.
     """
     augmenters: list[Augmenter] = []
     if resize > 0:
@@ -117,7 +117,7 @@ def color_augmenters(
 
 
 def per_channel(name: str, given: Any) -> Any:
-    """Return a mean or std as it is, True as ImageNet's; UsageError where it is neither."""
+    """Return a mean or std, True meaning ImageNet's; raise UsageError for anything else."""
     if given is None:
         return None
     if given is True:

@@ -1,4 +1,4 @@
-"""Parts of images, in another size where that is asked for.
+"""Cropping of images, with optional resizing.
 
 Sizes of crops are (width, height). Images are (height, width, channels).
 """
@@ -33,11 +33,11 @@ Place = tuple[int, int, int, int]
 
 
 def scale_down(src_size: Sequence[int], size: Sequence[float]) -> tuple[int, int]:
-    """Return (width, height) of the largest crop of a size's shape that lies in an image.
+    """Return (width, height) of the largest crop of a size's aspect ratio that fits in an image.
 
     Args:
         src_size: (width, height) of the image.
-        size: (width, height) of the crop, kept where it fits.
+        size: (width, height) of the crop, unchanged if it fits.
     """
     w, h = size
     sw, sh = src_size
@@ -49,7 +49,7 @@ def scale_down(src_size: Sequence[int], size: Sequence[float]) -> tuple[int, int
 
 
 def resize_short(src: NDArray, size: int, interp: int = 2) -> NDArray:
-    """Return an image whose shorter edge has a length; see ``imresize`` for ``interp``."""
+    """Resize an image so that its shorter edge is ``size``; see ``imresize`` for ``interp``."""
     h, w, _ = src.shape
     new_h, new_w = (size * h // w, size) if h > w else (size, size * w // h)
     return imresize(src, new_w, new_h, choose_interpolation(interp, (h, w, new_h, new_w)))
@@ -72,7 +72,7 @@ def fixed_crop(
 
 
 def random_crop(src: NDArray, size: Sequence[int], interp: int = 2) -> tuple[NDArray, Place]:
-    """Return a part of an image taken anywhere, and its place; a small image is enlarged."""
+    """Return a random crop of an image, and its place; an image that is too small is enlarged."""
     h, w, _ = src.shape
     new_w, new_h = scale_down((w, h), size)
     x0, y0 = random.randint(0, w - new_w), random.randint(0, h - new_h)
@@ -80,7 +80,7 @@ def random_crop(src: NDArray, size: Sequence[int], interp: int = 2) -> tuple[NDA
 
 
 def center_crop(src: NDArray, size: Sequence[int], interp: int = 2) -> tuple[NDArray, Place]:
-    """Return the middle of an image, and its place; a small image is enlarged."""
+    """Return the center crop of an image, and its place; an image that is too small is enlarged."""
     h, w, _ = src.shape
     new_w, new_h = scale_down((w, h), size)
     x0, y0 = int((w - new_w) / 2), int((h - new_h) / 2)
@@ -100,12 +100,13 @@ def random_size_crop(
     Args:
         src: the image.
         size: (width, height) of the result.
-        area: least and greatest part of the image's area; one number is the least, 1 the greatest.
-        ratio: least and greatest ratio of width to height.
+        area: smallest and largest fraction of the image's area; one number is the smallest, with 1
+            as the largest.
+        ratio: smallest and largest ratio of width to height.
         interp: see ``imresize``.
         **kwargs: ``min_area``, the old name of ``area``.
 
-    Where no trial fits it is the middle of the image.
+    If no attempt fits, it is the center of the image.
     """
     area = renamed_area(area, kwargs, "random_size_crop")
     h, w, _ = src.shape
@@ -123,7 +124,7 @@ def random_size_crop(
 
 
 def renamed_area(area: Any, kwargs: dict[str, Any], caller: str) -> Any:
-    """Return ``area``, or what its old name ``min_area`` says; other names are refused."""
+    """Return ``area``, or the value of its old name ``min_area``; other names are refused."""
     others = sorted(kwargs.keys() - {"min_area"})
     if others:
         raise UsageError(f"unexpected keyword arguments for `{caller}`: {others}")

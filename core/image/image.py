@@ -1,4 +1,4 @@
-"""Images under the path that scripts import them by (``mxnet.image.image``)."""
+"""``mx.image`` under MXNet's import path, ``mxnet.image.image``."""
 
 from __future__ import annotations
 

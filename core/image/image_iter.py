@@ -26,7 +26,7 @@ Listed = dict[Any, tuple[NDArray, str]]
 
 
 class ImageIter(DataIter):
-    """Images and labels in batches (batch, channels, height, width), red, green, blue.
+    """Images and labels in batches (batch, channels, height, width), RGB.
 
     Args:
         batch_size: images in a batch.
@@ -36,19 +36,19 @@ class ImageIter(DataIter):
         path_imglist: list of the images: ``number<TAB>labels<TAB>path`` lines.
         path_root: folder of the images of a list.
         path_imgidx: index of the record file; needed for ``shuffle`` and ``num_parts``.
-        shuffle: in another order in every round.
-        part_index, num_parts: take only one of so many parts.
-        aug_list: augmenters; those of ``CreateAugmenter`` with ``kwargs`` where None.
+        shuffle: use a new random order in every epoch.
+        part_index, num_parts: read only part ``part_index`` of ``num_parts`` equal parts.
+        aug_list: augmenters; None for those of ``CreateAugmenter`` with ``kwargs``.
         imglist: a list in place of the file: [label or labels, path] for each image.
         data_name, label_name: names of the inputs.
         dtype: of the labels of lists.
         last_batch_handle: ``"pad"`` fills the last batch from the start, ``"discard"`` drops it,
-            ``"roll_over"`` keeps its images for the next round.
-        **kwargs: of ``CreateAugmenter``.
+            ``"roll_over"`` keeps its images for the next epoch.
+        **kwargs: arguments of ``CreateAugmenter``.
 
     Raises:
-        UsageError: no source of images, or arguments that do not go together.
-        ValueError: another ``data_shape``.
+        UsageError: no source of images, or arguments that contradict each other.
+        ValueError: an unsupported ``data_shape``.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class ImageIter(DataIter):
         self.reset()
 
     def _choose_order(self, part_index: int, num_parts: int) -> list[Any] | None:
-        """Return the keys of this part's images; None where records are read as they come."""
+        """Return the keys of this part's images, or None to read records in file order."""
         if self.imgrec is None:
             assert self.imglist is not None
             order = list(self.imglist)
@@ -120,13 +120,13 @@ class ImageIter(DataIter):
     # -- rounds -----------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """Go back to the start; what rolls over is kept."""
+        """Go back to the start, keeping images that roll over."""
         self._shuffle()
         if self.last_batch_handle != "roll_over" or self._cache is None:
             self._rewind()
 
     def hard_reset(self) -> None:
-        """Go back to the start, and forget what rolls over."""
+        """Go back to the start, dropping images that roll over."""
         self._shuffle()
         self._rewind()
         self._cache = None
@@ -197,7 +197,7 @@ class ImageIter(DataIter):
         return zeros((self.batch_size, *self.data_shape)), empty(self.provide_label[0][1])
 
     def _batchify(self, batch_data: NDArray, batch_label: NDArray, start: int = 0) -> int:
-        """Fill a batch from one place on; return where it ends. Images without size are left out.
+        """Fill a batch from position ``start``; return where it ends. Empty images are skipped.
 
         Raises:
             StopIteration: there is no further image at all.
@@ -224,14 +224,14 @@ class ImageIter(DataIter):
     # -- steps that subclasses replace ------------------------------------------------------
 
     def check_data_shape(self, data_shape: Sequence[int]) -> None:
-        """Refuse what is not (3, height, width)."""
+        """Raise ValueError unless the shape is (3, height, width)."""
         if len(data_shape) != 3:
             raise ValueError("data_shape should have length 3, with dimensions CxHxW")
         if data_shape[0] != 3:
             raise ValueError("This iterator expects inputs to have 3 channels.")
 
     def check_valid_image(self, data: Sequence[NDArray]) -> None:
-        """Refuse an image without dimensions."""
+        """Raise RuntimeError for an image without dimensions."""
         if len(data[0].shape) == 0:
             raise RuntimeError("Data shape is wrong")
 
@@ -254,19 +254,19 @@ class ImageIter(DataIter):
             return stream.read()
 
     def augmentation_transform(self, data: NDArray) -> NDArray:
-        """Return the image that the augmenters have changed."""
+        """Return the image after all augmenters."""
         for augment in self.auglist:
             data = augment(data)
         return data
 
     def postprocess_data(self, datum: NDArray) -> NDArray:
-        """Return (channels, height, width) of (height, width, channels)."""
+        """Transpose (height, width, channels) to (channels, height, width)."""
         planes: NDArray = transpose(datum, axes=(2, 0, 1))
         return planes
 
 
 def _label(label: Any, shape: tuple[int, ...]) -> Any:
-    """Return a label as what goes into one place of a batch."""
+    """Convert a label to the form of one entry of a batch."""
     values = label.asnumpy() if isinstance(label, NDArray) else np.asarray(label)
     if not shape and values.size == 1:
         return float(values.reshape(()))

@@ -44,13 +44,13 @@ def imdecode(buf: Any, flag: int = 1, to_rgb: bool | int = True, out: Any = None
 
     Args:
         buf: bytes, or an array of them.
-        flag: 1 for three channels, 0 for one, grey.
-        to_rgb: red, green, blue, else blue, green, red.
+        flag: 1 for three channels, 0 for one grey channel.
+        to_rgb: return RGB instead of BGR.
         out: array to write it to.
 
     Raises:
-        ValueError: ``buf`` is text or something else. FormatError: it is no image.
-        UsageError: another flag.
+        ValueError: ``buf`` is text or something else. FormatError: it is not an image.
+        UsageError: an unknown flag.
     """
     if isinstance(buf, NDArray):
         buf = buf.asnumpy()
@@ -74,11 +74,11 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: Any = None) -> 
         src: (height, width, channels), uint8, float32 or float64.
         w, h: the new width and height.
         interp: 0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9 cubic to enlarge, area to shrink
-            and linear else, 10 by chance.
+            and linear otherwise, 10 a random one.
         out: array to write it to.
 
     Raises:
-        ShapeError, UsageError: no image, or a size or method that cannot be.
+        ShapeError, UsageError: not an image, or an invalid size or method.
     """
     image = _image(src)
     method = choose_interpolation(interp, (*image.shape[:2], h, w))
@@ -96,29 +96,29 @@ def copyMakeBorder(
     values: Sequence[float] = (),
     out: Any = None,
 ) -> NDArray:
-    """Return an image with more pixels at its edges.
+    """Return an image padded at its edges.
 
     Args:
         src: (height, width, channels).
         top, bot, left, right: pixels to add.
-        type: 0 constant, 1 the edge repeated, 2 mirrored, 3 continued from the other side,
+        type: 0 constant, 1 the edge repeated, 2 mirrored, 3 wrapped around from the other side,
             4 mirrored without the edge.
-        value: of type 0, for all channels; values: for each, used in its place.
+        value: for type 0, of all channels; values: one per channel, used in its place.
         out: array to write it to.
 
     Raises:
-        ShapeError, UsageError: no image, or edges or a type that cannot be.
+        ShapeError, UsageError: not an image, or invalid edges or an invalid type.
     """
     filled = tuple(values) or value
     return _result(pixels.add_border(_image(src), (top, bot, left, right), type, filled), out)
 
 
 def choose_interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
-    """Return an interpolation, 0 to 4, for one that may be 9 (by size) or 10 (by chance).
+    """Return an interpolation, 0 to 4, for one that may be 9 (by size) or 10 (random).
 
     Args:
         interp: see ``imresize``.
-        sizes: old height and width, new height and width; cubic for 9 where they are not given.
+        sizes: old height and width, new height and width; without them 9 means cubic.
 
     Raises:
         UsageError: another number.
@@ -141,7 +141,7 @@ def _image(src: NDArray) -> np.ndarray[Any, Any]:
 def _result(image: np.ndarray[Any, Any], out: NDArray | None) -> NDArray:
     if out is None:
         context = current_context()
-        plain = np.ascontiguousarray(image)  # nobody else's: all functions make new images
+        plain = np.ascontiguousarray(image)  # not shared: all functions return new images
         is_here = context.device_type != "gpu"
         return NDArray(plain, context) if is_here else array(plain, context, plain.dtype)
     if out.shape != image.shape:

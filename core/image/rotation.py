@@ -1,4 +1,4 @@
-"""Images turned by the sampler that networks use: (channels, height, width) float32."""
+"""Rotation of images (channels, height, width), float32, with the operator BilinearSampler."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["imrotate", "random_rotate"]
 def imrotate(
     src: NDArray, rotation_degrees: Any, zoom_in: bool = False, zoom_out: bool = False
 ) -> NDArray:
-    """Return an image, or a batch of them, turned about the middle.
+    """Return an image, or a batch of them, rotated about the center.
 
     Args:
         src: (channels, height, width) or (batch, channels, height, width), float32.
         rotation_degrees: angle; for a batch also an array with one for each image.
-        zoom_in: enlarge so that nothing outside of the image is seen.
-        zoom_out: shrink so that the whole image is seen.
+        zoom_in: enlarge so that nothing outside the image is visible.
+        zoom_out: shrink so that the whole image is visible.
 
     Raises:
-        ValueError, TypeError: arguments that do not go together.
+        ValueError, TypeError: arguments that contradict each other.
     """
     if zoom_in and zoom_out:
         raise ValueError("`zoom_in` and `zoom_out` cannot be both True")
@@ -57,7 +57,7 @@ def imrotate(
 def random_rotate(
     src: NDArray, angle_limits: Sequence[float], zoom_in: bool = False, zoom_out: bool = False
 ) -> NDArray:
-    """Return images turned by angles between two limits in degrees; see ``imrotate``."""
+    """Return images rotated by random angles between two limits in degrees; see ``imrotate``."""
     least, greatest = angle_limits
     if src.ndim == 3:
         return imrotate(src, np.random.uniform(least, greatest), zoom_in, zoom_out)
@@ -66,7 +66,7 @@ def random_rotate(
 
 
 def _grid(size: tuple[int, ...], radians: Any) -> Any:
-    """Return where each new pixel is taken from: (batch, 2, height, width), -1 to 1."""
+    """Return the sampling grid, -1 to 1: (batch, 2, height, width)."""
     half_h, half_w = (size[0] - 1) / 2, (size[1] - 1) / 2
     y = (np.arange(size[0], dtype=np.float32) - np.float32(half_h))[None, :, None]
     x = (np.arange(size[1], dtype=np.float32) - np.float32(half_w))[None, None, :]
@@ -76,7 +76,7 @@ def _grid(size: tuple[int, ...], radians: Any) -> Any:
 
 
 def _zoom(size: tuple[int, ...], radians: Any, is_out: bool) -> Any:
-    """Return the factor of the grid by which no border, or the whole image, is seen."""
+    """Return the scale of the grid at which no border (or the whole image) is visible."""
     height, width = size
     corner, length = np.arctan2(height, width), np.hypot(height, width)
     angles = np.abs(radians)

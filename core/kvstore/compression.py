@@ -19,7 +19,7 @@ _OPTIONS = ("type", "threshold")
 class TwoBitCompression:
     """Sends each element of a gradient as one of three values: -threshold, 0 or threshold.
 
-    What an element lacks is kept for the next gradient of the same key and device
+    The rounding error is added to the next gradient of the same key and device
     (Seide et al., Interspeech 2014).
 
     Args:
@@ -31,7 +31,7 @@ class TwoBitCompression:
         self._residuals: dict[tuple[Any, int], Any] = {}
 
     def compress(self, key: Any, arrays: Sequence[NDArray]) -> list[NDArray]:
-        """Return what arrives of the gradients that the devices send."""
+        """Return the gradients as the receiver decodes them."""
         return [self._pass_on((key, place), array) for place, array in enumerate(arrays)]
 
     def _pass_on(self, where: tuple[Any, int], array: NDArray) -> NDArray:

@@ -96,7 +96,7 @@ class Node(ABC):
         context: where the inputs, and so their gradients, live.
         parents: the origin of each input, None where no gradient is wanted.
         output_count: number of outputs, hidden ones included.
-        is_forgotten: True when a backward pass has let go of the computation.
+        is_forgotten: True once a backward pass has freed the computation.
     """
 
     __slots__ = ("context", "is_forgotten", "output_count", "parents")
@@ -118,7 +118,7 @@ class Node(ABC):
         """
 
     def forget(self) -> None:
-        """Let go of all that only a backward pass needs."""
+        """Free everything that only a backward pass needs."""
         self.parents = ()
         self.is_forgotten = True
 

@@ -1,4 +1,4 @@
-"""Operators that arrange elements anew, without computing with them."""
+"""Operators that rearrange elements without computing with them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Optimizers that follow the (moving) leader: FTRL and FTML.
 
-Both solve for the weight anew at every step, with a term divided by the learning rate. At a rate of
-0, where MXNet makes the weights NaN, they leave everything as it is.
+Both solve for the weight from scratch at every step, with a term divided by the learning rate. At a
+rate of 0, where MXNet makes the weights NaN, they change nothing.
 """
 
 from __future__ import annotations

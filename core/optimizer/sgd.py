@@ -211,7 +211,7 @@ class SGLD(RuleOptimizer):
     logarithm the loss is.
     """
 
-    whole_parameters = True  # Noise on the padding between parameters would be drawn in vain.
+    whole_parameters = True  # so that no random numbers are spent on padding between parameters
 
     def state_count(self) -> int:
         return 0

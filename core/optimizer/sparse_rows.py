@@ -41,7 +41,7 @@ def update_sparse(
 
 
 def _update_rows(arrays: Sequence[NDArray], grad: RowSparseNDArray, update: Update) -> None:
-    """Update the rows that the gradient has; the time goes with their number."""
+    """Update the rows that the gradient has, in time proportional to their number."""
     rows = grad.indices.dense()
     pieces = [
         array.read_rows(rows) if isinstance(array, RowSparseNDArray) else array.dense()[rows]

@@ -92,7 +92,7 @@ Record: TypeAlias = Span | Sample | Mark
 
 
 class TraceFile:
-    """A trace that grows, and is valid JSON after each ``append``; begun anew where it was removed.
+    """A trace file that is valid JSON after each ``append``; recreated if it has been removed.
 
     Args:
         path: replaced by the first ``append``.

@@ -130,8 +130,8 @@ class Subgraph:
         outputs: Sequence[T | None],
         infer: Callable[[dict[str, T], list[tuple[Entry, T | None]]], dict[Node, list[T | None]]],
     ) -> tuple[list[T | None], list[T | None]]:
-        # Inference around a graph asks the same again and again; without an answer at hand,
-        # graphs in graphs would take exponential time.
+        # Inference around a graph asks the same question repeatedly; without this cache, nested
+        # graphs would take exponential time.
         key = tuple(inputs), tuple(outputs), is_np_shape()
         found = remembered.get(key)
         if found is None:

@@ -168,7 +168,7 @@ def numeric_grad(
     Args:
         executor: what computes the output.
         location: values of the arguments; those of integer dtype get zeros.
-        aux_states: values of the auxiliary states, set anew before each pass.
+        aux_states: values of the auxiliary states, reset before each pass.
         eps: distance of the two points.
         use_forward_train: run training passes.
         dtype: of the arguments.

@@ -91,7 +91,7 @@ def discard_stderr() -> Iterator[None]:
 
 
 def retry(n: int) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Decorate a test that may fail by chance: it fails where it fails ``n`` times in a row."""
+    """Decorate a randomized test: it only fails if it fails ``n`` times in a row."""
     if n <= 0:
         raise AssertionError(f"cannot try {n} times")
 

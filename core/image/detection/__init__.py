@@ -1,7 +1,7 @@
-"""Images with boxes around objects (``mx.image.detection``).
+"""Images with bounding boxes (``mx.image.detection``).
 
-A label is an array (objects, 5 or more): class, left, top, right, bottom, in parts of the image,
-and anything further. What changes the image changes its boxes too.
+A label is an array (objects, 5 or more): class, left, top, right, bottom as fractions of the image,
+and any further numbers. Augmenters transform the boxes together with the image.
 """
 
 from __future__ import annotations

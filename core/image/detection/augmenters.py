@@ -1,4 +1,4 @@
-"""Changes of images and boxes, to be applied one after the other."""
+"""Augmenters of images together with their bounding boxes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Boxes = np.ndarray[Any, Any]
 
 
 class DetAugmenter(Described):
-    """Base of what turns an image and its boxes into others."""
+    """Base of augmenters of an image and its boxes."""
 
     def __call__(self, src: NDArray, label: Boxes) -> tuple[NDArray, Boxes]:
-        """Return the changed image and boxes, which may be the same arrays."""
+        """Return the augmented image and boxes, which may be the same arrays."""
         raise NotImplementedError(f"{type(self).__name__} must define __call__")
 
 
 class DetBorrowAug(DetAugmenter):
-    """An augmenter of images that leaves boxes where they are.
+    """Applies an image augmenter that does not move boxes.
 
     Raises:
         TypeError: it is no augmenter of images.
@@ -48,12 +48,12 @@ class DetBorrowAug(DetAugmenter):
         return [type(self).__name__.lower(), self.augmenter.dumps()]
 
     def __call__(self, src: NDArray, label: Boxes) -> tuple[NDArray, Boxes]:
-        """Return the changed image, and the boxes as they are."""
+        """Return the augmented image and the same boxes."""
         return self.augmenter(src), label
 
 
 class DetRandomSelectAug(DetAugmenter):
-    """Applies one augmenter of several, by chance, or none.
+    """Applies one randomly selected augmenter, or none.
 
     Args:
         aug_list: the augmenters, or one.
@@ -80,7 +80,7 @@ class DetRandomSelectAug(DetAugmenter):
         return [type(self).__name__.lower(), [one.dumps() for one in self.aug_list]]
 
     def __call__(self, src: NDArray, label: Boxes) -> tuple[NDArray, Boxes]:
-        """Return what the chosen augmenter makes of image and boxes."""
+        """Return image and boxes after the selected augmenter."""
         if random.random() < self.skip_prob:
             return src, label
         random.shuffle(self.aug_list)
@@ -88,7 +88,7 @@ class DetRandomSelectAug(DetAugmenter):
 
 
 class DetHorizontalFlipAug(DetAugmenter):
-    """Mirrors image and boxes with a probability."""
+    """Mirrors image and boxes with a given probability."""
 
     def __init__(self, p: float) -> None:
         super().__init__(p=p)

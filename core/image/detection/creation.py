@@ -1,4 +1,4 @@
-"""Usual lists of augmenters of images and boxes."""
+"""The default list of augmenters of images and boxes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def CreateMultiRandCropAugmenter(
     max_attempts: Any = 50,
     skip_prob: float = 0,
 ) -> DetRandomSelectAug:
-    """Return an augmenter that crops in one of several ways, by chance.
+    """Return an augmenter that crops in one of several ways, chosen at random.
 
     Args:
         min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts: as of
-            ``DetRandomCropAug``, or lists of these; one that is no list holds for all ways.
-        skip_prob: probability of no crop.
+            ``DetRandomCropAug``, or lists of these; a single value applies to all ways.
+        skip_prob: probability of not cropping.
 
     Raises:
         UsageError: lists of different lengths.
@@ -82,14 +82,14 @@ def CreateDetAugmenter(
 
     Args:
         data_shape: (channels, height, width) of a batch's images.
-        resize: length of the shorter edge before all else, where above 0.
-        rand_crop, rand_pad: probabilities of cropping and of putting room around the image.
-        rand_mirror: mirror every other image by chance.
+        resize: length of the shorter edge before any other change, if above 0.
+        rand_crop, rand_pad: probabilities of cropping and of padding.
+        rand_mirror: mirror each image with probability 1/2.
         mean, std, brightness, contrast, saturation, hue, pca_noise, rand_gray, inter_method: as of
             ``mx.image.CreateAugmenter``.
         min_object_covered, min_eject_coverage: of cropping; see ``DetRandomCropAug``.
         aspect_ratio_range, area_range, max_attempts: of both.
-        pad_val: value of the room's pixels.
+        pad_val: value of the padding.
     """
     augmenters: list[DetAugmenter] = []
     if resize > 0:

@@ -1,4 +1,4 @@
-"""Batches of images with the boxes of their objects."""
+"""Batches of images with bounding boxes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .creation import CreateDetAugmenter
 __all__ = ["ImageDetIter"]
 
 _LEAST_LABEL = 7
-"""Numbers of the smallest label: width of its head, width of an object, and one object."""
+"""Length of the smallest label: width of its header, width of an object, and one object."""
 _LEAST_OBJECT = 5
 _NO_OBJECT = -1.0
 
@@ -26,20 +26,20 @@ _NO_OBJECT = -1.0
 class ImageDetIter(ImageIter):
     """Images, and labels (batch, most objects of an image, numbers of an object).
 
-    A label is stored as the width of its head (2 or more), the width of an object (5 or more), the
-    rest of the head, and the objects: class, left, top, right, bottom in parts of the image, and
-    anything further. In a batch objects that are not there are -1.
+    A label is stored as the width of its header (2 or more), the width of an object (5 or more),
+    the rest of the header, and the objects: class, left, top, right, bottom as fractions of the
+    image, and any further numbers. In a batch labels are padded with -1.
 
     Args:
         batch_size: images in a batch.
         data_shape: (3, height, width).
-        aug_list: augmenters; those of ``CreateDetAugmenter`` with ``kwargs`` where None.
+        aug_list: augmenters; None for those of ``CreateDetAugmenter`` with ``kwargs``.
         path_imgrec, path_imglist, path_root, path_imgidx, shuffle, part_index, num_parts, imglist,
         data_name, label_name, last_batch_handle: as of ``mx.image.ImageIter``.
-        **kwargs: of ``CreateDetAugmenter``.
+        **kwargs: arguments of ``CreateDetAugmenter``.
 
     Raises:
-        RuntimeError: a label of another form.
+        RuntimeError: a malformed label.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ImageDetIter(ImageIter):
         """Change the shape of images, or (objects, numbers of an object) of labels.
 
         Raises:
-            ValueError: fewer objects than there are, or other numbers of an object.
+            ValueError: fewer objects than the labels have, or a different width of an object.
         """
         if data_shape is not None:
             self.check_data_shape(data_shape)
@@ -98,7 +98,7 @@ class ImageDetIter(ImageIter):
             self._set_label_shape(label_shape)
 
     def check_label_shape(self, label_shape: Sequence[int]) -> None:
-        """Refuse a shape of labels that is too small."""
+        """Raise ValueError for a shape that is too small for the labels."""
         if len(label_shape) != 2:
             raise ValueError("label_shape should have length 2")
         if label_shape[0] < self.label_shape[0]:
@@ -112,7 +112,7 @@ class ImageDetIter(ImageIter):
             )
 
     def sync_label_shape(self, it: ImageDetIter, verbose: bool = False) -> ImageDetIter:
-        """Give this and another iterator labels for as many objects; return the other."""
+        """Give this and another iterator the same (larger) label shape; return the other."""
         if not isinstance(it, ImageDetIter):
             raise UsageError(f"Synchronize with invalid iterator: {it!r}")
         if self.label_shape[1] != it.label_shape[1]:
@@ -135,15 +135,15 @@ class ImageDetIter(ImageIter):
         window_name: str = "draw_next",
         id2labels: Mapping[int, str] | None = None,
     ) -> Iterator[np.ndarray[Any, Any]]:
-        """Yield images (height, width, 3) uint8, blue, green, red, with their boxes drawn.
+        """Yield images (height, width, 3), uint8, BGR, with their boxes drawn.
 
         Args:
-            color: of the boxes; None for any.
+            color: of the boxes; None for random colors.
             thickness: of their lines.
-            mean, std: what the augmenters took off and divided by; True for ImageNet's.
-            clip: limit numbers to those of bytes.
-            waitKey, window_name: of a window, which there is none of here.
-            id2labels: names of the classes, written into the boxes.
+            mean, std: the normalization to undo; True for ImageNet's.
+            clip: clip values to 0 to 255.
+            waitKey, window_name: ignored: no window is opened.
+            id2labels: names of the classes, drawn into the boxes.
         """
         from .drawing import draw_boxes, restored
 
@@ -171,7 +171,7 @@ class ImageDetIter(ImageIter):
         self.label_shape = (shape[0], shape[1])
 
     def _estimate_label_shape(self) -> tuple[int, int]:
-        """Return the most objects of an image, and the numbers of an object."""
+        """Return the largest number of objects of an image, and the width of an object."""
         self.reset()
         count = width = 0
         try:
@@ -184,7 +184,7 @@ class ImageDetIter(ImageIter):
         return count, width
 
     def _parse_label(self, label: Any) -> Boxes:
-        """Return the objects (count, width) of a stored label, those without area left out."""
+        """Return the objects (count, width) of a stored label, dropping those without area."""
         numbers = label.asnumpy() if isinstance(label, NDArray) else np.asarray(label)
         numbers = numbers.ravel()
         if numbers.size < _LEAST_LABEL:
@@ -214,7 +214,7 @@ class ImageDetIter(ImageIter):
         return data, full(self.provide_label[0][1], _NO_OBJECT)
 
     def _batchify(self, batch_data: NDArray, batch_label: NDArray, start: int = 0) -> int:
-        """Fill a batch from one place on; images without valid objects are left out."""
+        """Fill a batch from position ``start``; images without valid objects are skipped."""
         place = start
         try:
             while place < self.batch_size:
@@ -240,7 +240,7 @@ class ImageDetIter(ImageIter):
     def augmentation_transform(  # type: ignore[override]
         self, data: NDArray, label: Boxes
     ) -> tuple[NDArray, Boxes]:
-        """Return image and boxes that the augmenters have changed."""
+        """Return image and boxes after all augmenters."""
         for augment in self.auglist:
             data, label = augment(data, label)
         return data, label

@@ -1,4 +1,4 @@
-"""Boxes drawn into images."""
+"""Drawing of bounding boxes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Image = np.ndarray[Any, Any]
 
 
 def restored(image: Image, mean: Any, std: Any, clip: bool) -> Image:
-    """Return uint8 pixels of an image that was normalized."""
+    """Undo the normalization of an image; return uint8 pixels."""
     mean, std = per_channel("mean", mean), per_channel("std", std)
     pixels = image if std is None else image * std
     pixels = pixels if mean is None else pixels + mean

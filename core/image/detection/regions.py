@@ -1,4 +1,4 @@
-"""Parts of images that hold objects, and images with room around them."""
+"""Random crops that contain objects, and random padding."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Range = float | Sequence[float]
 
 
 class DetRandomCropAug(DetAugmenter):
-    """Takes a part of the image that holds objects; without a fitting one, all of it.
+    """Crops the image so that objects remain; keeps all of it if no attempt fits.
 
     Args:
-        min_object_covered: least part of every object in the crop that the crop holds.
-        aspect_ratio_range: least and greatest ratio of width to height, or one number.
-        area_range: least and greatest part of the image's area, or one number.
-        min_eject_coverage: objects of which no more is in the crop are left out.
-        max_attempts: trials.
+        min_object_covered: smallest fraction of every object in the crop that must be inside it.
+        aspect_ratio_range: smallest and largest ratio of width to height, or one number.
+        area_range: smallest and largest fraction of the image's area, or one number.
+        min_eject_coverage: objects with at most this fraction inside the crop are dropped.
+        max_attempts: number of attempts.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class DetRandomCropAug(DetAugmenter):
         self.enabled = _is_usable(self, areas, ratios, least_area=0.0)
 
     def __call__(self, src: NDArray, label: Boxes) -> tuple[NDArray, Boxes]:
-        """Return the part of the image, and the boxes of the objects in it."""
+        """Return the crop, and the boxes of the objects in it."""
         height, width = src.shape[:2]
         found = self._propose(label, height, width) if self.enabled else None
         if found is None:
@@ -96,7 +96,7 @@ class DetRandomCropAug(DetAugmenter):
         if h < max_h:
             h = random.randint(h, max_h)
         w = round(h * ratio)
-        # Rounding may have left the range by a line.
+        # Rounding to whole pixels may have left the range by one row.
         if w * h < least:
             h += 1
             w = round(h * ratio)
@@ -141,13 +141,13 @@ class DetRandomCropAug(DetAugmenter):
 
 
 class DetRandomPadAug(DetAugmenter):
-    """Puts room around the image; without a fitting size, none.
+    """Pads the image to a random size; leaves it unchanged if no attempt fits.
 
     Args:
-        aspect_ratio_range: least and greatest ratio of width to height, or one number.
-        area_range: least and greatest area, in that of the image, or one number.
-        max_attempts: trials.
-        pad_val: value of the new pixels, or of their channels.
+        aspect_ratio_range: smallest and largest ratio of width to height, or one number.
+        area_range: smallest and largest area as a multiple of the image's, or one number.
+        max_attempts: number of attempts.
+        pad_val: value of the padding, or one value per channel.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class DetRandomPadAug(DetAugmenter):
         self.enabled = _is_usable(self, areas, ratios, least_area=1.0)
 
     def __call__(self, src: NDArray, label: Boxes) -> tuple[NDArray, Boxes]:
-        """Return the image with room around it, and its boxes there."""
+        """Return the padded image, and its boxes in it."""
         height, width = src.shape[:2]
         place = self._propose(height, width) if self.enabled else None
         if place is None:
