@@ -40,13 +40,13 @@ class NDArray(Arithmetic["NDArray"], Handle["NDArray"], OperatorMethods, ArrayNa
     (``core.ndarray.methods``).
 
     Args:
-        data: a NumPy or CuPy array, which is shared, not copied. None makes an array that holds
-            nothing (what unpickling starts from).
+        data: a NumPy or CuPy array, which is shared, not copied. None makes an array without
+            memory, which unpickling then fills in.
         ctx: the device the array is on; ``cpu(0)`` when not given.
         writable: whether the in-place operators and assignments are allowed.
-        version: is bumped whenever the array may be written to, so that an executor that it is
-            bound to can keep what it makes of it; views have their base's. None for an array that
-            others can write to without this handle's knowing.
+        version: changes whenever the array may be written to, so that executors know when values
+            derived from it (folded weights, say) are stale; views share their base's. None for an
+            array that other code can write to without this handle noticing.
     """
 
     __slots__ = ()
@@ -104,12 +104,12 @@ class NDArray(Arithmetic["NDArray"], Handle["NDArray"], OperatorMethods, ArrayNa
         backend_of(self._context).synchronize()
 
     def to_dlpack_for_read(self) -> Any:
-        """Return a DLPack capsule of the memory; its values are computed before."""
+        """Return a DLPack capsule of the memory, after waiting for its values."""
         self.wait_to_read()
         return self.dense().__dlpack__()
 
     def to_dlpack_for_write(self) -> Any:
-        """Return a DLPack capsule whose holder may write to the memory at any time."""
+        """Return a DLPack capsule whose consumer may write to the memory at any time."""
         if self.version is not None:
             self.version.lose()
         return self.to_dlpack_for_read()
@@ -271,7 +271,7 @@ class NDArray(Arithmetic["NDArray"], Handle["NDArray"], OperatorMethods, ArrayNa
                 raw = self.dense() + raw
         self.assign_dense(raw)
 
-    # -- inside the package -----------------------------------------------------------------
+    # -- internals --------------------------------------------------------------------------
 
     def wrap(self, raw: Array, context: Context | None = None) -> NDArray:
         """Return a handle on another raw array, by default of this array's device."""
@@ -394,7 +394,7 @@ def call_operator(
 
 
 def mark_variable(array: NDArray, gradient: NDArray, grad_req: str) -> None:
-    """Make an array a variable: what it was computed from is forgotten, its gradient collected."""
+    """Make an array a variable: drop its history, and collect its gradient from now on."""
     if grad_req not in ("write", "add", "null"):
         raise ValueError(f"grad_req is {grad_req!r}; expected 'write', 'add' or 'null'")
     array._origin = Variable(gradient, grad_req)

@@ -26,7 +26,7 @@ class ArrayFile:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Look where each array begins; none is read.
+        """Find where each array begins, without reading any.
 
         Raises:
             FormatError: truncated, damaged, no such file format, or no names.

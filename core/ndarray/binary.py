@@ -129,7 +129,7 @@ def _either(lhs: Any, rhs: Any) -> Any:
     for side in (lhs, rhs):
         if not isinstance(side, (NDArray, int, float, np.generic)):
             raise TypeError(f"type {type(side)} not supported; expected an NDArray or a number")
-    # A NumPy number would take the array apart instead of leaving the operation to it.
+    # A NumPy scalar on the left would iterate over the array instead of deferring to its operator.
     return lhs.item() if isinstance(lhs, np.generic) else lhs
 
 

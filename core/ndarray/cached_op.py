@@ -23,7 +23,7 @@ class CachedOp:
     """
 
     def __init__(self, sym: Any, flags: Iterable[tuple[str, Any]] = ()) -> None:
-        # Symbols know arrays, not the other way round; of a symbol only its nodes are read.
+        # Typed Any, since core.symbol imports core.ndarray and not vice versa; only nodes are read.
         nodes = list(dict.fromkeys(node for node, _ in sym.get_internals().heads))
         self._inputs = [node for node in nodes if node.op is None]
         self._steps = [node for node in nodes if node.op is not None]

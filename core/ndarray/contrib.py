@@ -130,7 +130,7 @@ def rand_zipfian(
 def boolean_mask(data: NDArray, index: NDArray, axis: int = 0) -> NDArray:
     """Return the rows of ``data`` where ``index`` is not 0; the gradient of the others is 0.
 
-    A function and no operator: how many rows there are follows from numbers, not from shapes.
+    Not an operator, because the shape of its result depends on values, not only on shapes.
 
     Args:
         data: shape (n, ...).

@@ -1,6 +1,6 @@
-"""Run one operator on raw arrays: infer what it gives, allocate, compute.
+"""Run one operator on raw arrays: infer output shapes and dtypes, allocate, compute.
 
-Knows neither handles nor gradients; ``core.ndarray.array`` adds those.
+Handles and gradients are added by ``core.ndarray.array``.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def _cached_operator(name: str, attributes: tuple[tuple[str, Any], ...]) -> Oper
 
 
 def forget_operators() -> None:
-    """Forget parsed operators and what was inferred with them: one of them now means another."""
+    """Clear the caches of parsed operators, needed when an operator name gets a new meaning."""
     _cached_operator.cache_clear()
     _specs.cache_clear()
 
 
 @lru_cache(maxsize=256)
 def run_of(context: Context, is_train: bool) -> Run:
-    """Return what operators are given on a context; scratch memory is allocated at each call."""
+    """Return the run settings of operators on a context; scratch memory is allocated per call."""
     backend = backend_of(context)
     random = device_random(context)
     return Run(backend.xp, is_train, random, backend.empty, suppress=backend.suppress)
@@ -117,7 +117,7 @@ def _spec(array: Array) -> Spec:
 
 
 def _overwrites_input(op: Operator, inputs: Sequence[Array], index: int, target: Array) -> bool:
-    """Tell whether writing this output directly would spoil an input still to be read."""
+    """Return whether writing this output directly would overwrite an input still to be read."""
     for position, source in enumerate(inputs):
         if source is target and (position, index) in op.inplace_forward():
             continue
@@ -129,7 +129,7 @@ def _overwrites_input(op: Operator, inputs: Sequence[Array], index: int, target:
 def _may_share_memory(a: Array, b: Array) -> bool:
     if isinstance(a, np.ndarray):
         return bool(np.may_share_memory(a, b))
-    # CuPy has no such test; an allocation is never shared by accident.
+    # CuPy has no np.may_share_memory; arrays of different allocations never overlap.
     return bool(a.data.mem.ptr == b.data.mem.ptr)
 
 

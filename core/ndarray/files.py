@@ -1,4 +1,4 @@
-"""Files that are either whole or not there."""
+"""Atomic writing of files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["atomic_write"]
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes its place under ``path`` only when all is on the disk.
+    """Open a file for writing that is moved to ``path`` only once it is completely on disk.
 
     Until then it has a temporary name in the same folder; after an error in the block the
-    temporary file is removed and what was there before stays.
+    temporary file is removed and the previous file remains.
     """
     path = os.fspath(path)
     folder = os.path.dirname(path) or "."

@@ -90,16 +90,16 @@ class Handle(Generic[A]):
         return self._data
 
     def dense_for_write(self) -> Array:
-        """Return the raw values to write to, before the next pass of an executor: it is a change.
+        """Return the raw values for writing now, and mark the array as changed.
 
-        Whoever writes later asks again.
+        Call this again for every later write, so that executors notice it too.
         """
         if self.version is not None:
             self.version.bump()
         return self._data
 
     def check_writable(self) -> None:
-        """Raise ValueError where the memory is another library's and only lent for reading."""
+        """Raise ValueError if the memory is shared read-only by another library."""
         if not self.writable:
             raise ValueError("trying to write to a readonly NDArray; copy() it first")
 

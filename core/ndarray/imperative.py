@@ -1,4 +1,4 @@
-"""Run operators on arrays and put them on the tape; carry gradients back along it.
+"""Run operators on arrays and record them on the tape; differentiate along the tape.
 
 Arrays are handles here; ``NDArray`` is built on this module.
 """
@@ -175,7 +175,7 @@ def parse_context(value: Any) -> Context:
 
 
 def _note_updates(states: Iterable[tuple[Handle[Any], Array]]) -> None:
-    """Let arrays know that an operator changed their raw values; sparse ones take them over."""
+    """Mark arrays whose raw values an operator changed; sparse arrays store the new values."""
     for array, values in states:
         if not _is_dense(array):
             array.assign_dense(values)

@@ -44,8 +44,8 @@ class RowSparseNDArray(BaseSparseNDArray):
     def over(cls, dense: NDArray) -> RowSparseNDArray:
         """Return an array of all rows of a dense one, which it keeps up to date.
 
-        What computes with the dense array sees each change at once, and nothing is copied. Changes
-        are made through this one from now on.
+        Code that computes with the dense array sees changes at once, and nothing is copied. From
+        now on all changes must be made through the returned array.
         """
         backend, context = backend_of(dense.context), dense.context
         memory = dense.dense()
@@ -103,7 +103,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         return rows
 
     def take(self, container: Rows | Csr) -> None:
-        """Hold the rows that an operator stored, whose arrays are taken over, and no others."""
+        """Replace the stored rows by an operator's, sharing its arrays."""
         assert isinstance(container, Rows)
         indices, values = container.indices, container.values
         if indices is None:

@@ -83,7 +83,7 @@ class CSRNDArray(BaseSparseNDArray):
         return matrix
 
     def take(self, container: Rows | Csr) -> None:
-        """Hold what an operator stored, whose arrays are taken over."""
+        """Replace what is stored by an operator's result, sharing its arrays."""
         assert isinstance(container, Csr)
         pattern = container.pattern
         self._hold(container.data, (pattern.indptr.copy(), pattern.columns.copy()))

@@ -137,7 +137,7 @@ class BaseSparseNDArray(NDArray):
         self._hold(values, tuple(_copy(part, self._context) for part in other._auxiliary))
 
     def _hold(self, values: Array, auxiliary: tuple[Array, ...]) -> None:
-        """Take over raw values and index arrays in place of the present ones."""
+        """Replace the stored values and index arrays by these, without copying."""
         self._data, self._auxiliary = values, auxiliary
 
     def container(self) -> Rows | Csr:
@@ -145,7 +145,7 @@ class BaseSparseNDArray(NDArray):
         raise NotImplementedError
 
     def take(self, container: Rows | Csr) -> None:
-        """Hold what an operator stored, whose arrays are taken over."""
+        """Replace what is stored by an operator's result, sharing its arrays."""
         raise NotImplementedError
 
     def stored(self) -> StoredArray:

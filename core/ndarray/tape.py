@@ -1,4 +1,4 @@
-"""The tape: what recorded arrays came from, and the walk back along it.
+"""The autograd tape: the recorded computations, and reverse-mode differentiation along it.
 
 The tape knows no operator. A ``Node`` can turn gradients of its outputs into gradients of its
 inputs; how (by arithmetic on raw arrays, or by operators that are recorded in turn) is decided by
@@ -136,7 +136,7 @@ Step: TypeAlias = Callable[[Node, Sequence[G | None]], Sequence[G | None]]
 
 
 def walk(heads: Iterable[tuple[Origin, G]], step: Step[G], *, retain: bool) -> dict[Variable, G]:
-    """Carry gradients from the heads back to all variables they depend on.
+    """Propagate gradients from the heads back to all variables they depend on.
 
     Args:
         heads: origins of the arrays to differentiate, each with its gradient.

@@ -1,4 +1,4 @@
-"""Connect nodes: apply an operator to inputs, and a graph to the inputs it leaves open."""
+"""Composition of graphs: applying operators, and replacing variables by other outputs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Loops and branches on symbols: ``mx.sym.contrib.foreach``, ``while_loop`` and ``cond``.
 
-What a body, given as a Python function, composes becomes a subgraph of one operator. Its nodes are
-known by the attribute ``__subgraph_name__``; whatever else they read is cut off and becomes an
-input of the operator. Where MXNet takes symbols in nested lists, ``Nested`` stands for a symbol or
-a list or tuple of such.
+The nodes that a body (a Python function) composes become a subgraph of one operator. They are
+marked with the attribute ``__subgraph_name__``; any other node that they read becomes an input of
+the operator. ``Nested`` is a symbol, or a list or tuple of ``Nested``: MXNet's nested lists.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ def foreach(
     """Run ``outputs, states = body(slice, states)`` for every slice of the data along axis 0.
 
     Args:
-        body: composes what a step does; every slice and state must have a part in it.
-        data: a symbol, or nested symbols with equally many slices; ``body`` gets the same form.
+        body: composes one step, in which every slice and state must be used.
+        data: a symbol, or nested symbols with equally many slices; ``body`` gets the same nesting.
         init_states: the states of the first step.
         name: name of the loop, made unique.
 
@@ -41,7 +40,7 @@ def foreach(
         last states.
 
     Raises:
-        UsageError: something else than symbols is given or returned, the states change their form,
+        UsageError: something other than symbols is given or returned, the states change nesting,
             or data or states are not used.
     """
     slices, data_form = _flatten("foreach input", data)
@@ -96,9 +95,9 @@ def while_loop(
 
     Args:
         cond: composes a symbol of one element.
-        func: composes what a step does; its outputs may be None.
-        loop_vars: nested symbols, one at least; each must have a part in ``func``.
-        max_iterations: most steps, required.
+        func: composes one step; its outputs may be None.
+        loop_vars: nested symbols, at least one; each must be used in ``func``.
+        max_iterations: the largest number of steps, required.
         name: name of the loop, made unique.
 
     Returns:
@@ -217,7 +216,7 @@ def _branch_graph(compose: Callable[[], Nested], hint: str) -> tuple[Cut, Any]:
 
 
 def _separate(outputs: Sequence[Symbol], name: str, stacked: int | None = None) -> list[Symbol]:
-    """Return outputs, those that are inputs or come from outside as copies made inside.
+    """Return outputs, replacing those that are inputs or come from outside by copies made inside.
 
     So are those behind the first ``stacked`` that have the name of one of these.
     """
@@ -282,7 +281,7 @@ def _union_by_name(graphs: Sequence[Cut]) -> tuple[list[Symbol], list[list[int]]
 
 
 def _flatten(what: str, nested: Nested) -> tuple[list[Symbol], Any]:
-    """Return the symbols of nested lists, and the form to give others the same way.
+    """Return the symbols of nested lists, and the nesting, with which to nest others the same way.
 
     The form of a symbol is its number of outputs, 0 for a single one.
     """

@@ -54,11 +54,11 @@ def var(
     Args:
         name: name of the variable.
         attr: attributes of the node.
-        shape: its shape, where inference is not told another.
+        shape: its shape, unless inference is given another.
         lr_mult: factor on the learning rate.
         wd_mult: factor on the weight decay.
-        dtype: its dtype, where inference is not told another.
-        init: initializer, or what its ``dumps()`` gives.
+        dtype: its dtype, unless inference is given another.
+        init: initializer, or the text that its ``dumps()`` returns.
         stype: storage type: default, row_sparse or csr.
         profiler_scope: name that profiles group it under.
         **kwargs: further attributes, named ``__like_this__``.

@@ -63,9 +63,9 @@ def infer_graph(
 
     Args:
         heads: outputs of the graph.
-        known_shapes: shapes by variable name; names that the graph does not have are passed over.
-        known_dtypes: dtypes by variable name. Where nothing else decides, float32 does.
-        partial: leave unknown what cannot be inferred instead of raising or deciding.
+        known_shapes: shapes by variable name; names that the graph does not have are ignored.
+        known_dtypes: dtypes by variable name; float32 is the default if nothing else decides.
+        partial: leave unknown what cannot be inferred, instead of raising or using the default.
 
     Raises:
         ShapeError: shapes contradict each other, or (not ``partial``) stay unknown.
@@ -109,7 +109,7 @@ def infer_shapes(
 def _infer_np_shapes(
     op: Operator, inputs: list[Shape | None], outputs: list[Shape | None]
 ) -> tuple[list[Shape | None], list[Shape | None]]:
-    """Infer in np-shape mode, where lengths of 0 that follow from known shapes are known, too."""
+    """Infer in np-shape mode, in which a 0 that follows from known shapes is a known length."""
     inputs, outputs = op.infer_shape(inputs, outputs)
     if all(map(is_known, inputs)):
         outputs = [shape and with_known_zeros(shape) for shape in outputs]
@@ -152,8 +152,8 @@ def infer_dtypes(
 class _System(Generic[T]):
     """Unknowns at every output, and one rule (an operator's inference) at every node.
 
-    A rule runs when something next to it became known, in sweeps that alternate between forward
-    and backward, so that knowledge crosses the whole graph in one sweep.
+    A rule runs when a shape or dtype next to it has become known. Sweeps alternate between forward
+    and backward, so that one sweep can propagate a fact through the whole graph.
     """
 
     def __init__(
@@ -237,7 +237,7 @@ class _System(Generic[T]):
             self._dirty.add(node)
 
     def _learn(self, rule: Node, source: Node, output: int, name: str, found: T | None) -> bool:
-        """Merge what a rule found into an unknown; tell whether that says anything new."""
+        """Merge what a rule found into an unknown; return whether that changed it."""
         old = self.values[source][output]
         try:
             new = self._merge(old, found)

@@ -1,7 +1,7 @@
 """Read symbol JSON of every MXNet version into a graph.
 
-Everything in a file is checked before it is used: whatever the text, the answer is a graph or an
-MXNetError that names the node and the field.
+Everything in a file is checked before it is used: any text yields either a graph or an MXNetError
+that names the node and the field.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["read_graph"]
 _log = logging.getLogger(__name__)
 
 _OLDEST = 800
-"""The version of files that name none."""
+"""The version assumed for files that do not state one."""
 
 _GRAPH_FIELDS = ("nodes", "arg_nodes", "heads", "node_row_ptr", "attrs")
 _NODE_FIELDS = (
@@ -89,7 +89,7 @@ def read_graph(text: str) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
 def _make_graph(
     fields: Mapping[str, Any], version: int, depth: int
 ) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
-    """Return heads and their versions of a graph inside so many others."""
+    """Return heads and their versions of a graph nested ``depth`` levels deep."""
     raw = [_read_node(index, item) for index, item in enumerate(_list("nodes", fields["nodes"]))]
     _refuse_unknown_operators(raw)
     if depth == 0 and is_np_shape() and not _is_of_np_shape(fields.get("attrs")):
@@ -124,7 +124,7 @@ def _make_subgraphs(node: _RawNode, version: int, depth: int) -> list[Subgraph]:
 
 def _parse(text: str) -> Any:
     try:
-        # MXNet writes control characters in names as they are: strict would refuse them.
+        # MXNet does not escape control characters in names; strict=True would reject them.
         return json.loads(text, strict=False, parse_constant=_refuse_constant)
     except RecursionError:
         raise FormatError("symbol JSON is nested too deeply") from None

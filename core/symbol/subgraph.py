@@ -1,4 +1,4 @@
-"""A graph as a part of an operator: what a loop repeats, what a condition chooses."""
+"""Graphs inside operators: the bodies of loops and the branches of conditions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .infer import infer_dtypes, infer_shapes
 __all__ = ["DEEPEST", "Subgraph"]
 
 DEEPEST = 10
-"""Most levels of subgraphs inside of each other."""
+"""The largest depth of nested subgraphs."""
 
 T = TypeVar("T")
 _Known = tuple[tuple[T | None, ...], tuple[T | None, ...], bool]
@@ -26,7 +26,7 @@ _MOST_REMEMBERED = 100
 
 
 class Subgraph:
-    """A graph that never changes.
+    """An immutable graph.
 
     Args:
         heads: outputs of the graph.

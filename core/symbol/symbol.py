@@ -119,7 +119,7 @@ class Symbol(Arithmetic["Symbol"], SymbolMethods["Symbol"], BackendSymbols):
         return [node for node in nodes if node.is_variable], auxiliary_variables(nodes)
 
     def list_arguments(self) -> list[str]:
-        """Return the names of the inputs that are no auxiliary states."""
+        """Return the names of the inputs that are not auxiliary states."""
         variables, updated = self._variables()
         return [node.name for node in variables if node not in updated]
 
@@ -447,7 +447,7 @@ _binders: list[Binder] = []
 
 
 def set_binder(binder: Binder) -> None:
-    """Say what makes executors: symbols know none, since executors are built on symbols."""
+    """Register what makes executors; symbols cannot import it, since executors import symbols."""
     _binders[:] = [binder]
 
 

@@ -1,4 +1,4 @@
-"""What changed between MXNet's versions of symbol JSON, and names in files that it never took."""
+"""Upgrades of symbol JSON written by older MXNet versions, and aliases of operator names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def canonical_operator(name: str) -> str:
 def upgrade_attributes(
     operator: str | None, attrs: Mapping[str, str], version: int
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Bring the attributes of a node to the form of MXNet 1.9.1.
+    """Upgrade the attributes of a node to those of MXNet 1.9.1.
 
     Returns:
         the attributes of the node, and those meant for one of its inputs (``weight_lr_mult``).
@@ -57,7 +57,7 @@ def upgrade_attributes(
 
 
 def upgrade_inputs(node: Node, for_inputs: Mapping[str, str], version: int) -> dict[str, str]:
-    """Make variables that old files left out, and hand attributes to the variables they are for.
+    """Add variables that old files left out, and move attributes to the variables they are for.
 
     Returns:
         those of ``for_inputs`` that no input of the node answers to.
