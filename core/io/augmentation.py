@@ -177,8 +177,8 @@ class Cropping:
         sizes = (self.min_crop_size, self.max_crop_size)
         if sizes != (-1, -1) and not 1 <= self.min_crop_size <= self.max_crop_size:
             raise UsageError(
-                f"min_crop_size and max_crop_size are {sizes}; set both, with the first not above "
-                "the second"
+                f"min_crop_size and max_crop_size are {sizes}; give both, the first not above the "
+                "second"
             )
         if self.random_resized_crop and (self.rand_crop or sizes != (-1, -1)):
             raise UsageError(

@@ -234,7 +234,7 @@ def test_a_mean_image_is_one_array_of_the_data_shape(
 ) -> None:
     path = str(tmp_path / "mean.nd")
     for arrays, words in (
-        ([mx.nd.ones((3, 8, 10))] * 2, "one array, here are 2"),
+        ([mx.nd.ones((3, 8, 10))] * 2, "one array .the mean image., got 2"),
         ([mx.nd.ones((3, 8, 9))], r"shape \(3, 8, 9\), data_shape is \(3, 8, 10\)"),
     ):
         mx.nd.save(path, arrays)

@@ -468,7 +468,7 @@ def test_states_are_neither_data_nor_parameters() -> None:
     np.testing.assert_array_equal(module.get_outputs()[0].asnumpy(), 2)
     module.set_states(states=[[mx.nd.ones((4, 3))]])
     assert module.get_states(merge_multi_context=False)[0][0].asnumpy().sum() == 12
-    with pytest.raises(ValueError, match="either states or value"):
+    with pytest.raises(ValueError, match="exactly one of states and value"):
         module.set_states()
 
 
