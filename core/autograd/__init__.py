@@ -1,6 +1,6 @@
-"""Gradients of what ran on NDArrays (``mx.autograd``).
+"""Automatic differentiation of operations on NDArrays (``mx.autograd``).
 
-Scripts get ``NDArray``, too, by ``from mxnet.autograd import *``; so it is listed here.
+Scripts that use ``from mxnet.autograd import *`` expect to get ``NDArray``, so it is listed here.
 """
 
 from __future__ import annotations

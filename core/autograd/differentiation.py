@@ -1,4 +1,4 @@
-"""Backward passes over what was recorded."""
+"""Backward passes over recorded operations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def mark_variables(
     Args:
         variables: one array or several.
         gradients: the buffers, of the same shapes.
-        grad_reqs: ``"write"``, ``"add"`` or ``"null"``, for all or for each.
+        grad_reqs: ``"write"``, ``"add"`` or ``"null"``, one for all variables or one for each.
     """
     arrays, buffers = _as_list(variables), _as_list(gradients)
     reqs = [grad_reqs] * len(arrays) if isinstance(grad_reqs, str) else list(grad_reqs)
@@ -50,7 +50,7 @@ def backward(
 
     Args:
         heads: arrays computed while recording.
-        head_grads: the gradient of each; None stands for ones.
+        head_grads: the gradient of each head; None means ones.
         retain_graph: keep the recording for another backward pass.
         train_mode: whether the operators' backward runs as in training.
     """
@@ -73,7 +73,7 @@ def grad(
     Args:
         heads: arrays computed while recording.
         variables: arrays with ``attach_grad``.
-        head_grads: the gradient of each head; None stands for ones.
+        head_grads: the gradient of each head; None means ones.
         retain_graph: keep the recording; by default the same as ``create_graph``.
         create_graph: record the computation of the gradients, to differentiate them again. That
             works for operators that have a ``derivative`` or are linear; a second pass through any
@@ -81,10 +81,10 @@ def grad(
         train_mode: whether the operators' backward runs as in training.
 
     Returns:
-        a list of arrays, also where ``variables`` is a single one.
+        A list of arrays, even if ``variables`` is a single array.
 
     Raises:
-        MXNetError: an array is no variable, or the heads do not depend on it.
+        MXNetError: an array is not a variable, or the heads do not depend on it.
     """
     arrays, seeds = _heads(heads, head_grads)
     wanted = _as_list(variables)
@@ -120,11 +120,11 @@ def grad(
 def get_symbol(x: NDArray) -> Symbol:
     """Return the recorded computation of an array as a symbol.
 
-    Its arguments are the arrays that nothing recorded computed, named ``var0``, ``var1`` ...
+    Its arguments are the arrays that were not computed while recording, named ``var0``, ``var1``...
 
     Raises:
-        MXNetError: the array was not recorded, or indexing by arrays or a ``Function`` took part,
-            which a graph cannot hold.
+        MXNetError: the array was not recorded, or its computation contains indexing by arrays or a
+            ``Function``, which a graph cannot represent.
     """
     if not isinstance(x, NDArray):
         raise WrongType(f"get_symbol got a {type(x).__name__}; expected an NDArray")

@@ -54,9 +54,9 @@ class Function:
         raise NotImplementedError(f"{type(self).__name__} must define backward")
 
     def recorded_graph(self) -> Symbol | None:
-        """Return the graph that ``forward`` runs; its arguments are what ``forward`` takes.
+        """Return the graph that ``forward`` runs, whose arguments are those of ``forward``.
 
-        None, the default, where there is none: the function cannot be part of a symbol.
+        None, the default, means that there is none: the function cannot be part of a symbol.
         """
         return None
 
@@ -85,7 +85,7 @@ class FunctionNode(Node):
     """One call of a function.
 
     Attributes:
-        function: the function; None once the recording is forgotten.
+        function: the function; None once the recording has been freed.
     """
 
     __slots__ = ("_inputs", "_outputs", "function")

@@ -1,4 +1,4 @@
-"""Backward passes that are recorded themselves, so that gradients can be differentiated again."""
+"""Backward passes that are themselves recorded, for higher-order gradients."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["linked", "recorded_step"]
 
 
 def recorded_step(node: Node, out_grads: Sequence[NDArray | None]) -> Sequence[NDArray | None]:
-    """Run one node's backward so that it can be differentiated.
+    """Run one node's backward in a differentiable way.
 
-    An operator with a ``derivative`` computes its gradient by recorded operators; a linear one by
-    its adjoint. Any other computes numbers whose differentiation raises an error.
+    The gradient of an operator with a ``derivative`` is computed by recorded operators, that of a
+    linear operator by its adjoint. Differentiating any other gradient raises an error.
     """
     if isinstance(node, SparseNode):
         node = node.as_dense()
@@ -57,9 +57,9 @@ def _operator_step(
 
 
 def linked(result: NDArray, variable: Variable) -> NDArray:
-    """Return a gradient that does not depend on a variable, or one that does, as it is.
+    """Return a gradient, linked to the variable even if it does not depend on it.
 
-    Differentiated again, the former gives the variable zeros, as in MXNet, and no error.
+    Differentiating it again then gives zeros, as in MXNet, and not an error.
     """
     if mode.recording and live(result._origin) is None:
         result._origin = Entry(_Constant(result, variable), 0)
@@ -73,7 +73,7 @@ def _handle(raw: Array, origin: Origin | None, node: Node) -> NDArray:
 
 
 def _mark(node: Node, results: Sequence[NDArray | None]) -> Sequence[NDArray | None]:
-    """Let gradients come from a node, where they depend on anything that wants a gradient."""
+    """Record a node as the origin of gradients that depend on something that needs a gradient."""
     if mode.recording and any(parent is not None for parent in node.parents):
         for index, result in enumerate(results):
             if result is not None:
@@ -112,7 +112,7 @@ class _OperatorAdjoint(Node):
 
 
 class _IndexAdjoint(Node):
-    """The backward of an index: its own backward takes the elements again."""
+    """The backward of indexing; its own backward is indexing again."""
 
     __slots__ = ("_key", "_shape")
 
@@ -127,7 +127,7 @@ class _IndexAdjoint(Node):
 
 
 class _Constant(Node):
-    """A gradient that does not change with a variable."""
+    """A gradient that does not depend on a variable."""
 
     __slots__ = ("_spec",)
 
@@ -142,7 +142,7 @@ class _Constant(Node):
 
 
 class _Opaque(Node):
-    """The backward of something that has no rule."""
+    """A backward that cannot be differentiated, because the operator has no ``derivative``."""
 
     __slots__ = ("_name",)
 

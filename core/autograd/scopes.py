@@ -29,19 +29,19 @@ def is_training() -> bool:
 
 
 def set_recording(is_recording: bool) -> bool:
-    """Start or stop recording; return what was before."""
+    """Start or stop recording; return the previous state."""
     before, mode.recording = mode.recording, bool(is_recording)
     return before
 
 
 def set_training(train_mode: bool) -> bool:
-    """Switch training behaviour on or off; return what was before."""
+    """Switch training behaviour on or off; return the previous state."""
     before, mode.training = mode.training, bool(train_mode)
     return before
 
 
 class _Scope:
-    """A ``with`` block with other modes; None leaves one as it is."""
+    """A ``with`` block that changes the modes; None leaves a mode unchanged."""
 
     def __init__(self, recording: bool | None, training: bool | None) -> None:
         self._wanted = recording, training

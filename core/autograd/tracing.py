@@ -21,7 +21,7 @@ __all__ = ["symbol_of"]
 
 
 def symbol_of(array: NDArray) -> Symbol:
-    """Return the recorded computation of an array; MXNetError where a graph cannot hold it."""
+    """Return the recorded computation of an array; MXNetError if a graph cannot represent it."""
     origin = live(array._origin)
     if origin is None:
         raise MXNetError(NOT_RECORDED)
@@ -40,7 +40,7 @@ class _Tracer:
         return self._entry(head, head)
 
     def _entry(self, origin: Origin | None, key: object) -> Entry:
-        """Return the graph's entry of an origin, or the variable that stands for ``key``."""
+        """Return the graph's entry of an origin; without an origin, the variable of ``key``."""
         if isinstance(origin, TapeEntry):
             return self._outputs[origin.node][origin.output]
         key = key if origin is None else origin
@@ -58,7 +58,7 @@ class _Tracer:
         return [Entry(made, output) for output in range(node.output_count)]
 
     def _inline(self, node: TapeNode, graph: Symbol) -> list[Entry]:
-        """Return the heads of a copy of a graph that reads what the node reads."""
+        """Copy a graph, with the node's inputs as its arguments; return the heads of the copy."""
         names = {name: index for index, name in enumerate(graph.list_arguments())}
         copies: dict[Node, Node] = {}
         entries: dict[Entry, Entry] = {}
@@ -96,7 +96,7 @@ class _Tracer:
 
 
 def _slice(node: IndexNode) -> Operator:
-    """Return the operator that takes what a basic index takes, before axes come and go."""
+    """Return the slicing operator of a basic index, without the axes that it adds or removes."""
     begins, ends, steps = [], [], []
     for part in node.key:
         if part is None:
@@ -113,7 +113,7 @@ def _slice(node: IndexNode) -> Operator:
 
 
 def _texts(op: Operator) -> dict[str, str]:
-    """Return the attributes that differ from their defaults, as a graph holds them."""
+    """Return the attributes that differ from their defaults, as strings, as graphs store them."""
     values = {
         name: (getattr(op, name), field) for name, field in attribute_fields(type(op)).items()
     }

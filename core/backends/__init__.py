@@ -1,4 +1,4 @@
-"""The only place that knows a device library."""
+"""Backends: the only package that depends on a device library."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["Backend", "Descent", "Device", "NumpyBackend", "backend_of", "gpu_co
 
 
 class Device(Protocol):
-    """What a context says of its device."""
+    """The device that a context denotes."""
 
     @property
     def device_type(self) -> str:
-        """``"gpu"``, or another word for the processor."""
+        """``"gpu"``; any other value means the CPU."""
 
     @property
     def device_id(self) -> int:
@@ -43,7 +43,7 @@ def _cupy_backend(device_id: int) -> Backend:
 
 
 def backend_of(context: Device) -> Backend:
-    """Return the backend of a context; raise DeviceError when its device is not there."""
+    """Return the backend of a context; raise DeviceError if its device does not exist."""
     return _cupy_backend(context.device_id) if context.device_type == "gpu" else _numpy
 
 
@@ -55,5 +55,5 @@ def gpu_count() -> int:
 
 
 def has_onednn() -> bool:
-    """Tell whether oneDNN's kernels are there."""
+    """Return whether oneDNN's kernels are available."""
     return is_available()

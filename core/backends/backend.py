@@ -1,4 +1,4 @@
-"""What the engine asks of a device library."""
+"""The interface that the engine requires of a device library."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["Backend", "Descent"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Descent:
-    """The factors of a step of stochastic gradient descent.
+    """The parameters of a step of stochastic gradient descent.
 
         g = clip(rescale * gradient) + decay * weight
         velocity = momentum * velocity - rate * g
         weight = weight + velocity
 
     Attributes:
-        rescale: of the gradient.
-        clip: largest magnitude of a rescaled gradient; 0 for any.
-        decay: share of the weight that is added to the gradient.
+        rescale: factor of the gradient.
+        clip: largest magnitude of a rescaled gradient; 0 for no limit.
+        decay: weight decay.
         rate: learning rate.
-        momentum: share of the last step that is taken again.
+        momentum: fraction of the last step that is added to this one.
     """
 
     rescale: float
@@ -44,9 +44,9 @@ class Backend(Protocol):
     xp: Any
 
     def scope(self) -> AbstractContextManager[Any]:
-        """Return a block in which ``xp`` allocates and computes on this device.
+        """Return a context manager in which ``xp`` allocates and computes on this device.
 
-        Overflow and division by zero give inf and NaN there, and no warning.
+        Within it, overflow and division by zero give inf and NaN without a warning.
         """
         ...
 
@@ -55,7 +55,7 @@ class Backend(Protocol):
         ...
 
     def asarray(self, value: Any, dtype: DType | None = None) -> Array:
-        """Return the value as an array of this device, without a copy where it is one."""
+        """Return the value as an array on this device; copy only if it is not one already."""
         ...
 
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
@@ -67,7 +67,7 @@ class Backend(Protocol):
         ...
 
     def address(self, array: Array) -> int:
-        """Return where the array's memory begins."""
+        """Return the address of the array's first element."""
         ...
 
     def synchronize(self) -> None:
@@ -75,23 +75,26 @@ class Backend(Protocol):
         ...
 
     def release(self) -> None:
-        """Give memory back to the device that is kept for arrays to come."""
+        """Free memory that an allocator keeps for future arrays."""
         ...
 
     def memory(self) -> tuple[int, int] | None:
-        """Return (bytes in use, bytes in all) of the device, or None where it has no own memory."""
+        """Return (used, total) bytes of the device; None if it has no memory of its own."""
         ...
 
     def descend(
         self, weight: Array, velocity: Array | None, gradient: Array, step: Descent
     ) -> bool:
-        """Take a step of gradient descent in one pass; False where there is no faster way than
-        operation by operation, and nothing has been done.
+        """Take a step of gradient descent in one pass over memory.
 
         Args:
-            weight, velocity: one-dimensional, updated in place; no velocity for no momentum.
-            gradient: stays as it is.
-            step: the factors.
+            weight, velocity: one-dimensional, updated in place; velocity is None without momentum.
+            gradient: not changed.
+            step: the parameters.
+
+        Returns:
+            False if there is no fused kernel for this; then nothing has been changed, and the
+            caller computes the step operation by operation.
         """
         ...
 
@@ -103,14 +106,16 @@ class Backend(Protocol):
         includes_threshold: bool,
         most: int,
     ) -> Array | None:
-        """Return which boxes stay of those that overlap; None where there is no faster way than
-        array by array.
+        """Non-maximum suppression: return which boxes are kept.
 
         Args:
-            sides: left, top, right, bottom and area of the boxes, the best first.
-            classes: boxes of different ones leave each other alone; None where all are of one.
-            threshold: the intersection over union from which a box removes those after it.
-            includes_threshold: whether one of just the threshold is removed.
-            most: how many may stay; all behind them go.
+            sides: left, top, right, bottom and area of the boxes, in order of decreasing score.
+            classes: only boxes of the same class suppress each other; None if all are of one class.
+            threshold: the intersection over union above which a box suppresses later ones.
+            includes_threshold: whether it does so at exactly the threshold, too.
+            most: the largest number of boxes to keep.
+
+        Returns:
+            None if there is no kernel for this; the caller then uses array operations.
         """
         ...

@@ -48,7 +48,7 @@ class CupyBackend:
         self.device = cupy.cuda.Device(device_id)
 
     def scope(self) -> AbstractContextManager[Any]:
-        """Make this the current device of the block."""
+        """Make this the current device within the block."""
         scope: AbstractContextManager[Any] = self.device
         return scope
 
@@ -58,7 +58,7 @@ class CupyBackend:
             return self.xp.empty(shape, dtype)
 
     def asarray(self, value: Any, dtype: DType | None = None) -> Array:
-        """Return an array of this device, copied over where it is not one."""
+        """Return an array on this device; anything else is copied to it."""
         with self.device:
             return self.xp.asarray(value, dtype=dtype)
 
@@ -84,7 +84,7 @@ class CupyBackend:
             self.xp.cuda.get_current_stream().synchronize()
 
     def release(self) -> None:
-        """Free the blocks of the memory pool that no array has."""
+        """Free the unused blocks of the memory pool."""
         with self.device:
             self.xp.get_default_memory_pool().free_all_blocks()
 
@@ -96,7 +96,7 @@ class CupyBackend:
     def descend(
         self, weight: Array, velocity: Array | None, gradient: Array, step: Descent
     ) -> bool:
-        """There is no kernel of its own for this: False."""
+        """There is no fused kernel on this backend: False."""
         return False
 
     def suppress(
@@ -107,5 +107,5 @@ class CupyBackend:
         includes_threshold: bool,
         most: int,
     ) -> Array | None:
-        """There is no kernel of its own for this: None."""
+        """There is no kernel on this backend: None."""
         return None

@@ -1,15 +1,17 @@
-"""Fast kernels: a backend's own way to run one step of a plan.
+"""Fast kernels: implementations of single steps that are specific to a backend.
 
-A kernel goes through two stages, so that all decisions fall when a plan is compiled:
+A kernel is created in two stages, so that all decisions are made when a plan is compiled:
 
-1. ``prepare``: a registered function is asked whether it can run a step. It sees the operator's
-   attributes and the specs of all tensors, layouts included, and answers with a ``Kernel``, which
-   states the layouts it wants, or with None. The plan then reorders what does not fit.
-2. ``Kernel.bind``: the kernel is given its arrays, at addresses that stay, and returns a closure
-   without arguments. It is bound anew when memory moves; expensive things belong in ``prepare``.
+1. ``prepare``: a registered function is asked whether it can run a step. It receives the operator's
+   attributes and the specs of all tensors, including layouts, and returns a ``Kernel`` that states
+   the layouts it needs, or None. The plan then reorders tensors in other layouts.
+2. ``Kernel.bind``: the kernel receives its arrays, whose addresses are fixed, and returns a closure
+   without arguments. It is bound again whenever memory moves, so expensive work belongs in
+   ``prepare``.
 
-Where no kernel is registered, none holds, or one fails to be made (it raises
-``KernelUnavailable``), the operator's reference runs; but of a fused step, kernels of its parts.
+If no kernel is registered, all decline, or one cannot be created (it raises
+``KernelUnavailable``), the operator's reference runs. A fused step is split instead, so that its
+parts can use their own kernels.
 """
 
 from __future__ import annotations
@@ -50,35 +52,35 @@ _log = logging.getLogger(__name__)
 
 O = TypeVar("O")  # noqa: E741 - an operator
 S = TypeVar("S", covariant=True)
-"""What is known of the operator of a request."""
+"""The type by which a kernel knows the operator of a request."""
 
 
 _OUT_OF_MEMORY = 1
-"""Among the statuses of oneDNN."""
+"""The status ``dnnl_out_of_memory`` of oneDNN."""
 
 
 def library_failure(status: int) -> KernelError | MemoryError:
-    """Return the error for the status that a library's call has returned."""
+    """Return the error for the nonzero status of a library call."""
     if status == _OUT_OF_MEMORY:
-        return MemoryError("the device's library has no memory for it")
-    return KernelError(f"the device's library refuses to compute it (status {status})")
+        return MemoryError("the device's library is out of memory")
+    return KernelError(f"the device's library failed to compute this (status {status})")
 
 
 class KernelUnavailable(Exception):
-    """The library cannot make this kernel after all; the reference is used."""
+    """The library cannot create this kernel after all; the reference is used."""
 
 
 class Version:
-    """Counts the changes of an array, for those who keep what they made of its values.
+    """Counts the changes of an array, so that results computed from its values can be cached.
 
-    Whoever writes to the array calls ``bump``; whoever keeps something asks a ``Watch``.
+    Writers of the array call ``bump``; owners of caches ask a ``Watch``.
 
     Args:
-        whole: the version of a larger array that this one is a part of, whose changes count too.
+        whole: the version of a larger array that this one is part of, whose changes count as well.
 
     Attributes:
-        clock: differs from what it was if any version has changed since. Where nothing at all has
-            changed, which is the rule between two predictions, this alone is compared.
+        clock: changes whenever any version does. Between two predictions usually nothing changes,
+            and then comparing this single number is enough.
     """
 
     __slots__ = ("_own", "_whole", "is_lost")
@@ -99,19 +101,20 @@ class Version:
         return self._own if self._whole is None else self._own + self._whole.count
 
     def bump(self) -> None:
-        """Say that the array has changed, or is about to."""
-        # A new number each time, so that two threads cannot hide one another's change.
+        """Record that the array has changed, or is about to."""
+        # All increments differ: if two threads race and one update is lost, the count still differs
+        # from what anyone has seen before. With increments of 1 it might not.
         self._own += next(self._ticks)
         Version.clock = next(self._ticks)
 
     def lose(self) -> None:
-        """Say that the array may change at any time from now on: no count equals another."""
+        """Record that the array may change unnoticed from now on, so that counts never match."""
         self.bump()
         self.is_lost = True
 
 
 class Watch:
-    """Tells whether one of some arrays has changed since it was last asked; at first it has."""
+    """Reports whether any of several arrays has changed since the last call; the first says yes."""
 
     __slots__ = ("_clock", "_count", "_versions")
 
@@ -120,7 +123,7 @@ class Watch:
         self._clock = self._count = -1
 
     def has_changed(self) -> bool:
-        """Tell whether an array has changed, or may have, since the last call."""
+        """Return whether an array has changed, or may have, since the last call."""
         clock = Version.clock
         if clock == self._clock:
             return False
@@ -131,7 +134,7 @@ class Watch:
         return count != before
 
     def forget(self) -> None:
-        """Say that what depends on the arrays is not up to date after all."""
+        """Make the next call report a change, because what depends on the arrays is outdated."""
         self._clock = self._count = -1
 
 
@@ -148,7 +151,7 @@ class Layout(Hashable, Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """What is known of a tensor before it has an address."""
+    """Shape, dtype and layout of a tensor, known before it has memory."""
 
     shape: Shape
     dtype: DType
@@ -164,13 +167,13 @@ class KernelRequest(Generic[S]):
 
     Attributes:
         operator: the operator, for its attributes.
-        is_backward: whether its backward is meant.
+        is_backward: whether the step runs the operator's backward.
         is_train: mode of the plan.
-        inputs: specs of the inputs. A backward kernel may read any of them, whatever the
-            operator's reference reads.
-        outputs: specs of the outputs; layouts are the kernel's to choose in a forward step.
-        out_grads: specs of the outputs' gradients; None where nothing is given.
-        in_grads: specs of the gradients wanted; None where none is.
+        inputs: specs of the inputs. A backward kernel may read any of them, even those that the
+            operator's reference does not read.
+        outputs: specs of the outputs; a forward kernel chooses their layouts.
+        out_grads: specs of the outputs' gradients; None where there is none.
+        in_grads: specs of the wanted gradients; None for those that are not wanted.
         is_constant: which inputs change only when their version does (weights in inference).
         forward: the kernel chosen for the forward step.
     """
@@ -186,7 +189,7 @@ class KernelRequest(Generic[S]):
     forward: Kernel | None = None
 
     def of(self, operator: O) -> KernelRequest[O]:
-        """Return the same for another operator: a part of this one that has the same tensors."""
+        """Return the same request for another operator, a part of this one with equal tensors."""
         return KernelRequest(
             operator,
             self.is_backward,
@@ -202,7 +205,7 @@ class KernelRequest(Generic[S]):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KernelLayouts:
-    """Layouts by position; an empty tuple stands for plain ones throughout."""
+    """Layouts by position; an empty tuple means that all are plain."""
 
     inputs: tuple[Layout | None, ...] = ()
     outputs: tuple[Layout | None, ...] = ()
@@ -212,10 +215,10 @@ class KernelLayouts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KernelArrays:
-    """The arrays of one step, None where there is nothing.
+    """The arrays of one step, None for absent ones.
 
-    An array of a layout of its own is a vector of bytes. In a backward step only what the kernel
-    declared to read is there.
+    A tensor with a layout is a vector of bytes. A backward step has only those arrays that the
+    kernel has declared to read.
     """
 
     inputs: Sequence[Array | None]
@@ -231,16 +234,18 @@ class KernelResources:
 
     Attributes:
         xp: numpy or cupy.
-        allocate: returns memory that is the kernel's as long as it is bound (folded weights).
-        scratch: returns memory during one call, free of charge; it is other steps' afterwards.
-        versions: for each input, its version; None where it may change at every run.
-        keep: returns bytes for what a kernel makes of inputs that have versions (folded weights).
-            The plan has them made before a run if an input has changed; all plans that share
-            memory share what is kept under equal keys. Takes a key, the inputs' positions, the
-            number of bytes, and a function that is given the bytes and fills them.
-        scratchpad: ``Kernel.scratchpad_bytes`` at a fixed address; other steps use it in between.
-        shared: what kernels of one plan make once, as long as one of them holds it, by keys of
-            their own.
+        allocate: returns memory that belongs to the kernel as long as it is bound.
+        scratch: returns temporary memory for one call, without allocating; other steps reuse it
+            afterwards.
+        versions: for each input, its version; None if it may change at every run.
+        keep: returns cached bytes computed from inputs that have versions (folded weights). The
+            plan recomputes them before a run if an input has changed. Plans that share memory share
+            cache entries with equal keys. Takes a key, the inputs' positions, the number of bytes,
+            and a function that fills the bytes it is given.
+        scratchpad: ``Kernel.scratchpad_bytes`` at a fixed address; other steps overwrite it between
+            calls.
+        shared: objects shared by the kernels of one plan, by keys of the kernels' choice; an entry
+            lives as long as some kernel refers to it.
     """
 
     xp: Any
@@ -256,20 +261,20 @@ Keep = Callable[[Hashable, Sequence[int], int, Callable[[Array], None]], Array]
 
 
 class Kernel:
-    """A prepared kernel. Subclasses set what differs and implement ``bind``.
+    """A prepared kernel. Subclasses override the attributes that differ and implement ``bind``.
 
     Attributes:
         name: for profiles and errors, for example ``"onednn:convolution"``.
-        layouts: layouts wanted of what is read, and produced of what is written.
-        workspace_bytes: memory a forward kernel keeps for its backward kernel, both get it in
-            ``KernelArrays.workspace``.
+        layouts: layouts required of operands that are read, and produced for those written.
+        workspace_bytes: memory that a forward kernel keeps for its backward kernel; both receive it
+            in ``KernelArrays.workspace``.
         backward_inputs: indices of the inputs a backward kernel reads; None: as the reference.
         backward_outputs: indices of the outputs a backward kernel reads; None: as the reference.
-        unwritten_outputs: indices of hidden outputs that a forward kernel leaves unwritten, as only
-            the reference's backward reads them.
-        inplace: pairs as ``Operator.inplace_forward`` or ``inplace_backward`` gives; None: as the
-            operator says.
-        scratchpad_bytes: memory needed during a call, at an address that stays.
+        unwritten_outputs: indices of hidden outputs that a forward kernel does not write, because
+            only the reference's backward reads them.
+        inplace: pairs as in ``Operator.inplace_forward`` or ``inplace_backward``; None: as the
+            operator declares.
+        scratchpad_bytes: temporary memory needed during a call, at a fixed address.
         uses_scratch: whether its closure calls ``KernelResources.scratch``.
     """
 
@@ -286,7 +291,7 @@ class Kernel:
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that runs the kernel on these arrays.
 
-        What the closure returns is the status of a library call: anything true is a failure.
+        The closure returns the status of a library call: any true value is a failure.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot be bound")
 
@@ -294,7 +299,7 @@ class Kernel:
 Prepare: TypeAlias = Callable[[KernelRequest[O]], Kernel | None]
 
 Reorder = Callable[[TensorSpec, TensorSpec], Kernel]
-"""Returns a kernel that copies ``inputs[0]``, of the first spec, to ``outputs[0]``, of the second.
+"""Returns a kernel that copies ``inputs[0]`` with the first spec to ``outputs[0]`` with the second.
 
 At least one of the two has a layout; the other may be plain.
 """
@@ -303,7 +308,7 @@ _reorders: dict[type[Layout], Reorder] = {}
 
 
 def register_layout(layout: type[Layout], reorder: Reorder) -> None:
-    """Register what copies tensors to a kind of layout and from it."""
+    """Register the function that creates copies to and from a kind of layout."""
     _reorders[layout] = reorder
 
 
@@ -315,7 +320,7 @@ def reorder(source: TensorSpec, target: TensorSpec) -> Kernel:
 
 
 class KernelTable:
-    """Which functions prepare kernels for which kinds of operators on which backend."""
+    """The functions that prepare kernels, by backend and kind of operator."""
 
     def __init__(self) -> None:
         self._prepares: dict[tuple[str, Kind[Any], bool], list[Prepare[Any]]] = {}
@@ -327,11 +332,11 @@ class KernelTable:
         forward: Prepare[O] | None = None,
         backward: Prepare[O] | None = None,
     ) -> None:
-        """Register functions for a kind of operators; the last registered is asked first.
+        """Register functions for a kind of operator; the last one registered is tried first.
 
         Args:
             backend: ``Backend.name`` of the arrays they run on.
-            kind: what the operators declare to be.
+            kind: the ``kind`` that the operators declare.
             forward, backward: prepare kernels for the operators' ``forward`` and ``backward``.
         """
         for prepare, is_backward in ((forward, False), (backward, True)):
@@ -341,11 +346,11 @@ class KernelTable:
     def unregister(
         self, backend: str, kind: Kind[O], prepare: Prepare[O], *, backward: bool = False
     ) -> None:
-        """Take a registered function out again."""
+        """Remove a registered function."""
         self._prepares[backend, kind, backward].remove(prepare)
 
     def has_any(self, backend: str) -> bool:
-        """Tell whether the backend has a kernel for anything."""
+        """Return whether the backend has any kernels."""
         return any(key[0] == backend and found for key, found in self._prepares.items())
 
     def kinds(self, backend: str) -> frozenset[Kind[Any]]:
@@ -353,7 +358,7 @@ class KernelTable:
         return frozenset(kind for kind, _ in self.entries(backend))
 
     def entries(self, backend: str) -> frozenset[tuple[Kind[Any], bool]]:
-        """Return (kind, whether its backward is meant) of all that has a kernel."""
+        """Return pairs (kind, is_backward) of everything that has a kernel."""
         return frozenset(
             key[1:] for key, found in self._prepares.items() if key[0] == backend and found
         )
@@ -368,7 +373,7 @@ class KernelTable:
                 kernel = prepare(request)
             except KernelUnavailable as error:
                 name = operator.names[0]
-                _log.warning("no kernel for %s, using what is next best: %s", name, error)
+                _log.warning("kernel for %s is unavailable, trying the next: %s", name, error)
                 continue
             if kernel is not None:
                 return kernel
@@ -376,4 +381,4 @@ class KernelTable:
 
 
 kernels = KernelTable()
-"""The table plans are compiled with."""
+"""The table with which plans are compiled."""

@@ -1,4 +1,4 @@
-"""How many threads kernels and BLAS run on, and that they do not spin while they wait."""
+"""The number of threads of kernels and BLAS, and how long idle ones spin."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ..cpus import available_cpus
 __all__ = ["limit_blas", "openmp_environment", "thread_count"]
 
 _SPINS = "20000"
-"""Turns that idle threads wait where nobody says otherwise, as in a script: longer than Python
-takes between two steps of a small model. Training an MLP of 109,000 weights takes 0.2 to 0.3 ms
-with these, 1 ms with 1,000, and up to 8 ms with 5,000: threads then sleep just before they are
+"""Default number of spins before an idle thread sleeps, as in a script: longer than Python takes
+between two steps of a small model. Training an MLP of 109,000 weights takes 0.2 to 0.3 ms with
+this value, 1 ms with 1,000, and up to 8 ms with 5,000: threads then sleep just before they are
 needed."""
 
 _POLICY = "OMP_WAIT_POLICY"
 
 
 def thread_count(config: Config) -> int:
-    """Return how many threads kernels and BLAS are to have; 0 leaves it to the libraries.
+    """Return the number of threads for kernels and BLAS; 0 leaves the choice to the libraries.
 
-    They know affinity and cpusets, not the quotas of cgroups. Of what executors share, one
-    processor is left to their server: threads of BLAS that wait for each other spin, and with more
-    of them than processors a step takes many times as long.
+    The libraries respect affinity and cpusets, but not the quotas of cgroups. Where executors share
+    processors, one is left for their server: BLAS threads spin while they wait for each other, and
+    with more threads than processors a step takes many times as long.
     """
     if config.threads:
         return config.threads
@@ -36,10 +36,10 @@ def thread_count(config: Config) -> int:
 
 @contextlib.contextmanager
 def openmp_environment(count: int) -> Iterator[None]:
-    """Set what the OpenMP runtime reads when it is loaded, for so long.
+    """Set the environment variables that the OpenMP runtime reads when it is loaded, temporarily.
 
-    What the user has set stays, but for the number of threads where ``count`` is not 0.
-    ``omp_set_num_threads`` would hold for the calling thread only.
+    Variables set by the user are kept, except for the number of threads if ``count`` is not 0.
+    ``omp_set_num_threads`` would affect the calling thread only.
     """
     wanted = {"OMP_NUM_THREADS": str(count)} if count else {}
     if _POLICY not in os.environ and "GOMP_SPINCOUNT" not in os.environ:
@@ -57,7 +57,7 @@ def openmp_environment(count: int) -> Iterator[None]:
 
 
 def limit_blas(count: int) -> None:
-    """Let NumPy's BLAS run on so many threads; 0 leaves it as it is."""
+    """Limit NumPy's BLAS to this many threads; 0 leaves it unchanged."""
     if count:
         from threadpoolctl import threadpool_limits
 

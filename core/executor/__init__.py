@@ -1,4 +1,4 @@
-"""From a symbol's graph to a running plan; ``compile.compile_graph`` has all passes in order."""
+"""From a symbol's graph to a running plan; ``compile.compile_graph`` lists all passes in order."""
 
 from __future__ import annotations
 

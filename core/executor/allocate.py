@@ -1,4 +1,4 @@
-"""Arrays for ``simple_bind``: new ones, or memory that another executor or a buffer lends."""
+"""Arrays for ``simple_bind``: new ones, or memory shared with another executor or a buffer."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ __all__ = ["Allocator"]
 
 
 class Allocator:
-    """Gives each variable of a graph its array.
+    """Provides the array of each variable of a graph.
 
     Args:
-        context: where variables go that belong to no group.
+        context: where variables are placed that belong to no ``ctx_group``.
         group2ctx: contexts by ``ctx_group`` attribute.
         spec_of: inferred shapes and dtypes.
-        lender: executor that lends the arguments named, their gradients, and auxiliary states of
-            the same name and shape.
-        lent_names: the arguments it lends; without a lender those of no buffer's memory.
-        buffer: arrays by name of the argument, and of gradients by ``"grad of "`` and that name;
-            used where large enough; those made anew are put in.
-        storages, gradient_storages: storage types by variable, of arrays and their gradients; dense
-            where there is none. What is sparse starts with nothing stored, and of no buffer's
-            memory.
-        inputs: variables that change at every run; the arrays made for others have a version, so
-            that kernels keep what they make of them.
+        lender: executor whose arrays are shared: the arguments in ``lent_names``, their gradients,
+            and auxiliary states of the same name and shape.
+        lent_names: the arguments to share with the lender; without a lender, those that must not
+            use the buffer's memory.
+        buffer: arrays by name of the argument, gradients under ``"grad of "`` and that name. They
+            are reused where large enough; newly allocated ones are added.
+        storages, gradient_storages: storage types of the arrays and of their gradients, by
+            variable; dense if missing. A sparse array starts empty and never uses the buffer.
+        inputs: variables that change at every run. Arrays allocated for all others have a version,
+            so that kernels can cache what they compute from them (reordered or folded weights).
 
     Raises:
-        ValueError: a lent name that the lender does not have.
+        ValueError: the lender has no argument of a name in ``lent_names``.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Allocator:
         for name in lent_names or ():
             if lender is not None and name not in self._arguments:
                 raise ValueError(
-                    f"shared_arg_names has {name!r}, which is no argument of shared_exec"
+                    f"shared_arg_names has {name!r}, which is not an argument of shared_exec"
                     f"{did_you_mean(name, self._arguments)}"
                 )
 
@@ -102,7 +102,7 @@ class Allocator:
         storages: Mapping[Node, str],
         make: Callable[[Node], NDArray],
     ) -> NDArray:
-        """Return a dense array in the buffer's memory, or make one and put it in."""
+        """Return a dense array in the buffer's memory; allocate it and add it if necessary."""
         shape, dtype = self._spec_of(Entry(node, 0))
         if self._buffer is None or storages.get(node, "default") != "default":
             return make(node)

@@ -1,14 +1,16 @@
-"""Memory that the plans of one executor, and of all that share with it, run in.
+"""Memory in which the plans of one executor, and of all executors that share it, run.
 
-Three things tell that what was made before is no longer valid:
+Three counters and marks tell when something derived from that memory is no longer valid:
 
 ``Version.count`` (``backends/kernels.py``): the values of a bound array have changed. A plan
-    watches the versions of all arrays that it keeps something of; bytes that several plans share
-    remember in ``Cached.seen`` which values they were computed from.
-``Region.moves``: the region has grown and lies elsewhere, so that arrays in it are to be made anew.
-    ``Arena.generation`` sums up the three regions: each plan compares it before a forward pass.
-``Arena.owner``: the plan whose forward pass ran last. A backward pass of any other one is refused.
-    One of its own uses up the intermediate values: before a second, the forward pass runs again.
+    watches the versions of all arrays from which it caches something; bytes shared by several
+    plans record in ``Cached.seen`` the values they were computed from.
+``Region.moves``: the region has grown and moved, so that views into it must be created again.
+    ``Arena.generation`` is the sum over the three regions; each plan compares it before a forward
+    pass.
+``Arena.owner``: the plan whose forward pass ran last. The backward pass of any other plan is
+    refused. Its own overwrites the intermediate values, so that the forward pass has to run again
+    before a second backward pass.
 """
 
 from __future__ import annotations
@@ -30,12 +32,12 @@ _BYTES = np.dtype("uint8")
 
 
 class Region:
-    """Bytes that grow to the most that anyone has asked for.
+    """A buffer that grows to the largest size requested so far.
 
-    Growing moves them: arrays made before keep the old memory alive and are to be made anew.
+    Growing moves it: existing arrays keep the old memory alive and must be created again.
 
     Attributes:
-        moves: how often the bytes have moved.
+        moves: how often the buffer has moved.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -45,27 +47,27 @@ class Region:
 
     @property
     def nbytes(self) -> int:
-        """Present size."""
+        """Current size."""
         return int(self._bytes.size)
 
     def grow(self, nbytes: int) -> bool:
         """Make room for this many bytes; tell whether the memory moved."""
         if nbytes <= self.nbytes:
             return False
-        # Drop the old memory first, so that both are never there at once.
+        # Free the old memory first, so that the two never exist at the same time.
         self._bytes = self._backend.empty((0,), _BYTES)
         self._bytes = self._backend.empty((nbytes,), _BYTES)
         self.moves += 1
         return True
 
     def array(self, offset: int, shape: Shape, dtype: DType) -> Array:
-        """Return the array of this shape that begins at an offset."""
+        """Return a view of this shape that begins at an offset."""
         nbytes = shape_size(shape) * dtype.itemsize
         return self._bytes[offset : offset + nbytes].view(dtype).reshape(shape)
 
 
 class Cached:
-    """Bytes computed from arrays that have versions, and the versions they belong to."""
+    """Bytes computed from arrays that have versions, and the version they were computed from."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -73,14 +75,14 @@ class Cached:
 
 
 class Scratch:
-    """Memory for the inside of steps: each step may use all of it.
+    """Temporary memory within one step: each step may use all of it.
 
-    The first run of a plan finds out how much is needed; what does not fit is allocated for the
-    time of the step. ``settle`` then tells how large the region must be for later runs to
-    allocate nothing.
+    The first run of a plan finds out how much is needed; what does not fit is allocated
+    temporarily. ``settle`` then returns how large the region must be for later runs to allocate
+    nothing.
 
     Attributes:
-        top: bytes in use by the present step; the plan sets it to 0 before each step.
+        top: bytes in use by the current step; the plan sets it to 0 before each step.
         misses: arrays allocated since the last ``settle`` because the region was too small.
     """
 
@@ -95,7 +97,7 @@ class Scratch:
         self.misses = 0
 
     def take(self, shape: Shape, dtype: DType) -> Array:
-        """Return an uninitialised array that is the step's until it ends."""
+        """Return an uninitialised array that the step may use until it ends."""
         found = self._arrays.get((self.top, shape, dtype))
         if found is None:
             return self._take_new(shape, dtype)
@@ -103,11 +105,11 @@ class Scratch:
         return found
 
     def forget(self) -> None:
-        """Forget the arrays handed out; to be called when the region has moved."""
+        """Drop cached arrays; to be called when the region has moved."""
         self._arrays.clear()
 
     def settle(self) -> int:
-        """Return how many bytes the region should have; to be called after each run."""
+        """Return the size in bytes that the region should have; to be called after each run."""
         self.misses = 0
         return self._most
 
@@ -127,10 +129,10 @@ class Arena:
     training. Each region is as large as its largest user needs, not the sum.
 
     Attributes:
-        values: what steps hand to later steps.
-        outputs: what executors show as outputs.
-        scratch: what a step needs while it runs.
-        owner: stands for the plan whose forward pass ran last.
+        values: intermediate results, written by one step and read by later ones.
+        outputs: the executors' outputs.
+        scratch: temporary memory within one step.
+        owner: token of the plan whose forward pass ran last.
     """
 
     def __init__(self, context: Context) -> None:
@@ -144,32 +146,32 @@ class Arena:
 
     @property
     def generation(self) -> int:
-        """How often memory has moved that plans hold addresses of."""
+        """How often memory has moved into which plans have views."""
         return self.values.moves + self.outputs.moves + self.scratch.moves
 
     @cached_property
     def inner(self) -> Arena:
-        """The memory of the plans that run inside a step: bodies of loops, branches."""
+        """The memory of the plans that run within a step: loop bodies and branches."""
         return Arena(self.context)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of values that steps hand on, here and inside."""
+        """Bytes of intermediate results, including those of loop bodies and branches."""
         inner = self.__dict__.get("inner")
         return self.values.nbytes + (inner.nbytes if isinstance(inner, Arena) else 0)
 
     def reserve(self, values: int, outputs: int) -> None:
-        """Let the regions grow to at least these many bytes. What they held is lost if they do."""
+        """Grow the regions to at least these sizes. A region that grows loses its contents."""
         moved = [self.values.grow(values), self.outputs.grow(outputs)]
         if any(moved):
             self.owner = None
 
     def reserve_scratch(self, nbytes: int) -> None:
-        """Let the scratch region grow to at least this many bytes."""
+        """Grow the scratch region to at least this many bytes."""
         self.scratch.grow(nbytes)
 
     def cached(self, versions: tuple[Version, ...], key: Hashable, nbytes: int) -> Cached:
-        """Return what plans that share the arena keep of arrays under a key."""
+        """Return the cache entry for these arrays and key, shared by all plans of the arena."""
         found = self._cache.get((versions, key))
         if found is None:
             found = Cached(self.backend.empty((nbytes,), _BYTES))
@@ -178,5 +180,5 @@ class Arena:
 
     @property
     def cached_nbytes(self) -> int:
-        """Bytes kept of arrays that have versions: reordered and folded weights."""
+        """Bytes cached from arrays that have versions: reordered and folded weights."""
         return sum(int(one.array.nbytes) for one in self._cache.values())

@@ -1,4 +1,4 @@
-"""Arrays for executors to be bound to: new ones, and the beginnings of others."""
+"""Arrays to which executors are bound: new ones, and views of larger ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def zeros(shape: Shape, dtype: DType, context: Context) -> NDArray:
 
 
 def resized(array: NDArray, shape: Shape) -> NDArray:
-    """Return the beginning of an array's memory as another shape."""
+    """Return a view of the beginning of an array's memory in another shape."""
     if array.shape == shape:
         return array
     beginning = array.dense().reshape(-1)[: shape_size(shape)].reshape(shape)

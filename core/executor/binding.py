@@ -59,17 +59,17 @@ def bind(
         symbol: the symbol.
         ctx: where it runs.
         args: an array for each argument, in the order of ``list_arguments`` or by name.
-        args_grad: arrays for gradients, likewise; None or missing where none is wanted.
+        args_grad: arrays for gradients, likewise; None or missing where no gradient is wanted.
         grad_req: ``"write"``, ``"add"`` or ``"null"``, for all arguments, in order, or by name
             (``"null"`` for those not named).
         aux_states: an array for each auxiliary state, in order or by name.
         group2ctx: contexts by ``ctx_group`` attribute; all must be on one device.
         shared_exec: an executor whose memory is shared; the two must not run at the same time.
-        options: how the compiler works.
-        specs: what inference has found for arrays like these; None to infer now.
+        options: compiler options.
+        specs: shapes and dtypes already inferred for such arrays; None to infer them now.
 
     Raises:
-        TypeError: not a context, not NDArrays.
+        TypeError: ``ctx`` is not a context, or an array is not an NDArray.
         ValueError: an array is missing or there are too many; a bad ``grad_req``.
         ShapeError, TypeInferenceError: arrays contradict the graph.
         DeviceError: arrays or groups on different devices.
@@ -113,20 +113,20 @@ def simple_bind(
         symbol: the symbol.
         ctx: where it runs.
         grad_req: as in ``bind``.
-        type_dict: dtypes by name of the variable; float32 where nothing says otherwise.
-        stype_dict: storage types by name; else those that variables declare, else dense.
+        type_dict: dtypes by name of the variable; float32 unless inferred otherwise.
+        stype_dict: storage types by name; by default what the variable declares, or dense.
         group2ctx: contexts by ``ctx_group`` attribute.
-        shared_arg_names: arguments whose arrays and gradients ``shared_exec`` lends; without it
-            those that are not kept in ``shared_buffer``.
+        shared_arg_names: arguments whose arrays and gradients are shared with ``shared_exec``;
+            without ``shared_exec``, those that are not taken from ``shared_buffer``.
         shared_exec: an executor whose memory and auxiliary states are shared, too.
-        shared_buffer: arrays by name whose memory is used where large enough, gradients under
-            ``"grad of "`` and the argument's name; those made anew are put in.
-        shapes: shapes by name of the variable; 0 stands for an unknown dimension. What is neither
-            a tuple nor a list (``force_rebind=True`` ...) is passed over, as MXNet does.
+        shared_buffer: arrays by name whose memory is reused where large enough, gradients under
+            ``"grad of "`` and the argument's name; newly allocated ones are added.
+        shapes: shapes by name of the variable; 0 is an unknown dimension. Values that are neither
+            tuples nor lists (``force_rebind=True`` ...) are ignored, as in MXNet.
 
     Raises:
-        ShapeError, TypeInferenceError: unknown or contradicting shapes or dtypes.
-        ValueError: a bad ``grad_req``, or ``shared_arg_names`` that ``shared_exec`` does not have.
+        ShapeError, TypeInferenceError: unknown or contradictory shapes or dtypes.
+        ValueError: a bad ``grad_req``, or ``shared_exec`` lacks one of ``shared_arg_names``.
     """
     if not isinstance(ctx, Context):
         raise TypeError(f"ctx is {type(ctx).__name__}; expected a Context such as mx.cpu()")
@@ -165,7 +165,7 @@ def _executor(
     group2ctx: Mapping[str, Context] | None,
     options: CompileOptions | None = None,
 ) -> Executor:
-    """Return the executor of a graph and arrays that fit it."""
+    """Return an executor for a graph and matching arrays."""
     graph, spec_of = eliminate_common_subexpressions(graph, spec_of)
     arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
     if has_sparse(bound):
@@ -186,7 +186,7 @@ def _check_storage(stype_dict: Mapping[str, str] | None) -> None:
 def _arrays(
     what: str, given: Arrays, names: Sequence[str], *, may_miss: bool = False
 ) -> list[NDArray | None]:
-    """Return arrays in order; a missing one is None where it may be."""
+    """Return arrays in the order of ``names``, None for missing ones if ``may_miss``."""
     if isinstance(given, Mapping):
         missing = [name for name in names if name not in given]
         if missing and not may_miss:
@@ -238,7 +238,7 @@ def _infer(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, DType
     except ShapeError as error:
         known = {node.name for node in graph.nodes}
         for name in shapes.keys() - known:
-            error.add_note(f"{name!r} is no variable of the symbol{did_you_mean(name, known)}")
+            error.add_note(f"{name!r} is not a variable of the symbol{did_you_mean(name, known)}")
         raise
 
 
@@ -248,7 +248,7 @@ def _infer_bound(
     auxiliaries: Sequence[NDArray],
     specs: GraphSpecs | None,
 ) -> SpecOf:
-    """Infer from the arrays, unless that is done; raise where the graph needs others."""
+    """Infer shapes and dtypes from the arrays unless given; raise where the graph needs others."""
     variables = [*graph.arguments, *graph.auxiliaries]
     arrays = [*arguments, *auxiliaries]
     named = list(zip(variables, arrays, strict=True))
@@ -291,7 +291,7 @@ def _check_devices(
 ) -> None:
     """Raise DeviceError unless everything is in the memory of one device.
 
-    Several ``cpu(i)`` share their memory, so groups placed on them need nothing.
+    All ``cpu(i)`` share one memory, so groups placed on several of them are fine.
     """
     for group, context in (group2ctx or {}).items():
         if backend_of(context) is not backend_of(ctx):
@@ -302,6 +302,6 @@ def _check_devices(
     for name, array in arrays:
         if array is not None and backend_of(array.context) is not backend_of(ctx):
             raise DeviceError(
-                f"{name!r} is on {array.context}, bind is for {ctx}; copy it with "
+                f"{name!r} is on {array.context}, but bind is for {ctx}; copy it with "
                 f"as_in_context({ctx})"
             )

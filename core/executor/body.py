@@ -1,4 +1,4 @@
-"""Subgraphs of operators as plans of their own: the body of a loop, the branches of a condition."""
+"""Subgraphs of operators as separate plans: loop bodies and the branches of conditions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_RECENT = 1000
 
 @dataclasses.dataclass(frozen=True)
 class _Mode:
-    """What all bodies of a plan have in common."""
+    """Settings that all bodies of a plan have in common."""
 
     context: Context
     is_train: bool
@@ -39,14 +39,15 @@ class _Mode:
 
 @dataclasses.dataclass(frozen=True)
 class _Program:
-    """A subgraph compiled for shapes, whatever the arrays.
+    """A subgraph compiled for given shapes, but not yet bound to arrays.
 
     Attributes:
-        graph: the subgraph, with outputs that are all written.
-        arguments, auxiliaries: which inputs of the subgraph those of the graph are.
+        graph: the subgraph; every output is written by a step (none is just a variable).
+        arguments, auxiliaries: for each argument and auxiliary state of the graph, its position
+            among the subgraph's inputs.
         spec_of: shapes and dtypes.
         compiled: the steps.
-        inner: programs of the subgraphs of operators inside.
+        inner: programs of nested subgraphs.
     """
 
     graph: Graph
@@ -63,20 +64,20 @@ _Programs = dict[Hashable, _Program]
 class CompiledBodies:
     """The compiled subgraphs of the operators of one plan (``core.ops.subgraph.Bodies``).
 
-    No two of them run at the same time, nor do those of plans that share an arena: all run in one
-    arena further inside. What was compiled serves again when the plan is bound to other arrays.
+    No two of them run at the same time, nor do those of plans that share an arena, so that all can
+    run in one inner arena. Compiled programs are reused when the plan is bound to other arrays.
 
     Args:
-        arena: that of the plan.
+        arena: the plan's arena.
         context: the device.
-        options: how the plan is compiled.
+        options: compiler options of the plan.
         is_train: mode of the operators.
         has_backward: whether the plan has a backward pass.
-        backward_is_train: mode of the operators' backward, where it is another one.
-        programs: what was compiled before for another binding of the same plan.
+        backward_is_train: mode of the operators' backward, if it differs from ``is_train``.
+        programs: programs compiled for an earlier binding of the same plan.
 
     Attributes:
-        mode: what all its bodies have in common.
+        mode: settings that all bodies have in common.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class CompiledBodies:
         self._versions: dict[tuple[int, int], Version] = {}
 
     def begin(self, bindings: Bindings) -> None:
-        """Forget what was bound to other arrays than those the plan is now bound to."""
+        """Drop everything that was bound to other arrays than those the plan is now bound to."""
         self._bodies.clear()
         self._recent.clear()
         self._tapes.clear()
@@ -118,7 +119,7 @@ class CompiledBodies:
         gradients: Sequence[Array | bool] = (),
     ) -> CompiledBody:
         """Return a subgraph compiled for these inputs, the same one in every run."""
-        # Steps bring the same array objects in every run: their ids hold as long as they are kept.
+        # Steps pass the same array objects in every run, and ids stay unique while those are alive.
         quick: Hashable = (id(graph), *map(_object, inputs), *map(_object, gradients))
         recent = self._recent.get(quick)
         if recent is not None:
@@ -156,7 +157,7 @@ class CompiledBodies:
             else self._versions.get((self._address(given), given.nbytes))
             for given in inputs
         ]
-        # A gradient given is added to, one of the body's own is written.
+        # A gradient array that is given is added to; one that the body allocates is overwritten.
         requests: list[str | None] = [None] * len(arrays)
         targets: list[Array | None] = [None] * len(arrays)
         for index, wanted in enumerate(gradients):
@@ -246,12 +247,12 @@ class CompiledBody:
 
 
 def _check_repeatable(graph: Graph) -> None:
-    """Raise GraphError where a second forward pass would update states a second time."""
+    """Raise GraphError if a second forward pass would update states a second time."""
     for op in (node.op for node in graph.nodes if node.op is not None):
         if op.auxiliary_names() and not op.updates_backwards:
             raise GraphError(
                 f"{op.names[0]} updates {', '.join(op.auxiliary_names())} in forward, and training "
-                "a loop or branch runs what is inside forward twice: bind with grad_req='null', or "
+                "a loop or branch runs its body forward twice: bind with grad_req='null', or "
                 "compute that outside"
             )
 
@@ -269,7 +270,7 @@ def _compile(
     strided: Sequence[bool],
     constant: Sequence[bool],
 ) -> _Program:
-    """Compile a subgraph; all sequences go by its inputs."""
+    """Compile a subgraph; each sequence has one element for each of its inputs."""
     own = Graph.of([_written(head) for head in graph.heads])
     if any(requests):
         _check_repeatable(own)
@@ -296,7 +297,7 @@ def _compile(
 
 
 def _written(head: Entry) -> Entry:
-    """Return a head that a step writes: a variable's copy, so that no output is an input."""
+    """Return the head, or for a variable a copy of it, so that no output is an input."""
     if not head.node.is_variable:
         return head
     copy = make_operator("_copy", head.node.name, {})

@@ -22,15 +22,15 @@ class Bound:
     Attributes:
         arguments: in the order of ``list_arguments``.
         gradients: likewise; None where there is none.
-        requests: likewise; ``"write"``, ``"add"``, ``"null"``, or ``"rows"``: added to the rows
-            that are kept in place of the array.
+        requests: likewise; ``"write"``, ``"add"``, ``"null"``, or ``"rows"``: added to a ``Rows``
+            container that replaces the array.
         auxiliaries: in the order of ``list_auxiliary_states``.
-        rows: by position, what stands for the arrays of gradients that are requested as rows.
-        stored: by position, what stands for the arguments that are read as they are stored. Those
-            of them that are not in ``storage.copied`` are sparse in ``arguments``, too.
+        rows: the containers of gradients that are requested as rows, by position.
+        stored: the containers of sparse arguments that are read without a dense copy, by
+            position. Those that are not in ``storage.copied`` are sparse in ``arguments``, too.
         storage: what is kept sparse; None where nothing is.
 
-    Of arrays that have a version (``NDArray.version``) kernels keep what they make of them.
+    Kernels cache what they compute from arrays that have a version (``NDArray.version``).
     """
 
     arguments: list[NDArray]
@@ -43,7 +43,7 @@ class Bound:
 
 
 def bindings_of(bound: Bound, outputs: Outputs) -> Bindings:
-    """Return the arrays of an executor and its outputs as a plan is bound to them."""
+    """Return the arrays to which a plan of the executor is bound."""
     return Bindings(
         arguments=[
             array.dense() if array.stype == "default" else None for array in bound.arguments

@@ -1,8 +1,8 @@
-"""Recurrent cells in the forward pass of a program, found by what they compute.
+"""Pattern matching for recurrent cells in the forward pass of a program.
 
-A cell is written down as a pattern of operators, whatever the graph calls its nodes: that of LSTM
-(Hochreiter and Schmidhuber 1997), of the GRU as first published (Cho et al. 2014) and in cuDNN's
-form, and of the plain cell.
+A cell is described as a pattern of operators, regardless of node names. There are patterns for the
+LSTM (Hochreiter and Schmidhuber 1997), the GRU as first published (Cho et al. 2014) and in cuDNN's
+variant, and the plain (Elman) cell.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Cell", "find_cells"]
 
 
 class Dense(NamedTuple):
-    """Parameters of a fully connected layer; no bias for None."""
+    """Parameters of a fully connected layer; None for no bias."""
 
     weight: int
     bias: int | None
@@ -32,17 +32,17 @@ class Dense(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A cell at one step of time.
+    """A cell at one time step.
 
     Attributes:
-        mode: as ``RNN`` calls it.
-        order: for each gate in ``RNN``'s order, its place in the rows of the weights.
-        inverted: the gate that must change its sign to be ``RNN``'s; None for none.
-        data, state, memory: what it starts from; no memory for None. Which of the first two is
-            which is a matter of taste where both are treated alike.
-        of_data, of_state: the layers they go through, whose rows are joined.
-        output: the state after this step; ``next_memory`` likewise.
-        steps: all that the cell consists of.
+        mode: the ``mode`` of the equivalent ``RNN`` operator.
+        order: for each gate in ``RNN``'s order, its position in the rows of the weights.
+        inverted: the gate whose sign differs from ``RNN``'s; None if there is none.
+        data, state, memory: the inputs; ``memory`` is None for cells without one. Data and state
+            are interchangeable in a cell that treats both alike.
+        of_data, of_state: the layers applied to data and state; their rows are concatenated.
+        output, next_memory: state and memory after this step.
+        steps: all steps that the cell consists of.
     """
 
     mode: str
@@ -59,20 +59,19 @@ class Cell:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What the cells of one layer have in common."""
+        """A key that all cells of one layer have in common."""
         return (self.mode, self.order, self.inverted, self.of_data, self.of_state)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Pattern:
-    """How a value may have been computed.
+    """How a value must have been computed to match.
 
-    Each object stands for one value: where it occurs twice in a cell, both are the same.
+    Patterns are compared by identity: one object that occurs twice must match the same value.
 
     Attributes:
-        head: what ``_head`` says of the step that wrote it; empty for any value.
-        operands: patterns of what that step read, as far as they matter. They are tried in this
-            order.
+        head: what ``_head`` returns for the step that wrote the value; empty matches any value.
+        operands: patterns of that step's inputs, as far as they matter, tried in this order.
     """
 
     head: str = ""
@@ -83,7 +82,7 @@ _DENSE = "dense"
 
 
 def _dense(data: _Pattern) -> _Pattern:
-    """A fully connected layer of rows."""
+    """A fully connected layer applied to each row."""
     return _Pattern(_DENSE, (data,))
 
 
@@ -119,18 +118,18 @@ _COMMUTATIVE = ("plus", "times")
 
 @dataclasses.dataclass(frozen=True)
 class _CellPattern:
-    """What a cell's output is.
+    """The patterns of a cell's output and of its parts.
 
     Attributes:
-        mode: as ``RNN`` calls it.
-        output: the pattern.
-        data, state, memory: what the cell starts from.
-        of_data, of_state: the layers; those behind the first have one gate each.
-        gates: in ``RNN``'s order, the parts of the first layers that go into each gate; empty for
-            a single gate.
-        next_memory: the memory after.
+        mode: the ``mode`` of the equivalent ``RNN`` operator.
+        output: the pattern of the output.
+        data, state, memory: the cell's inputs.
+        of_data, of_state: its layers; each one after the first computes a single gate.
+        gates: for each gate in ``RNN``'s order, the parts of the first layers that enter it;
+            empty for a single gate.
+        next_memory: the memory after the step.
         inverted: as in ``Cell``.
-        may_swap: whether data and state are treated alike.
+        may_swap: whether the cell treats data and state alike.
     """
 
     mode: str
@@ -177,7 +176,7 @@ def _lstm() -> _CellPattern:
 
 
 _Blend = Callable[[_Pattern, _Pattern, _Pattern], _Pattern]
-"""Makes an output of candidate, update gate and state."""
+"""Combines candidate, update gate and state into the output."""
 
 
 def _with_number(candidate: _Pattern, update: _Pattern, state: _Pattern) -> _Pattern:
@@ -191,7 +190,7 @@ def _with_ones(candidate: _Pattern, update: _Pattern, state: _Pattern) -> _Patte
 
 
 def _stepwise(candidate: _Pattern, update: _Pattern, state: _Pattern) -> _Pattern:
-    """Here the gate says how much of the candidate is taken, not of the state."""
+    """Here the gate weights the candidate rather than the old state."""
     return _plus(_times(_Pattern("minus", (candidate, state)), update), state)
 
 
@@ -205,7 +204,7 @@ def _gru(blend: _Blend) -> _CellPattern:
     of_data, of_state = _dense(data), _dense(state)
     parts = [(_part(3, of_data), _part(3, of_state)) for _ in range(3)]
     reset, update = (_sigmoid(_plus(*pair)) for pair in parts[:2])
-    # The state's part comes first: it tells which layer is the state's.
+    # The state's part is matched first, because it decides which layer is the state's.
     candidate = _tanh(_plus(_times(parts[2][1], reset), parts[2][0]))
     return _CellPattern(
         "gru",
@@ -257,10 +256,10 @@ _CELLS = (
 
 
 def find_cells(program: Program, uses: Uses) -> list[Cell]:
-    """Return the cells of a forward pass, in its order.
+    """Return the cells of a forward pass, in order of execution.
 
-    Nobody sees what is inside a cell, but its next memory may be read by anyone. A cell that treats
-    data and state alike is there twice, for either may be the one.
+    No step outside a cell reads its intermediate values, except for its next memory. A cell that
+    treats data and state alike is returned twice, once for each assignment of the two.
     """
     heads = {value: _head(program, step) for value, step in uses.writer.items()}
     present = frozenset(heads.values())
@@ -317,7 +316,7 @@ def _cells_of(
 def _is_closed(
     program: Program, uses: Uses, steps: frozenset[Step], shown: set[int | None]
 ) -> bool:
-    """Tell whether nobody reads what the steps write, but for the values shown."""
+    """Return whether only these steps read what they write, except for the values ``shown``."""
     written = {value for step in steps for value in step.writes()} - shown
     if not written.isdisjoint(program.outputs):
         return False
@@ -325,15 +324,15 @@ def _is_closed(
 
 
 def _place(program: Program, uses: Uses, part: int) -> int:
-    """Return which of the parts of some columns a value is."""
+    """Return the position of a value among the parts of the columns it was split from."""
     step = uses.writer[part]
     _, first = _parted(program, step)
     return first + step.outputs.index(part)
 
 
 def _parted(program: Program, step: Step) -> tuple[int, int]:
-    """Return how many equal parts a step takes the columns of a matrix for, and which part its
-    first output is; no parts where it does something else."""
+    """Return into how many equal parts a step splits the columns of a matrix, and which of them
+    its first output is; 0 parts if it does something else."""
     op, nothing = step.op, (0, 0)
     if not isinstance(op, (SliceAxis, SliceChannel)) or op.axis not in (1, -1):
         return nothing
@@ -355,8 +354,8 @@ def _parameters(step: Step) -> Dense:
 
 
 def _head(program: Program, step: Step) -> str:
-    """Return what a step computes of operands of its own shape, or that it is a layer of rows or
-    parts columns; an empty text for what no cell has."""
+    """Return the head that patterns use for a step: an elementwise function of operands of its own
+    shape, a layer applied to rows, or a split of columns; empty if no pattern has such a step."""
     function = _function(step.op)
     shapes = [program.values[slot].shape for slot in step.inputs if slot is not None]
     if function:
@@ -369,7 +368,7 @@ def _head(program: Program, step: Step) -> str:
 
 
 def _function(op: Operator) -> str:
-    """Return what an operator does to each element; an empty text for what no cell does."""
+    """Return the elementwise function of an operator; empty if no pattern has it."""
     arithmetic, function = op.arithmetic(), op.pointwise()
     if arithmetic is not None:
         return _ARITHMETIC.get(arithmetic, "")
@@ -383,10 +382,10 @@ def _function(op: Operator) -> str:
 
 
 class _Match:
-    """An attempt to read a value as a pattern.
+    """An attempt to match a value with a pattern.
 
     Attributes:
-        found: what each pattern stands for.
+        found: the value matched with each pattern.
     """
 
     def __init__(self, uses: Uses, heads: Mapping[int, str]) -> None:
@@ -395,7 +394,7 @@ class _Match:
         self.found: dict[_Pattern, int] = {}
 
     def fits(self, pattern: _Pattern, value: int) -> bool:
-        """Tell whether a value is what a pattern says, and what has been found stays true."""
+        """Return whether a value matches a pattern, consistently with what was matched before."""
         known = self.found.get(pattern)
         if known is not None:
             return known == value

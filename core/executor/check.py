@@ -28,7 +28,7 @@ class KernelMismatch(MXNetError):
 def tolerance(dtype: DType) -> float:
     """Return the largest deviation allowed, as a fraction of the largest magnitude.
 
-    Bytes may differ by one: a half between two falls to either side.
+    Integers of 8 bits may differ by one, because a kernel may round halves the other way.
     """
     if dtype in _BYTES:
         return 1 / _LARGEST_BYTE
@@ -45,10 +45,10 @@ def checked(
     resources: KernelResources,
     run: Run,
 ) -> Callable[[], Any]:
-    """Return a closure that runs a kernel and its reference and raises where they differ.
+    """Return a closure that runs a kernel and its reference, and raises if they differ.
 
-    Compared are visible outputs, gradients and updated auxiliary states; what an operator draws
-    at random cannot be compared.
+    It compares visible outputs, gradients and updated auxiliary states. Operators that draw random
+    numbers cannot be compared.
 
     Raises:
         KernelMismatch: when the closure runs; names kernel, node and tensor.
@@ -95,7 +95,7 @@ class _Check:
         self._compare_updates(inputs)
 
     def _fill_unwritten(self, expected: Sequence[Array | None]) -> None:
-        """Write what the kernel does not, for the backward pass of the reference."""
+        """Write outputs that the kernel leaves out but the reference's backward pass reads."""
         assert self._step.kernel is not None
         for index in self._step.kernel.unwritten_outputs:
             target, value = self._outputs[index], expected[index]
@@ -134,7 +134,7 @@ class _Check:
 
 
 class _Tensor:
-    """An operand, read as a plain copy whatever its layout."""
+    """An operand, read as a copy in plain layout."""
 
     def __init__(self, spec: TensorSpec, array: Array, resources: KernelResources) -> None:
         self.spec = spec

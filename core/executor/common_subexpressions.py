@@ -1,4 +1,4 @@
-"""Common-subexpression elimination: a graph computes each thing once."""
+"""Common-subexpression elimination: equal nodes of a graph are computed once."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["eliminate_common_subexpressions"]
 
 
 def eliminate_common_subexpressions(graph: Graph, spec_of: SpecOf) -> tuple[Graph, SpecOf]:
-    """Return a graph without nodes that compute what others do, as MXNet's executors have it.
+    """Return a graph without nodes that duplicate others, as MXNet's executors do.
 
     Of nodes with the same operator, attributes and inputs one remains; variables and outputs of
-    the graph stay. Nothing is left out where ``MXNET_ELIMINATE_COMMON_EXPR`` is 0.
+    the graph are kept. The graph is returned as it is if ``MXNET_ELIMINATE_COMMON_EXPR`` is 0.
 
     Args:
-        graph: the graph, which is not changed.
-        spec_of: what is inferred of it.
+        graph: the graph; it is not changed.
+        spec_of: its inferred shapes and dtypes.
     """
     if not eliminates_common_subexpressions():
         return graph, spec_of
@@ -48,9 +48,9 @@ def eliminate_common_subexpressions(graph: Graph, spec_of: SpecOf) -> tuple[Grap
 
 
 def _representatives(graph: Graph, spec_of: SpecOf, heads: Set[Node]) -> dict[Node, Node]:
-    """Map every node that has equals to the one that replaces it and them.
+    """Map each duplicate node to its representative.
 
-    That is the first of them that is an output of the graph, or else the first of all.
+    That is the first of the equal nodes that is an output of the graph, or else the first of all.
     """
     known: dict[Hashable, list[Node]] = {}
     first_of: dict[Node, Node] = {}
@@ -72,9 +72,10 @@ def _representatives(graph: Graph, spec_of: SpecOf, heads: Set[Node]) -> dict[No
 
 
 def _is_repeated(first: Node, node: Node, spec_of: SpecOf) -> bool:
-    """Tell whether the second of two nodes of the same inputs computes what the first does.
+    """Return whether the second of two nodes with the same inputs duplicates the first.
 
-    A loss ignores what gradient arrives: two of them give twice the gradient of one.
+    Losses are never duplicates: they ignore the incoming gradient, so that two of them contribute
+    twice the gradient of one.
     """
     op = node.op
     if op is None or node.attrs != first.attrs or node.visible_outputs() > 1:

@@ -1,4 +1,4 @@
-"""The pipeline: all passes in order, with the verifier between them."""
+"""The compiler pipeline: all passes in order, with the verifier between them."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class CompileOptions:
     """How much the compiler does.
 
     Attributes:
-        rewrite: drop and fuse steps. Off, every node of the graph has its step, and every value
-            can be looked at.
+        rewrite: drop and fuse steps. Without it every node of the graph has its own step, so that
+            every value can be inspected.
         plan: let values share memory.
-        check_kernels: keep what is needed to run every kernel's reference with it, and let every
-            operator infer its outputs a second time.
-        table: where kernels come from; None for references only.
-        rematerialization: what the backward pass computes again instead of keeping it.
+        check_kernels: keep what is needed to run every kernel's reference beside it, and check
+            every operator's inference a second time.
+        table: the registered kernels; None to run the references only.
+        rematerialization: what the backward pass recomputes instead of keeping it.
     """
 
     rewrite: bool = True
@@ -87,9 +87,10 @@ def compile_graph(
         is_train: mode of the operators.
         backend: name of the backend it will run on.
         strided: positions of arguments whose arrays are not C-contiguous.
-        constants: positions of arguments that have a version.
+        constants: positions of arguments that have a version, so that what kernels compute from
+            them can be cached.
         storage: what is kept sparse; None where nothing is.
-        options: how much to do.
+        options: which passes to run.
 
     Raises:
         GraphError: a gradient is requested through an operator that has none.
@@ -126,7 +127,10 @@ def compile_graph(
 def _recognize(
     program: Program, forced: set[Step], table: KernelTable | None, backend: str
 ) -> None:
-    """Find what several steps are together, while there are no gradients that read between."""
+    """Replace groups of steps by the operator they amount to.
+
+    This precedes the backward pass, whose steps would read values between the steps of a group.
+    """
     roll(program, forced)
     simplify(program)
     known = table.kinds(backend) if table is not None else frozenset()
@@ -141,10 +145,10 @@ def _rewrite(
     policy: Rematerialization,
     forced: set[Step],
 ) -> None:
-    """Make the program another one that computes the same."""
+    """Apply rematerialization, and turn steps that only reshape into views."""
     if requests and rematerialize(program, policy, forced):
         verify_program(program, requests, after="rematerialize")
-    # Before fusion: no view may stand between the steps that are to become one.
+    # Before fusion, because a view between two steps keeps them from being fused.
     if fold_views(program):
         verify_program(program, requests, after="fold_views")
 
@@ -156,7 +160,7 @@ def _fuse(
     options: CompileOptions,
     backend: str,
 ) -> Set[int]:
-    """Make one step of those that one kernel can do; return the constants that there are then."""
+    """Fuse steps that one kernel can run together; return the constants including new ones."""
     if options.table is None or not options.table.has_any(backend):
         return constants
     if has_half(program):

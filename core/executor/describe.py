@@ -1,4 +1,4 @@
-"""A compiled program in words, for ``Executor.debug_str``."""
+"""Text of a compiled program, for ``Executor.debug_str``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .ir import Program, Step
 __all__ = ["describe_plan"]
 
 _TOTALS = "Total {megabytes} MB allocated\nTotal 11 TempSpace resource requested\n"
-"""How MXNet's text ends, where scripts read the megabytes; its second number is always 11."""
+"""The last lines of MXNet's text. Scripts parse the megabytes; the 11 is constant in MXNet, too."""
 
 
 def describe_plan(compiled: Compiled) -> str:
-    """Return one line for each step: what runs, what it reads and writes, and where that lies."""
+    """Return a listing of the steps: what runs, which values it reads and writes, and where."""
     program = compiled.program
     lines = [
         f"{'training' if program.is_train else 'inference'} plan: {program.forward_length} forward "

@@ -1,4 +1,4 @@
-"""Changing the steps of a forward pass: who reads what, new steps, and their order in the end."""
+"""Editing the steps of a forward pass: uses of values, insertion, and a final topological sort."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Edit", "Uses"]
 
 
 class Uses:
-    """Who writes and who reads each value, kept up to date while steps come and go."""
+    """The writer and the readers of each value, kept up to date while steps come and go."""
 
     def __init__(self, steps: Iterable[Step]) -> None:
         self.writer: dict[int, Step] = {}
@@ -22,14 +22,14 @@ class Uses:
             self.add(step)
 
     def add(self, step: Step) -> None:
-        """Take a step into account."""
+        """Register a step's reads and writes."""
         for value in step.writes():
             self.writer[value] = step
         for value in step.reads():
             self._readers.setdefault(value, {})[step] = None
 
     def remove(self, step: Step) -> None:
-        """Take it out of account."""
+        """Remove a step's reads and writes."""
         for value in step.writes():
             del self.writer[value]
         for value in step.reads():
@@ -40,19 +40,19 @@ class Uses:
         return list(self._readers.get(value, ()))
 
     def has(self, step: Step) -> bool:
-        """Tell whether the program has a step."""
+        """Return whether the step is still part of the program."""
         return self.writer.get(step.writes()[0]) is step
 
 
 class Edit:
-    """Steps that come and go.
+    """Adds and removes steps of a forward pass.
 
     Args:
         program: a traced forward pass; ``finish`` changes it.
         uses: who reads and writes its values.
 
     Attributes:
-        node: whose steps are being added.
+        node: name of the graph's node whose steps are being added.
     """
 
     def __init__(self, program: Program, uses: Uses) -> None:
@@ -63,11 +63,11 @@ class Edit:
         self.node, self._place = "", 0
 
     def begin(self, node: str, steps: Iterable[Step]) -> None:
-        """Let new steps stand where the first of these does, for a node."""
+        """Insert the following new steps where the first of ``steps`` is, on behalf of a node."""
         self.node, self._place = node, min(self._positions[step] for step in steps)
 
     def finish(self) -> None:
-        """Give the program its new steps, without those whose results nothing reads any more."""
+        """Write the steps back to the program, in order and without dead ones."""
         for step in reversed(self.program.steps):
             if self.uses.has(step) and not self.is_wanted(step.writes()):
                 self.uses.remove(step)
@@ -84,7 +84,7 @@ class Edit:
         return step.writes()[0]
 
     def made(self, op: Operator, inputs: Slots) -> Step:
-        """Return a step with new values for its outputs."""
+        """Create a step with new values for its outputs."""
         values = [self.program.values[slot] for slot in inputs if slot is not None]
         unknown: list[Shape | None] = [None] * len(op.output_names())
         _, shapes = op.infer_shape([value.shape for value in values], unknown)
@@ -101,11 +101,11 @@ class Edit:
         self._positions[step] = self._place
 
     def is_wanted(self, values: Iterable[int]) -> bool:
-        """Tell whether anybody reads one of some values."""
+        """Return whether at least one of these values is read."""
         return any(value in self._outputs or self.uses.readers(value) for value in values)
 
     def _in_order(self) -> list[Step]:
-        """Return the steps such that each comes after those it reads from, else as they were."""
+        """Return the steps in topological order, otherwise in their previous order."""
         steps = [step for step in self._positions if self.uses.has(step)]
         ranks = {step: (self._positions[step], rank) for rank, step in enumerate(steps)}
         missing = {step: len(self._written_by(step)) for step in steps}
@@ -123,6 +123,6 @@ class Edit:
         return ordered
 
     def _written_by(self, step: Step) -> set[Step]:
-        """Return the steps that a step reads from."""
+        """Return the steps that write what a step reads."""
         writers = (self.uses.writer.get(value) for value in step.reads())
         return {writer for writer in writers if writer is not None}

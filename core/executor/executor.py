@@ -36,8 +36,8 @@ from .trace import Graph, SpecOf
 __all__ = ["Executor", "MemoryReport"]
 
 HEAD_GRADIENT_MISSING = (
-    "output {name!r} is no loss function, so backward needs its head gradient: pass out_grads, one "
-    "for each output; or, if the output is an objective to be minimized, put make_loss on it"
+    "output {name!r} is not a loss function, so backward needs its head gradient: pass out_grads, "
+    "one for each output; or, if the output is an objective to be minimized, wrap it in make_loss"
 )
 
 
@@ -50,7 +50,7 @@ class MemoryReport:
         outputs: of the outputs, shared among all executors of one arena.
         plans: what each plan compiled so far needs, by name (``"inference"``, ``"training"``).
         arena: bytes of the arena at present, the largest of all plans that share it.
-        kept: reordered and folded copies of weights, one for all plans that share the arena.
+        kept: reordered and folded copies of weights, shared by all plans of the arena.
     """
 
     arguments: int
@@ -71,10 +71,10 @@ class MemoryReport:
 class Executor:
     """Runs a symbol forwards and backwards. Made by ``Symbol.bind`` and ``Symbol.simple_bind``.
 
-    Inference and training have plans of their own, compiled when first needed (the one for
-    training at once where a gradient is wanted, so that its errors show up when binding).
-    Outputs stay the executor's: the next forward pass, of this executor or of one that shares its
-    memory, overwrites them.
+    Inference and training have separate plans, compiled when first needed (the training plan
+    immediately if a gradient is requested, so that its errors show up when binding).
+    The executor owns its outputs: the next forward pass, of this executor or of one that shares
+    its memory, overwrites them.
 
     Attributes:
         arg_arrays, grad_arrays, aux_arrays: the bound arrays, in the symbol's order.
@@ -177,11 +177,11 @@ class Executor:
 
         Args:
             out_grads: gradient of each output, by position or by output name; not needed for
-                outputs of loss layers. Those past the last output are passed over.
-            is_train: mode of the operators' backward, which matters where that is another one for
-                training than for inference (BatchNorm). In the mode that the forward pass did not
-                have, behind ``forward(is_train=False)``, and for a second backward pass, the
-                forward pass is computed again.
+                outputs of loss layers. Surplus ones are ignored.
+            is_train: mode of the operators' backward, which matters for operators whose gradient
+                differs between training and inference (BatchNorm). The forward pass is recomputed
+                if its mode was the other one, after ``forward(is_train=False)``, and for a second
+                backward pass.
 
         Raises:
             StageError: another executor that shares the memory has run since the forward pass.
@@ -271,7 +271,7 @@ class Executor:
                 elif not allow_extra_params:
                     raise ValueError(
                         f"{name!r} is not among the {what} of the symbol{did_you_mean(name, own)}; "
-                        "pass allow_extra_params=True to pass over such names"
+                        "pass allow_extra_params=True to ignore such names"
                     )
 
     # -- rebinding and looking inside -------------------------------------------------------
@@ -285,12 +285,12 @@ class Executor:
 
         Args:
             partial_shaping: allow arguments that are not named to change their shapes, too.
-            allow_up_sizing: allow arrays that are larger than the present ones; these get memory
-                of their own.
+            allow_up_sizing: allow arrays that are larger than the current ones; these get new
+                memory.
             **kwargs: new shapes by name of the argument.
 
         Raises:
-            ShapeError: a change that is not allowed, or contradicting shapes.
+            ShapeError: a change that is not allowed, or contradictory shapes.
         """
         spec_of, bound = reshape_bound(
             self.graph, self.bound, kwargs, partial_shaping, allow_up_sizing
@@ -309,38 +309,39 @@ class Executor:
         return executor
 
     def adopt_monitor(self, other: Executor) -> None:
-        """Show intermediate arrays to the function that another executor shows its own to."""
+        """Take over the monitor callback of another executor."""
         if other._monitor is not None:
             self.watch(other._monitor, other._monitor_all)
 
     def set_monitor_callback(
         self, callback: MonitorCallback | None, monitor_all: bool = False
     ) -> None:
-        """Have every intermediate array shown to a function.
+        """Call a function with every intermediate array.
 
-        As long as there is a callback, plans without rewriting and memory sharing run.
+        As long as there is a callback, the plans run without fusion and memory sharing, so that
+        every value of the graph exists.
 
         Args:
-            callback: called with name and NDArray after each operator; None to end it.
-            monitor_all: show the inputs of operators, before they run, as well.
+            callback: called with name and NDArray after each operator; None to remove it.
+            monitor_all: also pass the inputs of operators, before they run.
         """
         self.watch(hook_of(callback), monitor_all)
 
     def watch(self, hook: OperatorHook | None, monitor_all: bool = False) -> None:
-        """As ``set_monitor_callback``, for a function that is given the operator's name, too."""
+        """As ``set_monitor_callback``, for a function that also receives the operator's name."""
         self._monitor = hook
         self._monitor_all = bool(monitor_all)
         self._plans = {mode: plan for mode, plan in self._plans.items() if not mode.is_watched}
         self._fast.clear()
 
     def timed_forward(self) -> list[StepTime]:
-        """Run an inference pass; return what each of its steps took, and computed."""
+        """Run an inference pass; return for each step its duration and the nodes it computed."""
         plan = self._plan(Mode(False, False))
         taken = plan.timed_forward()
         return timed_steps(self.graph, plan.compiled.program, taken)
 
     def debug_str(self) -> str:
-        """Return the plan in words: its steps, what they read and write, and the memory."""
+        """Return the plan as text: its steps, what they read and write, and the memory."""
         has_backward = bool(self._requests)
         return describe_plan(self._plan(Mode(has_backward, has_backward)).compiled)
 
@@ -357,7 +358,7 @@ class Executor:
         )
 
     def get_optimized_symbol(self) -> Any:
-        """Return what is computed, as a symbol: nodes that repeat others are left out."""
+        """Return the graph that is computed, as a symbol: without duplicate nodes."""
         return Symbol(self.graph.heads, self._symbol._versions)
 
     # -- inside -----------------------------------------------------------------------------
@@ -431,7 +432,7 @@ class Executor:
             unknown = [name for name in given if name not in self._output_names]
             if unknown:
                 raise ValueError(
-                    f"out_grads names {unknown[0]!r}, which is no output"
+                    f"out_grads names {unknown[0]!r}, which is not an output"
                     f"{did_you_mean(unknown[0], self._output_names)}"
                 )
             given = [given.get(name) for name in self._output_names]

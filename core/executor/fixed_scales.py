@@ -1,4 +1,4 @@
-"""Scales that batch norms take as 1 whatever is in them."""
+"""Gamma arrays of batch norms with ``fix_gamma``, which compute with gamma = 1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GAMMA = 1
 def fixed_scales(graph: Graph) -> tuple[int, ...]:
     """Return the positions of the arguments that are gamma of a batch norm with ``fix_gamma``.
 
-    MXNet's batch norm writes 1 into that array, so that it says 1 in what training saves.
+    MXNet's batch norm writes 1 into that array, so that checkpoints contain 1.
     """
     gammas = {
         node.inputs[_GAMMA].node

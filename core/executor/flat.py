@@ -1,6 +1,6 @@
-"""Parameters of one module and dtype in one flat buffer, each parameter a view.
+"""Parameters of one module and dtype in one flat buffer, where each parameter is a view.
 
-An optimizer step, an all-reduce or a checkpoint is then one pass over memory.
+An optimizer step, an all-reduce or a checkpoint is then a single pass over memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ALIGNMENT = 64
 
 
 class FlatBuffer:
-    """One buffer and the named arrays that lie in it.
+    """One buffer and named arrays that are views of it.
 
     Every array starts on a 64-byte boundary; the padding between two arrays is zero and
     stays zero under elementwise updates.
@@ -26,9 +26,9 @@ class FlatBuffer:
     Attributes:
         data: the whole buffer, one-dimensional.
         views: each array by name, in order.
-        spans: (start, stop) of each array in elements, the padding that follows it included.
-        version: to be bumped by who writes to ``data``.
-        versions: of each array by name; they count the changes of the whole, too.
+        spans: (start, stop) of each array in elements, including the padding that follows it.
+        version: must be incremented by whoever writes to ``data``.
+        versions: of each array by name; they also count changes of the whole buffer.
     """
 
     def __init__(self, shapes: Mapping[str, Shape], dtype: DType, context: Context) -> None:
@@ -54,7 +54,7 @@ class FlatBuffer:
         }
 
     def like(self, dtype: DType | None = None) -> FlatBuffer:
-        """Return a zeroed buffer of the same layout, as for gradients or optimizer states."""
+        """Return a zeroed buffer of the same layout, for gradients or optimizer states."""
         return FlatBuffer(self.shapes, dtype or self.dtype, self.context)
 
     def runs(self, names: Iterable[str]) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""How much more memory a device can give."""
+"""How much memory of a device is free."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VERY_MUCH = 2**63 - 1
 
 
 def free_bytes(backend: Backend) -> int:
-    """Return the bytes that can still be allocated, as far as the system tells."""
+    """Return the bytes that can still be allocated, according to the system."""
     own = backend.memory()
     if own is not None:
         used, total = own

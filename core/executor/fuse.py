@@ -1,10 +1,10 @@
-"""Fusion: a layer and what follows it become one step, where a kernel can do all at once.
+"""Operator fusion: a layer and the operators that follow it become one step.
 
-For plans without a backward pass only, whose values between the steps nobody sees. A convolution
-takes in the inference batch norm behind it, the addition of a residual, and an activation; a fully
-connected layer takes in an activation; an inference batch norm that is left takes in a ReLU; an
-LRN loses the output that only a backward pass reads. What no kernel can do at once after all is
-taken apart again, from the end.
+Only for plans without a backward pass, because nothing else reads the values between those steps. A
+convolution absorbs the inference batch norm that follows it, the addition of a residual, and an
+activation; a fully connected layer absorbs an activation; a remaining inference batch norm absorbs
+a ReLU; an LRN drops the output that only a backward pass reads. A fused step for which there turns
+out to be no kernel is split again, from its end.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ L = TypeVar("L", bound=Operator)
 
 
 class Fused(Primitive, Generic[L]):
-    """A layer with what follows it. Inputs: those of the layer, those of the batch norm but its
-    data, the residual.
+    """A layer and the operators fused with it. Inputs: those of the layer, those of the batch norm
+    except its data, the residual.
 
     Attributes:
-        layer: the operator at the beginning.
-        batch_norm: in inference mode; None for none.
-        has_residual: whether the last input is added.
-        activation: the operator at the end; None for none.
+        layer: the first operator.
+        batch_norm: a batch norm in inference mode, or None.
+        has_residual: whether the last input is a residual to be added.
+        activation: the last operator, or None.
     """
 
     def __init__(self, layer: L) -> None:
@@ -65,7 +65,7 @@ class Fused(Primitive, Generic[L]):
         return (*names, "residual") if self.has_residual else names
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Run one after the other; each may write over what it reads."""
+        """Run one operator after the other; all but the first work in place."""
         out, count = outputs[0], len(self.layer.input_names())
         self.layer.forward(run, inputs[:count], [out])
         if self.batch_norm is not None:
@@ -82,8 +82,8 @@ class Fused(Primitive, Generic[L]):
             self.activation.forward(run, [source], [out])
 
     def without_last(self) -> tuple[Operator, Operator, int] | None:
-        """Return what is left without the operator at the end, that operator, and how many of the
-        inputs are its own; None for a layer alone."""
+        """Split the last operator off: return the rest, that operator, and how many of the inputs
+        belong to it; None for a layer alone."""
         rest = copy.copy(self)
         last: Operator
         if self.activation is not None:
@@ -105,7 +105,7 @@ class Fused(Primitive, Generic[L]):
 
 @implements(fused_kinds.CONVOLUTION)
 class FusedConvolution(Fused[Convolution]):
-    """A convolution with what follows it."""
+    """A convolution with the operators fused with it."""
 
     names = ("_plan_convolution",)
 
@@ -119,7 +119,7 @@ class FusedDense(Fused[FullyConnected]):
 
 @implements(fused_kinds.BATCH_NORM)
 class FusedNorm(Fused[BatchNorm]):
-    """An inference batch norm, whose statistics nobody reads, with a ReLU."""
+    """An inference batch norm without its statistics, which nothing reads, with a ReLU."""
 
     names = ("_plan_batch_norm",)
 
@@ -137,7 +137,7 @@ class FusedNorm(Fused[BatchNorm]):
 
 @implements(fused_kinds.LOCAL_RESPONSE)
 class FusedLocalResponse(Fused[LRN]):
-    """An LRN whose sums nobody reads but its own backward pass, which takes them again."""
+    """An LRN without its output of sums; its backward pass, the only reader, recomputes them."""
 
     names = ("_plan_local_response",)
 
@@ -145,7 +145,7 @@ class FusedLocalResponse(Fused[LRN]):
         return Reads(inputs=(0,))
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Run it with sums in scratch."""
+        """Run the LRN with the sums in scratch memory."""
         sums = run.scratch(outputs[0].shape, outputs[0].dtype)
         self.layer.forward(run, inputs, [outputs[0], sums])
 
@@ -157,7 +157,7 @@ class FusedLocalResponse(Fused[LRN]):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
-        """Run both ways, with output and sums in scratch."""
+        """Recompute output and sums in scratch memory, then run the LRN's backward."""
         again = [run.scratch(inputs[0].shape, inputs[0].dtype) for _ in range(2)]
         self.layer.forward(run, inputs, again)
         self.layer.backward(run, out_grads, inputs, again, in_grads)
@@ -183,24 +183,25 @@ _ACTIVATIONS = frozenset(
         Function.TANH,
     }
 )
-"""Functions that end a chain."""
+"""Operators that may come last in a fused step."""
 
 
 def fuse(program: Program, kernels: Set[Kind[Any]], constants: Set[int]) -> bool:
-    """Fuse what can be fused; tell whether anything was.
+    """Fuse what can be fused; return whether anything was.
 
     Args:
         program: changed in place.
-        kernels: kinds of the operators there are kernels for.
-        constants: values of arguments and auxiliary states that have a version; a batch norm is
-            folded only where it and the weights seldom change.
+        kernels: kinds of operators that have kernels.
+        constants: values of arguments and auxiliary states that have a version. A batch norm is
+            folded into the weights only if all are constants, because folding at every run would
+            cost more than it saves.
     """
     return not program.backward_steps and _Fuser(program, kernels, constants).run()
 
 
 def without_last(program: Program, step: Step) -> tuple[Step, Step] | None:
-    """Return a fused step as two: all but the operator at its end, and that; None where the step
-    is one operator alone."""
+    """Split a fused step in two: all operators but the last, and the last one; None if the step
+    has only one operator."""
     parts = step.op.without_last() if isinstance(step.op, Fused) else None
     if parts is None:
         return None
@@ -238,7 +239,7 @@ class _Fuser:
         return bool(self._fused)
 
     def _grow(self, step: Step) -> None:
-        """Fuse a layer with as many of its followers as possible; they run in the last's place."""
+        """Fuse a layer with as many followers as possible; the fused step replaces the last one."""
         kind = None if step.op.kind is None else _LAYERS.get(step.op.kind)
         if kind is None or kind.kind not in self._kernels:
             return
@@ -261,7 +262,7 @@ class _Fuser:
             self._fused[last] = Step(fused, last.node, tuple(inputs), last.outputs[:1])
 
     def _follower(self, step: Step) -> Step | None:
-        """Return the only step that reads what a step writes."""
+        """Return the only reader of what a step writes; None if there are more."""
         out = step.outputs[0]
         assert out is not None
         is_hidden = self._program.values[out].place is Place.ARENA and out not in self._kept
@@ -273,7 +274,7 @@ class _Fuser:
     def _take(
         self, fused: Fused[Any], inputs: list[int | None], last: Step, follower: Step
     ) -> bool:
-        """Add a follower to a fused operator; tell whether that was possible."""
+        """Add a follower to a fused operator; return whether that was possible."""
         op, out = follower.op, last.outputs[0]
         if fused.activation is not None or isinstance(fused, FusedLocalResponse):
             return False
@@ -296,7 +297,7 @@ class _Fuser:
         return False
 
     def _is_even(self, step: Step) -> bool:
-        """Tell whether all that a step reads and writes has one shape and dtype."""
+        """Return whether all values that a step reads and writes have one shape and dtype."""
         values = (self._program.values[slot] for slot in (*step.reads(), *step.writes()))
         return len({(value.shape, value.dtype) for value in values}) == 1
 
@@ -314,12 +315,12 @@ class _Fuser:
         )
 
     def _is_inference(self, norm: Step) -> bool:
-        """Tell whether a batch norm is over the channels, with given statistics."""
+        """Return whether a batch norm normalizes channels by its running statistics."""
         uses_batch = self._program.is_train and not getattr(norm.op, "use_global_stats", False)
         return not uses_batch and getattr(norm.op, "axis", None) == 1
 
     def _hides_statistics(self, step: Step) -> bool:
-        """Tell whether nobody reads what a step writes besides its first output."""
+        """Return whether nothing reads the outputs of a step other than the first."""
         hidden = step.outputs[1:]
         return not any(
             value in self._kept or self._reads[value] for value in hidden if value is not None

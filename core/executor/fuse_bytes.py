@@ -1,7 +1,7 @@
-"""Fusion of int32 sums with what makes bytes of them again.
+"""Fusion of quantized layers with the requantization of their int32 sums to int8.
 
-Networks that were quantized layer by layer put out sums of 32 bits, and requantize them next. In
-one step, sums never leave the registers.
+Networks that were quantized layer by layer output 32-bit sums and then requantize them. In a fused
+step the sums never leave the registers.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _SUMMING = frozenset({SUMMING_ADDITION, SUMMING_CONVOLUTION, SUMMING_FULLY_CONNE
 
 @implements(REQUANTIZED)
 class Requantized(Primitive):
-    """Sums made bytes of a known range. Inputs: those of what sums up.
+    """A quantized layer whose int32 sums are requantized to a known range. Inputs: the layer's.
 
     Attributes:
-        source: the operator that sums up.
-        requantize: the operator behind it.
+        source: the quantized layer.
+        requantize: the requantization that follows it.
     """
 
     names = ("_plan_requantized",)
@@ -50,7 +50,7 @@ class Requantized(Primitive):
         return self.requantize.output_names()
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Run one after the other."""
+        """Run one operator after the other."""
         sums = [run.scratch(outputs[0].shape, INT32)]
         sums += [run.scratch((1,), FLOAT32) for _ in range(2)]
         self.source.forward(run, inputs, sums)
@@ -58,11 +58,11 @@ class Requantized(Primitive):
 
 
 def fuse_bytes(program: Program, kernels: Set[Kind[Any]]) -> bool:
-    """Fuse what can be fused; tell whether anything was.
+    """Fuse what can be fused; return whether anything was.
 
     Args:
         program: changed in place.
-        kernels: kinds of the operators there are kernels for.
+        kernels: kinds of operators that have kernels.
     """
     if program.backward_steps or REQUANTIZED not in kernels:
         return False

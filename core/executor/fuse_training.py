@@ -1,8 +1,8 @@
-"""Fusion in plans with a backward pass.
+"""Operator fusion in plans with a backward pass.
 
-A batch norm and the ReLU behind it become one step: what the ReLU lets through is kept as a mask,
-and neither the normalized data nor the gradient between the two is ever written. An LRN loses the
-output that only its backward pass reads; the kernels of both passes have a workspace instead.
+A batch norm and the ReLU that follows it become one step: a mask records where the ReLU passes its
+input, and neither the normalized data nor the gradient between the two is ever written. An LRN
+drops the output that only its backward pass reads; its two kernels share a workspace instead.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _IMAGE_AXES = 4
 
 @implements(BATCH_NORM_RELU)
 class NormRelu(Primitive):
-    """A batch norm with a ReLU on its output; of NaN, a kernel may make a number or not.
+    """A batch norm with a ReLU on its output. Whether NaN passes the ReLU is up to the kernel.
 
     Attributes:
         norm: the batch norm, whose inputs, statistics and auxiliary states these are.
@@ -82,12 +82,12 @@ class NormRelu(Primitive):
 
 
 def fuse_norms(program: Program, kernels: Set[Kind[Any]]) -> bool:
-    """Fuse where only the ReLU sees the normalized data, and only the norm its gradient; tell
-    whether that is anywhere.
+    """Fuse each batch norm with a ReLU if only the ReLU reads the normalized data and only the
+    batch norm reads its gradient; return whether there is any.
 
     Args:
         program: changed in place.
-        kernels: kinds of the operators there are kernels for.
+        kernels: kinds of operators that have kernels.
     """
     if not (program.is_train and program.backward_steps and BATCH_NORM_RELU in kernels):
         return False
@@ -95,12 +95,12 @@ def fuse_norms(program: Program, kernels: Set[Kind[Any]]) -> bool:
 
 
 def fuse_local_responses(program: Program, kernels: Set[Kind[Any]]) -> bool:
-    """Let each LRN over images do without the sums that its backward pass alone reads; tell whether
+    """Drop from each LRN over images the sums that only its backward pass reads; return whether
     there is any.
 
     Args:
         program: changed in place.
-        kernels: kinds of the operators there are kernels for.
+        kernels: kinds of operators that have kernels.
     """
     if LOCAL_RESPONSE not in kernels:
         return False
@@ -132,7 +132,7 @@ def fuse_local_responses(program: Program, kernels: Set[Kind[Any]]) -> bool:
 
 
 def _reads_images(program: Program, step: Step) -> bool:
-    """Tell whether a forward step of the program reads images of float32."""
+    """Return whether a step is a forward step of the program and reads float32 images."""
     if step not in program.forward_steps:
         return False
     data = step.inputs[0]
@@ -217,7 +217,7 @@ class _Fuser:
         )
 
     def _only_reader(self, slot: int | None) -> Step | None:
-        """Return the only step that reads a value nobody else can see."""
+        """Return the only step that reads a value; None if there are more or it is an output."""
         if slot is None or self._reads[slot] != 1 or slot in self._kept:
             return None
         is_hidden = self._program.values[slot].place is Place.ARENA

@@ -1,7 +1,7 @@
-"""Gates, found where they are written as chains of elementwise operators.
+"""Recognition of gates (swish, hard sigmoid, hard swish) that a graph spells out elementwise.
 
-``x · sigmoid(x)``, ``clip(x + 3, 0, 6) / 6`` and ``x`` times that are one function each, which a
-convolution takes in and a backward pass computes at once.
+``x · sigmoid(x)``, ``clip(x + 3, 0, 6) / 6`` and ``x`` times the latter become one operator each,
+which can be fused with a convolution and has a backward pass of a single step.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ __all__ = ["Gate", "find_gates"]
 
 @implements(GATE)
 class Gate(Primitive):
-    """A function between 0 and 1, or the data times that: swish (Ramachandran et al., 2017), the
-    hard sigmoid and the hard swish (Howard et al., MobileNetV3, 2019).
+    """A function with values between 0 and 1, or the data times that function: swish (Ramachandran
+    et al., 2017), the hard sigmoid and the hard swish (Howard et al., MobileNetV3, 2019).
 
     Attributes:
-        is_hard: whether the function is ``clip(x + shift, 0, width) / width``, not the sigmoid.
+        is_hard: whether the function is ``clip(x + shift, 0, width) / width`` instead of the
+            sigmoid.
         multiplies: whether the data is multiplied by it.
-        shift, width: of the hard function.
+        shift, width: parameters of the hard function.
     """
 
     names = ("_plan_gate",)
@@ -70,7 +71,7 @@ class Gate(Primitive):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
-        """Multiply by the slope of the factor, or by factor + data · slope."""
+        """Multiply the gradient by the factor's slope, or by factor + data · slope."""
         xp, data, target = run.xp, inputs[0], in_grads[0]
         assert target is not None
         factor, slope = (run.scratch(data.shape, data.dtype) for _ in range(2))
@@ -104,9 +105,9 @@ class Gate(Primitive):
 
 
 class _Chain(NamedTuple):
-    """Steps that compute a factor of ``source``; ``scale`` is what it is still to be multiplied by.
+    """Steps that compute a factor from ``source``, which remains to be multiplied by ``scale``.
 
-    The scale is 1 for a whole gate, and 1 / width where the division is missing.
+    The scale is 1 for a complete gate, and 1 / width if the division comes later.
     """
 
     source: int
@@ -116,9 +117,9 @@ class _Chain(NamedTuple):
 
 
 def find_gates(program: Program) -> bool:
-    """Make one step of each gate; tell whether there was any.
+    """Replace each gate by one step; return whether there was any.
 
-    Stands before the gradient. What lies between the steps of a chain must be seen by nobody else.
+    Runs before the backward pass is appended. Nothing else may read the values within a chain.
     """
     finder = _Finder(program)
     replaced: dict[Step, Step | None] = {}
@@ -141,12 +142,12 @@ class _Finder:
         self._writers = {slot: step for step in program.steps for slot in step.writes()}
 
     def factor(self, step: Step) -> _Chain | None:
-        """Return the chain that ends with a hard factor's division."""
+        """Return the chain that ends with the division of a hard factor."""
         chain = self._hard(step)
         return chain if chain is not None and chain.scale == 1 else None
 
     def product(self, step: Step) -> _Chain | None:
-        """Return the chain that ends with the data times a factor, divided behind it or not."""
+        """Return the chain that ends with the data times a factor, with or without a division."""
         scale, last = 1.0, step
         if (factor := _factor(step)) is not None:
             before = self._before(step)
@@ -165,7 +166,7 @@ class _Finder:
         return None
 
     def _hidden(self, slot: int | None) -> _Chain | None:
-        """Return the chain that computes a value for one reader alone."""
+        """Return the chain that computes a value, if that value has only one reader."""
         step = self._writer(slot)
         if step is None:
             return None
@@ -177,7 +178,7 @@ class _Finder:
         return self._hard(step)
 
     def _hard(self, step: Step) -> _Chain | None:
-        """Return the chain clip(x + shift, 0, width), with or without its division."""
+        """Return the chain ``clip(x + shift, 0, width)``, with or without its division."""
         steps, factor = [step], _factor(step)
         if factor is not None:
             before = self._before(step)
@@ -201,12 +202,12 @@ class _Finder:
         return _Chain(source, (*steps, shifting), gate, 1 / width if factor is None else 1.0)
 
     def _is_even(self, step: Step) -> bool:
-        """Tell whether all that a step reads has one shape and dtype."""
+        """Return whether all inputs of a step have one shape and dtype."""
         read = (self._values[slot] for slot in step.reads())
         return len({(value.shape, value.dtype) for value in read}) == 1
 
     def _before(self, step: Step) -> Step | None:
-        """Return the step whose only reader this one, with one input, is."""
+        """Return the writer of a step's only input, if nothing else reads that."""
         return self._writer(step.inputs[0]) if len(step.inputs) == 1 else None
 
     def _writer(self, slot: int | None) -> Step | None:
@@ -220,7 +221,7 @@ _CLOSE = 1e-6
 
 
 def _factor(step: Step) -> float | None:
-    """Return what a step multiplies by, if that is all it does."""
+    """Return the scalar by which a step multiplies, if that is all it does."""
     function = step.op.pointwise()
     if function is None or function.function is not Function.LINEAR or function.beta:
         return None
@@ -228,7 +229,7 @@ def _factor(step: Step) -> float | None:
 
 
 def _shift(step: Step) -> float | None:
-    """Return what a step adds, if that is all it does."""
+    """Return the scalar that a step adds, if that is all it does."""
     function = step.op.pointwise()
     if function is None or function.function is not Function.LINEAR or function.alpha != 1:
         return None

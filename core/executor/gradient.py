@@ -1,12 +1,12 @@
-"""The backward pass of a program.
+"""Reverse-mode differentiation: appends the backward pass to a program.
 
-Steps are taken backwards; each hands gradients of its outputs on to its inputs. A gradient with
-several contributions is summed as they arrive, so that at most one of them waits. ``grad_req`` is
-settled here: the gradient of an argument is written straight into its array where it has one
-contribution, and summed in that array where it has more, or where the request is ``add``. Where
-the request is ``rows``, each contribution is added to the rows that are kept; operators that can
-give rows do so without a step between. Gradients of which an operator gives rows go on as rows as
-long as operators take such.
+Steps are visited in reverse; each computes the gradients of its inputs from those of its outputs. A
+gradient with several contributions is accumulated as they arrive, so that at most one of them is
+pending. ``grad_req`` is implemented here: the gradient of an argument is written directly into its
+array if it has a single contribution, and accumulated there if it has several or the request is
+``add``. If the request is ``rows``, each contribution is added to a ``Rows`` container; operators
+that can produce rows write into it directly. Gradients produced as rows are passed on as rows for
+as long as the operators that receive them accept rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ACCUMULATE, _COPY, _ZEROS = Accumulate(), Copy(), Zeros()
 _TO_DENSE, _SUM_ROWS, _KEEP_ROWS = ToDense(), SumRows(), KeepRows()
 
 _FEWEST_SHARED = 4
-"""Layers that share a weight; for fewer it does not pay to bring their rows together."""
+"""Fewest layers sharing a weight for which concatenating their rows pays off."""
 
 
 def append_gradients(
@@ -38,14 +38,14 @@ def append_gradients(
 
     Args:
         program: a traced forward pass.
-        requests: ``"write"``, ``"add"`` or ``"rows"`` by position of the argument; the rest gets no
-            gradient.
-        pass_on: let views stand for gradients that an operator only hands on, and one product for
-            the gradient of a shared weight; off, every node has a backward step of its own, which
-            a monitor can be shown.
+        requests: ``"write"``, ``"add"`` or ``"rows"`` by position of the argument; other arguments
+            get no gradient.
+        pass_on: use views for gradients that an operator passes on unchanged, and compute the
+            gradient of a shared weight by one product. Without it every node has its own backward
+            step, as monitors need.
 
     Raises:
-        GraphError: a gradient would have to pass an operator that has none; names the node.
+        GraphError: an operator without a gradient is on the path; names the node.
     """
     _Backward(program, requests, pass_on).build()
     kept = {index for index, request in requests.items() if request == "rows"}
@@ -61,9 +61,9 @@ class _Backward:
         self._needed = _values_needing_gradients(program, requests)
         self._shared = _shared_layers(program, self._needed) if pass_on else {}
         self._rows: dict[tuple[int, ...], int] = {}
-        """The value that holds several matrices, row below row, by the ids of these."""
+        """The concatenation of several matrices along their rows, by the ids of the matrices."""
         self._dense: dict[int, int] = {}
-        """Dense copies of gradients that are kept as rows."""
+        """Dense copies of gradients that are kept as rows, by the id of the gradient."""
 
     def build(self) -> None:
         program = self._program
@@ -82,7 +82,10 @@ class _Backward:
         }
 
     def _seed(self) -> None:
-        """Begin with what the caller gives. Equal heads add up (MXNet takes the last one only)."""
+        """Create the head gradients that the caller provides.
+
+        The gradients of equal heads are summed, whereas MXNet uses the last one only.
+        """
         program = self._program
         for index, head in enumerate(program.outputs):
             value = program.values[head]
@@ -120,7 +123,7 @@ class _Backward:
             self._contribute(_id(step.inputs[index]), gradients[index])
 
     def _passed(self, step: Step, wanted: list[int], arrived: list[int | None]) -> dict[int, int]:
-        """Return, by input, gradients that are just views of the outputs' gradients."""
+        """Return, by input, the gradients that are merely views of the outputs' gradients."""
         program, op = self._program, step.op
         if not self._pass_on and op.has_backward():
             return {}
@@ -137,7 +140,7 @@ class _Backward:
         return views
 
     def _computed(self, step: Step, wanted: list[int], arrived: list[int | None]) -> dict[int, int]:
-        """Append the backward of a step; return, by input, what it writes."""
+        """Append the backward step of a step; return, by input, the gradients that it writes."""
         op = step.op
         if not op.has_backward():
             raise GraphError(
@@ -171,7 +174,7 @@ class _Backward:
         data, grad = self._joined(layer, rows), self._joined(layer, grads)
         like = self._program.values[grad]
         output = self._program.new_value(f"{layer.node}_joined", like.shape, like.dtype)
-        # This step is not run: it says what the backward step is of.
+        # This forward step never runs: it only describes what the backward step differentiates.
         source = Step(layer.op, layer.node, (data, *layer.inputs[1:]), (output.id,))
         wanted = [i for i, value in enumerate(source.inputs) if i and value in self._needed]
         gradients = self._computed(source, wanted, [grad])
@@ -179,7 +182,7 @@ class _Backward:
             self._contribute(_id(source.inputs[index]), gradients[index])
 
     def _joined(self, layer: Step, rows: tuple[int, ...]) -> int:
-        """Return a value that holds several matrices, row below row."""
+        """Return the concatenation of several matrices along their rows."""
         if rows not in self._rows:
             like = self._program.values[rows[0]]
             shape = (len(rows) * like.shape[0], like.shape[1])
@@ -189,7 +192,7 @@ class _Backward:
         return self._rows[rows]
 
     def _completed(self, step: Step, arrived: list[int | None]) -> Slots:
-        """Return the outputs' gradients with zeros for visible outputs that nothing depends on."""
+        """Return the outputs' gradients, zeros for visible outputs that no result depends on."""
         completed = list(arrived)
         for index in range(step.op.visible_outputs()):
             if completed[index] is None:
@@ -202,7 +205,7 @@ class _Backward:
     def _targets(
         self, step: Step, wanted: list[int], arrived: list[int | None]
     ) -> list[int | None]:
-        """Return where a step shall write its contributions, by input."""
+        """Return the values into which a step writes its contributions, by input."""
         targets: list[int | None] = [None] * len(step.inputs)
         every = step.op.needs_every_gradient()
         by_rows, only_rows = self._given_as_rows(step, arrived)
@@ -220,14 +223,14 @@ class _Backward:
         return targets
 
     def _is_written(self, value: int, by_rows: bool, only_rows: bool) -> bool:
-        """Tell whether a contribution goes to the argument's own gradient as it is computed."""
+        """Return whether a contribution is computed directly into the argument's gradient array."""
         request = self._requests.get(value)
         if request == "rows":
             return by_rows
         return request == "write" and value not in self._gradients and not only_rows
 
     def _contribute(self, value: int, gradient: int) -> None:
-        """Take a contribution into account: a value of its own, a view, or written in place."""
+        """Register a contribution: a separate value, a view, or one already written in place."""
         if self._program.values[gradient].place is Place.GRADIENT:
             return
         known = self._gradients.get(value)
@@ -272,14 +275,14 @@ class _Backward:
         return self._program.values[gradient].place is Place.SPARSE
 
     def _takes(self, step: Step, arrived: list[int | None]) -> bool:
-        """Tell whether a step's backward takes the gradients that have arrived as they are."""
+        """Return whether a step's backward accepts the output gradients as they are stored."""
         stypes = {self._program.values[one].stype for one in arrived if one is not None}
         if isinstance(step.op, SparseStep):
             return stypes <= step.op.kernel.gradients.keys()
         return stypes <= {"default"}
 
     def _given_as_rows(self, step: Step, arrived: list[int | None]) -> tuple[set[int], set[int]]:
-        """Return the inputs whose gradients a step's backward can give as rows, and only so."""
+        """Return the inputs whose gradients a step can produce as rows, and those where it must."""
         if not isinstance(step.op, SparseStep):
             return set(step.op.row_gradients()), set()
         stype = "default" if arrived[0] is None else self._program.values[arrived[0]].stype
@@ -288,7 +291,7 @@ class _Backward:
         return rows, rows
 
     def _as_dense(self, gradient: int) -> int:
-        """Return a dense copy of a gradient that is kept as rows; any other as it is."""
+        """Return a dense copy of a gradient that is kept as rows, and any other unchanged."""
         if not self._is_sparse(gradient):
             return gradient
         if gradient not in self._dense:
@@ -309,15 +312,15 @@ class _Backward:
 
 @dataclasses.dataclass
 class _Shared:
-    """Layers with the same parameters: how many have not been differentiated yet; of those that
-    have, data and gradient of the output."""
+    """Layers with the same parameters: how many remain to be differentiated, and the data and
+    output gradients of those already visited."""
 
     open: int
     rows: list[tuple[int, int]] = dataclasses.field(default_factory=list)
 
 
 def _shared_layers(program: Program, needed: set[int]) -> dict[Step, _Shared]:
-    """Return the fully connected layers of matrices of one shape that share a trained weight."""
+    """Return the fully connected layers that share a trained weight, with inputs of one shape."""
     groups: dict[object, list[Step]] = {}
     for step in program.steps:
         if isinstance(step.op, FullyConnected) and step.inputs[1] in needed:
@@ -356,7 +359,7 @@ def _id(slot: int | None) -> int:
 
 
 def _drop_unread(program: Program, kept_rows: Set[int]) -> None:
-    """Drop backward steps whose results nothing reads, as those behind a loss layer's output."""
+    """Eliminate dead backward steps, such as those for the head gradient of a loss layer."""
     live = {program.data(gradient) for gradient in program.gradients.values()}
     live.update(
         value.id

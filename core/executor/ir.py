@@ -1,7 +1,7 @@
-"""The plan while it is being compiled: values, and the steps that read and write them.
+"""The compiler's intermediate representation: values, and the steps that read and write them.
 
-A *value* is written once. A *step* applies an operator, forwards or backwards. Passes change a
-program in place, in the order that ``compile_graph`` has them in.
+A *value* is written once (static single assignment). A *step* applies an operator, forwards or
+backwards. Passes modify a program in place, in the order given by ``compile_graph``.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ..types import DType, Shape, shape_size
 __all__ = ["Place", "Program", "Slots", "Step", "Value"]
 
 Slots = tuple[int | None, ...]
-"""Ids of values by position; None where the operator is given nothing."""
+"""Ids of values by position; None for an operand that is absent."""
 
 
 class Place(enum.Enum):
-    """Whose memory a value lies in."""
+    """Where the memory of a value comes from."""
 
     ARENA = "arena"
-    """Planned: the memory is another value's before and after."""
+    """Planned memory, shared with other values before and after this one's lifetime."""
 
     ARGUMENT = "argument"
     AUXILIARY = "auxiliary"
@@ -35,13 +35,13 @@ class Place(enum.Enum):
     """The executor's output ``Value.index``; it stays until the next forward pass."""
 
     HEAD_GRADIENT = "head gradient"
-    """Planned as from the beginning of the backward pass, when the caller's array is copied in."""
+    """Planned memory, alive from the start of the backward pass, when the array is copied in."""
 
     CACHE = "cache"
-    """Kept from run to run, and computed again only when an argument's version has changed."""
+    """Cached between runs; recomputed only when the version of an argument has changed."""
 
     SPARSE = "sparse"
-    """What is stored of a sparse value, in memory that the step that writes it makes anew."""
+    """The stored elements of a sparse value, in memory that its writer allocates at each run."""
 
     @property
     def is_planned(self) -> bool:
@@ -51,17 +51,17 @@ class Place(enum.Enum):
 
 @dataclasses.dataclass(slots=True)
 class Value:
-    """What one step writes or the caller provides.
+    """A tensor that one step writes or the caller provides.
 
     Attributes:
         id: position in ``Program.values``.
         name: as the monitor and errors show it.
         index: position among the arrays of its place; -1 in the arena.
-        layout: None for plain C order, else a backend's own.
+        layout: None for plain C order, else one specific to a backend.
         stype: storage type of a value in ``Place.SPARSE``.
-        base: the value whose memory this one occupies; None where it has its own.
-        is_view: True where it is the base's data under another shape; False where it
-            overwrites the base's data.
+        base: the value whose memory this one occupies; None if it has its own.
+        is_view: True if it is the base's data in another shape; False if it overwrites the
+            base's data.
     """
 
     id: int
@@ -98,11 +98,11 @@ class Step:
         inputs: the operator's inputs, auxiliary states last.
         outputs: the operator's outputs.
         out_grads: gradients of the outputs (backward only).
-        in_grads: gradients of the inputs, what a backward step writes.
-        source: the forward step this is the backward of.
+        in_grads: gradients of the inputs, which a backward step writes.
+        source: the forward step that a backward step differentiates; None for forward steps.
         updates: auxiliary states among the inputs, changed in place.
-        kernel: the fast kernel chosen, None for the operator's own reference.
-        workspace: what a forward kernel keeps for its backward kernel.
+        kernel: the fast kernel chosen, None for the operator's reference implementation.
+        workspace: intermediate data that a forward kernel keeps for its backward kernel.
     """
 
     op: Operator
@@ -118,7 +118,7 @@ class Step:
 
     @property
     def is_backward(self) -> bool:
-        """True where ``op.backward`` is meant."""
+        """Whether the step runs ``op.backward``."""
         return self.source is not None
 
     def reads(self) -> list[int]:
@@ -129,7 +129,7 @@ class Step:
         return [value for value in operands if value is not None]
 
     def writes(self) -> list[int]:
-        """Ids of all values written for the first time (updated auxiliary states are not)."""
+        """Ids of all values that the step defines (not of auxiliary states that it updates)."""
         targets = (*self.outputs, self.workspace) if self.source is None else self.in_grads
         return [value for value in targets if value is not None]
 
@@ -144,13 +144,13 @@ class Program:
 
     Attributes:
         is_train: the mode the operators run in.
-        forward_length: how many steps belong to the forward pass; the rest is the backward pass.
+        forward_length: number of steps of the forward pass; the rest are the backward pass.
         outputs: the value of each head of the symbol.
         gradients: the final gradient of each argument that gets one, by position.
-        head_gradients: what the caller gives to the backward pass for each head; None where
-            nothing reads it.
+        head_gradients: the gradient of each head that the caller passes to the backward pass;
+            None if nothing reads it.
         strided: bound values whose arrays are not C-contiguous.
-        recomputed: values that the backward pass computes a second time.
+        recomputed: values that the backward pass recomputes.
     """
 
     is_train: bool
@@ -172,13 +172,13 @@ class Program:
         return value
 
     def new_sparse(self, name: str, shape: Shape, dtype: DType, stype: str) -> Value:
-        """Add a value of which a step keeps what is not zero."""
+        """Add a value that is stored sparsely."""
         value = self.new_value(name, shape, dtype, Place.SPARSE)
         value.stype = stype
         return value
 
     def new_view(self, of: int, like: Value, name: str) -> Value:
-        """Add a value that is another's data under the shape of a third."""
+        """Add a value that is the data of ``of`` in the shape of ``like``."""
         value = self.new_value(name, like.shape, like.dtype)
         value.base, value.is_view = of, True
         return value
@@ -191,7 +191,7 @@ class Program:
         return found
 
     def data(self, value: int) -> int:
-        """Return the id of the value that was written, for a view of it."""
+        """Return the id of the value that a view shows, through any number of views."""
         found = self.values[value]
         while found.is_view:
             assert found.base is not None
@@ -214,6 +214,6 @@ class Program:
         return self.steps[self.forward_length :]
 
     def replace_steps(self, forward: Sequence[Step], backward: Sequence[Step]) -> None:
-        """Set the steps of both passes."""
+        """Replace the steps of both passes."""
         self.steps = [*forward, *backward]
         self.forward_length = len(forward)

@@ -1,10 +1,10 @@
-"""Choice of kernels and layouts.
+"""Kernel selection and layout assignment.
 
-The forward pass is walked once, then the backward pass. Each step's kernel says in which layout
-it wants what it reads; where a tensor is not in that layout, a step that reorders it is put
-before. A tensor reordered once is kept for all that want it so. Bound arrays, outputs and what
-the reference reads are plain; but elementwise references take vectors in any order. A fused step
-that no kernel can run is taken apart before its reference is thought of.
+One walk over the forward pass, then one over the backward pass. Each step's kernel declares the
+layouts of its operands; if a tensor is in another layout, a step that reorders it is inserted
+before. A reordered copy is shared by all steps that want that layout. Bound arrays, outputs and the
+operands of references are plain, except that elementwise references work in any layout. A fused
+step for which there is no kernel is split before its reference is considered.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def choose_kernels(
     *,
     keep_reference: bool = False,
 ) -> bool:
-    """Give every step its kernel, and insert the steps that reorder; tell whether any was found.
+    """Choose the kernel of every step and insert reorders; return whether any kernel was found.
 
     Args:
         program: changed in place.
-        table: where kernels are found.
+        table: the registered kernels.
         backend: name of the backend the program will run on.
         constants: values of arguments that have a version; reordered only when it changes.
-        keep_reference: let backward kernels keep alive what their references read, too.
+        keep_reference: also keep alive what the references of backward kernels read.
     """
     if not table.has_any(backend):
         return False
@@ -73,7 +73,7 @@ class _Chooser:
         self._steps: list[Step] = []
         self._reordered: dict[tuple[int, Layout | None], int] = {}
         self._selected: dict[KernelRequest[Operator], Kernel | None] = {}
-        """Equal steps, as those of unrolled layers, share a kernel."""
+        """Kernels by request: equal steps, such as those of unrolled layers, share one."""
 
     def run(self) -> None:
         program = self._program
@@ -115,8 +115,8 @@ class _Chooser:
         return self._selected[request]
 
     def _reference_layouts(self, step: Step) -> KernelLayouts:
-        """Return what a reference wants: plain tensors, but one that takes each element by itself
-        goes with the layout of most tensors it reads."""
+        """Return the layouts of a reference's operands: plain, or for an elementwise operator the
+        layout that most of its inputs have."""
         slots = (step.inputs, step.outputs, step.out_grads, step.in_grads)
         layout = self._shared_layout(step)
         if layout is None:
@@ -141,7 +141,7 @@ class _Chooser:
         return layout if is_dense else None
 
     def _look_through_views(self, step: Step) -> None:
-        """Let a step read what a view of the same shape shows, in whatever layout that is."""
+        """Replace views of unchanged shape by their base, so that its layout can be used."""
         step.inputs = self._shown(step.inputs)
         step.out_grads = self._shown(step.out_grads)
         if step.is_backward:
@@ -186,7 +186,7 @@ class _Chooser:
             step.workspace = source.workspace
 
     def _newest(self, forward: Slots, backward: Slots) -> Slots:
-        """Return what the forward step had, but what is computed again where it is."""
+        """Return the forward step's operands, replaced by recomputed ones where there are any."""
         recomputed = self._program.recomputed
         return tuple(
             again if again is not None and again in recomputed else slot
@@ -194,7 +194,7 @@ class _Chooser:
         )
 
     def _wanted(self, slots: Slots, layouts: Sequence[Layout | None]) -> Slots:
-        """Return the values to read instead, so that each has the layout wanted."""
+        """Return values with the same contents in the wanted layouts."""
         return tuple(
             None if slot is None else self._in_layout(slot, layout)
             for slot, layout in zip(slots, layouts or (None,) * len(slots), strict=True)
@@ -204,7 +204,7 @@ class _Chooser:
         program = self._program
         value = program.values[slot]
         if value.is_view:
-            # A view shows plain data only: bring what it shows into plain form.
+            # A view assumes C order, so its base has to be reordered to plain layout first.
             assert value.base is not None
             value.base = self._in_layout(value.base, None)
         if value.layout == layout:
@@ -222,7 +222,7 @@ class _Chooser:
         return target.id
 
     def _produced(self, slots: Slots, layouts: Sequence[Layout | None]) -> Slots:
-        """Return the values to write instead: what must be plain is reordered afterwards."""
+        """Return the values to write instead; those that must be plain are reordered afterwards."""
         if not layouts:
             return slots
         program = self._program

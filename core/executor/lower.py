@@ -1,4 +1,4 @@
-"""From a planned program to closures without arguments over arrays that stay where they are."""
+"""Lowering: turns a planned program into closures without arguments over fixed arrays."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ Call = Callable[[], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Bindings:
-    """The arrays that are not the plan's own.
+    """The arrays that a plan does not allocate itself.
 
     Attributes:
-        arguments: in the order of ``list_arguments``; None where only what is stored is read.
+        arguments: in the order of ``list_arguments``; None for a sparse argument that no step
+            reads as a dense array.
         auxiliaries: in the order of ``list_auxiliary_states``.
-        gradients: by position of the argument, None where there is none; ``Rows`` where few of
-            them are kept.
+        gradients: by position of the argument, None where there is none; ``Rows`` for those kept
+            row by row.
         outputs: by position of the head.
-        versions: of the arguments, then of the auxiliary states; None where the array may change
+        versions: of the arguments, then of the auxiliary states; None for an array that may change
             at any time.
-        stored: by position, sparse arguments as they are stored.
+        stored: the containers of sparse arguments, by position.
     """
 
     arguments: Sequence[Array | None]
@@ -52,7 +53,7 @@ class Bindings:
 
 
 class Refresh:
-    """Computes what is kept of arrays that have versions, when one of them has changed."""
+    """Recomputes a cache entry if the version of an array it was computed from has changed."""
 
     __slots__ = ("_cached", "_make", "versions")
 
@@ -69,20 +70,20 @@ class Refresh:
 
 
 class Lowering:
-    """Gives every value its array and every step its closure.
+    """Assigns every value its array and every step its closure.
 
     Args:
         program: what to lower.
-        memory: addresses in the arena's values; None gives every value memory of its own.
+        memory: offsets into the arena's values; None allocates every value separately.
         bindings: the arrays of all other places.
-        arena: must be large enough.
-        run: what operators are given.
-        run_back: what their backward is given.
-        scratch: where ``run.scratch`` comes from.
+        arena: its regions must be large enough already.
+        run: passed to the forward functions of operators.
+        run_back: passed to their backward functions.
+        scratch: the source of ``run.scratch``.
         check_kernels: whether every kernel is compared with its reference at each run.
 
     Attributes:
-        refreshes: what is to be run, in order, before a run if any version has changed.
+        refreshes: closures to be called in order before a pass if any version has changed.
     """
 
     def __init__(
@@ -116,10 +117,7 @@ class Lowering:
         }
 
     def array(self, value: int) -> Array:
-        """Return the array of a value; of bytes, where it has a layout of its own.
-
-        A value that is kept sparse has its container in place of one.
-        """
+        """Return a value's array: raw bytes if it has a layout, a container if it is sparse."""
         found = self._arrays[value]
         if found is None:
             found = self._arrays[value] = self._make_array(self.program.values[value])
@@ -143,7 +141,7 @@ class Lowering:
         return [version for version in versions if version is not None]
 
     def call(self, step: Step) -> Call | None:
-        """Return the closure that runs a step; None where that is a matter of ``refreshes``."""
+        """Return the closure that runs a step; None if it was added to ``refreshes`` instead."""
         call = self._reference_call(step) if step.kernel is None else self._kernel_call(step)
         for target in step.writes():
             value = self.program.values[target]
@@ -206,7 +204,7 @@ class Lowering:
         )
 
     def _elements(self, slots: Slots) -> tuple[Array | None, ...]:
-        """Return arrays by position, as vectors of elements where they have a layout."""
+        """Return arrays by position; those with a layout as vectors of their dtype."""
         values = self.program.values
         return tuple(
             array
@@ -216,7 +214,7 @@ class Lowering:
         )
 
     def _as_stored(self, op: SparseStep, slots: Slots) -> tuple[Any, ...]:
-        """Return what a step reads, sparse arguments as they are stored."""
+        """Return the operands of a step, with containers for the arguments it reads as stored."""
         return tuple(
             self._bindings.stored[self.program.values[slot].index]
             if slot is not None
@@ -286,7 +284,7 @@ class Lowering:
 
 
 def _as(array: Array, shape: Shape, dtype: DType) -> Array:
-    """Return the beginning of an array's memory as another shape and dtype."""
+    """Return a view of an array's memory in another shape and dtype."""
     if array.shape == shape and array.dtype == dtype:
         return array
     if array.dtype != dtype:
@@ -309,7 +307,7 @@ def _forward_call(
 
 
 def _clearing(own: Sequence[Any], backward: Callable[..., None]) -> Callable[..., None]:
-    """Return what forgets the rows of the last run before it adds those of the next."""
+    """Wrap a backward function so that it clears the rows of the last run before adding to them."""
 
     def cleared(*operands: Any) -> None:
         for rows in own:

@@ -1,7 +1,7 @@
-"""Memory planning: which values share an address.
+"""Memory planning: in-place execution and buffer sharing.
 
-Two pure passes over a finished list of steps. ``assign_inplace`` lets a step overwrite an input
-that nothing reads afterwards; ``plan_memory`` turns lifetimes into offsets in one arena.
+Two passes over a finished list of steps. ``assign_inplace`` lets a step overwrite an input that
+nothing reads afterwards; ``plan_memory`` turns lifetimes into offsets in one arena.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ __all__ = [
 ]
 
 ALIGNMENT = 64
-"""Bytes; every planned value starts at a multiple."""
+"""Alignment of planned values, in bytes."""
 
 _MOST_BY_SIZE = 2000
-"""The most values for which a placement that takes quadratic time is tried as well."""
+"""Largest number of values for which placement by size, which takes quadratic time, is tried."""
 
 _TOLERATED_HOLES = 100
-"""It is not tried either where holes are less than this part of the memory needed."""
+"""Smallest fraction of memory lost to fragmentation for which placement by size is tried."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Lifetime:
-    """From the position of the first step that writes to that of the last that reads, inclusive."""
+    """Liveness interval: from the position of the first writer to the last reader, inclusive."""
 
     start: int
     stop: int
@@ -49,8 +49,8 @@ class MemoryPlan:
     Attributes:
         offsets: bytes from the arena's beginning, by id of the value that owns the memory.
         nbytes: size of the arena.
-        peak_live: most bytes alive at one step: what no plan can go below.
-        unshared: bytes if no two values shared an address.
+        peak_live: most bytes alive at one step, a lower bound for any plan.
+        unshared: bytes if no two values shared memory.
     """
 
     offsets: Mapping[int, int]
@@ -60,10 +60,10 @@ class MemoryPlan:
 
 
 def assign_inplace(program: Program) -> None:
-    """Let steps write over inputs that die there, where operator or kernel allow it.
+    """Let steps overwrite inputs that they are the last to read, if operator or kernel allow it.
 
-    An output of the executor may take over the memory of a planned input, so that it needs none
-    in the arena.
+    If such a step writes an output of the executor, the input is moved to the output's memory, and
+    needs none in the arena.
     """
     last_read = _last_reads(program)
     for position, step in enumerate(program.steps):
@@ -102,7 +102,7 @@ def _may_overwrite(
 
 
 def _inplace_pairs(step: Step) -> Iterable[tuple[int, int]]:
-    """Yield (value read, value that may be written over it)."""
+    """Yield pairs (value read, value that may overwrite it)."""
     pairs = step.kernel.inplace if step.kernel is not None else None
     if step.source is None:
         sources, targets = step.inputs, step.outputs
@@ -110,7 +110,7 @@ def _inplace_pairs(step: Step) -> Iterable[tuple[int, int]]:
     else:
         sources, targets = step.out_grads, step.in_grads
         if pairs is None:
-            # Gradients' pairs are (output, input) too: the input's is written over the output's.
+            # These pairs are (output, input): an input's gradient overwrites an output's gradient.
             pairs = step.op.inplace_backward()
     for source, target in pairs:
         read, written = sources[source], targets[target]
@@ -119,7 +119,7 @@ def _inplace_pairs(step: Step) -> Iterable[tuple[int, int]]:
 
 
 def _last_reads(program: Program) -> dict[int, int]:
-    """Return the position of the last read of any value, by id of the owner of its memory."""
+    """Return the position of the last read of each buffer, by id of the value that owns it."""
     last: dict[int, int] = {}
     for position, step in enumerate(program.steps):
         for value in step.reads():
@@ -128,7 +128,7 @@ def _last_reads(program: Program) -> dict[int, int]:
 
 
 def lifetimes(program: Program) -> dict[int, Lifetime]:
-    """Return the lifetime of all planned memory, by id of the value that owns it."""
+    """Return the lifetime of each planned buffer, by id of the value that owns it."""
     start: dict[int, int] = {}
     stop: dict[int, int] = {}
     for given in program.head_gradients:
@@ -151,12 +151,12 @@ def lifetimes(program: Program) -> dict[int, Lifetime]:
 
 
 def plan_memory(lives: Mapping[int, Lifetime]) -> MemoryPlan:
-    """Return addresses such that values alive at the same step do not overlap.
+    """Return offsets such that values alive at the same step do not overlap.
 
-    A value is dead after the last step that reads it, so that a step never overwrites what it
-    reads unless ``assign_inplace`` said so. Values get addresses as they are born; where that
-    leaves holes and there are not too many values, the largest are placed first instead, if that is
-    better.
+    A value stays alive throughout the last step that reads it, so that a step never overwrites what
+    it reads unless ``assign_inplace`` decided so. Values are placed in order of execution; if that
+    leaves gaps and there are not too many values, placing the largest first is tried as well, and
+    the better result is used.
     """
     peak = _peak_live(lives)
     offsets, nbytes = _place_in_order(lives)
@@ -178,7 +178,7 @@ def _peak_live(lives: Mapping[int, Lifetime]) -> int:
 
 
 def _place_in_order(lives: Mapping[int, Lifetime]) -> tuple[dict[int, int], int]:
-    """Best fit in the order of execution: takes n log n steps."""
+    """Best fit in order of execution; takes O(n log n) time."""
     born: dict[int, list[int]] = {}
     dying: dict[int, list[int]] = {}
     for owner, life in lives.items():
@@ -195,7 +195,7 @@ def _place_in_order(lives: Mapping[int, Lifetime]) -> tuple[dict[int, int], int]
 
 
 def _place_by_size(lives: Mapping[int, Lifetime]) -> tuple[dict[int, int], int]:
-    """First fit in the order of size: takes n² steps."""
+    """First fit in order of decreasing size; takes O(n²) time."""
     offsets: dict[int, int] = {}
     placed: list[tuple[int, int, Lifetime]] = []
     for owner in sorted(lives, key=lambda o: (-lives[o].nbytes, lives[o].start)):
@@ -212,7 +212,7 @@ def _place_by_size(lives: Mapping[int, Lifetime]) -> tuple[dict[int, int], int]:
 
 
 def aligned(nbytes: int) -> int:
-    """Return a size rounded up to whole blocks of the alignment."""
+    """Return a size rounded up to a multiple of the alignment."""
     return -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
 
 

@@ -1,4 +1,4 @@
-"""Which plans an executor has: modes of the forward pass, and of the backward pass behind it."""
+"""Which plans an executor has: the modes of the forward pass and of the backward pass after it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["Mode", "draws_numbers", "has_modal_backward"]
 
 @dataclasses.dataclass(frozen=True)
 class Mode:
-    """Which plan is meant.
+    """Identifies one of an executor's plans.
 
     Attributes:
         is_train: mode of the operators' forward.
         has_backward: whether there is a backward pass.
-        is_watched: whether each step is shown to a monitor.
-        backward_is_train: mode of the operators' backward, where it is another one.
+        is_watched: whether a monitor is called around each step.
+        backward_is_train: mode of the operators' backward, if it differs from ``is_train``.
     """
 
     is_train: bool
@@ -27,7 +27,7 @@ class Mode:
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """The plan's name in reports."""
         kind = "training" if self.is_train else "inference"
         if self.has_backward is not self.is_train:
             kind += " with gradients" if self.has_backward else " without gradients"
@@ -37,10 +37,10 @@ class Mode:
 
 
 def has_modal_backward(graph: Graph) -> bool:
-    """Tell whether the gradient of an operator is another one in training than in inference."""
+    """Return whether the graph has an operator whose gradient differs in training and inference."""
     return any(node.op is not None and node.op.backward_reads_mode for node in graph.nodes)
 
 
 def draws_numbers(graph: Graph) -> bool:
-    """Tell whether an operator draws random numbers."""
+    """Return whether the graph has an operator that draws random numbers."""
     return any(node.op is not None and node.op.uses_random for node in graph.nodes)

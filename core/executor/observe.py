@@ -1,4 +1,4 @@
-"""What a monitor sees of a plan: arrays under the names MXNet gives them."""
+"""Monitoring of plans: passes arrays to a callback under the names that MXNet gives them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ OperatorHook = Callable[[str, str, NDArray], Any]
 
 
 def hook_of(callback: MonitorCallback | None) -> OperatorHook | None:
-    """Return a hook that leaves out the operator's name."""
+    """Return a hook that calls a callback without the operator's name."""
     return None if callback is None else lambda name, _, array: callback(name, array)
 
 
 def observer_of(hook: OperatorHook, monitor_all: bool, context: Context) -> Observer:
-    """Return the observer that shows a hook each step's outputs, and its inputs if wanted."""
+    """Return an observer that passes each step's outputs to a hook, and its inputs if wanted."""
 
     def observe(step: Step, lowering: Lowering, is_before: bool) -> None:
         if isinstance(step.op, Primitive) or (is_before and not monitor_all):
@@ -60,12 +60,12 @@ def _read(
 
 
 def _shown(array: Any, context: Context) -> Array:
-    """Return an array, of a sparse one all that it stands for."""
+    """Return an array; a sparse one is converted to a dense array."""
     return array.dense(backend_of(context).xp) if isinstance(array, (Csr, Rows)) else array
 
 
 def _outputs(step: Step, program: Program) -> Iterator[tuple[str, int]]:
-    """Yield what a forward step has written: ``fc1_output``; not what MXNet knows nothing of."""
+    """Yield a forward step's outputs (``fc1_output``), except those that MXNet does not have."""
     for value in step.outputs[: step.op.stored_outputs()]:
         if value is not None:
             yield program.values[value].name, value
@@ -74,9 +74,9 @@ def _outputs(step: Step, program: Program) -> Iterator[tuple[str, int]]:
 def _gradients(
     step: Step, forward: Step, lowering: Lowering, context: Context
 ) -> Iterator[tuple[str, Array]]:
-    """Yield what a backward step has written: ``fc1_backward_output0``.
+    """Yield a backward step's outputs (``fc1_backward_output0``).
 
-    MXNet shows gradients that nobody wants, too; what they hold is left open there, and zeros here.
+    MXNet also shows gradients that nothing needs. There they are uninitialised, here zeros.
     """
     count = len(step.in_grads) - len(step.op.auxiliary_names())
     for index, gradient in enumerate(step.in_grads[:count]):
@@ -91,13 +91,16 @@ def _gradients(
 
 
 def _input_names(op: Operator) -> tuple[str, ...]:
-    """Return the names of inputs that MXNet's monitor shows: most lone ones have none there."""
+    """Return the names under which MXNet's monitor shows an operator's inputs.
+
+    There, the input of most operators with a single input has no name.
+    """
     names = op.input_names()
     return ("input0",) if names == ("data",) and not op.monitors_data else names
 
 
 def _inputs(step: Step, program: Program) -> Iterator[tuple[str, int]]:
-    """Yield what a step reads; a variable under its own name first."""
+    """Yield a step's inputs; a variable first under its own name."""
     if step.source is None:
         names = [f"{step.node}_{name}" for name in _input_names(step.op)]
         slots = step.inputs

@@ -1,7 +1,7 @@
-"""Opening of layers that another framework has fused: their stages become steps.
+"""Expansion of layers that another framework has fused: each stage becomes a step.
 
-A plan then fuses, folds and lays them out as it does all others. Only in plans without a backward
-pass; there is no gradient of such a layer.
+These steps are then fused, folded and laid out like all others. Only in plans without a backward
+pass, because such layers have no gradient.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["open_layers"]
 
 
 def open_layers(program: Program) -> None:
-    """Replace fused layers of real numbers by what they consist of."""
+    """Replace fused floating-point layers by the operators they consist of."""
     steps: list[Step] = []
     for step in program.steps:
         if isinstance(step.op, FusedLayer) and not step.op.quantized:
@@ -40,7 +40,7 @@ def _opened(program: Program, step: Step, layer: FusedLayer) -> list[Step]:
 
 
 def _parts(step: Step, layer: FusedLayer) -> list[tuple[Operator, Slots]]:
-    """Return operators, and what each reads besides what the one before it writes."""
+    """Return the operators of a layer, each with its inputs other than its predecessor's output."""
     stages, count = layer.stages, len(layer.stages.layer.input_names())
     parts: list[tuple[Operator, Slots]] = [(stages.layer, step.inputs[:count])]
     if stages.norm is not None:
@@ -60,7 +60,7 @@ def _like(program: Program, step: Step, out: int) -> int:
 
 
 def _vector(program: Program, step: Step, inputs: Slots) -> int:
-    """Return a value for statistics of a batch norm, of the shape of gamma."""
+    """Add a value for statistics of a batch norm, in the shape of gamma."""
     gamma = inputs[0]
     assert gamma is not None
     value = program.values[gamma]

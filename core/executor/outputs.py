@@ -1,4 +1,4 @@
-"""The arrays that an executor shows as its outputs."""
+"""An executor's output arrays."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["Outputs"]
 
 
 class Outputs:
-    """Outputs in the memory that all executors of an arena have in common.
+    """Outputs in the memory that all executors of an arena share.
 
     Args:
         graph: its heads are the outputs.
         spec_of: inferred shapes and dtypes.
         arena: grows to hold them.
-        contexts: where each output is said to be.
-        variables: arrays of the graph's variables; one that is an output is just itself.
+        contexts: the context that each output reports.
+        variables: arrays of the graph's variables; an output that is a variable is that array.
 
     Attributes:
         nbytes: bytes of the arena that they take.
@@ -49,7 +49,7 @@ class Outputs:
 
     @property
     def arrays(self) -> list[NDArray]:
-        """The outputs in order; other arrays than before when the arena has moved."""
+        """The outputs in order; new arrays whenever the arena has moved."""
         if self._moves != self._arena.outputs.moves:
             self._make()
         return self._arrays

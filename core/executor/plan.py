@@ -26,25 +26,25 @@ from .profile import label_of, recorded
 __all__ = ["BoundBodies", "Observer", "Plan", "PlanMemory"]
 
 Observer = Callable[[Step, Lowering, bool], None]
-"""Called before (True) and after (False) each step of a plan that is watched."""
+"""Called before (True) and after (False) each step of a plan that a monitor watches."""
 
 
 class BoundBodies(Bodies, Protocol):
-    """Subgraphs that are bound together with the plan whose operators run them."""
+    """Subgraphs that are bound at the same time as the plan whose operators run them."""
 
     def begin(self, bindings: Bindings) -> None:
-        """Forget what was bound to other arrays than those the plan is now bound to."""
+        """Drop everything that was bound to other arrays than those the plan is now bound to."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PlanMemory:
-    """Bytes that a plan needs and what they would be.
+    """Bytes that a plan needs, and bounds to compare them with.
 
     Attributes:
-        arena: values that steps hand on, with sharing.
-        peak_live: the most bytes of them alive at one step; no plan needs less.
-        unshared: bytes of them without sharing.
-        scratch: what steps use inside, the largest of all plans that share the arena.
+        arena: intermediate results, with buffer sharing.
+        peak_live: the most bytes of them alive at one step, a lower bound.
+        unshared: bytes of them without buffer sharing.
+        scratch: temporary memory within steps, the largest of all plans that share the arena.
         misses: arrays allocated by the last pass because scratch was too small; 0 in steady state.
     """
 
@@ -56,17 +56,17 @@ class PlanMemory:
 
 
 class Plan:
-    """Closures over fixed arrays, in order.
+    """Executes a compiled program as a list of closures over fixed arrays.
 
     Args:
         compiled: the program.
-        bindings: gives the bound arrays; asked again when the arena's memory has moved.
+        bindings: returns the bound arrays; called again when the arena's memory has moved.
         arena: shared with other plans that do not run at the same time.
         context: the device.
         check_kernels: compare every kernel with its reference.
-        observer: called around each step.
-        bodies: what operators run their subgraphs with.
-        backward_is_train: mode of the operators' backward, where it is not the forward pass's.
+        observer: called before and after each step.
+        bodies: the compiled subgraphs of control-flow operators.
+        backward_is_train: mode of the operators' backward, if it differs from the forward pass's.
     """
 
     def __init__(
@@ -106,14 +106,14 @@ class Plan:
         kernels = [step.kernel for step in compiled.program.steps if step.kernel is not None]
         arena.reserve_scratch(max((one.scratchpad_bytes for one in kernels), default=0))
         self._misses = 0
-        # Stands for this plan in the arena, which would else keep it alive.
+        # Identifies this plan in the arena, where a reference to the plan would keep it alive.
         self._token = object()
         self._is_spent = False
         self._lower()
 
     @property
     def is_spent(self) -> bool:
-        """True once a backward pass has used up the values of the last forward pass."""
+        """Whether a backward pass has overwritten the values of the last forward pass."""
         return self._is_spent and self._arena.owner is self._token
 
     @property
@@ -135,7 +135,7 @@ class Plan:
         self._execute(self._forward_calls, self._steps)
 
     def timed_forward(self) -> list[tuple[Step, float]]:
-        """Run the forward pass, waiting for each step; return the steps and the seconds of each."""
+        """Run the forward pass synchronously; return each step with its duration in seconds."""
         self._begin_forward()
         seconds: list[float] = []
         calls = [self._timed(call, seconds) for call in self._forward_calls]
@@ -168,7 +168,7 @@ class Plan:
                 them.
 
         Raises:
-            StageError: memory of the forward pass has been used for something else since.
+            StageError: the memory of the forward pass has been reused since.
         """
         if self._arena.owner is not self._token:
             raise StageError(
@@ -185,7 +185,7 @@ class Plan:
         self._execute(self._backward_calls, self._steps[len(self._forward_calls) :])
 
     def _refresh(self) -> None:
-        """Compute anew what is kept of arrays that have changed."""
+        """Recompute the cache entries of arrays that have changed."""
         try:
             with self._arena.backend.scope():
                 for refresh in self._refreshes:
@@ -252,7 +252,7 @@ class Plan:
         backward = [(step, self._watched(step, lowering)) for step in program.backward_steps]
         for step in program.steps:
             if step.op.graph_names:
-                # Now, so that what is wrong with a body shows when it is bound.
+                # Compile bodies now, so that their errors are raised by bind and not by forward.
                 gradients = lowering.arrays(step.in_grads) if step.is_backward else None
                 step.op.prepare(self._run, lowering.arrays(step.inputs), gradients)
         self._forward_calls = [call for _, call in forward if call is not None]

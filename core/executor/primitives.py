@@ -1,4 +1,4 @@
-"""Operators that only plans contain: what connects the graph's own steps."""
+"""Operators that the compiler inserts between the steps of the graph's own operators."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["Accumulate", "Copy", "KeepRows", "Primitive", "Reorder", "SumRows", 
 
 
 class Primitive(Operator):
-    """Base of these operators; no monitor sees them.
+    """Base of these operators, which are hidden from monitors.
 
-    Each is equal to itself alone: what it holds are no attributes that could be compared.
+    Compared by identity, because they have no attributes to compare.
     """
 
     __eq__ = object.__eq__
@@ -26,7 +26,7 @@ class Primitive(Operator):
 
 
 class Zeros(Primitive):
-    """Write zeros: the gradient of what nothing depends on."""
+    """Write zeros: the gradient of a value on which no result depends."""
 
     names = ("_plan_zeros",)
 
@@ -51,7 +51,7 @@ class Copy(Primitive):
 
 @implements(ARITHMETIC)
 class Accumulate(Primitive):
-    """Add two contributions to one gradient."""
+    """Add two contributions to a gradient."""
 
     names = ("_plan_accumulate",)
 
@@ -72,7 +72,7 @@ class Accumulate(Primitive):
 
 
 class Reorder(Primitive):
-    """Bring a tensor from one layout into another. Only the layout's own kernel can run it."""
+    """Copy a tensor into another layout. It has no reference: the layout's backend runs it."""
 
     names = ("_plan_reorder",)
 
@@ -90,7 +90,7 @@ class ToDense(Primitive):
 
 
 class SumRows(Primitive):
-    """Add two contributions to one gradient, of which some rows are kept."""
+    """Add two contributions to a gradient that is kept as rows."""
 
     names = ("_plan_sum_rows",)
 
@@ -105,7 +105,7 @@ class SumRows(Primitive):
 
 
 class KeepRows(Primitive):
-    """Add a gradient, of a dense one the rows that are not zero, to the rows that are kept."""
+    """Add a gradient to one that is kept as rows; of a dense gradient only the nonzero rows."""
 
     names = ("_plan_keep_rows",)
 

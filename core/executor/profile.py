@@ -1,4 +1,4 @@
-"""What a profiler is told of a plan: which operator, which node, which kernel."""
+"""Labels of a plan's steps in a profile: operator, node and kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPERATOR, REORDER = "operator", "layout reorder"
 
 
 class Label(NamedTuple):
-    """How a step is called in a profile."""
+    """The name of a step in a profile."""
 
     category: str
     name: str
@@ -43,7 +43,7 @@ def recorded(call: Call, label: Label, recorder: Recorder, wait: Callable[[], No
         call: the step.
         label: its label.
         recorder: where to record.
-        wait: waits for the device, which may only have queued the work.
+        wait: waits for the device, because the call may only have queued the work.
     """
     start = perf_counter_ns()
     call()

@@ -1,4 +1,4 @@
-"""A recurrent layer in one direction, as plans have it where a graph was unrolled."""
+"""A unidirectional recurrent layer, which replaces the unrolled cells of a graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["RecurrentLayer"]
 
 @implements(RECURRENT)
 class RecurrentLayer(Primitive):
-    """The fused ``RNN`` of one layer, whose parameters are arrays of their own.
+    """The fused ``RNN`` operator with one layer, whose parameters are separate arrays.
 
     Inputs: data (steps, batch, inputs); states (batch, hidden), for LSTM the memory too; weights
     (gates · hidden, columns) and biases (gates · hidden,) of the input and of the state. Outputs:
@@ -26,8 +26,8 @@ class RecurrentLayer(Primitive):
     ``RNN`` keeps for its backward pass.
 
     Attributes:
-        rnn: the operator of such a layer.
-        order: for each of its gates, the place that the graph's weights have it in.
+        rnn: the ``RNN`` operator.
+        order: for each gate in ``RNN``'s order, its position in the rows of the graph's weights.
     """
 
     names = ("_plan_recurrent",)
@@ -40,7 +40,7 @@ class RecurrentLayer(Primitive):
 
     @property
     def state_count(self) -> int:
-        """How many states a cell has."""
+        """Number of states of a cell: 2 for LSTM, else 1."""
         return 1 + self.rnn.has_memory
 
     def input_names(self) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ class RecurrentLayer(Primitive):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
-        """Run the layer back and part the parameters' gradients."""
+        """Run the layer's backward and split the parameters' gradient."""
         data_grad, *grads = in_grads
         joined = self._joined_inputs(run, inputs)
         vector = run.scratch(joined[1].shape, joined[1].dtype)
@@ -107,7 +107,7 @@ class RecurrentLayer(Primitive):
         return CellParameters(*inputs[1 + self.state_count :])
 
     def _joined_inputs(self, run: Run, inputs: Sequence[Array]) -> list[Array]:
-        """Return the inputs that ``RNN`` has."""
+        """Return the inputs of ``RNN``, with all parameters in one vector."""
         data, *rest = inputs
         count = self.state_count
         vector = run.scratch((sum(one.size for one in rest[count:]),), data.dtype)
@@ -124,7 +124,7 @@ class RecurrentLayer(Primitive):
         return parameter[index * hidden : (index + 1) * hidden]
 
     def _with_layers(self, arrays: Sequence[Array]) -> list[Array]:
-        """Give the states an axis for layers; the first array is none."""
+        """Add the axis for layers to all arrays but the first, which is the data."""
         states = slice(1, 1 + self.state_count)
         layered = [None if one is None else one[None] for one in arrays[states]]
         return [arrays[0], *layered, *arrays[states.stop :]]

@@ -1,8 +1,8 @@
 """Rematerialization: less memory for training, at the price of some steps running twice.
 
-The output of such a step is dropped in the forward pass and computed anew where the backward pass
+The output of such a step is dropped in the forward pass and recomputed before the backward pass
 first reads it (Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174).
-MXNet calls that mirroring.
+MXNet calls this mirroring.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _TRUE = ("1", "true", "True")
 
 @dataclasses.dataclass(frozen=True)
 class Rematerialization:
-    """What is recomputed, besides the nodes that ask for it.
+    """Which steps are recomputed, besides those of nodes that ask for it.
 
     Attributes:
-        is_on: whether cheap steps are (``MXNET_BACKWARD_DO_MIRROR``), but for those that read what
-            would have to be kept for them alone.
-        interval: of so many of these, one is kept all the same (``MXNET_MIRROR_STEP``).
+        is_on: whether cheap steps are (``MXNET_BACKWARD_DO_MIRROR``), unless one of their inputs
+            would have to be kept for that purpose alone.
+        interval: every ``interval``-th of them is kept nevertheless (``MXNET_MIRROR_STEP``).
     """
 
     is_on: bool = False
@@ -49,15 +49,15 @@ def forced_steps(graph: Graph) -> frozenset[int]:
 def rematerialize(
     program: Program, policy: Rematerialization, forced: Set[Step] = frozenset()
 ) -> bool:
-    """Let the backward pass recompute what cheap steps write; tell whether there are any.
+    """Let the backward pass recompute the results of cheap steps; return whether there are any.
 
-    Steps that draw random numbers, write outputs or update auxiliary states run once, whatever
-    their nodes say.
+    Steps that draw random numbers, write outputs or update auxiliary states always run once,
+    because running them again would change the results.
 
     Args:
         program: with its backward pass; changed in place.
-        policy: which steps, besides.
-        forced: forward steps that are recomputed in any case.
+        policy: which other steps to recompute.
+        forced: forward steps to recompute in any case.
     """
     chosen = _choose(program, policy, forced)
     if chosen:
@@ -68,7 +68,7 @@ def rematerialize(
 def _choose(program: Program, policy: Rematerialization, forced: Set[Step]) -> set[Step]:
     chosen: set[Step] = set()
     count = 0
-    # What is there in the backward pass: bound arrays, what it reads anyway, what is recomputed.
+    # Values available in the backward pass: bound arrays, values it reads anyway, recomputed ones.
     read = {value for step in program.backward_steps for value in step.reads()}
     present = {value.id for value in program.values if value.place is not Place.ARENA} | read
     for step in program.forward_steps:
@@ -122,7 +122,7 @@ class _Recomputation:
         return self._values[slot]
 
     def _repeat(self, step: Step) -> None:
-        """Append a step once more, behind what it reads."""
+        """Append a copy of a step, after recomputing its inputs where necessary."""
         program = self._program
         inputs = self._recomputed(step.inputs)
         outputs: list[int | None] = []

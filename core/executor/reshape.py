@@ -1,4 +1,4 @@
-"""``Executor.reshape``: the same symbol and memory under other input shapes."""
+"""``Executor.reshape``: the same symbol and memory with other input shapes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .trace import Graph, SpecOf, specs_of
 __all__ = ["reshape_bound"]
 
 CHANGED = (
-    "the shape of {name!r}, which is not named, changes from {old} to {new}; if that is meant (it "
-    "then keeps only part of its values), pass partial_shaping=True"
+    "the shape of {name!r}, which is not named, changes from {old} to {new}; if that is intended "
+    "(it then keeps only part of its values), pass partial_shaping=True"
 )
 LARGER = (
     "the new shape {new} of {name!r} is larger than the bound {old}; bind for the largest shapes "
@@ -34,7 +34,7 @@ def reshape_bound(
     partial_shaping: bool,
     allow_up_sizing: bool,
 ) -> tuple[SpecOf, Bound]:
-    """Infer new shapes, and return arrays that have them, in the memory of the old ones.
+    """Infer new shapes, and return arrays of these shapes in the memory of the old ones.
 
     Arguments and errors are those of ``Executor.reshape``.
     """
@@ -64,7 +64,7 @@ def reshape_bound(
 
 
 def _infer(graph: Graph, bound: Bound, shapes: Mapping[str, Shape]) -> SpecOf:
-    """Infer from the new shapes; what they leave open keeps its shape."""
+    """Infer from the new shapes; arguments they do not determine keep their shape."""
     variables = [
         *zip(graph.arguments, bound.arguments, strict=True),
         *zip(graph.auxiliaries, bound.auxiliaries, strict=True),

@@ -1,4 +1,4 @@
-"""Steps made simpler, or dropped, where they do less than their operator can."""
+"""Simplification of steps: a cheaper equivalent operator, or a view instead of a copy."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ __all__ = ["fold_views", "simplify"]
 
 
 def simplify(program: Program) -> None:
-    """Give each step the simplest operator that does the same on tensors of these shapes.
+    """Replace each operator by the simplest equivalent one for its shapes.
 
-    Stands before the gradient: what an elementwise sum hands on needs no step.
+    Runs before the backward pass is appended, so that the gradients are those of the simpler
+    operators: an elementwise sum, for example, passes its gradient on without a step.
     """
     values = program.values
     for step in program.steps:
@@ -20,10 +21,10 @@ def simplify(program: Program) -> None:
 
 
 def fold_views(program: Program) -> bool:
-    """Drop forward steps that only give a value another shape, or none at all.
+    """Drop forward steps that only change the shape of a value, or nothing at all.
 
     Their output becomes a view of their input: Reshape and Flatten always, Dropout and
-    BlockGrad where they change nothing in the program's mode.
+    BlockGrad where they are the identity in the program's mode.
     """
     read = {value for step in program.steps for value in step.reads()}
     forward = program.forward_steps
@@ -44,7 +45,7 @@ def _folded(program: Program, step: Step, read: Set[int]) -> bool:
     if memory.id in program.strided or memory.place is Place.AUXILIARY:
         return False
     if value.place is Place.OUTPUT:
-        # An output is a buffer of its own: it must not change when an argument is set anew.
+        # An output must not share memory with an argument, or it would change along with it.
         if memory.place is not Place.ARENA:
             return False
         memory.place, memory.index = Place.OUTPUT, value.index

@@ -1,10 +1,10 @@
-"""Rolling up: the cells of an unrolled recurrent layer become one step.
+"""Loop rerolling: the cells of an unrolled recurrent layer become one step.
 
-A graph that was unrolled for sixty steps of time has thousands of nodes. Where cells that share
-their parameters hand their state on from one to the next, and no input depends on a state, they are
-a layer that ``RecurrentLayer`` runs at once: the inputs of all cells in one product, and so the
-gradients of the weights. What splits a sequence for the cells, what is done to each output alike,
-and what joins them, goes with them.
+A graph unrolled for sixty time steps has thousands of nodes. If cells with the same parameters pass
+their state from one to the next, and no input depends on a state, they form a layer that
+``RecurrentLayer`` runs at once: a single matrix product for the inputs of all cells, and one for
+the gradients of the weights. The operators that split a sequence for the cells, process every
+output in the same way, or concatenate the outputs, are replaced as well.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from .sequences import Sequences
 __all__ = ["roll"]
 
 _DTYPES = (np.dtype("float32"), np.dtype("float64"))
-"""Others round after each operator, which a layer as a whole does not."""
+"""In other dtypes results would differ: there each operator rounds, but a fused layer does not."""
 
 Chain = list[Cell]
 
 
 def roll(program: Program, kept: Set[Step] = frozenset()) -> None:
-    """Roll up what can be rolled up.
+    """Replace unrolled recurrent layers by ``RecurrentLayer`` steps.
 
     Args:
         program: a traced forward pass; changed in place.
-        kept: steps that stay what they are.
+        kept: steps that must not be replaced.
     """
     uses = Uses(program.steps)
     cells = [cell for cell in find_cells(program, uses) if cell.steps.isdisjoint(kept)]
@@ -49,7 +49,8 @@ def roll(program: Program, kept: Set[Step] = frozenset()) -> None:
     for step in program.steps:
         if len(step.inputs) in lengths:
             roller.flatten(step)
-    # The last layer first: then what reads its inputs is there when the layer below is joined.
+    # The last layer first: the step that reads its inputs must exist when the layer below, which
+    # produces these, is rolled.
     for chain in sorted(chains, key=lambda chain: -chain[-1].output):
         roller.roll(chain)
     roller.finish()
@@ -59,7 +60,7 @@ def roll(program: Program, kept: Set[Step] = frozenset()) -> None:
 
 
 def _chains(program: Program, uses: Uses, cells: Iterable[Cell]) -> list[Chain]:
-    """Return cells that follow one another, each in one chain at most; the longest come first."""
+    """Return chains of consecutive cells, longest first; each cell is in one chain at most."""
     layers: dict[tuple[object, ...], Chain] = {}
     for cell in cells:
         if program.values[cell.output].dtype in _DTYPES:
@@ -77,7 +78,7 @@ def _chains(program: Program, uses: Uses, cells: Iterable[Cell]) -> list[Chain]:
 
 
 def _linked(uses: Uses, layer: Chain, shown: Set[int]) -> list[Chain]:
-    """Return the chains that the cells of one layer make, parted where a memory is shown."""
+    """Return the chains of one layer's cells, split where a memory is read outside the layer."""
     after = {(cell.state, cell.memory): cell for cell in layer}
     following = {cell.output: after.get((cell.output, cell.next_memory)) for cell in layer}
     for cell in layer:
@@ -99,7 +100,7 @@ def _linked(uses: Uses, layer: Chain, shown: Set[int]) -> list[Chain]:
 
 
 def _keeps_memory(uses: Uses, cell: Cell, behind: Cell | None) -> bool:
-    """Tell whether only a cell and the one behind it read its memory."""
+    """Return whether only a cell and its successor read its memory."""
     if cell.next_memory is None or behind is None:
         return True
     return all(
@@ -111,7 +112,7 @@ def _keeps_memory(uses: Uses, cell: Cell, behind: Cell | None) -> bool:
 
 
 def _steps(chain: Chain) -> set[Step]:
-    """Return the steps inside of the cells."""
+    """Return the steps within the cells."""
     return {step for cell in chain for step in cell.steps}
 
 
@@ -152,7 +153,7 @@ class _Roller(Sequences):
         self.flatten_stacks()
 
     def _depends_on_itself(self, chain: Chain) -> bool:
-        """Tell whether an input of the chain, or its first state, needs one of its outputs."""
+        """Return whether an input of the chain, or its first state, depends on its outputs."""
         inside = _steps(chain)
         first = chain[0]
         stack: list[int | None] = [cell.data for cell in chain]
@@ -170,7 +171,7 @@ class _Roller(Sequences):
         return False
 
     def _joined(self, parts: Sequence[int], cell: Cell) -> int:
-        """Return the value whose rows are those of a cell's layers, with ``RNN``'s signs."""
+        """Return the concatenated rows of a cell's parameters, with the signs that ``RNN`` uses."""
         rows = list(parts)
         if cell.inverted is not None:
             count = len(cell.order) - len(parts) + 1

@@ -1,5 +1,5 @@
-"""Sequences in a forward pass: what is split and joined, or computed alike, step of time by step of
-time, becomes one value with the steps along its first axis.
+"""Vectorization over time in a forward pass: values that are split, concatenated, or computed by
+equal operators for each time step become one value with time along its first axis.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["Sequences"]
 
 
 class Sequences(Edit):
-    """Changes of a program that work on whole sequences.
+    """Edits of a program that operate on whole sequences.
 
     Args:
         program: a traced forward pass; ``finish`` changes it.
         uses: who reads and writes its values.
-        kept: steps that are not to be taken together.
+        kept: steps that must not be merged.
     """
 
     def __init__(self, program: Program, uses: Uses, kept: Iterable[Step]) -> None:
@@ -33,12 +33,12 @@ class Sequences(Edit):
         self._stacks: dict[tuple[int, ...], Step] = {}
 
     def sequence(self, parts: Sequence[int]) -> int:
-        """Return the value (steps, ...) of these."""
+        """Return a value of shape (steps, ...) that consists of these parts."""
         found = self._split(parts)
         return self._stacked(tuple(parts)) if found is None else found
 
     def flatten_stacks(self) -> None:
-        """Flatten the sequences made so far, as far as nothing but they read their parts."""
+        """Flatten the sequences stacked so far whose parts nothing else reads."""
         known = 0
         while known < len(self._stacks):
             steps = list(self._stacks.values())
@@ -47,7 +47,7 @@ class Sequences(Edit):
                 self.flatten(step)
 
     def flatten(self, join: Step) -> None:
-        """Let a step that joins what was computed alike be computed of what joins that."""
+        """Replace a stack of equal computations by one computation on stacked inputs."""
         parts, axis = self._parts(join) if self.uses.has(join) else ([], None)
         if axis is None:
             return
@@ -61,7 +61,7 @@ class Sequences(Edit):
             self._show(self._computed(writers), axis, join)
 
     def join(self, joined: int, parts: Sequence[int]) -> None:
-        """Let a sequence stand for all that joins its parts."""
+        """Replace all steps that concatenate these parts by the sequence."""
         for step in self._joins(parts):
             found, axis = self._parts(step)
             assert axis is not None
@@ -70,10 +70,10 @@ class Sequences(Edit):
             source = self.applied(Reverse(axis=(0,)), joined) if is_reversed else joined
             self._show(source, axis, step)
 
-    # -- what a sequence is made of -------------------------------------------------------------
+    # -- building a sequence --------------------------------------------------------------------
 
     def _split(self, parts: Sequence[int]) -> int | None:
-        """Return the value that was split into these parts."""
+        """Return the value that was split into these parts, if there is one."""
         split = self.uses.writer.get(parts[0])
         if split is None or not getattr(split.op, "squeeze_axis", False):
             return None
@@ -88,7 +88,7 @@ class Sequences(Edit):
         return self.applied(Reverse(axis=(0,)), source) if is_reversed else source
 
     def _stacked(self, parts: tuple[int, ...]) -> int:
-        """Return the value that stacks the parts; the same one for all that want it."""
+        """Return the stack of these parts; the same value for every request."""
         behind = self._stacks.get(parts[::-1])
         if behind is not None:
             return self.applied(Reverse(axis=(0,)), behind.writes()[0])
@@ -100,7 +100,7 @@ class Sequences(Edit):
         return self._stacks[parts].writes()[0]
 
     def _computed(self, writers: Sequence[Step]) -> int:
-        """Return what an operator makes of sequences, for these steps that it makes of parts."""
+        """Merge equal steps into one that works on whole sequences; return its output."""
         op = writers[0].op
         for step in writers:
             self.uses.remove(step)
@@ -116,7 +116,7 @@ class Sequences(Edit):
         return self.applied(op, *sources)
 
     def _alike(self, parts: Sequence[int]) -> list[Step] | None:
-        """Return the steps that write the parts, if they can be taken together."""
+        """Return the steps that write the parts, if they can be merged."""
         writers = [step for part in parts if (step := self.uses.writer.get(part)) is not None]
         if len(set(writers)) < len(parts) or not self._kept.isdisjoint(writers):
             return None
@@ -126,7 +126,7 @@ class Sequences(Edit):
         return writers if self._works_on_sequences(writers) else None
 
     def _works_on_sequences(self, writers: Sequence[Step]) -> bool:
-        """Tell whether steps of one operator can be one step."""
+        """Return whether steps of one operator can be merged into one."""
         op, operands = writers[0].op, list(zip(*(step.reads() for step in writers), strict=True))
         if any(len({self.shape(value) for value in operand}) > 1 for operand in operands):
             return False
@@ -138,10 +138,10 @@ class Sequences(Edit):
         by_element = op.is_elementwise() or (isinstance(op, Dropout) and not op.axes)
         return all(differ) and (isinstance(op, Concat) or (is_even and by_element))
 
-    # -- what joins a sequence ------------------------------------------------------------------
+    # -- replacing concatenations ---------------------------------------------------------------
 
     def _joins(self, parts: Sequence[int]) -> list[Step]:
-        """Return the steps that join these parts in order, or in reverse."""
+        """Return the steps that concatenate these parts, in order or reversed."""
         readers = self.uses.readers(parts[0])
         behind = [self.uses.readers(one) for step in readers for one in step.writes()]
         found = []
@@ -152,8 +152,8 @@ class Sequences(Edit):
         return found
 
     def _parts(self, join: Step) -> tuple[list[int], int | None]:
-        """Return what a step joins, and the axis of time in its result: 0, 1, or None where it
-        joins nothing."""
+        """Return the parts that a step concatenates, and the axis of time in its result: 0, 1, or
+        None if it is not a concatenation."""
         parts, rank = join.reads(), len(self.shape(join.writes()[0]))
         if isinstance(join.op, Stack):
             axis = join.op.axis % rank
@@ -166,7 +166,7 @@ class Sequences(Edit):
         return (parts, axis) if axis < 2 and -1 not in parts else ([], None)
 
     def _unexpanded(self, value: int, axis: int) -> int:
-        """Return the value without an axis of one element, -1 where it has none."""
+        """Return the value before ``expand_dims`` at this axis; -1 if it is not an expanded one."""
         step = self.uses.writer.get(value)
         if step is None or not isinstance(step.op, ExpandDims):
             return -1
@@ -174,7 +174,7 @@ class Sequences(Edit):
         return step.reads()[0] if is_there else -1
 
     def _take_out(self, join: Step) -> list[Step]:
-        """Remove a step that joins, and what only it has read; return these."""
+        """Remove a concatenation and the steps that only it reads; return these."""
         removed = [join]
         self.uses.remove(join)
         for value in join.reads():
@@ -186,7 +186,7 @@ class Sequences(Edit):
         return removed
 
     def _show(self, sequence: int, axis: int, join: Step) -> None:
-        """Let a step write what a removed one joined, from a sequence."""
+        """Add a step that writes the result of a removed concatenation from a sequence."""
         source = self.applied(SwapAxis(dim1=0, dim2=1), sequence) if axis else sequence
         (target,) = join.writes()
         self.add(Step(Reshape(shape=self.shape(target)), join.node, (source,), (target,)))

@@ -1,7 +1,7 @@
-"""Channel shuffles, found where they are written as reshape, transpose and reshape.
+"""Recognition of channel shuffles written as reshape, transpose and reshape.
 
-As steps of their own, these bring images into C order and back; as one, they are a copy in the
-order that convolutions keep their data in.
+As three steps they need images in C order, and so reorders before and after; as one step they are a
+single copy in the layout that convolutions use.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ __all__ = ["ChannelShuffle", "find_shuffles"]
 
 @implements(SHUFFLE)
 class ChannelShuffle(Primitive):
-    """Shuffle channels: those of one group end up as many places apart as there are groups
-    (Zhang et al., ShuffleNet, 2018).
+    """Interleave the channels of several groups (Zhang et al., ShuffleNet, 2018).
 
     Attributes:
-        groups: how many runs of channels there are before.
+        groups: the number of groups.
     """
 
     names = ("_plan_shuffle",)
@@ -49,7 +48,7 @@ class ChannelShuffle(Primitive):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
-        """Deal the other way round."""
+        """Apply the inverse permutation to the gradient."""
         grad, target = out_grads[0], in_grads[0]
         assert target is not None
         _deal(run, grad, target, grad.shape[1] // self.groups)
@@ -62,9 +61,9 @@ def _deal(run: Run, data: Array, out: Array, groups: int) -> None:
 
 
 def find_shuffles(program: Program) -> bool:
-    """Make one step of each shuffle; tell whether there was any.
+    """Replace each shuffle by one step; return whether there was any.
 
-    Stands before the gradient. What lies between the three steps must be seen by nobody else.
+    Runs before the backward pass is appended. Nothing else may read the values in between.
     """
     reads = Counter(slot for step in program.steps for slot in step.reads())
     writers = {slot: step for step in program.steps for slot in step.writes()}

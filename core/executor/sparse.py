@@ -1,4 +1,4 @@
-"""Executors that are bound to sparse arrays."""
+"""Executors bound to sparse arrays."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ def has_sparse(bound: Bound) -> bool:
 
 
 def with_stored(bound: Bound, graph: Graph, spec_of: SpecOf, context: Context) -> Bound:
-    """Return the same arrays with what plans compute from in place of the sparse ones.
+    """Return the arrays with sparse ones replaced by what plans compute with.
 
-    Arguments stay as they are but for those that are read as dense arrays, of which there are
-    copies; so there are of other arrays. Of ``row_sparse`` gradients the rows alone are kept.
+    Sparse arguments remain as they are unless some operator reads them as dense arrays; those, and
+    all other sparse arrays, are replaced by dense copies. ``row_sparse`` gradients are replaced by
+    ``Rows``.
 
     Raises:
         MXNetError: dense copies would not fit.
@@ -83,9 +84,9 @@ def _planned(bound: Bound, graph: Graph, spec_of: SpecOf, context: Context) -> S
 
 
 def _gradients_by_rows(bound: Bound) -> dict[int, Rows]:
-    """Return rows for the row_sparse gradients.
+    """Return containers for the row_sparse gradients.
 
-    Those of half precision are not among them: what reads such may be given wider arrays.
+    Half-precision gradients stay dense, because their writers may be widened to float32.
     """
     return {
         index: Rows(array.shape, np.dtype(array.dtype))
@@ -98,12 +99,12 @@ def _gradients_by_rows(bound: Bound) -> dict[int, Rows]:
 
 
 class SparseExecutor(Executor):
-    """An executor whose arrays may be sparse, in MXNet's words and with MXNet's results.
+    """An executor whose arrays may be sparse, with MXNet's interface and results.
 
-    What the sparse arguments hold is taken over at each forward pass, and sparse gradients are
-    written after each backward pass. Copied is only what is read as a dense array, unless the
-    argument keeps dense memory up to date. Outputs are sparse where MXNet's are; such ones are
-    copies.
+    Each forward pass reads the current contents of the sparse arguments, and each backward pass
+    writes the sparse gradients at its end. An argument is converted only if some operator reads it
+    as a dense array and it does not maintain a dense buffer itself. Outputs are sparse where
+    MXNet's are; these are copies.
     """
 
     def __init__(self, *args: Any, stored: Bound, **kwargs: Any) -> None:
@@ -156,10 +157,8 @@ class SparseExecutor(Executor):
         ]
 
     def reshape(self, *args: Any, **kwargs: Any) -> Executor:
-        """Refuse: executors of sparse arrays cannot be reshaped, in MXNet either."""
-        raise MXNetError(
-            "an executor of sparse arrays cannot take other shapes; bind the symbol again"
-        )
+        """Raise: executors of sparse arrays cannot be reshaped, as in MXNet."""
+        raise MXNetError("an executor of sparse arrays cannot be reshaped; bind the symbol again")
 
 
 def _dense(array: NDArray) -> NDArray:

@@ -1,4 +1,4 @@
-"""An operator in a plan that computes from sparse inputs as they are stored."""
+"""An operator in a plan that works directly on sparse inputs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["SparseStep"]
 
 
 class SparseStep(Operator):
-    """An operator of the graph with the kernel for the storage types that its inputs have.
+    """An operator of the graph with the kernel for the storage types of its inputs.
 
-    To all passes it is an operator of its own, of which they know only what it reads.
+    Passes treat it as an opaque operator: they know what it reads, and nothing else.
 
     Attributes:
-        operator: the graph's.
-        kernel: what computes.
+        operator: the graph's operator.
+        kernel: the sparse kernel.
     """
 
     __eq__ = object.__eq__

@@ -1,9 +1,9 @@
-"""Storage types through a graph: what is declared, what MXNet shows, what a plan keeps sparse.
+"""Inference of storage types: what variables declare, what MXNet returns, what a plan keeps sparse.
 
-Each operator says in which storage type MXNet gives its outputs (``Operator.output_storage``), and
-what can compute from inputs in given types as they are, with the storage types of its gradients
-(``Operator.sparse_kernel``). A plan hands on what is stored to those operators that can take it;
-all else is computed from dense copies.
+Each operator declares the storage type of its outputs in MXNet (``Operator.output_storage``), and
+its kernels for sparse inputs, with the storage types of their gradients
+(``Operator.sparse_kernel``). A plan passes sparse values directly to operators that have such a
+kernel; all others work on dense copies.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def plan_storage(
     spec_of: SpecOf,
     free: int,
 ) -> StoragePlan:
-    """Decide what a plan keeps as it is stored.
+    """Decide which values a plan keeps sparse.
 
     Args:
         graph: what to compute.
         storages: storage types of the arguments that are sparse.
-        lent: those of them that are there as dense arrays, too.
+        lent: those of them that also exist as dense arrays.
         wanted: arguments whose gradients are requested.
         spec_of: inferred shapes and dtypes.
-        free: bytes that dense copies can take.
+        free: bytes available for dense copies.
 
     Raises:
         MXNetError: dense copies would not fit; names the node that reads them.
@@ -78,8 +78,8 @@ def plan_storage(
 
 
 def _without_detours(graph: Graph, plan: StoragePlan, lent: Set[Node]) -> StoragePlan:
-    """Leave out kernels whose sparse output is read as a dense array alone, where their inputs are
-    there as dense arrays, too: the copy would be more work than the operator."""
+    """Drop sparse kernels whose output is only read as a dense array and whose inputs also exist as
+    dense arrays: converting the output would cost more than computing it densely."""
     kept, kernels, copied = dict(plan.kept), dict(plan.kernels), set(plan.copied)
     readers = Counter(
         node.inputs[index].node for node, kernel in kernels.items() for index in kernel.stored
@@ -97,7 +97,7 @@ def _without_detours(graph: Graph, plan: StoragePlan, lent: Set[Node]) -> Storag
 
 
 def _size_of_copy(reader: Node, source: Node, stype: str, spec_of: SpecOf, free: int) -> int:
-    """Return the bytes of a dense copy; raise MXNetError where there are not so many."""
+    """Return the size of a dense copy in bytes; raise MXNetError if it does not fit."""
     shape, dtype = spec_of(Entry(source, 0))
     nbytes = shape_size(shape) * dtype.itemsize
     if nbytes > free:
@@ -134,8 +134,8 @@ def declared_storages(
 ) -> tuple[Mapping[Node, str], Mapping[Node, str]]:
     """Return the storage types of the variables and of the arguments' gradients.
 
-    Variables are stored as is given by name, else as they declare. Gradients are ``row_sparse``
-    where all operators that read the variable make such ones.
+    The storage type of a variable is the one given by name, else the one it declares. Gradients are
+    ``row_sparse`` if all operators that read the variable produce such gradients.
     """
     found = _declared_storages(graph, given)
     return found, _gradient_storages(graph, found)
@@ -156,7 +156,7 @@ def _declared_storages(graph: Graph, given: Mapping[str, str]) -> dict[Node, str
 
 
 def _gradient_storages(graph: Graph, found: Mapping[Node, str]) -> dict[Node, str]:
-    """Go back through a graph; a gradient is row_sparse where all that add to it give such ones."""
+    """Propagate storage types backwards; a sum is row_sparse if all its contributions are."""
     kinds: dict[Node, set[str]] = {node: set() for node in graph.nodes}
     for node, _ in graph.heads:
         kinds[node].add("default" if node.is_variable else found[node])

@@ -1,4 +1,4 @@
-"""What a plan keeps sparse of a graph's values, as ``plan_storage`` decides."""
+"""The result of ``plan_storage``: which values of a graph a plan keeps sparse."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["StoragePlan"]
 
 @dataclasses.dataclass(frozen=True)
 class StoragePlan:
-    """What a plan keeps as it is stored.
+    """Which values a plan keeps sparse.
 
     Attributes:
         kept: storage types of sparse variables and of outputs that are kept sparse, by node.
-        kernels: by node, what computes from inputs as they are stored.
-        copied: sparse variables that are read as dense arrays.
+        kernels: the sparse kernels of nodes that work directly on sparse inputs.
+        copied: sparse variables that some operator reads as dense arrays.
     """
 
     kept: Mapping[Node, str]

@@ -1,8 +1,7 @@
 """How long each step of a plan takes, and which nodes of the graph it computes.
 
-The compiler makes one step of several nodes, drops nodes that leave nothing to compute, and adds
-steps of its own. Values keep the names that the graph gives them, which tells what became of each
-node.
+The compiler fuses nodes, drops those that have nothing to compute, and adds steps. Nodes are
+matched with steps by the names of values, which passes preserve.
 """
 
 from __future__ import annotations
@@ -20,15 +19,14 @@ __all__ = ["StepTime", "nodes_of_steps", "timed_steps"]
 
 
 class StepTime(NamedTuple):
-    """What one step of a pass took.
+    """The duration of one step of a pass.
 
     Attributes:
-        operator: as profiles call it; ``layout reorder`` for a copy into another order of memory.
-        kernel: what computed it; ``reference`` for the operator's own.
+        operator: its name in profiles; ``layout reorder`` for a copy into another memory layout.
+        kernel: name of the kernel; ``reference`` for the operator's reference implementation.
         copied: name of the value that a layout reorder copies, else empty.
-        nodes: names of the graph's nodes that it computes, together; none for a step that the
-            compiler added.
-        seconds: until the device was done.
+        nodes: names of the graph's nodes that it computes; none for a step that the compiler added.
+        seconds: duration until the device had finished.
     """
 
     operator: str
@@ -41,7 +39,7 @@ class StepTime(NamedTuple):
 def timed_steps(
     graph: Graph, program: Program, taken: Sequence[tuple[Step, float]]
 ) -> list[StepTime]:
-    """Return what the steps of a forward pass are, and took.
+    """Return the description and duration of each step of a forward pass.
 
     Args:
         graph: what the program computes.
@@ -55,9 +53,9 @@ def timed_steps(
 def nodes_of_steps(graph: Graph, program: Program) -> dict[Step, tuple[str, ...]]:
     """Return the names of the nodes that each forward step computes, in the graph's order.
 
-    A node whose output no step writes is computed with those that read from it, unless it only
-    gives a value another shape. Steps that hand on what the graph has no name for do together
-    what the nodes of all of them do.
+    A node whose output no step writes is attributed to the steps of its readers, unless it only
+    changes a shape. Steps connected by values that the graph does not have are attributed the
+    nodes of all of them.
     """
     known = {name: node for node in graph.nodes for name in _output_names(node)}
     steps = [step for step in program.forward_steps if not _is_added(step)]
@@ -83,7 +81,7 @@ def nodes_of_steps(graph: Graph, program: Program) -> dict[Step, tuple[str, ...]
 
 
 def _is_added(step: Step) -> bool:
-    """Tell whether a step only copies into another order of memory."""
+    """Return whether a step only copies into another memory layout."""
     return label_of(step).category != OPERATOR
 
 
@@ -93,7 +91,7 @@ def _output_names(node: Node) -> Iterator[str]:
 
 
 def _writers(steps: Iterable[Step], program: Program, known: Set[str]) -> dict[str, list[Step]]:
-    """Return the steps by the name of what they write, under any name that the graph has for it."""
+    """Return the writers of each name that the graph has, through views."""
     writer = {value: step for step in steps for value in step.writes()}
     found: dict[str, list[Step]] = {}
     for value in program.values:
@@ -105,7 +103,7 @@ def _writers(steps: Iterable[Step], program: Program, known: Set[str]) -> dict[s
 
 
 def _joined(steps: Sequence[Step], program: Program, known: Set[str]) -> dict[Step, list[Step]]:
-    """Return for each step it and those that it hands nameless values to, or gets them from."""
+    """Return for each step the steps connected with it by values that the graph does not have."""
     writer = {value: step for step in steps for value in step.writes()}
     together = {step: [step] for step in steps}
     for step in steps:

@@ -1,4 +1,4 @@
-"""From a symbol's graph to the forward pass of a program, one step for each node."""
+"""Translates a symbol's graph to the forward pass of a program, one step for each node."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .storage_plan import StoragePlan
 __all__ = ["Graph", "SpecOf", "specs_of", "trace"]
 
 SpecOf = Callable[[Entry], tuple[Shape, DType]]
-"""Gives the inferred shape and dtype of any entry of a graph."""
+"""Returns the inferred shape and dtype of any entry of a graph."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Graph:
-    """A symbol's graph with what every plan of it needs.
+    """A symbol's graph with the lists that every plan of it needs.
 
     Attributes:
         heads: the outputs.
-        nodes: all nodes, inputs first.
+        nodes: all nodes in topological order.
         arguments: argument variables, in the order of ``list_arguments``.
         auxiliaries: auxiliary variables, in the order of ``list_auxiliary_states``.
     """
@@ -37,7 +37,7 @@ class Graph:
 
     @staticmethod
     def of(heads: Sequence[Entry]) -> Graph:
-        """Order a graph and tell its arguments from its auxiliary states."""
+        """Sort a graph topologically and separate its arguments from its auxiliary states."""
         nodes = topological_order(heads)
         auxiliary = auxiliary_variables(nodes)
         variables = [node for node in nodes if node.is_variable]
@@ -50,7 +50,7 @@ class Graph:
 
 
 def specs_of(specs: GraphSpecs) -> SpecOf:
-    """Return what a complete inference says of each entry."""
+    """Return a lookup function for the results of a complete inference."""
 
     def spec_of(entry: Entry) -> tuple[Shape, DType]:
         shape, dtype = specs.shape(entry), specs.dtype(entry)
@@ -68,8 +68,9 @@ def trace(
 
     The values of the arguments come first, then those of the auxiliary states, so that the
     value of argument ``i`` has the id ``i``. A head that is a variable is that variable's own
-    value; the first of several equal heads gives the output its index. With ``storage``, nodes that
-    compute from what is stored are ``SparseStep``s, and a step of its own copies what others read.
+    value; the first of several equal heads determines the output's index. With ``storage``, nodes
+    that work directly on sparse inputs become ``SparseStep``s, and separate steps make the dense
+    copies that the other nodes read.
     """
     program = Program(is_train)
     ids: dict[Entry, int] = {}
@@ -124,7 +125,7 @@ def _sparse_step(
     stored: dict[Entry, int],
     spec_of: SpecOf,
 ) -> Step:
-    """Return the step of a node that reads what is stored; ``ids`` has dense copies besides."""
+    """Return the step of a node that reads sparse values; ``ids`` has their dense copies."""
     assert node.op is not None
     kernel, entry = storage.kernels[node], Entry(node, 0)
     inputs = tuple(
@@ -142,7 +143,7 @@ def _sparse_step(
 
 
 def _copy_densely(program: Program, entry: Entry, ids: dict[Entry, int]) -> None:
-    """Append a dense copy of a sparse value, which steps read that take no others."""
+    """Append a dense copy of a sparse value, for steps that cannot read the sparse one."""
     sparse = program.values[ids[entry]]
     copy = program.new_value(f"{sparse.name}_dense", sparse.shape, sparse.dtype)
     program.steps.append(Step(ToDense(), entry.node.name, (sparse.id,), (copy.id,)))

@@ -1,7 +1,7 @@
-"""What must hold of a program between passes, and of a memory plan.
+"""Invariants of a program between passes, and of a memory plan.
 
-A violation is a fault of the engine, never of the caller's graph; it is raised before a wrong
-number can come out.
+A violation is a bug in the engine, never in the caller's graph; it is raised before a wrong result
+can be computed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["InvalidPlan", "verify_memory", "verify_program"]
 
 
 class InvalidPlan(MXNetError):
-    """A compiler pass made a plan that would compute something else than the graph."""
+    """A compiler pass produced a plan that would not compute what the graph says."""
 
 
 def verify_program(
@@ -28,14 +28,14 @@ def verify_program(
     """Check a program.
 
     Every value is written once and before it is read, and is not overwritten while it is still
-    wanted; layouts, shapes and dtypes of operands fit; outputs and the gradients requested
-    are there at the end.
+    needed; layouts, shapes and dtypes of operands match; outputs and the requested gradients
+    exist at the end.
 
     Args:
         program: what to check.
         requests: the gradient requests by position of the argument.
-        after: the pass just done, for the message.
-        operators: also let every operator infer its outputs again; passes do not change these.
+        after: the pass that ran last, for the message.
+        operators: also repeat every operator's inference, whose results passes must preserve.
 
     Raises:
         InvalidPlan: naming the step, the value and the pass.
@@ -54,7 +54,7 @@ class _Checker:
         self._memory = [program.memory(value.id).id for value in program.values]
         self._data = [program.data(value.id) for value in program.values]
         self._held: dict[int, int] = {}
-        """By memory, the value whose data it holds."""
+        """The value whose data each buffer currently holds, by the buffer's owner."""
         self._written: set[int] = set()
 
     def run(self) -> None:
@@ -72,7 +72,7 @@ class _Checker:
         self._check_results()
 
     def _is_given(self, value: Value) -> bool:
-        """Tell whether the caller's array holds the value before the first step."""
+        """Return whether the caller provides the value before the first step."""
         if value.place in (Place.ARGUMENT, Place.AUXILIARY):
             return True
         is_sum = value.place is Place.GRADIENT and self._requests.get(value.index) == "add"
@@ -117,7 +117,7 @@ class _Checker:
             self._fail(step, f"reads {self._name(value)} in a layout, but has no kernel")
 
     def _is_in_one_order(self, step: Step) -> bool:
-        """Tell whether a step works on each element by itself, and on tensors of one layout."""
+        """Return whether a step is elementwise and all its operands have one layout."""
         values = self._program.values
         layouts = {values[slot].layout for slot in (*step.reads(), *step.writes())}
         return step.op.is_elementwise() and len(layouts) == 1
@@ -156,7 +156,7 @@ class _Checker:
                 )
 
     def _check_views(self) -> None:
-        # A view that only kernels looked through may be left over on a blocked tensor.
+        # A view that all its readers have replaced by its base may remain on a blocked tensor.
         read = {slot for step in self._program.steps for slot in step.reads()}
         for value in self._program.values:
             if not value.is_view:
@@ -203,7 +203,7 @@ class _Checker:
         self._raise(f"{step} {what}")
 
     def _raise(self, what: str) -> None:
-        raise InvalidPlan(f"after {self._after}: {what}; this is a fault of the engine, report it")
+        raise InvalidPlan(f"after {self._after}: {what}; this is a bug in the engine, report it")
 
 
 def verify_memory(lives: Mapping[int, Lifetime], plan: MemoryPlan) -> None:

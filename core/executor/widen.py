@@ -1,9 +1,9 @@
-"""Half precision in fast kernels: values between steps become float32.
+"""Half precision in fast kernels: intermediate values become float32.
 
-CPUs compute in float32; their kernels and layouts are for it. So float16 and bfloat16 stay where
-the outside sees them, in bound arrays and outputs, and where an operator asks for them by an
-attribute (``Cast``). What lies between is kept in float32, unrounded, so that no step has to
-convert. Parameters are converted when they change, not at each run.
+CPUs compute in float32, and their kernels and layouts are made for it. So float16 and bfloat16
+remain only where they are visible from outside, in bound arrays and outputs, and where an attribute
+of an operator demands them (``Cast``). Everything in between stays in float32, unrounded, so that
+no step has to convert. Parameters are converted when they change, not at each run.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _WIDE = np.dtype("float32")
 
 
 def widen(program: Program, constants: Set[int]) -> frozenset[int]:
-    """Let all steps that can read and write float32 in place of half precision.
+    """Let every step that can do so read and write float32 instead of half precision.
 
     Args:
         program: changed in place; its views are folded.
         constants: values that have a version.
 
     Returns:
-        The constants, and what is converted from them.
+        The constants, including the values converted from them.
     """
     return _Widener(program, constants).run()
 
@@ -46,7 +46,7 @@ class _Widener:
         self._constants = set(constants)
         self._steps: list[Step] = []
         self._declared: dict[int, DType] = {}
-        """What values were before they became float32."""
+        """The original dtypes of values that became float32."""
         self._wide: dict[int, int] = {}
         self._narrow: dict[int, int] = {}
         self._follows: dict[Step, bool] = {}
@@ -66,7 +66,7 @@ class _Widener:
 
     def _rewrite(self, step: Step) -> None:
         if isinstance(step.op, Copy):
-            # It converts what it copies.
+            # A copy can convert at the same time, so its dtypes may differ.
             self._shown(step.reads()[0])
             self._steps.append(step)
             return
@@ -88,7 +88,7 @@ class _Widener:
 
     def _can_follow(self, step: Step) -> bool:
         if step.source is not None:
-            # A step that another pass has left out follows nothing.
+            # A forward step that another pass has removed was not widened.
             return self._follows.get(step.source, False)
         values = self._program.values
         if isinstance(step.op, Primitive):
@@ -136,7 +136,7 @@ class _Widener:
         return wide
 
     def _as_narrow(self, slot: int) -> int:
-        """Return a value in the dtype that the graph gives it."""
+        """Return a value in its original dtype."""
         value = self._shown(slot)
         dtype = self._declared.get(slot)
         if dtype is None or value.dtype == dtype:
@@ -146,7 +146,7 @@ class _Widener:
         return self._narrow[slot]
 
     def _shown(self, slot: int) -> Value:
-        """Return a value, of its base's dtype where it is a view."""
+        """Return a value; if it is a view, after giving it the dtype of its base."""
         value = self._program.values[slot]
         if value.is_view and is_half(value.dtype):
             assert value.base is not None
@@ -165,7 +165,7 @@ class _Widener:
         return target
 
     def _written(self, slots: Slots) -> Slots:
-        """Return the values to write instead; what the outside sees is converted afterwards."""
+        """Return the values to write instead; bound arrays and outputs are converted afterwards."""
         return tuple(None if slot is None else self._target(slot) for slot in slots)
 
     def _target(self, slot: int) -> int:

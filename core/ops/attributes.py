@@ -47,7 +47,7 @@ def attribute(
 ) -> Any:
     """Declare one attribute of an operator; without a default it is required.
 
-    One that ``is_graphs`` holds the operator's subgraphs, which are not among its attributes.
+    A field with ``is_graphs`` holds the operator's subgraphs and is not parsed as an attribute.
     """
     metadata = {
         "choices": choices,
@@ -76,9 +76,9 @@ def attribute_fields(operator: type[Operator]) -> Mapping[str, dataclasses.Field
 def parse_attributes(operator: type[Operator], node: str, raw: Mapping[str, Any]) -> dict[str, Any]:
     """Turn raw attribute values into the fields of an operator.
 
-    Keys of the form ``__x__`` belong to the graph, not to the operator, and are passed over. So
-    is, as by MXNet, any key where the operator has no attributes (published models have ``dtype``
-    at ``zeros_like``) or says that it ignores unknown ones.
+    Keys of the form ``__x__`` belong to the graph, not to the operator, and are ignored. As in
+    MXNet, so are all keys if the operator has no attributes (published models have a ``dtype`` on
+    ``zeros_like``) or sets ``ignores_unknown``.
 
     Raises:
         AttributeValueError: unknown, missing or malformed attribute, naming the node.
@@ -110,7 +110,7 @@ def parse_attributes(operator: type[Operator], node: str, raw: Mapping[str, Any]
 
 
 def format_attribute(value: Any) -> str:
-    """Return the string MXNet's Python package writes for an attribute value."""
+    """Return the string that MXNet's Python package writes for an attribute value."""
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
         return np.dtype(value).name
     if isinstance(value, (tuple, list)):
@@ -121,7 +121,7 @@ def format_attribute(value: Any) -> str:
 
 
 def describe_attribute(operator: type[Operator], name: str) -> str:
-    """Return one line that says what an attribute takes, for the documentation of the operator."""
+    """Return one line on the values of an attribute, for the documentation of the operator."""
     field = attribute_fields(operator)[name]
     choices = field.metadata["choices"]
     kind = f"one of {', '.join(choices)}" if choices else _describe(_type_hints(operator)[name])
@@ -199,7 +199,7 @@ def _parse(hint: Any, value: Any) -> Any:
 def _sequence(value: Any) -> tuple[Any, ...]:
     if isinstance(value, str):
         text = value.strip()
-        # inf and nan are no Python literals, but MXNet writes them (Pad of -inf, clip bounds).
+        # inf and nan are not Python literals, but MXNet writes them (Pad with -inf, clip bounds).
         if text[:1] in ("(", "["):
             items = [item.strip() for item in text[1:-1].split(",")]
             if text[-1:] not in (")", "]"):

@@ -1,4 +1,4 @@
-"""Operators that pass their data on: copies, gradient stops, casts, and what a shape says."""
+"""Operators that return their data: copies, gradient stops and casts; operators on shapes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _INT64 = np.dtype("int64")
 def copy_reshaped(run: Run, x: Array, out: Array) -> None:
     """Write the elements of ``x``, in C order, into ``out`` of another shape.
 
-    Nothing happens where ``out`` is the same memory.
+    Nothing is copied if ``out`` is the same memory.
     """
     if out.flags.c_contiguous:
         run.xp.copyto(out.reshape(x.shape), x)
@@ -114,7 +114,7 @@ class BlockGrad(PassThrough):
 
 @register("make_loss", "_sparse_make_loss")
 class MakeLossOfOnes(PassThrough):
-    """The input, whose gradient is 1 whatever arrives at the output."""
+    """The input, whose gradient is 1 regardless of the output's gradient."""
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return of_first(inputs)
@@ -151,7 +151,7 @@ class IdentityWithAttrLikeRhs(PassThrough):
 @register("Cast", "cast", "_npi_cast", "_npx_cast")
 @implements(arrays.CAST)
 class Cast(Operator):
-    """The input in another dtype; numbers are cut towards 0 where it has none between."""
+    """The input in another dtype; integers are rounded towards 0."""
 
     is_linear: ClassVar[bool] = True
 

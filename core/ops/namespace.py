@@ -1,6 +1,6 @@
 """Modules whose functions are the operators: ``mx.sym``, ``mx.nd.contrib``, ``mx.sym._internal``.
 
-A module becomes one with two lines; its functions are made when first asked for::
+A module becomes one with two lines; its functions are created on first access::
 
     _operators = OperatorNamespace(__name__, "_contrib_", make_function)
     __getattr__, __dir__ = _operators.get, _operators.names
@@ -19,23 +19,23 @@ from .registry import get_operator, has_operator, registered_names
 __all__ = ["INTERNAL", "NUMPY_PREFIXES", "PREFIXES", "PUBLIC", "MakeFunction", "OperatorNamespace"]
 
 MakeFunction = Callable[[type[Operator], str], Callable[..., Any]]
-"""Makes the function of an operator, given the function's name."""
+"""Creates the function of an operator, given the function's name."""
 
 PUBLIC = ""
 """Prefix of the main namespace: names without a leading underscore."""
 
 INTERNAL = "_"
-"""Prefix of ``_internal``: names with a leading underscore that no other namespace has."""
+"""Prefix of ``_internal``: names with a leading underscore that are in no other namespace."""
 
 PREFIXES = ("_contrib_", "_linalg_", "_sparse_", "_image_", "_random_")
 """Prefixes that have a namespace of their own, named like them (``mx.sym.contrib``)."""
 
 NUMPY_PREFIXES = ("_np_", "_npx_", "_npi_")
-"""Prefixes of MXNet's NumPy interface, which none of these namespaces shows."""
+"""Prefixes of MXNet's NumPy interface, which is in none of these namespaces."""
 
 
 class OperatorNamespace:
-    """The operators that one module shows, and the functions made of them.
+    """The operators that one module exports, as functions.
 
     Args:
         module: name of the module.
@@ -64,7 +64,7 @@ class OperatorNamespace:
         return function
 
     def names(self) -> list[str]:
-        """Return everything the module shows (its ``__dir__``)."""
+        """Return all names in the module (its ``__dir__``)."""
         return sorted({*vars(sys.modules[self._module]), *self._operator_names()})
 
     def _operator_names(self) -> list[str]:

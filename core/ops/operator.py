@@ -1,4 +1,4 @@
-"""The one form in which every operator is declared."""
+"""The base class of all operators."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .subgraph import Bodies, Subgraph
 __all__ = ["ALL", "Operator", "Reads", "Run"]
 
 ALL = -1
-"""In ``Reads``: every input (or output) is read."""
+"""In ``Reads``: every input, or every output."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reads:
-    """What an operator's ``backward`` reads; all else may be overwritten before it runs.
+    """What an operator's ``backward`` reads; everything else may be overwritten before it runs.
 
-    ``backward`` finds ``None`` in the place of what it did not declare.
+    ``backward`` receives ``None`` in place of operands that it did not declare.
     """
 
     out_grads: bool = True
@@ -40,14 +40,14 @@ Suppress: TypeAlias = Callable[[Sequence[Array], Array | None, float, bool, int]
 
 
 class Run:
-    """What an operator is given besides its arrays.
+    """The environment in which an operator runs.
 
     Attributes:
         xp: numpy or cupy.
         is_train: True in a training pass.
-        random: the device's random numbers.
-        bodies: what runs an operator's subgraphs; None outside of executors.
-        suppress: the device's own non-maximum suppression (``Backend.suppress``); None for none.
+        random: the device's random number generator.
+        bodies: runs an operator's subgraphs; None outside of executors.
+        suppress: the backend's non-maximum suppression (``Backend.suppress``), or None.
     """
 
     __slots__ = ("_allocate", "bodies", "is_train", "random", "suppress", "xp")
@@ -69,9 +69,9 @@ class Run:
         self._allocate = allocate
 
     def scratch(self, shape: Shape, dtype: DType | str = "float32") -> Array:
-        """Return an uninitialised array that is the operator's until it returns.
+        """Return an uninitialised array that the operator may use until it returns.
 
-        A bound plan hands out the same memory at every step, so a step allocates nothing.
+        A bound plan reuses the same memory for every step, so that steps allocate nothing.
         """
         return self._allocate(shape, np.dtype(dtype))
 
@@ -84,69 +84,70 @@ class Operator:
     (see ``core.ops.attributes``), and overrides what differs from the defaults here:
     one input ``data``, one output, all shapes and dtypes equal.
 
-    ``forward`` and ``backward`` are the reference: written against ``run.xp``, they write into the
-    arrays given, leave their inputs unchanged and accept strided inputs. ``grad_req`` is
-    not their affair.
+    ``forward`` and ``backward`` are the reference implementation: they use ``run.xp``, write into
+    the given arrays, do not change their inputs and accept strided ones. ``grad_req`` is handled by
+    the caller.
     """
 
     names: ClassVar[tuple[str, ...]] = ()
-    """Canonical name, then aliases."""
+    """The canonical name, followed by aliases."""
 
     kind: ClassVar[Kind[Any] | None] = None
-    """What kernels know it as, set by ``implements`` (``core.capabilities.kinds``); an operator
-    that is derived from another one, and computes something else, says None."""
+    """The key under which kernels are registered, set by ``implements``
+    (``core.capabilities.kinds``). A subclass of another operator that computes something else must
+    set it to None."""
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset()
-    """Attributes accepted and without effect here (``cudnn_off``, ``workspace``)."""
+    """Attributes that are accepted for compatibility but have no effect (``cudnn_off``)."""
 
     ignores_unknown: ClassVar[bool] = False
-    """Whether any other attribute is accepted, too; so it is where there are none at all."""
+    """Whether unknown attributes are accepted; operators without attributes always accept them."""
 
     rest_attribute: ClassVar[str | None] = None
-    """The field that takes all attributes that no other field is for, as pairs of name and text;
-    without one they are refused."""
+    """The field that collects all attributes without a field of their own, as pairs of name and
+    text; without such a field they are an error."""
 
     variadic: ClassVar[str | None] = None
-    """The attribute that counts the inputs (``num_args``), for operators with any number of them;
-    ``""`` where no attribute counts them."""
+    """The attribute with the number of inputs (``num_args``), for operators with any number of
+    them; ``""`` if there is no such attribute."""
 
     all_inputs: ClassVar[tuple[str, ...]] = ()
-    """Names of all inputs that some attributes give the operator, in order, where ``input_names``
+    """Names of all inputs that the operator can have, in order. Needed only if ``input_names``
     depends on required attributes or grows with optional ones (LeakyReLU's ``gamma``)."""
 
     may_widen: ClassVar[bool] = True
-    """False where ``forward`` and ``backward`` must see the dtypes that the graph says: compiled
-    for a CPU, others are given float32 arrays in place of half precision."""
+    """False if ``forward`` and ``backward`` must receive exactly the graph's dtypes. Others receive
+    float32 arrays instead of half precision when compiled for a CPU."""
 
     updates_backwards: ClassVar[bool] = False
-    """True where ``backward`` alone updates the auxiliary states: ``forward`` may run once more."""
+    """True if only ``backward`` updates the auxiliary states, so that ``forward`` may run again."""
 
     is_costly: ClassVar[bool] = False
-    """True where ``forward`` is too much work to be done a second time to save memory."""
+    """True if ``forward`` is too expensive to be recomputed for the sake of memory."""
 
     backward_reads_mode: ClassVar[bool] = False
-    """True where ``backward`` does something else in training than in inference."""
+    """True if ``backward`` computes something else in training than in inference."""
 
     is_linear: ClassVar[bool] = False
-    """True where the outputs are linear in all inputs together: the derivative of the gradient is
-    then the operator itself."""
+    """True if the outputs are linear in all inputs together. The backward of such an operator's
+    gradient is the operator itself."""
 
     monitors_data: ClassVar[bool] = False
-    """True where MXNet 1.9.1 calls the only input ``data`` when it is monitored; most lone inputs
-    have no name there."""
+    """True if MXNet 1.9.1 shows the operator's only input to monitors under the name ``data``; for
+    most operators with a single input it has no name there."""
 
     byte_form: ClassVar[ByteForm | None] = None
-    """How it is done on bytes, in networks that are quantized; None for only on numbers."""
+    """Its counterpart on int8 in quantized networks; None if it has none."""
 
     names_outputs: ClassVar[bool] = False
-    """True where MXNet's quantized graphs call what is made of an output by the output's name, and
-    not by its number."""
+    """True if MXNet's quantized graphs derive names from the name of an output and not from its
+    index."""
 
     uses_random: ClassVar[bool] = False
-    """True where ``forward`` draws from ``run.random``."""
+    """True if ``forward`` draws from ``run.random``."""
 
     graph_names: ClassVar[tuple[str, ...]] = ()
-    """What its subgraphs are for (``then_branch``); its function takes them before the inputs."""
+    """Names of its subgraphs (``then_branch``); its function takes them before the inputs."""
 
     def __post_init__(self) -> None:
         """Raise AttributeValueError for attributes that contradict each other."""
@@ -158,13 +159,13 @@ class Operator:
         return ("data",)
 
     def auxiliary_names(self) -> tuple[str, ...]:
-        """Names of those inputs that ``forward`` or ``backward`` update (moving averages)."""
+        """Names of the inputs that ``forward`` or ``backward`` update (running averages)."""
         return ()
 
     def variable_initializers(self) -> Mapping[str, str]:
-        """``__init__`` attributes that composing gives input variables, by input name.
+        """``__init__`` attributes that composition adds to input variables, by input name.
 
-        For example ``{"moving_var": '["one", {}]'}``; a variable that has one keeps its own.
+        For example ``{"moving_var": '["one", {}]'}``; a variable that has the attribute keeps it.
         """
         return {}
 
@@ -173,12 +174,12 @@ class Operator:
         return ("output",)
 
     def visible_outputs(self) -> int:
-        """How many of the outputs a symbol shows."""
+        """Number of outputs that a symbol has."""
         return len(self.output_names())
 
     def stored_outputs(self) -> int:
-        """How many outputs MXNet's JSON counts (``node_row_ptr``): one more than there are here
-        where MXNet hides a workspace among them."""
+        """Number of outputs in MXNet's JSON (``node_row_ptr``): one more than here if MXNet has a
+        workspace among them."""
         return len(self.output_names())
 
     def held_graphs(self) -> tuple[Subgraph, ...]:
@@ -190,10 +191,10 @@ class Operator:
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
-        """Complete what is known of the shapes, in both directions (0 and None: unknown).
+        """Infer unknown shapes (0 and None) from known ones, in both directions.
 
         The lists may be changed in place. Raise ShapeError on a contradiction; the caller adds
-        the node's name. The default: all shapes are equal.
+        the node's name. By default all shapes are equal.
         """
         common: Shape | None = None
         names = (*self.input_names(), *self.output_names())
@@ -204,7 +205,7 @@ class Operator:
     def infer_type(
         self, inputs: list[DType | None], outputs: list[DType | None]
     ) -> tuple[list[DType | None], list[DType | None]]:
-        """Complete what is known of the dtypes, in both directions. The default: all are equal."""
+        """Infer unknown dtypes from known ones, in both directions. By default all are equal."""
         common: DType | None = None
         for dtype in (*inputs, *outputs):
             common = merge_dtypes(common, dtype)
@@ -213,58 +214,58 @@ class Operator:
     # -- facts for the planner --------------------------------------------------------------
 
     def backward_reads(self) -> Reads:
-        """What ``backward`` reads. ``ALL`` in a tuple stands for every index."""
+        """What ``backward`` reads. ``ALL`` in a tuple means every index."""
         return Reads(inputs=(ALL,), outputs=(ALL,))
 
     def gradient_inputs(self, count: int) -> tuple[int, ...]:
-        """Indices of the inputs that get a gradient, of ``count`` in all; the rest get zeros."""
+        """Indices of the inputs that get a gradient, out of ``count``; the others get zeros."""
         auxiliary = len(self.auxiliary_names())
         return tuple(range(count - auxiliary))
 
     def inplace_forward(self) -> tuple[tuple[int, int], ...]:
-        """Pairs (input, output): the output may be written over the input's memory."""
+        """Pairs (input, output): the output may be written into the input's memory."""
         return ()
 
     def inplace_backward(self) -> tuple[tuple[int, int], ...]:
-        """Pairs (output, input): the input's gradient may be written over the output's gradient."""
+        """Pairs (output, input): the input's gradient may overwrite the output's gradient."""
         return ()
 
     def is_view(self) -> bool:
-        """True where the only output is the first input's memory under another shape."""
+        """True if the only output has the elements of the first input, in another shape."""
         return False
 
     def is_identity(self, is_train: bool) -> bool:
-        """True where, in this mode, the first output is an unchanged copy of the first input.
+        """True if, in this mode, the first output is an unchanged copy of the first input.
 
-        A plan then leaves the operator out (Dropout in inference). The default: ``is_view``.
+        A plan then drops the operator (Dropout in inference). The default is ``is_view``.
         """
         return self.is_view()
 
     def given(self, shapes: Sequence[Shape]) -> Operator:
-        """Return an operator that does the same on inputs of these shapes, if one is simpler."""
+        """Return a simpler operator that is equivalent for inputs of these shapes, or itself."""
         return self
 
     def is_elementwise(self) -> bool:
-        """True where each element of what ``forward`` and ``backward`` write depends on nothing but
-        the elements in its place of tensors of the same shape.
+        """True if each element that ``forward`` and ``backward`` write depends only on the elements
+        at the same position of tensors of the same shape.
 
-        They are then given vectors, too, all in one order, where a plan keeps tensors in another.
+        Where a plan keeps tensors in another layout, they then receive vectors, all in that order.
         """
         return False
 
     def passes_gradient(self) -> tuple[tuple[int, int], ...]:
-        """Pairs (output, input): the input's gradient is just the output's, under its own shape.
+        """Pairs (output, input): the input's gradient is the output's gradient, in another shape.
 
-        A plan then hands the gradient on and does not ask ``backward`` for it. The default: that of
-        a view, unless it is a loss, which ignores what arrives.
+        A plan then passes the gradient on without calling ``backward``. By default views do so,
+        except for losses, which ignore the incoming gradient.
         """
         return ((0, 0),) if self.is_view() and self.backward_reads().out_grads else ()
 
     def needs_every_gradient(self) -> bool:
-        """True where ``backward`` needs the arrays of all gradients to place the wanted ones.
+        """True if ``backward`` needs the arrays of all gradients to locate the wanted ones.
 
-        ``in_grads`` then has an array for each of ``gradient_inputs``; unwanted ones are
-        dropped after the call (Concat: what lies before a gradient tells where it starts).
+        ``in_grads`` then has an array for each of ``gradient_inputs``, and unwanted ones are
+        dropped after the call (Concat: a gradient's offset depends on the sizes before it).
         """
         return False
 
@@ -273,35 +274,35 @@ class Operator:
         return "default"
 
     def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
-        """What computes from inputs of these storage types as they are stored; without one,
-        ``forward`` and ``backward`` do, from dense copies."""
+        """The kernel that works directly on inputs of these storage types; without one,
+        ``forward`` and ``backward`` run on dense copies."""
         return None
 
     def row_gradients(self) -> tuple[int, ...]:
-        """Inputs whose gradient ``backward`` can also add to ``core.ops.rows.Rows``: it has few
-        rows, and those of a shape are not to be filled with zeros."""
+        """Inputs whose gradient ``backward`` can also add to ``core.ops.rows.Rows``, because only
+        few of its rows are not zero."""
         return ()
 
     # -- known functions --------------------------------------------------------------------
 
     def pointwise(self) -> Pointwise | None:
-        """The function applied to each element of the only input, where it is a known one."""
+        """The function applied to each element of the only input, if it is a known one."""
         return None
 
     def arithmetic(self) -> Arithmetic | None:
-        """What is done to the elements of two inputs, broadcast or not, where it is known."""
+        """The function applied to pairs of elements of two inputs, broadcast or not, if known."""
         return None
 
     def reduction(self) -> Reduction | None:
-        """What is computed of all elements along some axes, where it is known."""
+        """The reduction along some axes that the operator computes, if it is a known one."""
         return None
 
     def on_bytes(self) -> ByteForm | None:
-        """How these attributes are done on bytes. The default: ``byte_form``."""
+        """The counterpart on int8 for these attributes. The default is ``byte_form``."""
         return self.byte_form
 
     def fills_with(self) -> float | None:
-        """The number that every element of the output is, whatever the inputs are."""
+        """The value of every element of the output, if that does not depend on the inputs."""
         return None
 
     # -- arithmetic -------------------------------------------------------------------------
@@ -309,12 +310,12 @@ class Operator:
     def prepare(
         self, run: Run, inputs: Sequence[Array], in_grads: Sequence[Array | None] | None
     ) -> None:
-        """Compile the subgraphs that ``forward`` of these inputs runs, or that ``backward`` does.
+        """Compile the subgraphs that ``forward`` or ``backward`` will run for these arrays.
 
         Args:
             run: as for the pass itself.
             inputs: the arrays that will be its inputs.
-            in_grads: those of its gradients; None for ``forward``.
+            in_grads: the arrays of its gradients; None for ``forward``.
         """
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -345,10 +346,10 @@ class Operator:
         out_grads: Sequence[Tensor],
     ) -> Sequence[Tensor | None] | None:
         """Return the gradient of each input in terms of operators, so that it can be differentiated
-        again; None where that is not known. What ``is_linear`` needs none.
+        again; None if there is no such rule. Linear operators (``is_linear``) need none.
 
         Args:
-            f: what has the operators, by name.
+            f: a namespace with the operators.
             inputs, outputs, out_grads: as for ``backward``.
         """
         return None
@@ -371,7 +372,7 @@ class Operator:
     @overload
     def expect(self, what: str, got: Shape | None, expected: Shape | None) -> Shape | None: ...
     def expect(self, what: str, got: Shape | None, expected: Shape | None) -> Shape | None:
-        """Merge two views of one input's shape; a contradiction names the input."""
+        """Merge what two sources say about a shape; the error on a contradiction names ``what``."""
         try:
             return merge_shapes(got, expected)
         except ShapeError:
@@ -386,7 +387,7 @@ class Operator:
         self, what: str, got: DType | None, expected: DType | None
     ) -> DType | None: ...
     def expect_dtype(self, what: str, got: DType | None, expected: DType | None) -> DType | None:
-        """Merge two views of one input's dtype; a contradiction names the input."""
+        """Merge what two sources say about a dtype; the error on a contradiction names ``what``."""
         try:
             return merge_dtypes(got, expected)
         except TypeInferenceError:

@@ -1,4 +1,4 @@
-"""The one table of operators, by canonical name and alias."""
+"""The registry of operators, by canonical name and alias."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _operators: dict[str, type[Operator]] = {}
 
 @dataclass_transform(field_specifiers=(attribute,), frozen_default=True, kw_only_default=True)
 def register(name: str, *aliases: str) -> Callable[[type[_T]], type[_T]]:
-    """Declare an operator under its canonical name and aliases; a name taken twice raises."""
+    """Register an operator under its canonical name and aliases; raise if a name is taken."""
 
     def decorate(cls: type[_T]) -> type[_T]:
         cls = declares_attributes(cls)
@@ -44,8 +44,9 @@ def register(name: str, *aliases: str) -> Callable[[type[_T]], type[_T]]:
 
 @dataclass_transform(field_specifiers=(attribute,), frozen_default=True, kw_only_default=True)
 def declares_attributes(cls: type[_T]) -> type[_T]:
-    """Declare a base class whose attributes the operators derived from it share."""
-    # Of five hundred, half add no attribute: what was generated for their base serves them as well.
+    """Declare a base class whose attributes its subclasses share."""
+    # Half of the five hundred operators add no attributes, so they can use the dataclass methods
+    # generated for their base; generating them again would slow down the import.
     if not inspect.get_annotations(cls) and len(cls.__bases__) == 1:
         return cls
     return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
@@ -71,7 +72,7 @@ def make_operator(
 ) -> Operator:
     """Return an operator with its attributes parsed; errors name the node.
 
-    What an operator finds wrong between its attributes, in ``__post_init__``, is one of them.
+    That includes contradictions between attributes, which ``__post_init__`` finds.
     """
     cls = get_operator(name)
     attributes = parse_attributes(cls, node, raw)

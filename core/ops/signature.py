@@ -50,10 +50,10 @@ _names: dict[type[Operator], tuple[str, ...]] = {}
 
 
 def argument_names(operator: type[Operator]) -> tuple[str, ...]:
-    """Return the names of all inputs that some attributes give the operator, in order.
+    """Return the names of all inputs that the operator can have, in order.
 
     Operators whose ``input_names`` depend on required attributes, or grow with optional ones,
-    declare them in ``all_inputs``; for the rest they follow from the defaults.
+    declare them in ``all_inputs``; for the others they follow from the default attributes.
     """
     if operator.all_inputs or operator.variadic is not None:
         return operator.all_inputs
@@ -85,7 +85,7 @@ def split_arguments(
         operator: the operator called.
         args: positional arguments: inputs, then attributes.
         kwargs: keyword arguments without those of the namespace itself (``name``, ``out``).
-        is_array: tells an input (Symbol, NDArray) from an attribute value.
+        is_array: distinguishes an input (Symbol, NDArray) from an attribute value.
 
     Raises:
         TypeError: too many, repeated or wrongly typed arguments, naming operator and argument.
@@ -146,7 +146,7 @@ def order_inputs(operator: Operator, arguments: Arguments[A]) -> list[A]:
 
 
 def operator_signature(operator: type[Operator], trailing: Iterable[str]) -> inspect.Signature:
-    """Return what ``inspect.signature`` and ``help`` show of an operator's function.
+    """Return the signature that ``inspect.signature`` and ``help`` show for an operator.
 
     A required attribute that follows an optional input shows ``...`` as its default. ``trailing``
     are the namespace's own keywords, each with the default None.

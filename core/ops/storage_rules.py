@@ -1,8 +1,8 @@
-"""In which storage type the outputs of an operator are kept, from those of its inputs.
+"""Rules for the storage type of an operator's outputs, given those of its inputs.
 
-Everything is computed densely. An output that MXNet 1.9.1 gives as ``row_sparse`` or ``csr`` is
-stored so afterwards: each operator says which ones those are (``Operator.output_storage``), most by
-one of these rules.
+They reproduce MXNet 1.9.1: where an operator returns ``row_sparse`` or ``csr`` there, its result is
+converted to that type here, even if it was computed densely. Operators refer to these rules in
+``Operator.output_storage``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ StorageRule = Callable[[Sequence[str]], str]
 
 
 def dense(inputs: Sequence[str]) -> str:
-    """Dense, whatever the inputs are."""
+    """Dense for any inputs."""
     return "default"
 
 
 def of_first(inputs: Sequence[str]) -> str:
-    """As the first input: an operator that gives 0 for 0."""
+    """The type of the first input: for operators that map 0 to 0."""
     return inputs[0]
 
 

@@ -1,4 +1,4 @@
-"""What an elementwise function of one array is declared by, and the parts that make it up."""
+"""The table row that declares an elementwise function of one array, and its building blocks."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ class UnaryRow(NamedTuple):
     Attributes:
         names: MXNet's name, then its aliases.
         doc: what it computes.
-        function: writes the function's value.
+        function: computes the function's value.
         slope: the derivative, a constant, or None where the gradient is 0.
         slope_of: whether the slope is computed from the input or from the output.
-        keeps_integers: whether whole numbers are given to the function as they are; elsewhere they
-            pass through float64.
-        keeps_zeros: whether 0 gives 0, so that a sparse array gives a sparse one.
-        derivative: the derivative once more, from x and the output y, in terms of operators.
-        pointwise: the same as a known function, if it is one.
-        fills_with: the number that it gives for any x, if there is one.
+        keeps_integers: whether integers are passed to the function as they are; otherwise they are
+            converted to float64 and back.
+        keeps_zeros: whether it maps 0 to 0, so that sparse arrays stay sparse.
+        derivative: the derivative in terms of operators, from x and the output y, for higher-order
+            gradients.
+        pointwise: the known function that it is, if any.
+        fills_with: its value, if that is the same for any x.
     """
 
     names: tuple[str, ...]

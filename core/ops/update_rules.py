@@ -1,9 +1,9 @@
-"""What a step of each optimizer does to a weight, said once.
+"""The update rule of each optimizer.
 
-The operators of optimizers (``nd.adam_update``, and those for many weights and for half precision)
-and ``mx.optimizer`` both call these, each with the step and the states that it moves in place. What
-differs stands with them: where rates come from, who corrects the bias of averages, whose memory is
-lent.
+Both the optimizer operators (``nd.adam_update``, and the variants for many weights and for half
+precision) and ``mx.optimizer`` call these functions, which update weight and states in place. What
+differs between callers stays there: the source of learning rates, the bias correction of averages,
+and temporary memory.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ __all__ = [
 
 @dataclasses.dataclass(slots=True)
 class Step:
-    """A weight that is to change. Not frozen, because ``step.out += other`` assigns.
+    """The operands of one update. Not frozen, because ``step.out += other`` assigns.
 
     Attributes:
         xp: numpy or cupy.
         weight: the weight before the step.
-        gradient: what ``prepare`` has made of the gradient; rules use it up.
-        other: memory like it for a rule's own use.
-        out: where the new weight goes; may be the weight itself.
+        gradient: the gradient as computed by ``prepare``; rules may overwrite it.
+        other: temporary memory of the same shape and dtype.
+        out: array for the new weight; may be the weight itself.
     """
 
     xp: Any
@@ -66,9 +66,9 @@ def prepare(
     *,
     decay_before_clip: bool = False,
 ) -> None:
-    """Make ``step.gradient`` ``clip(rescale * grad) + wd * weight``.
+    """Set ``step.gradient`` to ``clip(rescale * grad) + wd * weight``.
 
-    With ``decay_before_clip`` the sum is clipped, as Adam and RMSProp do it. ``grad`` may have less
+    With ``decay_before_clip`` the sum is clipped, as in Adam and RMSProp. ``grad`` may have lower
     precision than the weight.
     """
     xp, gradient = step.xp, step.gradient
@@ -83,28 +83,28 @@ def prepare(
 
 
 def as_single(value: float) -> float:
-    """Return what float32 makes of a number, as MXNet's operators take it.
+    """Round a number to float32, as MXNet's operators do with their parameters.
 
-    Of one close to 1 that counts once it is subtracted from 1.
+    The rounding is visible for parameters close to 1, which are subtracted from 1.
     """
     return float(np.float32(value))
 
 
 def move_mean(xp: Any, mean: Array, values: Array, keep: float, scratch: Array) -> None:
-    """Make ``mean`` in place ``keep * mean + (1 - keep) * values``; scratch may be the values."""
+    """Set ``mean`` to ``keep * mean + (1 - keep) * values``; scratch may be the values."""
     mean *= keep
     xp.multiply(values, 1 - keep, out=scratch)
     mean += scratch
 
 
 def move_mean_square(xp: Any, mean: Array, values: Array, keep: float, scratch: Array) -> None:
-    """Make ``mean`` in place ``keep * mean + (1 - keep) * values²``; scratch may be the values."""
+    """Set ``mean`` to ``keep * mean + (1 - keep) * values²``; scratch may be the values."""
     xp.multiply(values, values, out=scratch)
     move_mean(xp, mean, scratch, keep, scratch)
 
 
 def move_weight(step: Step, states: Sequence[Array], *, lr: float, momentum: float = 0) -> None:
-    """Gradient descent; with a velocity as state, ``momentum * velocity - lr * g`` moves it."""
+    """Gradient descent; a velocity, if there is one, becomes ``momentum * velocity - lr * g``."""
     step.gradient *= lr
     if not states:
         step.xp.subtract(step.weight, step.gradient, out=step.out)
@@ -118,7 +118,7 @@ def move_weight(step: Step, states: Sequence[Array], *, lr: float, momentum: flo
 def nag(step: Step, states: Sequence[Array], *, lr: float, momentum: float, late_wd: float) -> None:
     """Nesterov's momentum.
 
-    MXNet's velocity decays the weight once more after it has moved: by ``late_wd``.
+    MXNet's version then subtracts ``lr * late_wd`` times this change from the velocity.
     """
     (velocity,) = states
     xp, change = step.xp, step.other
@@ -145,7 +145,7 @@ def sign_step(step: Step, direction: Array, length: float, keep: float) -> None:
 def signum(
     step: Step, states: Sequence[Array], *, lr: float, momentum: float, wd_lh: float
 ) -> None:
-    """A step by the signs of the momentum, with decay ``wd_lh`` beside the gradient."""
+    """A step in the direction of the momentum's signs, with decoupled weight decay ``wd_lh``."""
     (velocity,) = states
     step.gradient *= 1 - as_single(momentum)
     velocity *= momentum
@@ -156,7 +156,7 @@ def signum(
 def adam_direction(
     step: Step, states: Sequence[Array], *, beta1: float, beta2: float, epsilon: float
 ) -> Array:
-    """Return ``mean / (sqrt(variance) + epsilon)`` in the step's memory, both moved before."""
+    """Update both averages; return ``mean / (sqrt(variance) + epsilon)`` in the step's memory."""
     mean, variance = states
     xp, other = step.xp, step.other
     move_mean(xp, mean, step.gradient, as_single(beta1), other)
@@ -169,7 +169,7 @@ def adam_direction(
 def adam(
     step: Step, states: Sequence[Array], *, lr: float, beta1: float, beta2: float, epsilon: float
 ) -> None:
-    """Adam; the correction of its bias is the caller's, in ``lr``."""
+    """Adam; callers include the bias correction in ``lr``."""
     direction = adam_direction(step, states, beta1=beta1, beta2=beta2, epsilon=epsilon)
     direction *= lr
     step.xp.subtract(step.weight, direction, out=step.out)
@@ -185,9 +185,9 @@ def lamb_direction(
     wd: float,
     count: int | None,
 ) -> Array:
-    """Return Adam's direction with decay in the step's memory.
+    """Return Adam's direction plus weight decay, in the step's memory.
 
-    ``count``, from 1, corrects the bias of the averages; None leaves it as it is.
+    ``count``, which starts from 1, is for bias correction; None means no correction.
     """
     mean, variance = states
     xp, direction, other = step.xp, step.gradient, step.other
@@ -209,7 +209,7 @@ def lamb_direction(
 def adagrad(
     step: Step, states: Sequence[Array], *, lr: float, epsilon: float, wd: float = 0
 ) -> None:
-    """AdaGrad, with decay beside the gradient."""
+    """AdaGrad with decoupled weight decay."""
     (history,) = states
     xp, gradient, other = step.xp, step.gradient, step.other
     xp.multiply(gradient, gradient, out=other)
@@ -286,7 +286,7 @@ def rmsprop_centered(
 def ftrl(
     step: Step, states: Sequence[Array], *, lr: float, lamda1: float, beta: float, wd: float
 ) -> None:
-    """Follow the regularized leader: the weight is solved for anew."""
+    """Follow the regularized leader: the weight is computed in closed form from the states."""
     z, n = states
     xp, root, other = step.xp, step.gradient, step.other
     z += step.gradient
@@ -316,7 +316,7 @@ def ftml(
     epsilon: float,
     count: int,
 ) -> None:
-    """Follow the moving leader: the weight is solved for anew."""
+    """Follow the moving leader: the weight is computed in closed form from the states."""
     d, v, z = states
     xp, gradient, new_d = step.xp, step.gradient, step.other
     single1, single2 = as_single(beta1), as_single(beta2)

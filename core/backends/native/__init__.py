@@ -1,11 +1,11 @@
-"""Kernels in C with AVX-512, for what oneDNN does slowly or not at all.
+"""Kernels in C with AVX-512, for operators that oneDNN runs slowly or lacks.
 
-They are compiled when modserve is installed (``hatch_build.py``), and called by ctypes. Two work in
-oneDNN's layouts, between its kernels: convolutions of 3x3 by Winograd's minimal filtering, which
-takes 2.25 times fewer multiplications, and batch normalization in training, which leaves what it
-writes in the cache. The others are for what oneDNN has not: maps that are read at places told by
-another input. Where they were not compiled, the processor has no AVX-512, or little would be won,
-oneDNN or the reference runs.
+They are compiled when modserve is installed (``hatch_build.py``), and called through ctypes. Two
+work in oneDNN's layouts, between its kernels: 3x3 convolutions by Winograd's minimal filtering,
+which needs 2.25 times fewer multiplications, and batch normalization in training, which leaves its
+results in the cache. The others are for operators that oneDNN lacks: feature maps read at positions
+given by another input. If they were not compiled, the processor has no AVX-512, or the gain would
+be small, oneDNN or the reference runs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ O = TypeVar("O")  # noqa: E741 - an operator
 
 
 def register_kernels(table: KernelTable) -> None:
-    """Enter the kernels, to be asked before those that the table has."""
+    """Register the kernels, which are tried before those already in the table."""
     table.register("numpy", layers.CONVOLUTION, convolution, convolution_backward)
     table.register("numpy", fused.CONVOLUTION, fused_convolution)
     table.register("numpy", layers.BATCH_NORM, batch_norm, batch_norm_backward)
@@ -52,5 +52,5 @@ def register_kernels(table: KernelTable) -> None:
 
 
 def _both(table: KernelTable, kind: Kind[O], prepare: Prepare[O]) -> None:
-    """Enter a function that prepares the kernels of both passes."""
+    """Register one function that prepares the kernels of both passes."""
     table.register("numpy", kind, prepare, prepare)

@@ -36,7 +36,7 @@ _LANES = 16
 
 
 class _BatchNorm(Kernel):
-    """The forward pass. Its workspace is the variance, which the operator shows as 1 / sqrt.
+    """The forward pass. Its workspace is the variance; the operator outputs 1 / sqrt of that.
 
     Args:
         norm: operator ``BatchNorm``.
@@ -78,7 +78,7 @@ class _BatchNorm(Kernel):
 
 
 class _BatchNormBackward(Kernel):
-    """The backward pass, which also moves the moving statistics.
+    """The backward pass, which also updates the running statistics.
 
     Args:
         forward: the kernel of the forward pass.
@@ -149,13 +149,13 @@ def batch_norm(request: KernelRequest[BatchNorm]) -> Kernel | None:
 
 
 def batch_norm_relu(request: KernelRequest[BatchNormRelu]) -> Kernel | None:
-    """Prepare the forward pass with a ReLU behind it."""
+    """Prepare the forward pass followed by a ReLU."""
     fused = request.operator
     return _forward(request, fused.norm, has_relu=True)
 
 
 def batch_norm_backward(request: KernelRequest[BatchNorm]) -> Kernel | None:
-    """Prepare the backward pass of what the forward pass was prepared for."""
+    """Prepare the backward pass if this kernel ran the forward pass."""
     forward = request.forward
     if not isinstance(forward, _BatchNorm) or request.in_grads[0] is None:
         return None
@@ -178,7 +178,7 @@ def _forward(request: KernelRequest[object], norm: BatchNorm, *, has_relu: bool)
 
 
 def _maps(data: TensorSpec) -> Maps | None:
-    """Return sizes and strides; None where channels do not lie in rows of 16."""
+    """Return sizes and strides; None if channels are not in vectors of 16."""
     if len(data.shape) != 4 or data.shape[1] % _LANES:
         return None
     images, channels, height, width = data.shape

@@ -27,16 +27,16 @@ __all__ = ["convolution_backward"]
 _FLOAT32 = np.dtype("float32")
 
 _LINEAR = 1.0
-"""Slope below zero of no activation."""
+"""Slope below zero that means: no activation."""
 _SUMS_OF_THREAD = 1 << 20
-"""Bytes of the weights' gradient, before it is transformed back, up to which each thread adds up
-its own. Larger ones would not stay in a thread's cache."""
+"""Largest size of the weights' gradient, in bytes before the inverse transform, for which each
+thread has its own sum. A larger one would not stay in a thread's cache."""
 _TILES_IN_COMMON = 128
-"""Tiles that all threads add up together where they share the sums."""
+"""Tiles processed at a time where all threads share the sums."""
 
 
 class _Backward(Kernel):
-    """Computes the gradients that are wanted."""
+    """Computes the requested gradients."""
 
     name = "winograd:convolution_backward"
     backward_outputs = ()
@@ -95,7 +95,7 @@ class _Backward(Kernel):
 
 
 def convolution_backward(request: KernelRequest[Layer]) -> Kernel | None:
-    """Prepare the gradients that are wanted."""
+    """Prepare the requested gradients."""
     _, wants_weight, *wants_bias = (grad is not None for grad in request.in_grads)
     if any(wants_bias) and not wants_weight:
         return None
@@ -104,6 +104,6 @@ def convolution_backward(request: KernelRequest[Layer]) -> Kernel | None:
 
 
 def _optional_pointer(arrays: Any) -> Any:
-    """Return the address of an array that may not be there: of the bias's gradient."""
+    """Return the address of the bias's gradient, which is optional."""
     found: Array | None = next(iter(arrays), None)
     return None if found is None else pointer(found)

@@ -1,4 +1,4 @@
-"""Forward passes, with what the plan has fused into the convolution."""
+"""Forward passes of convolutions and the operators fused with them."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class _Forward(Kernel):
         request: the step.
         problem: the convolution.
         layer: its operator.
-        norm: the batch norm that the weights take in; None for none.
-        has_residual: whether the last input is added.
-        slope: of the activation that follows, below zero: 0 for ReLU, 1 for none.
+        norm: the batch norm to be folded into the weights, or None.
+        has_residual: whether the last input is a residual to be added.
+        slope: slope below zero of the activation that follows: 0 for ReLU, 1 for none.
     """
 
     name = "winograd:convolution"
@@ -56,7 +56,7 @@ class _Forward(Kernel):
         has_residual: bool = False,
         slope: float = 1.0,
     ) -> None:
-        # In training they change with each step.
+        # In training weights change at each step, so caching their transform would not help.
         is_kept = request.is_constant[1] and not request.is_train
         self._problem = problem.as_c()
         self._layer, self._norm = layer, norm
@@ -96,7 +96,7 @@ class _Forward(Kernel):
     def _folded(
         self, norm: BatchNorm, arrays: KernelArrays, resources: KernelResources
     ) -> tuple[Array, Array]:
-        """Return weights and bias that have taken in the batch norm, which the plan keeps."""
+        """Return weights and bias with the batch norm folded in, which the plan caches."""
         count, size = (5 if self._layer.no_bias else 6), self._weights.nbytes
         kept = resources.keep(
             ("winograd", norm.eps, norm.fix_gamma),
@@ -120,7 +120,7 @@ def convolution(request: KernelRequest[Layer]) -> Kernel | None:
 
 
 def fused_convolution(request: KernelRequest[FusedConvolution]) -> Kernel | None:
-    """Prepare a convolution with batch norm, residual and ReLU, as far as they are there.
+    """Prepare a convolution with an optional batch norm, residual and ReLU.
 
     The ReLU may be leaky.
     """

@@ -1,4 +1,4 @@
-"""Transformed weights: kept as long as the weights do not change, or made for each pass."""
+"""Transformed weights: cached as long as the weights do not change, or computed for each pass."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["Weights"]
 _PLACES = 16
 """Of a transformed tile, for each of which there is a matrix of weights."""
 _WEIGHT = 1
-"""Which input of a convolution they are."""
+"""Position of the weights among a convolution's inputs."""
 
 
 class Weights:
-    """The weights of a convolution as its kernel reads them.
+    """The weights of a convolution in the form that its kernel reads.
 
     Args:
-        problem: the convolution that they are for.
-        is_kept: whether the plan keeps them, as they have a version; else they are transformed in
-            the first ``scratch_bytes`` of the scratchpad.
-        is_turned: whether it is the convolution that the data's gradient is.
+        problem: the convolution.
+        is_kept: whether the plan caches them, which requires a version; otherwise they are
+            transformed into the first ``scratch_bytes`` of the scratchpad.
+        is_turned: whether the convolution computes the data's gradient, whose windows are rotated.
 
     Attributes:
         nbytes: their size.
@@ -46,7 +46,7 @@ class Weights:
         resources: KernelResources,
         calls: list[Callable[[], Any]],
     ) -> Array:
-        """Return where they are; a call that must be made before is added to ``calls``."""
+        """Return their memory; a call that must precede the convolution is added to ``calls``."""
         weight = present(arrays.inputs[_WEIGHT])
         if self._is_kept:
             key = ("winograd", self._is_turned)

@@ -228,20 +228,21 @@ class Library:
 
 @functools.cache
 def library() -> Library | None:
-    """Return the library, loaded when first asked for; None where it cannot be used.
+    """Return the library, loaded on first use; None if it cannot be used.
 
-    It shares oneDNN's threads, and comes after it, so that both keep to their number.
+    It is loaded after oneDNN and shares its OpenMP runtime, so that both use the same number of
+    threads.
     """
     if onednn_library() is None or not config.native_kernels:
         return None
     try:
         found = Library(_FILE)
     except (OSError, AttributeError) as error:
-        _log.info("kernels in C are not installed, oneDNN runs instead: %s", error)
+        _log.info("the C kernels are not installed, oneDNN runs instead: %s", error)
         return None
     source = _source(_FILE.parent)
     if source is not None and found.native_source() != source:
-        _log.warning("kernels in C are left alone: %s was compiled from another source", _FILE)
+        _log.warning("the C kernels are not used: %s was compiled from other sources", _FILE)
         return None
     return found if found.native_is_supported() else None
 
@@ -253,19 +254,19 @@ def _source(folder: Path) -> int | None:
 
 
 def loaded() -> Library:
-    """Return the library where it is known to be there."""
+    """Return the library, which must be available."""
     found = library()
     assert found is not None
     return found
 
 
 def is_available() -> bool:
-    """Tell whether kernels can be made."""
+    """Return whether the kernels can be used."""
     return library() is not None
 
 
 def threads() -> int:
-    """Return how many threads kernels made on this thread run on."""
+    """Return the number of threads used by kernels created on this thread."""
     found = onednn_library()
     return 1 if found is None else found.threads()
 
@@ -276,7 +277,7 @@ def pointer(array: Array | None) -> c_void_p:
 
 
 def in_turn(calls: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
-    """Return a closure that makes these calls."""
+    """Return a closure that makes these calls in order."""
     if len(calls) == 1:
         return calls[0]
 

@@ -1,4 +1,4 @@
-"""Memory that a kernel has during a call, divided among what it needs it for."""
+"""Division of a kernel's temporary memory among its uses."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_simple_bind_dtypes():
 def test_simple_bind_says_what_is_unknown():
     with pytest.raises(ShapeError, match="cannot infer the shape of x") as caught:
         sym.FullyConnected(sym.Variable("x"), num_hidden=2).simple_bind(cpu(), xx=(2, 3))
-    assert "'xx' is no variable of the symbol; did you mean 'x'?" in caught.value.__notes__
+    assert "'xx' is not a variable of the symbol; did you mean 'x'?" in caught.value.__notes__
 
 
 def test_simple_bind_passes_over_shapes_of_others():

@@ -183,7 +183,7 @@ def test_each_backward_of_a_pass_moves_the_statistics():
 def test_missing_head_gradient_spoils_nothing(layer):
     layer.forward(is_train=True)
     for missing in (None, [], [None]):
-        with pytest.raises(MXNetError, match="is no loss function, so backward needs"):
+        with pytest.raises(MXNetError, match="is not a loss function, so backward needs"):
             layer.backward(missing)
     layer.backward(array([[1, 1]]))
 
@@ -193,7 +193,7 @@ def test_missing_head_gradient_spoils_nothing(layer):
     [
         (array([[1, 1, 1]]), ShapeError, r"has shape \(1, 3\), expected \(1, 2\)"),
         ([np.ones((1, 2))], TypeError, "must be NDArrays, got ndarray"),
-        ({"nothing": array([[1, 1]])}, ValueError, "'nothing', which is no output"),
+        ({"nothing": array([[1, 1]])}, ValueError, "'nothing', which is not an output"),
     ],
 )
 def test_bad_head_gradients(layer, head, error, match):

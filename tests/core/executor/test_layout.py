@@ -315,7 +315,7 @@ def test_kernel_that_cannot_be_made_leaves_the_reference(net, caplog):
     with caplog.at_level(logging.WARNING):
         compiled = compile_with(net, table, net.op("square", "s", net.var("x")), x=(2,))
     assert compiled.program.steps[0].kernel is None
-    assert "no kernel for square, using what is next best: out of primitives" in caplog.text
+    assert "kernel for square is unavailable, trying the next: out of primitives" in caplog.text
 
 
 def test_last_registered_kernel_is_asked_first_and_can_be_taken_out(net, table):
