@@ -1,6 +1,6 @@
-"""What MXNet has in ``mx.contrib``.
+"""The contents of MXNet's ``mx.contrib``.
 
-Operators are under the old name of their namespaces (``mx.contrib.nd``, ``mx.contrib.sym``).
+Operators are in the namespaces with old names (``mx.contrib.nd``, ``mx.contrib.sym``).
 """
 
 from __future__ import annotations

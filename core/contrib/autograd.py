@@ -1,4 +1,4 @@
-"""The interface to gradients that came before ``mx.autograd`` (``mx.contrib.autograd``)."""
+"""The predecessor of ``mx.autograd`` (``mx.contrib.autograd``), which old scripts use."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ __all__ = [
 
 
 def set_is_training(is_train: bool) -> bool:
-    """Record, in the mode of training, from now on, or do neither; return whether it recorded."""
+    """Switch recording and training mode on or off together; return whether recording was on."""
     autograd.set_training(bool(is_train))
     return bool(autograd.set_recording(bool(is_train)))
 
 
 class TrainingStateScope:
-    """Records, in the mode of training, inside ``with``; or does neither.
+    """A ``with`` block that switches recording and training mode on or off together.
 
     Args:
-        enter_state: whether it does.
+        enter_state: True to switch on.
     """
 
     def __init__(self, enter_state: bool) -> None:
@@ -56,12 +56,12 @@ class TrainingStateScope:
 
 
 def train_section() -> TrainingStateScope:
-    """Return a scope that records in the mode of training."""
+    """Return a scope that records in training mode."""
     return TrainingStateScope(True)
 
 
 def test_section() -> TrainingStateScope:
-    """Return a scope, inside a recorded one, that does not record and predicts."""
+    """Return a scope without recording, in inference mode, for use within a recorded scope."""
     return TrainingStateScope(False)
 
 
@@ -70,12 +70,12 @@ def backward(
     out_grads: Sequence[NDArray | None] | None = None,
     retain_graph: bool = False,
 ) -> None:
-    """Compute the gradients of all that is marked, in the mode of training.
+    """Compute the gradients of all marked variables, in training mode.
 
     Args:
-        outputs: what to go back from.
-        out_grads: the gradient of each, ones where there is None.
-        retain_graph: keep what is needed to do so again.
+        outputs: the arrays to differentiate.
+        out_grads: the gradient of each output; None means ones.
+        retain_graph: keep the recording for another backward pass.
     """
     if not isinstance(outputs, (list, tuple)):
         raise AssertionError("outputs must be a list or tuple of NDArrays")
@@ -85,18 +85,18 @@ def backward(
 
 
 def compute_gradient(outputs: Sequence[NDArray]) -> None:
-    """Do ``backward(outputs)``, under its oldest name."""
+    """The oldest name of ``backward(outputs)``."""
     backward(outputs)
 
 
 def grad_and_loss(
     func: Callable[..., Any], argnum: int | list[int] | None = None
 ) -> Callable[..., tuple[list[NDArray], Any]]:
-    """Return a function that gives the gradients of a function's arguments, and its value.
+    """Return a function that returns the gradients of a function's arguments, and its value.
 
     Args:
-        func: takes arrays, returns one or a list.
-        argnum: which arguments get a gradient; None for all, which then must be arrays.
+        func: takes arrays and returns one or a list.
+        argnum: which arguments get a gradient; None for all, which must then be arrays.
     """
 
     @functools.wraps(func)
@@ -118,7 +118,7 @@ def grad_and_loss(
 def grad(
     func: Callable[..., Any], argnum: int | list[int] | None = None
 ) -> Callable[..., list[NDArray]]:
-    """Return a function that gives the gradients of a function's arguments."""
+    """Return a function that returns the gradients of a function's arguments."""
     both = grad_and_loss(func, argnum)
 
     @functools.wraps(both)

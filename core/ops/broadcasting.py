@@ -1,4 +1,4 @@
-"""Broadcast shapes, and the sum that takes a gradient back to the shape before a broadcast."""
+"""Broadcast shapes, and the sum that reduces a gradient to the shape before a broadcast."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def infer_broadcast(a: Shape | None, b: Shape | None) -> Shape | None:
     dims = []
     for x, y in zip(left, right, strict=True):
         if x == 0 or y == 0:
-            # An unknown dimension beside a larger one can only be that or 1.
+            # An unknown dimension paired with one greater than 1 can only be equal to it or 1.
             dims.append(max(x, y) if max(x, y) > 1 else 0)
         elif x != y and 1 not in (x, y):
             raise ShapeError(f"lhs {a} and rhs {b} do not broadcast; dimensions must be equal or 1")

@@ -1,4 +1,4 @@
-"""Matrices in compressed rows, as plans hand them from step to step."""
+"""Compressed sparse row (CSR) matrices, as plans pass them from step to step."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _INT64 = np.dtype("int64")
 
 
 class Pattern:
-    """Where the stored values of a matrix lie. What follows from that is computed once for all
-    matrices that have it.
+    """The sparsity pattern of a matrix. What is derived from it is computed once for all matrices
+    that share it.
 
     Args:
         xp: numpy or cupy.
-        indptr: where each row starts among the stored values, int64 (rows + 1,).
+        indptr: the offset of each row among the stored values, int64 (rows + 1,).
         columns: the column of each stored value, int64.
     """
 
@@ -38,11 +38,11 @@ class Pattern:
 
     @cached_property
     def by_column(self) -> tuple[Array, Array, Array]:
-        """The columns that have a value, ascending; where the values of each start in the order of
-        columns; and that order, in which values of one column are in the order of rows."""
+        """The pattern in column-major order (CSC): the columns that have a value, ascending; the
+        offset of each; and the permutation that sorts the values by column, then by row."""
         xp, count = self.xp, self.columns.shape[0]
         shift = max(count - 1, 1).bit_length()
-        # One sort of different numbers, which is many times as fast as a stable one of positions.
+        # Sorting distinct keys is many times as fast as a stable argsort of the columns.
         keys = xp.sort((self.columns << shift) | xp.arange(count))
         order, ordered = keys & ((1 << shift) - 1), keys >> shift
         is_first = xp.ones(count, bool)
@@ -52,7 +52,7 @@ class Pattern:
 
     @cached_property
     def places(self) -> Array:
-        """For each stored value, where its column is among those that have a value."""
+        """For each stored value, the position of its column among those that have a value."""
         _, starts, order = self.by_column
         begins = self.xp.zeros(order.shape, _INT64)
         begins[starts[1:]] = 1
@@ -62,12 +62,11 @@ class Pattern:
 
 
 class Csr:
-    """A matrix in compressed rows. It stands in the place of an array among the inputs and outputs
-    that a ``SparseKernel`` takes as they are stored.
+    """A CSR matrix. It replaces an array among the inputs and outputs of a ``SparseKernel``.
 
     Attributes:
-        shape, dtype: of the whole matrix.
-        pattern: where the stored values lie.
+        shape, dtype: those of the whole matrix.
+        pattern: the positions of the stored values.
         data: the stored values.
     """
 
@@ -81,15 +80,15 @@ class Csr:
         self.dtype = dtype
 
     def keep(self, pattern: Pattern, data: Array) -> None:
-        """Take over stored values as they are."""
+        """Set the stored values without a copy."""
         self.pattern, self.data = pattern, data
 
     def share(self, other: Any) -> None:
-        """Keep what another matrix keeps."""
+        """Refer to the same values as another matrix."""
         self.keep(other.pattern, other.data)
 
     def dense(self, xp: Any) -> Array:
-        """Return the whole matrix; values stored twice add up."""
+        """Return the dense matrix; duplicate entries are summed."""
         whole = xp.zeros(self.shape, self.dtype)
         xp.add.at(whole, (self.pattern.rows, self.pattern.columns), self.data)
         return whole
@@ -99,8 +98,8 @@ class Csr:
         self.add_up_rows(dense[self.pattern.columns], out)
 
     def add_up_rows(self, terms: Array, out: Array) -> None:
-        """Write, for each row, the sum of its stored values, each times its own row of ``terms``
-        (values, n)."""
+        """Write for each row the sum of its stored values, each multiplied by its own row of
+        ``terms`` (values, n)."""
         indptr, xp = self.pattern.indptr, self.pattern.xp
         terms *= self.data[:, None]
         has_any = indptr[1:] > indptr[:-1]
@@ -111,8 +110,8 @@ class Csr:
         out[has_any] = sum_segments(xp, terms, indptr[:-1][has_any])
 
     def transposed_times(self, dense: Array) -> tuple[Array, Array]:
-        """Return which rows are not zero of the product of the transposed matrix with a dense one
-        (rows, n), and these rows."""
+        """Return the nonzero rows of the product of the transposed matrix with a dense one
+        (rows, n): their indices and values."""
         columns, starts, order = self.pattern.by_column
         terms = dense[self.pattern.rows[order]]
         terms *= self.data[order][:, None]
@@ -120,7 +119,7 @@ class Csr:
 
 
 def sum_segments(xp: Any, values: Array, starts: Array, out: Array | None = None) -> Array:
-    """Return the sums of stretches of rows: from each start, ascending, to the next."""
+    """Return the sums of consecutive segments of rows, given the ascending start of each."""
     if out is None:
         out = xp.empty((starts.shape[0], *values.shape[1:]), values.dtype)
     if not starts.shape[0]:

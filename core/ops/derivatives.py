@@ -1,7 +1,7 @@
-"""Gradients in terms of operators, which can be differentiated again.
+"""Gradients in terms of operators, for higher-order gradients.
 
-``Operator.derivative`` writes them with the functions that it is given, whatever computes these:
-``mx.nd`` on recorded arrays today.
+``Operator.derivative`` builds them from the functions that it is given. These are currently those
+of ``mx.nd``, applied to recorded arrays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Factor", "Functions", "Partials", "Tensor", "logarithm", "sum_to"]
 
 
 class Tensor(Protocol):
-    """An array, as far as derivatives use it."""
+    """The part of an array's interface that derivatives use."""
 
     @property
     def shape(self) -> Shape:
@@ -24,7 +24,7 @@ class Tensor(Protocol):
 
     @property
     def ndim(self) -> int:
-        """How many axes it has."""
+        """Number of axes."""
 
     @property
     def dtype(self) -> DType:
@@ -55,7 +55,7 @@ class Functions(Protocol):
 
 
 Factor: TypeAlias = Tensor | float
-"""A derivative, by which the gradient that arrives is multiplied."""
+"""A derivative, by which the incoming gradient is multiplied."""
 
 Partial: TypeAlias = Callable[[Functions, Any, Any, Tensor], Factor]
 """One derivative of y = f(a, b), from a, b and y; one of a and b may be a number."""

@@ -1,6 +1,6 @@
 """Half precision for operators that accumulate: compute in float32, store in 16 bits.
 
-MXNet does the same on a GPU; NumPy has no matrix product of halves worth using.
+MXNet does the same on a GPU; NumPy's matrix product of float16 is too slow to use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Backward: TypeAlias = Callable[
 
 
 def wide_forward(forward: Forward) -> Forward:
-    """Give a ``forward`` float32 copies of its half precision arrays and round what it writes."""
+    """Wrap a ``forward``: it gets float32 copies of half-precision arrays, results are rounded."""
 
     @functools.wraps(forward)
     def widened(self: Any, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -36,7 +36,7 @@ def wide_forward(forward: Forward) -> Forward:
 
 
 def wide_backward(backward: Backward) -> Backward:
-    """Give a ``backward`` float32 copies of its half precision arrays and round what it writes."""
+    """Wrap a ``backward``: it gets float32 copies of half-precision arrays, results are rounded."""
 
     @functools.wraps(backward)
     def widened(

@@ -1,4 +1,4 @@
-"""Arrays of which only some rows are kept: memory for the rows that a batch names, no more."""
+"""Row-sparse arrays: only rows that are used, such as those a batch refers to, take memory."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ __all__ = ["Rows", "distinct", "sum_rows"]
 
 
 class Rows:
-    """The rows of an array that are not zero.
+    """The nonzero rows of an array.
 
-    It stands in the place of an array in ``in_grads``, where ``backward`` adds to it, for the
-    inputs that ``Operator.row_gradients`` names; and among the inputs and outputs that a
-    ``SparseKernel`` takes as they are stored.
+    It replaces an array in ``in_grads``, where ``backward`` adds to it, for the inputs in
+    ``Operator.row_gradients``; and among the inputs and outputs of a ``SparseKernel``.
 
     Attributes:
-        shape, dtype: of the whole array.
-        indices: int64 numbers of the rows, ascending; None where there are none yet.
-        values: the rows, (indices, *shape[1:]).
+        shape, dtype: those of the whole array.
+        indices: indices of the rows, int64 and ascending; None if there are none yet.
+        values: the rows, of shape ``(len(indices), *shape[1:])``.
     """
 
     __slots__ = ("dtype", "indices", "shape", "values")
@@ -33,26 +32,26 @@ class Rows:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all rows."""
+        """Remove all rows."""
         self.keep(None, None)
 
     def keep(self, indices: Array | None, values: Array | None) -> None:
-        """Take over rows as they are; the indices ascend."""
+        """Set the rows without a copy; the indices must be ascending."""
         self.indices, self.values = indices, values
 
     def share(self, other: Any) -> None:
-        """Keep what other rows keep."""
+        """Refer to the same rows as another container."""
         self.keep(other.indices, other.values)
 
     def dense(self, xp: Any) -> Array:
-        """Return the whole array, with zeros in all other rows."""
+        """Return the whole array, with zeros in all rows that are not stored."""
         whole = xp.zeros(self.shape, self.dtype)
         if self.indices is not None:
             whole[self.indices] = self.values
         return whole
 
     def read(self, xp: Any, wanted: Array) -> Array:
-        """Return a copy of the rows that an array of int64 numbers, zeros where none is kept."""
+        """Return a copy of the rows with these int64 indices; zeros for rows not stored."""
         indices, values = self.indices, self.values
         if indices is None or not indices.shape[0]:
             return xp.zeros((*wanted.shape, *self.shape[1:]), self.dtype)
@@ -66,7 +65,7 @@ class Rows:
         return found
 
     def add_ordered(self, xp: Any, indices: Array, values: Array) -> None:
-        """Add values (n, *shape[1:]) to rows that ascend; both arrays are taken over."""
+        """Add values (n, *shape[1:]) to rows in ascending order; both arrays may be kept."""
         if self.indices is None:
             self.keep(indices, values)
         elif self.indices.shape == indices.shape and bool((self.indices == indices).all()):
@@ -75,7 +74,7 @@ class Rows:
             self.add(xp, indices, values)
 
     def add(self, xp: Any, indices: Array, values: Array) -> None:
-        """Add values (n, *shape[1:]) to rows, whose int64 numbers (n,) may repeat."""
+        """Add values (n, *shape[1:]) to rows, whose int64 indices (n,) may contain duplicates."""
         if self.indices is not None:
             indices = xp.concatenate([self.indices, indices])
             values = xp.concatenate([self.values, values])
@@ -83,7 +82,7 @@ class Rows:
 
 
 def distinct(xp: Any, indices: Array) -> Array:
-    """Return the different numbers of a vector, ascending; faster than ``unique``, which hashes."""
+    """Return the distinct values of a vector, ascending; faster than ``unique``, which hashes."""
     ordered = xp.sort(indices)
     is_first = xp.ones(ordered.shape, bool)
     is_first[1:] = ordered[1:] != ordered[:-1]
@@ -91,7 +90,7 @@ def distinct(xp: Any, indices: Array) -> Array:
 
 
 def sum_rows(xp: Any, indices: Array, values: Array, dtype: DType) -> tuple[Array, Array]:
-    """Return the different indices (n,), ascending, and for each the sum of its values (n, ...)."""
+    """Return the distinct indices (n,), ascending, and the sum of the values of each (n, ...)."""
     rows, places = xp.unique(indices, return_inverse=True)
     sums = xp.zeros((rows.shape[0], *values.shape[1:]), dtype)
     width = shape_size(values.shape[1:])

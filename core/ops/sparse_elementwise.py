@@ -1,4 +1,4 @@
-"""Elementwise functions of sparse arrays: of what is stored alone, where zeros stay zeros."""
+"""Elementwise functions of sparse arrays that map 0 to 0: only stored values are computed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INT64 = np.dtype("int64")
 
 
 def of_stored_values(op: Operator, stype: str) -> SparseKernel:
-    """Return what applies a function of one input that gives 0 for 0 to the values stored."""
+    """Return a kernel that applies a unary operator with f(0) = 0 to the stored values."""
     if stype == "csr":
         return SparseKernel(stored=(0,), output="csr", forward=partial(_on_values, op))
     return SparseKernel(
@@ -75,7 +75,7 @@ def _each(given: Sequence[Rows | None], read: Callable[[Rows], Array]) -> list[A
 
 
 def sum_kernel(inputs: Sequence[str], sign: float) -> SparseKernel | None:
-    """Return what adds two arrays of one storage type, or takes the second from the first."""
+    """Return a kernel that adds or subtracts two arrays of one storage type."""
     if tuple(inputs) == ("csr", "csr"):
         return SparseKernel(stored=(0, 1), output="csr", forward=partial(_add_matrices, sign))
     if tuple(inputs) == ("row_sparse", "row_sparse"):
@@ -128,7 +128,7 @@ def _add_matrices(sign: float, run: Run, inputs: Sequence[Csr], outputs: Sequenc
 
 
 def product_kernel(inputs: Sequence[str]) -> SparseKernel | None:
-    """Return what multiplies two arrays of which one at least is sparse."""
+    """Return a kernel that multiplies two arrays, at least one of which is sparse."""
     forward = _PRODUCTS.get(tuple(inputs))
     if forward is None:
         return None
@@ -137,7 +137,7 @@ def product_kernel(inputs: Sequence[str]) -> SparseKernel | None:
 
 
 def scaling_kernel(function: Callable[..., None]) -> SparseKernel:
-    """Return what applies a function of two to a csr matrix and a dense array that is broadcast."""
+    """Return a kernel for a binary function of a csr matrix and a broadcast dense array."""
     return SparseKernel(stored=(0,), output="csr", forward=partial(_scale, function))
 
 
@@ -153,7 +153,7 @@ def _scale(
 
 
 def _multiply_rows(run: Run, inputs: Sequence[Any], outputs: Sequence[Rows]) -> None:
-    """Multiply rows with those of the other array; where it lacks one, the product is 0."""
+    """Multiply rows with those of the other array; rows that it lacks are 0."""
     first, other = inputs if isinstance(inputs[0], Rows) else inputs[::-1]
     if first.indices is None:
         outputs[0].clear()

@@ -1,4 +1,4 @@
-"""What an operator says of computing from sparse inputs without making them dense."""
+"""Kernels that work on sparse inputs without converting them to dense arrays."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ __all__ = ["SparseKernel", "no_kernel"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SparseKernel:
-    """Computes from some inputs as they are stored, for one combination of storage types.
+    """The implementation of an operator for one combination of storage types.
 
-    ``forward`` and ``backward`` are called as those of ``Operator`` are. In the place of arrays
-    they find ``Rows`` for what is row_sparse and ``Csr`` for what is csr.
+    ``forward`` and ``backward`` have the signatures of ``Operator``'s, but receive ``Rows`` instead
+    of row_sparse arrays and ``Csr`` instead of csr ones.
 
     Attributes:
-        stored: which inputs it takes as they are stored; all others are dense.
-        output: storage type in which it gives its only output.
-        forward, backward: the arithmetic; what ``backward`` reads is what the operator's does.
-        gradients: by the storage type of the output's gradient, the storage types in which
-            ``backward`` gives those of the inputs; None for an input that gets none this way.
-            A gradient of a storage type that is missing is made dense first.
+        stored: indices of the inputs that it receives as stored; all others are dense.
+        output: storage type of its only output.
+        forward, backward: the functions; ``backward`` reads what the operator's does.
+        gradients: for each supported storage type of the output's gradient, the storage types of
+            the inputs' gradients that ``backward`` computes; None for an input without. An output
+            gradient of any other storage type is converted to a dense array first.
     """
 
     stored: tuple[int, ...]
@@ -31,7 +31,7 @@ class SparseKernel:
     gradients: Mapping[str, tuple[str | None, ...]] = dataclasses.field(default_factory=dict)
 
     def has_gradient(self, index: int) -> bool:
-        """Tell whether ``backward`` gives the gradient of an input."""
+        """Return whether ``backward`` computes the gradient of an input."""
         return bool(self.gradients) and all(kinds[index] for kinds in self.gradients.values())
 
 

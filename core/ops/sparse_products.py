@@ -1,4 +1,4 @@
-"""Products of a sparse matrix with a dense one, or with one of which some rows are kept."""
+"""Products of a csr matrix with a dense or row_sparse one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["LAYER", "dot_kernel"]
 def dot_kernel(
     left: str, right: str, *, transpose_a: bool, transpose_b: bool
 ) -> SparseKernel | None:
-    """Return what computes ``dot`` of inputs in these storage types, if anything does."""
+    """Return the kernel of ``dot`` for these storage types, or None if there is none."""
     if left != "csr" or right == "csr" or transpose_b:
         return None
     return (_TRANSPOSED if transpose_a else _PRODUCT)[right]
@@ -33,7 +33,7 @@ def _product(run: Run, inputs: Sequence[Any], outputs: Sequence[Array]) -> None:
 
 
 def _read_columns(run: Run, matrix: Csr, dense: Rows) -> Array:
-    """Return for each stored value of a matrix the row that it is multiplied with."""
+    """Return for each stored value of a matrix the row of ``dense`` that it multiplies."""
     if dense.indices is None or dense.indices.shape[0] == dense.shape[0]:
         return dense.read(run.xp, matrix.pattern.columns)
     return dense.read(run.xp, matrix.pattern.by_column[0])[matrix.pattern.places]

@@ -1,4 +1,4 @@
-"""Sums over what is stored of sparse arrays."""
+"""Sums over the stored values of sparse arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["matrix_sum_kernel", "square_sum_kernel"]
 
 
 def square_sum_kernel(axis: int, *, keepdims: bool) -> SparseKernel:
-    """Return what sums the squares of a matrix of which rows are kept, over one axis."""
+    """Return a kernel that sums the squares of a row_sparse matrix over one axis."""
     gives_rows = axis == 1 and keepdims
     return SparseKernel(
         stored=(0,),
@@ -31,7 +31,7 @@ def square_sum_kernel(axis: int, *, keepdims: bool) -> SparseKernel:
 
 
 def matrix_sum_kernel(axis: int, *, is_mean: bool) -> SparseKernel:
-    """Return what sums a csr matrix over one axis, or takes the mean."""
+    """Return a kernel for the sum or mean of a csr matrix over one axis."""
     return SparseKernel(
         stored=(0,), output="default", forward=partial(_sum_of_matrix, axis, is_mean)
     )

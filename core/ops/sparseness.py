@@ -1,4 +1,4 @@
-"""A penalty on units that are seldom off, for sparse autoencoders."""
+"""A penalty on units that are active too often, for sparse autoencoders."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["IdentityAttachKLSparseReg"]
 
 @register("IdentityAttachKLSparseReg")
 class IdentityAttachKLSparseReg(Operator):
-    """Pass data (batch, units) on, and add the gradient of a penalty to its gradient.
+    """Return the data (batch, units), and add the gradient of a penalty to its gradient.
 
     The penalty is the Kullback-Leibler divergence of each unit's mean activation, a number between
-    0 and 1, from ``sparseness_target``. ``backward`` moves the mean kept in ``moving_avg`` (units,)
-    by the batch's: ``moving = momentum · moving + (1 - momentum) · batch``.
+    0 and 1, from ``sparseness_target``. ``backward`` updates the running mean in ``moving_avg``
+    (units,): ``moving = momentum · moving + (1 - momentum) · batch``.
     """
 
     monitors_data: ClassVar[bool] = True
 
     updates_backwards: ClassVar[bool] = True
 
-    # As in MXNet the mean is not given by position: attributes follow the data.
+    # As in MXNet, the mean cannot be passed by position: attributes follow the data.
     all_inputs: ClassVar[tuple[str, ...]] = ("data",)
 
     sparseness_target: float = attribute(

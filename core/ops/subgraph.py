@@ -1,4 +1,4 @@
-"""Graphs that are part of an operator, the body of a loop, and what runs them.
+"""Subgraphs of operators (the body of a loop, branches), and the interface that runs them.
 
 Operators know neither symbols nor executors: ``core.symbol.subgraph`` is such a graph, and
 ``core.executor.body`` compiles it.
@@ -33,9 +33,9 @@ class Application(NamedTuple):
     """One operator of a graph, and where its inputs come from.
 
     Attributes:
-        operator: with its attributes.
-        inputs: for each, which value it is and which output of it. The values of a graph are its
-            variables first, then what its operators put out, in order.
+        operator: the operator with its attributes.
+        inputs: for each input, the index of a value and of one of its outputs. Values are numbered
+            in order: first the graph's variables, then its operators.
     """
 
     operator: Any
@@ -43,11 +43,11 @@ class Application(NamedTuple):
 
 
 class Subgraph(Protocol):
-    """A graph whose variables an operator gives values, in the order of its ``list_inputs``."""
+    """A graph that an operator runs, supplying its variables in the order of ``list_inputs``."""
 
     @property
     def applications(self) -> tuple[Application, ...]:
-        """Its operators, each behind those it reads from."""
+        """Its operators in topological order."""
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -59,47 +59,47 @@ class Subgraph(Protocol):
 
     @property
     def uses_random(self) -> bool:
-        """True where it draws random numbers."""
+        """True if it draws random numbers."""
 
     @property
     def depth(self) -> int:
-        """How many levels of subgraphs there are below this one."""
+        """Number of levels of subgraphs nested in this one."""
 
     def infer_shapes(
         self, inputs: Sequence[Shape | None], outputs: Sequence[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
-        """Complete what is known of the shapes; ShapeError names a node inside."""
+        """Infer unknown shapes; ShapeError names a node of the subgraph."""
 
     def infer_dtypes(
         self, inputs: Sequence[DType | None], outputs: Sequence[DType | None]
     ) -> tuple[list[DType | None], list[DType | None]]:
-        """Complete what is known of the dtypes; TypeInferenceError names a node inside."""
+        """Infer unknown dtypes; TypeInferenceError names a node of the subgraph."""
 
 
 class Body(Protocol):
-    """A compiled subgraph. It runs again and again over the same arrays."""
+    """A compiled subgraph, which runs repeatedly over the same arrays."""
 
     @property
     def inputs(self) -> Sequence[Array]:
-        """What it reads; those of its own are to be filled before each run."""
+        """The arrays it reads; those that it allocated itself must be filled before each run."""
 
     @property
     def outputs(self) -> Sequence[Array]:
-        """What ``forward`` writes, none of them an input."""
+        """The arrays that ``forward`` writes; none of them is an input."""
 
     @property
     def gradients(self) -> Sequence[Array | None]:
-        """By input, what ``backward`` writes or adds to."""
+        """For each input, the array that ``backward`` writes or adds to."""
 
     @property
     def uses_random(self) -> bool:
-        """True where ``forward`` draws random numbers."""
+        """True if ``forward`` draws random numbers."""
 
     def forward(self) -> None:
         """Compute the outputs."""
 
     def backward(self, head_gradients: Sequence[Array]) -> None:
-        """Compute gradients, given those of the outputs; to be called right after ``forward``."""
+        """Compute gradients from those of the outputs; must directly follow ``forward``."""
 
 
 class Bodies(Protocol):
@@ -107,7 +107,7 @@ class Bodies(Protocol):
 
     @property
     def has_backward(self) -> bool:
-        """True where a backward pass may follow, for which tapes are to be written."""
+        """True if a backward pass may follow, so that tapes must be written."""
 
     def body(
         self,
@@ -119,10 +119,10 @@ class Bodies(Protocol):
 
         Args:
             graph: what to compile.
-            inputs: by input, an array that is read where it lies, or shape and dtype of one that
-                the body shall have itself.
-            gradients: by input, an array that the gradient is added to, or whether the body shall
-                have one itself, which it overwrites; empty for a body without a backward pass.
+            inputs: for each input, the array to read, or shape and dtype of one that the body
+                shall allocate.
+            gradients: for each input, the array to which the gradient is added, or whether the
+                body shall allocate one, which it overwrites; empty for a body without backward.
 
         Raises:
             GraphError: a gradient cannot be computed.
@@ -133,13 +133,13 @@ class Bodies(Protocol):
 
 
 class Tape:
-    """What a loop or branch leaves for its backward pass; its memory is used again.
+    """What a loop or branch records for its backward pass; later runs reuse its memory.
 
     Attributes:
-        length: how many iterations there were.
-        choice: which branch was taken.
-        random: the position of the random numbers before each iteration, None where none are
-            drawn.
+        length: number of iterations.
+        choice: index of the branch taken.
+        random: state of the random number generator before each iteration; None if no random
+            numbers are drawn.
     """
 
     __slots__ = ("_states", "choice", "length", "random")
@@ -151,12 +151,12 @@ class Tape:
         self._states: list[list[Array]] = []
 
     def begin(self) -> None:
-        """Forget the last use."""
+        """Clear the record of the last run."""
         self.length = 0
         self.random.clear()
 
     def record(self, states: Sequence[Array], random: Any) -> None:
-        """Copy what an iteration begins with."""
+        """Record copies of the states at the start of an iteration."""
         if self.length == len(self._states):
             self._states.append([state.copy() for state in states])
         else:
@@ -166,15 +166,15 @@ class Tape:
         self.length += 1
 
     def states(self, iteration: int) -> list[Array]:
-        """Return what an iteration began with."""
+        """Return the states at the start of an iteration."""
         return self._states[iteration]
 
 
 class Knowledge(ABC, Generic[T]):
-    """Shapes or dtypes in and around a subgraph: how they are inferred, stacked and sliced.
+    """Rules for shapes, or for dtypes, of a subgraph: inference, stacking and slicing.
 
     Args:
-        expect: merges two views of what is called so; a contradiction raises.
+        expect: merges two partial results; the error for a contradiction names what they describe.
     """
 
     truth: T | None = None
@@ -187,7 +187,7 @@ class Knowledge(ABC, Generic[T]):
     def infer(
         self, graph: Subgraph, inputs: Sequence[T | None], outputs: Sequence[T | None]
     ) -> tuple[list[T | None], list[T | None]]:
-        """Let a graph complete what is known of its inputs and outputs."""
+        """Infer what is unknown about the inputs and outputs of a graph."""
 
     def infer_part(
         self,
@@ -196,7 +196,7 @@ class Knowledge(ABC, Generic[T]):
         locations: Sequence[int],
         outputs: Sequence[T | None],
     ) -> list[T | None]:
-        """Infer a graph that reads some of the inputs, which it completes; return its outputs."""
+        """Infer a graph that reads some of the inputs, updating these; return its outputs."""
         within, without = self.infer(graph, [inputs[location] for location in locations], outputs)
         for location, value in zip(locations, within, strict=True):
             inputs[location] = self.expect(f"data{location}", inputs[location], value)
@@ -209,30 +209,30 @@ class Knowledge(ABC, Generic[T]):
         outputs: list[T | None],
         first: int,
     ) -> None:
-        """Make states that go in (at the locations) and out (from ``first`` on) the same."""
+        """Merge each state's input (at the locations) with its output (from ``first`` on)."""
         for index, location in enumerate(locations):
             common = self.expect(f"state {index}", outputs[first + index], inputs[location])
             inputs[location] = outputs[first + index] = common
 
     def length(self, stacks: Sequence[T | None], known: int = 0) -> int:
-        """Return how many slices stacks have; 0 where that is unknown."""
+        """Return the number of slices of some stacks; 0 if it is unknown."""
         return known
 
     def unstacked(self, stack: T | None) -> T | None:
-        """Return what one slice of a stack is."""
+        """Return the shape or dtype of one slice of a stack."""
         return stack
 
     def stacked(self, length: int, part: T | None) -> T | None:
-        """Return what a stack of such parts is."""
+        """Return the shape or dtype of a stack of such slices."""
         return part
 
     def sliced(self, length: int, part: T | None, stack: T | None) -> T | None:
-        """Return what is sliced into such parts, given what is known of it."""
+        """Return the shape or dtype of the stack that is cut into such slices."""
         return part
 
 
 class Shapes(Knowledge[Shape]):
-    """Shapes: a stack has an axis more, but for one of single numbers, whose slices are (1,)."""
+    """Shapes: a stack has one more axis than its slices, but slices of a vector are (1,)."""
 
     truth = (1,)
 
@@ -256,7 +256,7 @@ class Shapes(Knowledge[Shape]):
 
     def sliced(self, length: int, part: Shape | None, stack: Shape | None) -> Shape | None:
         if stack is None:
-            # Of a slice (1,) it cannot be told whether it is one of numbers.
+            # A slice (1,) may come from a stack (n, 1) or from a vector (n,).
             return None
         if len(stack) == 1 or part is None:
             return (length, *stack[1:])

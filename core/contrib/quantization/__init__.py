@@ -1,8 +1,8 @@
-"""Networks of bytes made from trained ones (``mx.contrib.quantization``).
+"""Post-training quantization of networks (``mx.contrib.quantization``).
 
 ``quantize_model`` takes a symbol and its parameters and returns those of a network that computes
-with int8 and uint8. What is lost is least where the ranges of its tensors are known: by
-``calib_mode`` they are found with data.
+with int8 and uint8. The loss of accuracy is smallest if the ranges of its tensors are known;
+calibration with data (``calib_mode``) determines them.
 """
 
 from __future__ import annotations

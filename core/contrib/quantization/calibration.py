@@ -1,4 +1,4 @@
-"""Ranges of tensors, found by looking at what data makes of them."""
+"""Calibration: determines the ranges of tensors by running the network on data."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = [
 
 Ranges = dict[str, tuple[float, float]]
 Histogram = tuple[Any, Any, Any, Any, Any]
-"""Counts, edges, smallest and largest number, and how far the edges reach."""
+"""Counts, bin edges, minimum, maximum, and the largest magnitude that the edges cover."""
 
 _BINS = 8001
 _QUANTIZED_BINS = 255
 
 
 class Collector(ABC):
-    """Sees tensors by their names (``Executor.set_monitor_callback``)."""
+    """Observes tensors by name (``Executor.set_monitor_callback``)."""
 
     def __init__(
         self, include_layer: Collection[str], logger: logging.Logger | None = None
@@ -40,24 +40,24 @@ class Collector(ABC):
         self.logger = logger
 
     def collect(self, name: str, arr: NDArray) -> None:
-        """Take a tensor into account if it is one of those wanted."""
+        """Observe a tensor if it is one of those to be calibrated."""
         if name in self.include_layer:
             self.see(name, arr.asnumpy())
 
     @abstractmethod
     def see(self, name: str, numbers: Any) -> None:
-        """Take a tensor into account."""
+        """Update the statistics with a tensor."""
 
     @abstractmethod
     def ranges(self, quantized_dtype: str) -> Ranges:
-        """Return the ranges to be used."""
+        """Return the calibrated ranges."""
 
 
 class MinMaxCollector(Collector):
-    """Keeps the smallest and the largest number of each tensor.
+    """Records the minimum and maximum of each tensor.
 
     Attributes:
-        min_max_dict: both by name.
+        min_max_dict: (minimum, maximum) by name.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class MinMaxCollector(Collector):
 
 
 class HistogramCollector(Collector):
-    """Counts how often numbers of each magnitude occur.
+    """Records a histogram of each tensor.
 
     Attributes:
         hist_dict: histograms by name.
@@ -119,7 +119,7 @@ class HistogramCollector(Collector):
 def combine_histogram(
     old_hist: Histogram, arr: Any, new_min: Any, new_max: Any, new_th: Any
 ) -> Histogram:
-    """Return a histogram with the numbers of an array added; it is made wider if necessary."""
+    """Return a histogram with the values of an array added, widened if necessary."""
     counts, edges, low, high, reach = old_hist
     low, high = min(low, new_min), max(high, new_max)
     if new_th <= reach:
@@ -136,10 +136,10 @@ def combine_histogram(
 def optimal_threshold(
     histogram: Histogram, quantized_dtype: str, num_quantized_bins: int = _QUANTIZED_BINS
 ) -> tuple[float, float, float, float]:
-    """Return smallest and largest number, where to cut off, and the divergence there.
+    """Return minimum, maximum, the clipping threshold, and the divergence at that threshold.
 
-    The cut is where bytes tell the most of the distribution: the least Kullback-Leibler divergence
-    (S. Migacz, 8-bit Inference with TensorRT, 2017).
+    The threshold minimizes the Kullback-Leibler divergence between the distributions before and
+    after quantization (S. Migacz, 8-bit Inference with TensorRT, 2017).
     """
     counts, edges, low, high, _ = histogram
     if low >= 0 and quantized_dtype in ("auto", "uint8"):
@@ -153,6 +153,6 @@ def optimal_threshold(
 
 
 def is_collector(value: Any) -> bool:
-    """Tell whether something can take the place of a collector of ours."""
+    """Return whether an object can be used as a collector."""
     has_ranges = isinstance(getattr(value, "min_max_dict", None), Mapping)
     return callable(getattr(value, "collect", None)) and has_ranges

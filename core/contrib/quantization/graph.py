@@ -1,4 +1,4 @@
-"""From a graph of real numbers to one of bytes, and calibrated ranges set in it."""
+"""Translates a floating-point graph to a quantized one, and inserts calibrated ranges."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def quantized_graph(
     dtype: str,
     mode: str,
 ) -> tuple[Symbol, list[str]]:
-    """Return a graph of bytes, and the names of the tensors whose ranges it wants to know.
+    """Return a quantized graph, and the names of the tensors to be calibrated.
 
     Args:
-        symbol: the graph of real numbers.
-        excluded_names: nodes that stay as they are.
-        excluded_operators: operators whose nodes stay as they are.
-        parameters: names of the variables that are made bytes beforehand.
+        symbol: the floating-point graph.
+        excluded_names: nodes that are not quantized.
+        excluded_operators: operators whose nodes are not quantized.
+        parameters: names of the variables that are quantized offline.
         dtype: ``int8``, ``uint8`` or ``auto``.
-        mode: ``smart``: what may be done on bytes is, between layers that are; ``full``: wherever
-            it may be.
+        mode: ``full`` quantizes all nodes that can be; ``smart`` quantizes those that are not
+            layers (pooling, activations ...) only between quantized layers.
     """
     nodes = topological_order(symbol._heads)
     for name in sorted(excluded_names - {node.name for node in nodes}):
@@ -59,7 +59,7 @@ def quantized_graph(
 
 
 def _between_layers(nodes: Sequence[Node], found: Mapping[Node, ByteForm]) -> dict[Node, ByteForm]:
-    """Leave out what may be bytes, but has no layer on bytes before it or none behind."""
+    """Drop nodes that have no quantized layer before them, or none after them."""
     optional = {node for node, form in found.items() if not form.is_layer}
     readers: dict[Node, list[Node]] = {}
     for node in nodes:
@@ -83,20 +83,20 @@ def _between_layers(nodes: Sequence[Node], found: Mapping[Node, ByteForm]) -> di
 
 
 class _Quantizer:
-    """Makes the nodes of the new graph, in the order of the old one's."""
+    """Creates the nodes of the new graph, in the order of the old one's."""
 
     def __init__(self, found: Mapping[Node, ByteForm], parameters: Set[str], dtype: str) -> None:
         self._found = found
         self._parameters = parameters
         self._dtype = dtype
         self._copies: dict[Node, Node] = {}
-        """What stands for a node where numbers are wanted."""
+        """The floating-point counterpart of each node."""
         self._bytes: dict[Node, Node] = {}
-        """What stands for a node where bytes are wanted, and has their range."""
+        """The quantized counterpart of each node, which also outputs the range."""
         self._made: dict[Entry, tuple[Entry, Entry, Entry]] = {}
 
     def visit(self, node: Node) -> None:
-        """Make what stands for a node."""
+        """Create the counterpart of a node."""
         if node in self._found:
             self._bytes[node] = self._on_bytes(node, self._found[node])
             return
@@ -106,7 +106,7 @@ class _Quantizer:
         self._copies[node] = copy
 
     def number(self, entry: Entry) -> Entry:
-        """Return what stands for an output where numbers are wanted."""
+        """Return the floating-point counterpart of an output, dequantized if necessary."""
         node = entry.node
         if node not in self._found:
             return Entry(self._copies[node], entry.output)
@@ -134,7 +134,7 @@ class _Quantizer:
         return _node(_REQUANTIZE, f"requantize_{node.name}", {"out_type": self._dtype}, parts)
 
     def _as_bytes(self, entry: Entry) -> tuple[Entry, Entry, Entry]:
-        """Return a tensor of bytes, and its smallest and largest number."""
+        """Return the quantized counterpart of an output, its minimum and its maximum."""
         source = entry.node
         if source in self._found:
             made = self._bytes[source]
@@ -171,7 +171,7 @@ def _to_be_calibrated(heads: Sequence[Entry]) -> list[str]:
 
 
 def _calibrated_by(node: Node) -> str | None:
-    """Return the name, in the graph of real numbers, of the tensor whose range a node needs."""
+    """Return the name, in the floating-point graph, of the tensor whose range a node needs."""
     match node.op:
         case QuantizeV2():
             source, output = node.inputs[0]
@@ -184,7 +184,7 @@ def _calibrated_by(node: Node) -> str | None:
 
 
 def calibrated_graph(symbol: Symbol, ranges: Mapping[str, tuple[float, float]]) -> Symbol:
-    """Return a graph of bytes with the ranges set that are known, by name of the tensor."""
+    """Return a quantized graph with calibrated ranges, which are given by name of the tensor."""
     copies: dict[Node, Node] = {}
     for node in topological_order(symbol._heads):
         inputs = [Entry(copies[source], output) for source, output in node.inputs]

@@ -1,4 +1,4 @@
-"""From a model of real numbers to one of bytes."""
+"""Quantization of a model: symbol and parameters."""
 
 from __future__ import annotations
 
@@ -49,30 +49,30 @@ def quantize_model(
     quantize_granularity: str = "tensor-wise",
     logger: logging.Logger | None = None,
 ) -> Model:
-    """Return symbol, parameters and auxiliary states of a network of bytes.
+    """Return symbol, parameters and auxiliary states of the quantized network.
 
     Args:
         sym: the network.
         arg_params: its parameters; weights and biases become int8.
-        aux_params: its auxiliary states, which stay as they are.
-        data_names: inputs that the data is for.
-        label_names: inputs that the labels are for.
-        ctx: where the network runs while it is calibrated; the CPU by default.
-        excluded_sym_names: nodes that stay as they are.
-        excluded_op_names: operators whose nodes stay as they are.
-        calib_mode: ``none``: ranges are found at each run; ``naive``: they are those that the data
-            leads to; ``entropy``: so that bytes tell the most of how numbers are distributed.
+        aux_params: its auxiliary states, which are not changed.
+        data_names: the data inputs.
+        label_names: the label inputs.
+        ctx: where the network runs during calibration; the CPU by default.
+        excluded_sym_names: nodes that are not quantized.
+        excluded_op_names: operators whose nodes are not quantized.
+        calib_mode: ``none``: ranges are computed at each run; ``naive``: minimum and maximum over
+            the calibration data; ``entropy``: thresholds of least Kullback-Leibler divergence.
         calib_data: a data iterator.
-        num_calib_examples: how many examples to take; all by default.
-        quantized_dtype: what bytes data becomes: ``int8``, ``uint8``, or ``auto`` for uint8 where
-            nothing is below 0.
-        quantize_mode: ``smart`` or ``full``: whether pooling, activations and the like become bytes
-            only between layers that are, or everywhere.
+        num_calib_examples: number of examples to calibrate with; all by default.
+        quantized_dtype: dtype of quantized data: ``int8``, ``uint8``, or ``auto`` for uint8 if
+            there are no negative values.
+        quantize_mode: ``smart`` quantizes pooling, activations and the like only between quantized
+            layers, ``full`` everywhere.
         quantize_granularity: ``tensor-wise``.
-        logger: is told of what is found.
+        logger: receives messages about the calibration.
 
     Raises:
-        ValueError: an argument has a value that it cannot have.
+        ValueError: an invalid argument.
     """
     qsym, wanted = _quantized(
         sym,
@@ -110,12 +110,12 @@ def quantize_graph(
     LayerOutputCollector: Any = None,
     logger: logging.Logger | None = None,
 ) -> tuple[Symbol, dict[str, NDArray], Parameters, Any]:
-    """Return a network of bytes without known ranges, and a collector that finds them.
+    """Return a quantized network without calibrated ranges, and a collector to calibrate it.
 
-    The collector's ``collect`` is for ``set_monitor_callback`` (with ``monitor_all``) of an
-    executor of the network of real numbers; what it has seen goes to ``calib_graph``. It is None
-    where ``calib_mode`` is ``none``, and ``LayerOutputCollector`` where it is ``customize``. The
-    other arguments are those of ``quantize_model``.
+    Pass the collector's ``collect`` to ``set_monitor_callback`` (with ``monitor_all``) of an
+    executor of the floating-point network, run it on data, and then call ``calib_graph``. The
+    collector is None if ``calib_mode`` is ``none``, and ``LayerOutputCollector`` if it is
+    ``customize``. The other arguments are those of ``quantize_model``.
     """
     qsym, wanted = _quantized(
         sym,
@@ -139,21 +139,21 @@ def calib_graph(
     quantized_dtype: str = "int8",
     logger: logging.Logger | None = None,
 ) -> Model:
-    """Return a network of bytes with the ranges that a collector has found.
+    """Return a quantized network with the ranges that a collector has determined.
 
     Args:
-        qsym: of ``quantize_graph``.
-        arg_params: parameters of the network of real numbers.
+        qsym: the symbol from ``quantize_graph``.
+        arg_params: parameters of the floating-point network.
         aux_params: its auxiliary states.
-        collector: what has looked at that network.
-        calib_mode: as it was then: ``naive``, ``entropy`` or ``customize``.
-        quantized_dtype: as it was then.
-        logger: is told how many ranges there are.
+        collector: the collector that observed that network.
+        calib_mode: as passed to ``quantize_graph``: ``naive``, ``entropy`` or ``customize``.
+        quantized_dtype: as passed to ``quantize_graph``.
+        logger: receives the number of calibrated tensors.
     """
     if calib_mode not in ("naive", "entropy", "customize"):
         raise ValueError(
-            f"calib_mode is {calib_mode!r}; expected 'naive', 'entropy' or 'customize', as the "
-            "collector was made with"
+            f"calib_mode is {calib_mode!r}; expected 'naive', 'entropy' or 'customize', the mode "
+            "with which the collector was created"
         )
     ranges = _ranges(collector, quantized_dtype)
     if logger is not None:
@@ -251,7 +251,7 @@ def _quantized_parameters(qsym: Symbol, params: Parameters) -> dict[str, NDArray
 
 
 class _Runner:
-    """The network of real numbers, bound to run on batches of a data iterator."""
+    """The floating-point network, bound to run on batches of a data iterator."""
 
     def __init__(
         self,
@@ -267,7 +267,7 @@ class _Runner:
         self._inputs = data_names, [n for n in label_names if n in sym.list_arguments()]
 
     def show(self, collector: Any, data: Any, most: int | None) -> int:
-        """Let a collector see what so many examples make of all tensors; return how many."""
+        """Run up to ``most`` examples with a collector as the monitor; return their number."""
         descs = (data.provide_data, data.provide_label)
         shapes: dict[str, Any] = {
             name: tuple(desc[1])

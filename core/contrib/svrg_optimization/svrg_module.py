@@ -19,19 +19,19 @@ __all__ = ["SVRGModule"]
 
 
 class SVRGModule(Module):
-    """A module whose gradients vary less than those of single batches.
+    """A module that trains with variance-reduced gradients.
 
-    Every ``update_freq`` epochs a second module takes over the parameters, and the mean of its
-    gradients over all data is kept. From each batch's gradient that of the second module for the
-    same batch is taken away, and the mean added, before the optimizer sees it.
+    Every ``update_freq`` epochs a second module takes a snapshot of the parameters and computes
+    its mean gradient over all data. For each batch, the optimizer receives the gradient minus the
+    second module's gradient of the same batch plus that mean.
 
     Args:
-        update_freq: after how many epochs the second module takes over the parameters.
+        update_freq: number of epochs between snapshots.
         symbol, data_names, label_names, logger, context, work_load_list, fixed_param_names,
             state_names, group2ctxs, compression_params: as of ``Module``.
 
     Raises:
-        TypeError: ``update_freq`` is no integer.
+        TypeError: ``update_freq`` is not an integer.
         ValueError: it is not positive.
     """
 
@@ -100,7 +100,7 @@ class SVRGModule(Module):
         if self.for_training if is_train is None else is_train:
             if not self._mod_aux.params_initialized:
                 raise UsageError(
-                    "SVRGModule needs the gradients over all data before it is trained: call "
+                    "SVRGModule needs the gradients over all data before training: call "
                     "update_full_grads(train_data) first"
                 )
             self._mod_aux.forward(data_batch, True)
@@ -119,7 +119,7 @@ class SVRGModule(Module):
         optimizer_params: Any = (("learning_rate", 0.01),),
         force_init: bool = False,
     ) -> None:
-        """Install an optimizer, which a store runs beside its sums of full gradients."""
+        """Install an optimizer; a store runs it and also sums up the full gradients."""
         self._require("init_optimizer()", Stage.INITIALIZED)
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring...")
@@ -142,7 +142,7 @@ class SVRGModule(Module):
         return dict(enumerate([*names, *(name + FULL for name in self._param_names)]))
 
     def update_full_grads(self, train_data: Any) -> None:
-        """Let the second module take over the parameters, and find its gradients over all data.
+        """Copy the parameters to the second module, and compute its gradients over all data.
 
         Args:
             train_data: the iterator, which is reset first.
@@ -157,7 +157,7 @@ class SVRGModule(Module):
             self._mod_aux.backward()
             batches += 1
             padding = batch.pad or 0
-            # As in MXNet, the mean of the time before counts as one more sum of gradients.
+            # As in MXNet, the previous mean is included as if it were one more sum of gradients.
             for name, of_devices in self._gradients(self._mod_aux):
                 for device, gradient in enumerate(of_devices):
                     sums[device][name] += gradient
@@ -169,13 +169,13 @@ class SVRGModule(Module):
                 self._accumulate_kvstore(name, [of_device[name] for of_device in sums])
 
     def update(self) -> None:
-        """Update the parameters from gradients of less variance."""
+        """Update the parameters with variance-reduced gradients."""
         self._require("update()", Stage.READY)
         self._update_svrg_gradients()
         super().update()
 
     def _update_svrg_gradients(self) -> None:
-        """Take the second module's gradients away, and add those over all data."""
+        """Subtract the second module's gradients, and add the mean over all data."""
         means = self._full_gradients()
         pairs = zip(self._gradients(self), self._gradients(self._mod_aux), strict=True)
         for (name, own), (_, others) in pairs:
@@ -211,7 +211,7 @@ class SVRGModule(Module):
         self._allocate_gradients(key, value)
 
     def _allocate_gradients(self, key: str, value: Sequence[NDArray]) -> None:
-        """Keep each device's share of a sum of full gradients."""
+        """Store each device's share of a sum of full gradients."""
         for of_device, total in zip(self._full_gradients(), value, strict=False):
             of_device[key] = total / self._ctx_len
 

@@ -1,4 +1,4 @@
-"""What a store runs for ``SVRGModule``: the script's optimizer, and sums of full gradients."""
+"""The optimizers of stores for ``SVRGModule``: the script's own, and one for full gradients."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ...optimizer import Optimizer, create, register
 __all__ = ["FULL", "_AssignmentOptimizer", "_SVRGOptimizer"]
 
 FULL = "_full"
-"""The name of a parameter's full gradient in a store ends in it."""
+"""Suffix of the keys of full gradients in a store."""
 
 
 @register
 class _AssignmentOptimizer(Optimizer):
-    """Makes the gradient the weight, so that a store keeps what was pushed last."""
+    """Assigns the gradient to the weight, so that a store holds the value pushed last."""
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Assign the gradient."""
@@ -29,7 +29,7 @@ class _SVRGOptimizer(Optimizer):
 
     Args:
         default_optimizer: the optimizer of the parameters, or its name.
-        **kwargs: arguments of that optimizer; those that all have are taken here, too.
+        **kwargs: arguments of that optimizer; those common to all also apply to this one.
     """
 
     def __init__(self, default_optimizer: Optimizer | str, **kwargs: Any) -> None:

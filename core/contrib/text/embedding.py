@@ -1,6 +1,7 @@
 """Vectors for the tokens of a vocabulary (``mx.contrib.text.embedding``).
 
-They are read from files at hand: MXNet's GloVe and FastText, which are downloaded, are not here.
+They are read from local files. MXNet's GloVe and FastText are missing, because nothing is
+downloaded.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class _TokenEmbedding(Vocabulary):
 
     @property
     def vec_len(self) -> int:
-        """How many numbers a vector has."""
+        """Length of the vectors."""
         return self._vec_len
 
     @property
@@ -51,7 +52,7 @@ class _TokenEmbedding(Vocabulary):
 
         Args:
             tokens: one token or a list.
-            lower_case_backup: where a token is not known, try it in lower case.
+            lower_case_backup: look an unknown token up in lower case, too.
         """
         named = tokens if isinstance(tokens, list) else [tokens]
         if lower_case_backup:
@@ -60,15 +61,15 @@ class _TokenEmbedding(Vocabulary):
         return vectors if isinstance(tokens, list) else vectors[0]
 
     def update_token_vectors(self, tokens: Any, new_vectors: NDArray) -> None:
-        """Give tokens other vectors.
+        """Replace the vectors of tokens.
 
         Args:
             tokens: one token or a list.
-            new_vectors: a matrix with a row for each; for one token a vector will do.
+            new_vectors: a matrix with a row for each token, or a vector for a single token.
 
         Raises:
-            AssertionError: another shape.
-            ValueError: a token that is not known. The one for unknown tokens may be named.
+            AssertionError: wrong shape.
+            ValueError: an unknown token. The placeholder of unknown tokens is allowed.
         """
         vectors = self._vectors()
         named = tokens if isinstance(tokens, list) else [tokens]
@@ -104,7 +105,7 @@ class _TokenEmbedding(Vocabulary):
         init_unknown_vec: Callable[..., NDArray],
         encoding: str = "utf8",
     ) -> None:
-        """Add the tokens of a file, one a line, with their vectors.
+        """Add the tokens of a file, one per line, with their vectors.
 
         Raises:
             ValueError: there is no such file.
@@ -144,7 +145,7 @@ class _TokenEmbedding(Vocabulary):
         )
 
     def _take(self, vocabulary: Vocabulary, embeddings: Sequence[_TokenEmbedding]) -> None:
-        """Become a vocabulary's, with the vectors of embeddings side by side."""
+        """Adopt a vocabulary, with the concatenated vectors of several embeddings."""
         if not isinstance(vocabulary, Vocabulary):
             raise AssertionError("The argument `vocabulary` must be an instance of Vocabulary.")
         width = sum(embedding.vec_len for embedding in embeddings)
@@ -175,10 +176,10 @@ def create(embedding_name: str, **kwargs: Any) -> _TokenEmbedding:
 
 
 def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
-    """Return the files of a registered embedding, or a dict of those of all embeddings.
+    """Return the files of a registered embedding, or a dict with those of all embeddings.
 
     Raises:
-        KeyError: no such embedding.
+        KeyError: there is no such embedding.
     """
     known = {
         name: list(getattr(kind, "pretrained_file_name_sha1", ()))
@@ -194,7 +195,7 @@ def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
 def _read_vectors(
     path: Path, elem_delim: str, encoding: str
 ) -> Iterator[tuple[str, str, list[float]]]:
-    """Yield for each line of a file where it is, for messages, its token and the token's vector.
+    """Yield for each line of a file its location for messages, its token and its vector.
 
     Raises:
         AssertionError: a line has no vector.
@@ -210,16 +211,16 @@ def _read_vectors(
 
 @register
 class CustomEmbedding(_TokenEmbedding):
-    """Vectors from a file, each line of which is a token and its numbers.
+    """Vectors from a file, each line of which has a token and its numbers.
 
-    What the file says of the unknown token becomes the vector of unknown tokens.
+    If the file has a line for the unknown token, its vector is used for all unknown tokens.
 
     Args:
         pretrained_file_path: the file.
-        elem_delim: what stands between a token and its numbers.
+        elem_delim: the separator between a token and its numbers.
         encoding: of the file.
-        init_unknown_vec: makes the vector of unknown tokens where the file has none.
-        vocabulary: the tokens to keep; None for all of the file.
+        init_unknown_vec: creates the vector of unknown tokens if the file has none.
+        vocabulary: the tokens to keep; None for all tokens of the file.
         **kwargs: those of ``Vocabulary``.
     """
 
@@ -239,7 +240,7 @@ class CustomEmbedding(_TokenEmbedding):
 
 
 class CompositeEmbedding(_TokenEmbedding):
-    """Vectors of several embeddings side by side, for the tokens of a vocabulary.
+    """Concatenated vectors of several embeddings, for the tokens of a vocabulary.
 
     Args:
         vocabulary: the tokens.

@@ -1,4 +1,4 @@
-"""Tokens of a text, counted (``mx.contrib.text.utils``)."""
+"""Counting of tokens in a text (``mx.contrib.text.utils``)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def count_tokens_from_str(
 
     Args:
         source_str: the text.
-        token_delim, seq_delim: regular expressions for what stands between tokens and sequences.
-        to_lower: take tokens in lower case.
-        counter_to_update: what to add to, and to return; None for a new counter.
+        token_delim, seq_delim: regular expressions of the separators of tokens and sequences.
+        to_lower: convert tokens to lower case.
+        counter_to_update: the counter to update and return; None for a new one.
     """
     counter: Counter[str] = Counter() if counter_to_update is None else counter_to_update
     tokens = (token for token in re.split(f"{token_delim}|{seq_delim}", source_str) if token)

@@ -1,4 +1,4 @@
-"""Vocabularies: tokens and the numbers that stand for them (``mx.contrib.text.vocab``)."""
+"""Vocabularies: tokens and their indices (``mx.contrib.text.vocab``)."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ def test_groups_on_logical_cpus_run_together():
 def test_arrays_of_another_device_are_refused(monkeypatch):
     monkeypatch.setattr(binding, "backend_of", lambda ctx: ctx.device_type)
     far = NDArray(np.ones(1, np.float32), gpu(0))
-    with pytest.raises(DeviceError, match=r"'b' is on gpu\(0\), bind is for cpu\(0\)"):
+    with pytest.raises(DeviceError, match=r"'b' is on gpu\(0\), but bind is for cpu\(0\)"):
         product().bind(cpu(), [array([1]), far])
     with pytest.raises(DeviceError, match="group2ctx places 'g' on gpu"):
         product().bind(cpu(), [array([1]), array([1])], group2ctx={"g": gpu(0)})
