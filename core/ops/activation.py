@@ -29,7 +29,7 @@ _FUNCTIONS = {
     "softrelu": Pointwise(Function.SOFT_RELU, 1.0),
     "tanh": Pointwise(Function.TANH),
 }
-"""By ``act_type`` of Activation; MXNet's ReLU makes a number of NaN there."""
+"""By ``act_type`` of Activation. Like MXNet's, this ReLU turns NaN into 0."""
 
 _SELU_ALPHA = 1.6732632423543772
 _SELU_SCALE = 1.0507009873554805
@@ -88,7 +88,7 @@ class Activation(Operator):
         xp, x, y = run.xp, inputs[0], outputs[0]
         match self.act_type:
             case "relu":
-                # Makes a number of NaN, as MXNet does.
+                # Unlike maximum, fmax turns NaN into 0, as MXNet does.
                 xp.fmax(x, 0, out=y)
             case "tanh":
                 xp.tanh(x, out=y)
@@ -135,14 +135,13 @@ class Activation(Operator):
 @register("LeakyReLU", "_npx_leaky_relu")
 @implements(kinds.LEAKY_RELU)
 class LeakyReLU(Operator):
-    """Apply a function that leaves positive numbers about as they are. Of a number x below zero it
-    makes:
+    """Apply a variant of ReLU: (nearly) the identity for positive x, and for negative x:
 
     ``leaky``: slope · x.
     ``prelu``: gamma · x, with one gamma for each channel (axis 1), for each sample and channel, or
     one for all.
     ``rrelu``: r · x, with r drawn for every element from [lower_bound, upper_bound] in training,
-    and the middle of the two in inference; a second output shows r.
+    and the mean of the two in inference; a second output holds r.
     ``elu``: slope · (exp(x) - 1).
     ``selu``: the same, scaled to keep mean 0 and variance 1 (Klambauer et al., 2017). The gradient
     is MXNet's, scale · (alpha + output), though the derivative is scale · alpha + output.
@@ -264,13 +263,13 @@ class LeakyReLU(Operator):
         if self.act_type == "gelu":
             _gelu_slope(run, inputs[0], slope)
         else:
-            # Output and data have the same sign, so that either serves.
+            # Output and data have the same sign, so either one can be used.
             seen = inputs[0] if self.act_type == "prelu" else outputs[0]
             self._slope_below(run, inputs, outputs, slope)
             positive = run.scratch(grad.shape, "bool")
             if self.act_type == "selu":
                 run.xp.greater(seen, 0, out=positive)
-            else:  # MXNet counts NaN among the positive numbers.
+            else:  # MXNet treats NaN as positive.
                 run.xp.less_equal(seen, 0, out=positive)
                 run.xp.logical_not(positive, out=positive)
             run.xp.copyto(slope, _SELU_SCALE if self.act_type == "selu" else 1, where=positive)
@@ -313,8 +312,8 @@ class LeakyReLU(Operator):
 class SoftmaxActivation(Operator):
     """Softmax over the last axis (``instance``) or over axis 1 (``channel``).
 
-    The gradient is taken along axis 1 in both modes, as in MXNet; ``instance`` is meant for data of
-    two axes, where that is the same.
+    The gradient is computed along axis 1 in both modes, as in MXNet; ``instance`` is intended for
+    data with two axes, where that makes no difference.
     """
 
     mode: str = attribute(
@@ -362,7 +361,7 @@ class SoftmaxActivation(Operator):
 
 
 def _gamma_view(gamma: Shape, data: Shape) -> Shape:
-    """Return gamma's shape so that it broadcasts: its last axes belong to the data's first two."""
+    """Return gamma's shape for broadcasting: its last axes match the data's first two."""
     left, view = list(gamma), [1] * len(data)
     for axis in reversed(range(min(2, len(data)))):
         if left and (not data[axis] or left[-1] in (1, data[axis])):

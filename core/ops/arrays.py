@@ -1,4 +1,4 @@
-"""What training asks of many arrays at once: their norms, whether they are finite, zeros."""
+"""Operators on many arrays at once, for training: norms, checks for inf and NaN, zeros."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class MultiSumSquares(_Arrays):
 
 
 class _Finite(_Arrays):
-    """Base: 1 where all elements are finite, else 0."""
+    """Base: 1 if all elements are finite, else 0."""
 
     init_output: bool
 
@@ -78,7 +78,7 @@ class _Finite(_Arrays):
 
 @register("all_finite")
 class AllFinite(_Finite):
-    """1 where all elements are finite, else 0: (1,)."""
+    """1 if all elements are finite, else 0, of shape (1,)."""
 
     init_output: bool = attribute(True, doc="False: what out= holds already counts, too")
 
@@ -88,7 +88,7 @@ class AllFinite(_Finite):
 
 @register("multi_all_finite")
 class MultiAllFinite(_Finite):
-    """1 where all elements of all arrays are finite, else 0: (1,)."""
+    """1 if all elements of all arrays are finite, else 0, of shape (1,)."""
 
     variadic = "num_arrays"
 

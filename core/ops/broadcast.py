@@ -19,7 +19,7 @@ __all__ = ["BroadcastAxis", "BroadcastLike", "BroadcastTo"]
 
 @implements(kinds.REPEATING)
 class _Broadcasting(Operator):
-    """Base: the output is the first input, repeated; its gradient is summed over the copies."""
+    """Base: the output is the first input, repeated; the gradient sums over the copies."""
 
     def backward_reads(self) -> Reads:
         return Reads()
@@ -79,7 +79,7 @@ class BroadcastAxis(_Broadcasting):
 
 @register("broadcast_to")
 class BroadcastTo(_Broadcasting):
-    """Repeat the data to a shape, in which 0 keeps the data's dimension."""
+    """Broadcast the data to a shape, in which 0 keeps the data's dimension."""
 
     is_linear: ClassVar[bool] = True
 

@@ -1,8 +1,8 @@
-"""Loops and branches over subgraphs, which ``foreach``, ``while_loop``, ``cond`` of symbols make.
+"""Loops and branches over subgraphs, for ``foreach``, ``while_loop`` and ``cond`` of symbols.
 
-A body is compiled once and runs over arrays of its own for what changes between iterations. A
-training pass keeps the states that each iteration began with, not what it computed inside: the
-backward pass runs each iteration forward once more and then back. So memory grows with the
+A body is compiled once, with separate arrays for what changes between iterations. A training pass
+keeps the states at the start of each iteration, but not its intermediate values: the backward pass
+recomputes each iteration before differentiating it. So memory grows with the
 states only, and training costs one more forward pass of the body. Random numbers are drawn again
 from where they were; operators written in Python (``Custom``) are called once more, too.
 """
@@ -27,10 +27,10 @@ Locations = tuple[int, ...]
 
 @declares_attributes
 class _ControlFlow(Operator):
-    """What loops and branches have in common.
+    """Base of loops and branches.
 
-    The last, hidden output has no content: it stands for one use of the operator in a plan, to
-    find the tape that belongs to it.
+    The last, hidden output is empty: its array identifies one use of the operator in a plan, so
+    that ``backward`` finds the tape that ``forward`` wrote.
     """
 
     variadic: ClassVar[str | None] = "num_args"
@@ -84,7 +84,7 @@ class _ControlFlow(Operator):
             )
 
     def _check_inputs(self, graph: int, name: str, locations: Locations) -> None:
-        """Check an attribute that says which input of the operator each input of a graph is."""
+        """Check an attribute that maps each input of a graph to an input of the operator."""
         needed = len(self.subgraphs[graph].input_names)
         if len(locations) != needed:
             raise AttributeValueError(
@@ -112,11 +112,11 @@ class _ControlFlow(Operator):
     def _infer(
         self, rules: Knowledge[Any], inputs: list[Any], outputs: list[Any]
     ) -> tuple[list[Any], list[Any]]:
-        """Apply what each graph says until that is nothing new."""
+        """Repeat the inference of each graph until nothing changes (a fixed point)."""
         while True:
             found_in, found_out = self._infer_once(rules, list(inputs), list(outputs))
             pairs = zip((*found_in, *found_out), (*inputs, *outputs), strict=True)
-            # NumPy holds dtype("float64") and None to be equal.
+            # NumPy considers dtype("float64") and None equal.
             if all(new == old and (new is None) is (old is None) for new, old in pairs):
                 return found_in, found_out
             inputs, outputs = found_in, found_out
@@ -124,7 +124,7 @@ class _ControlFlow(Operator):
     def _infer_once(
         self, rules: Knowledge[Any], inputs: list[Any], outputs: list[Any]
     ) -> tuple[list[Any], list[Any]]:
-        """Complete what is known of inputs and visible outputs."""
+        """Infer what is unknown about inputs and visible outputs."""
         raise AssertionError(f"{self.names[0]} has no inference")
 
 
@@ -132,8 +132,8 @@ class _ControlFlow(Operator):
 class Foreach(_ControlFlow):
     """Run a body for every slice of the data along axis 0; states pass from one run to the next.
 
-    Inputs are the data, the first states, and what else the body reads. Outputs are what the body
-    puts out in each run, stacked along axis 0, and the last states.
+    Inputs are the data, the initial states, and all other inputs of the body. Outputs are the
+    body's outputs of all runs, stacked along axis 0, and the last states.
     """
 
     graph_names: ClassVar[tuple[str, ...]] = ("fn",)
@@ -164,7 +164,7 @@ class Foreach(_ControlFlow):
 
     @property
     def _locations(self) -> Locations:
-        """By input of the operator, which input of the body it is."""
+        """For each input of the operator, the index of the body's input."""
         return (*self.in_data_locs, *self.in_state_locs, *self.remain_locs)
 
     def _infer_once(
@@ -256,8 +256,8 @@ class Foreach(_ControlFlow):
 class WhileLoop(_ControlFlow):
     """Run a body on loop variables as long as a condition on them holds.
 
-    Outputs are what the body puts out in each run, stacked along axis 0 and filled up with zeros
-    to ``max_iterations``, and the last loop variables.
+    Outputs are the body's outputs of all runs, stacked along axis 0 and padded with zeros to
+    ``max_iterations``, and the last loop variables.
     """
 
     graph_names: ClassVar[tuple[str, ...]] = ("cond", "func")
@@ -285,7 +285,7 @@ class WhileLoop(_ControlFlow):
 
     @property
     def _variables(self) -> Locations:
-        """By loop variable, which input of the operator it begins with."""
+        """For each loop variable, the index of the operator's input with its initial value."""
         return tuple(self.func_input_locs[location] for location in self.func_var_locs)
 
     def _infer_once(
@@ -322,7 +322,7 @@ class WhileLoop(_ControlFlow):
             self._condition(run, inputs)
 
     def _condition(self, run: Run, inputs: Sequence[Array]) -> tuple[Body, list[tuple[int, int]]]:
-        """Return the condition, and which of its inputs are which loop variables."""
+        """Return the condition, and pairs of its inputs and the loop variables they read."""
         variables = {location: index for index, location in enumerate(self._variables)}
         given: list[Array | Spec] = []
         moving: list[tuple[int, int]] = []
@@ -368,7 +368,7 @@ class WhileLoop(_ControlFlow):
 
 @register("_cond")
 class Cond(_ControlFlow):
-    """Compute one of two graphs, whichever a condition chooses; the other does not run.
+    """Compute one of two graphs, chosen by a condition; the other does not run.
 
     An input that only the other graph reads gets a gradient of zeros.
     """
@@ -388,7 +388,7 @@ class Cond(_ControlFlow):
             self._check_inputs(graph, name, locations)
 
     def _locations(self) -> tuple[tuple[str, Locations], ...]:
-        """By graph, the attribute that says which inputs of the operator it reads."""
+        """For each graph, the attribute with the inputs of the operator that it reads."""
         return (
             ("cond_input_locs", self.cond_input_locs),
             ("then_input_locs", self.then_input_locs),
@@ -460,7 +460,7 @@ def _spec(array: Array) -> Spec:
 
 
 def _wanted(in_grads: Sequence[Array | None], locations: Locations) -> list[Array | bool]:
-    """Return, by input of a graph, the array to add its gradient to."""
+    """Return for each input of a graph the array to which its gradient is added."""
     found = [in_grads[location] for location in locations]
     return [False if gradient is None else gradient for gradient in found]
 

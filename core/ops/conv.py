@@ -32,9 +32,9 @@ _LAYOUTS = ("NCW", "NCHW", "NCDHW", "NHWC", "NDHWC")
 
 
 class _Filtering(Operator, abc.ABC):
-    """What both operators share: attributes, inference around the sizes, bias, layouts.
+    """Base of both operators: attributes, shape inference, bias and layouts.
 
-    Subclasses compute with the channels first; arrays that have them last go through scratch.
+    Subclasses compute with channels first; arrays with channels last are copied to scratch memory.
     """
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset(
@@ -112,11 +112,11 @@ class _Filtering(Operator, abc.ABC):
 
     @abc.abstractmethod
     def infer_weight(self, data: Shape, weight: Shape | None) -> Shape | None:
-        """Return the weight's shape; channels first, as in all that follows."""
+        """Return the weight's shape; channels first, like all shapes below."""
 
     @abc.abstractmethod
     def infer_sizes(self, data: Shape, output: Shape | None) -> tuple[Shape, Shape]:
-        """Return the shapes of data and output, each completed from the other."""
+        """Return the shapes of data and output, each inferred from the other."""
 
     # -- arithmetic -------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class _Filtering(Operator, abc.ABC):
         data_grad: Array | None,
         weight_grad: Array | None,
     ) -> None:
-        """Write the gradients that are wanted."""
+        """Write the requested gradients."""
 
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -183,7 +183,7 @@ class _Filtering(Operator, abc.ABC):
 
 @declares_attributes
 class ConvolutionAttributes(Operator):
-    """Base: the attributes of ``Convolution``, of real numbers and of bytes."""
+    """Base: the attributes of ``Convolution``, floating-point and quantized."""
 
     kernel: Shape = attribute(minimum=1, doc="size of the window along each spatial axis")
     stride: Shape = attribute(
@@ -277,7 +277,7 @@ class Convolution(ConvolutionAttributes, _Filtering):
 
 @register("Convolution_v1")
 class ConvolutionV1(Convolution):
-    """``Convolution`` as old files name it; MXNet keeps both names apart."""
+    """``Convolution`` under its name in old files; MXNet keeps both operators."""
 
     byte_form = None
     names_outputs = False
@@ -286,7 +286,7 @@ class ConvolutionV1(Convolution):
 @register("Deconvolution", "_npx_deconvolution")
 @implements(kinds.DECONVOLUTION)
 class Deconvolution(_Filtering):
-    """The transpose of a convolution: what takes its output's gradient to its data's.
+    """Transposed convolution: the gradient of a convolution with respect to its data.
 
     ``weight`` is (channels, num_filter / num_group, *kernel). Along each spatial axis the output
     has ``stride·(size-1) + dilate·(kernel-1) + 1 - 2·pad + adj`` elements. ``target_shape`` is the

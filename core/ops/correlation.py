@@ -1,4 +1,4 @@
-"""Correlation of the surroundings of each place in two images (Dosovitskiy et al., "FlowNet")."""
+"""Correlation of the patches around each position of two images (Dosovitskiy et al., "FlowNet")."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _Slices = tuple[slice, slice, slice, slice]
 
 @register("Correlation")
 class Correlation(Operator):
-    """How a patch around each place of one image goes with the patches around it in the other.
+    """Compare the patch around each position of one image with nearby patches of the other.
 
     Both images are (batch, channels, height, width). The output has a channel for each
-    displacement: up to ``max_displacement`` in steps of ``stride2``, down and across; its places
+    displacement: up to ``max_displacement`` in steps of ``stride2``, down and across; its positions
     are ``stride1`` apart. It is the mean, over the patch and all channels, of products or of
     absolute differences.
     """
@@ -42,7 +42,7 @@ class Correlation(Operator):
         return ("data1", "data2")
 
     def stored_outputs(self) -> int:
-        """MXNet hides the padded images."""
+        """MXNet has the padded images as hidden outputs."""
         return 3
 
     def backward_reads(self) -> Reads:

@@ -242,7 +242,7 @@ def library() -> Library | None:
         return None
     source = _source(_FILE.parent)
     if source is not None and found.native_source() != source:
-        _log.warning("the C kernels are not used: %s was compiled from other sources", _FILE)
+        _log.warning("the C kernels are not used: %s was compiled from another source", _FILE)
         return None
     return found if found.native_is_supported() else None
 

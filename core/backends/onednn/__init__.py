@@ -1,4 +1,4 @@
-"""oneDNN: the CPU's kernels, in layouts of its own (Linux on x86-64)."""
+"""Kernels that call oneDNN, in oneDNN's own layouts, for CPUs (Linux on x86-64)."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ O = TypeVar("O")  # noqa: E741 - an operator
 
 
 def register_kernels(table: KernelTable) -> None:
-    """Enter all kernels; they answer with None where the library is not there."""
+    """Register all kernels; without the library they decline every request."""
     register_layout(BlockedLayout, reorder)
     _register_elementwise(table)
     _register_layers(table)

@@ -45,12 +45,12 @@ __all__ = [
 _FLOAT32 = np.dtype("float32")
 _ALIGNMENT = 64
 _GENERATED = "bnorm"
-"""Beginning of the names of implementations that are generated for the processor."""
+"""Prefix of the names of implementations that are JIT-compiled for the processor."""
 
 
 class _BatchNorm(Kernel):
-    """The forward pass. Its workspace is the variance, which the operator shows as 1 / sqrt, and
-    with a ReLU fused into it, the mask of what that lets through."""
+    """The forward pass. Its workspace is the variance, of which the operator outputs 1 / sqrt, and
+    with a fused ReLU also the mask of positive elements."""
 
     name = "onednn:batch_norm"
 
@@ -108,7 +108,7 @@ class _BatchNorm(Kernel):
 
 
 class _BatchNormBackward(Kernel):
-    """The backward pass, which also moves the moving statistics."""
+    """The backward pass, which also updates the running statistics."""
 
     name = "onednn:batch_norm_backward"
     backward_inputs = (0, 1, 3, 4)
@@ -189,15 +189,15 @@ class _BatchNormBackward(Kernel):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Norm:
-    """What a kernel has to do.
+    """A batch norm as the primitives see it.
 
     Attributes:
         operator: the batch norm.
-        uses_batch: whether the statistics are those of the batch.
-        is_last: whether the channels are the last axis: plain data are then seen as images of one
-            line, channels last.
+        uses_batch: whether it normalizes by the statistics of the batch.
+        is_last: whether the channels are the last axis; plain data is then described as images
+            with a single row, channels last.
         has_relu: whether a ReLU follows.
-        fuses_relu: whether the primitive does that, too.
+        fuses_relu: whether the primitive applies the ReLU.
     """
 
     operator: BatchNorm
@@ -260,7 +260,7 @@ def batch_norm_backward(request: KernelRequest[BatchNorm]) -> Kernel | None:
 
 
 def batch_norm_relu(request: KernelRequest[BatchNormRelu]) -> Kernel | None:
-    """Prepare the forward pass with a ReLU behind it."""
+    """Prepare the forward pass followed by a ReLU."""
     fused = request.operator
     return _forward(request, _Norm.of(request, fused.norm, has_relu=True))
 
@@ -276,7 +276,7 @@ def _forward(request: KernelRequest[object], norm: _Norm) -> Kernel | None:
     if not _holds(request, norm) or data is None:
         return None
     kernel: _BatchNorm | None = None
-    # What is not generated for the processor takes many times as long, in any layout.
+    # Implementations that are not JIT-compiled take many times as long, in any layout.
     for one in dict.fromkeys((norm, dataclasses.replace(norm, fuses_relu=False))):
         for desc in norm.descs(data):
             with contextlib.suppress(KernelUnavailable):
@@ -314,7 +314,7 @@ def _relu(desc: MemoryDesc) -> Primitive:
 
 
 def _relu_backward(desc: MemoryDesc) -> Primitive:
-    """Return the primitive that masks a gradient by what the ReLU has let through."""
+    """Return the primitive that masks a gradient where the ReLU's input was negative."""
     algorithm = Algorithm.ELTWISE_RELU_FROM_OUTPUT
     hint = _relu(desc)
     return Primitive.of("eltwise_backward", algorithm, desc, desc, desc, 0.0, 0.0, hint)
@@ -328,7 +328,7 @@ def _holds(request: KernelRequest[object], norm: _Norm) -> bool:
 
 
 def _mask_start(channels: int) -> int:
-    """Return where in the workspace the mask begins, behind the variance."""
+    """Return the offset of the mask in the workspace, after the variance."""
     return -(-channels * _FLOAT32.itemsize // _ALIGNMENT) * _ALIGNMENT
 
 

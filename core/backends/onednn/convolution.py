@@ -28,7 +28,7 @@ __all__ = ["Problem", "convolution", "convolution_backward", "has_channels_first
 
 _DIRECT = Algorithm.CONVOLUTION_DIRECT
 _PRODUCT = "gemm"
-"""In the name of what is done by a product of matrices."""
+"""Part of the names of implementations by im2col and matrix products, which are slower."""
 _BLOCK = 16
 """Channels in a block."""
 
@@ -40,8 +40,8 @@ _FEW_CHANNELS = 128
 class Problem:
     """Sizes of a convolution, as oneDNN takes them: groups are an axis of the weights.
 
-    A depthwise convolution of sequences is one of images of height 1, for which alone oneDNN has
-    kernels: 10 to 40 times as fast.
+    Depthwise convolutions of sequences are described as images of height 1, because oneDNN has
+    optimized kernels only for images: these are 10 to 40 times as fast.
     """
 
     data: Shape
@@ -49,7 +49,7 @@ class Problem:
     bias: Shape | None
     output: Shape
     window: tuple[Shape, Shape, Shape, Shape]
-    """Strides, dilations (0 for none), padding before and behind."""
+    """Strides, dilations (0 for none), padding before and after the data."""
 
     @classmethod
     def of(
@@ -93,7 +93,7 @@ class Problem:
 
     @property
     def has_groups(self) -> bool:
-        """Whether each output channel depends on some of the data's channels only."""
+        """Whether each output channel depends on only some of the data's channels."""
         return len(self.weight) > len(self.data)
 
     def layouts(self, *, is_train: bool) -> tuple[tuple[MemoryDesc, MemoryDesc], ...]:
@@ -105,8 +105,8 @@ class Problem:
 
     @property
     def has_ragged_groups(self) -> bool:
-        """Whether groups have channels that fill no blocks: channels last are up to 5 times as
-        fast as what oneDNN chooses, and spare the reorders to depthwise neighbours."""
+        """Whether the channels of a group do not fill whole blocks. Channels-last is then up to 5
+        times as fast as oneDNN's choice, and avoids reorders next to depthwise convolutions."""
         if not self.has_groups:
             return False
         channels = self.weight[1:3]
@@ -114,10 +114,11 @@ class Problem:
 
     @property
     def pads(self) -> bool:
-        """Whether channels last are faster in training.
+        """Whether channels-last is faster in training.
 
-        oneDNN's own choice is blocks of channels, the last of which it fills up. Three times that
-        work in vain is more than what reorders cost: LeNet trains a fifth faster without.
+        oneDNN prefers blocks of channels and pads the last block. The work wasted on padding in
+        three convolutions (forward, data, weights) costs more than the reorders that channels-last
+        needs: LeNet trains a fifth faster this way.
         """
         channels = (self.data[1], self.output[1])
         is_ragged = min(channels) >= _BLOCK and any(count % _BLOCK for count in channels)
@@ -202,8 +203,8 @@ class _Wanted:
     def launches(self) -> Launches:
         """Return the primitives in the best layouts, with their operands.
 
-        oneDNN has swift kernels for some convolutions in one layout only; what it takes otherwise
-        may be the product of a matrix for each group.
+        For some convolutions oneDNN has fast kernels in one layout only; its fallback may be a
+        separate matrix product for each group.
         """
         problem = self.problem
         first, second = problem.layouts(is_train=True)
@@ -239,11 +240,11 @@ class _Wanted:
         return launches
 
     def _data_primitive(self, data: MemoryDesc, grad: MemoryDesc) -> Primitive:
-        """Return the primitive for the data's gradient, where it pays in the forward pass's
-        layouts.
+        """Return the primitive for the data's gradient, in the forward pass's layouts if that is
+        faster overall.
 
-        Left to itself, oneDNN takes other layouts where strides are above one. With few channels
-        what that wins, if anything, is lost to the reorders before and behind.
+        By default oneDNN chooses other layouts if strides are above one. With few channels the
+        gain is smaller than the cost of the reorders before and after.
         """
         problem, hint = self.problem, self.hint
 

@@ -1,4 +1,4 @@
-"""Copies of tensors, or of what is seen of them, between layouts."""
+"""Copies of tensors, or of views of them, between layouts."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["Copies", "Copy", "End"]
 
 
 class End(NamedTuple):
-    """Where a copy comes from or goes to.
+    """The source or the target of a copy.
 
     Attributes:
         operand: a tensor of the step.
         whole: its layout.
-        seen: what the copy sees of its memory; None for all as it is.
+        seen: the view of its memory that is copied; None for the whole tensor.
     """
 
     operand: Operand
@@ -37,7 +37,7 @@ class End(NamedTuple):
 
     @property
     def desc(self) -> MemoryDesc:
-        """What the copy sees of the tensor."""
+        """The view of the tensor that is copied."""
         return self.seen or self.whole
 
 
@@ -45,13 +45,13 @@ Copy = tuple[End, End]
 
 
 class Copies(Kernel):
-    """Copies one after the other.
+    """A sequence of copies.
 
     Args:
         name: for profiles.
         request: the step.
-        copies: from where to where.
-        cleared: what is zeroed before.
+        copies: pairs of source and target.
+        cleared: the tensor to be filled with zeros first, if any.
     """
 
     backward_inputs = ()

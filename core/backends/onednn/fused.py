@@ -1,4 +1,4 @@
-"""Layers with what follows them, in one primitive each."""
+"""Fused layers, each by a single primitive with post-operations."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ __all__ = ["fold", "fused_batch_norm", "fused_convolution", "fused_inner_product
 _FLOAT32 = np.dtype("float32")
 _SUM: PostOperation = ("sum", 1.0)
 _LANES = 16
-"""Channels that a vector register holds."""
+"""Number of channels in a vector register."""
 
 Operands = Mapping[Argument, Operand]
 
 
 class _Fused(PrimitiveKernel):
-    """A convolution that may add to what is in its output: the residual, which it may lie over."""
+    """A convolution that may accumulate into its output, which can share the residual's memory."""
 
     def __init__(
         self,
@@ -59,14 +59,14 @@ class _Fused(PrimitiveKernel):
         super().__init__("convolution_fused", request, (primitive, operands))
         self._residual: int | None = None
         if fused.has_residual:
-            # Not an argument of the primitive: what the output holds before.
+            # Not an argument of the primitive: the output must contain the residual beforehand.
             self._residual = len(request.inputs) - 1
             self.inplace = ((self._residual, 0),)
             inputs = (*self.layouts.inputs[:-1], self.layouts.outputs[0])
             self.layouts = dataclasses.replace(self.layouts, inputs=inputs)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that computes; it first copies a residual that is not there already."""
+        """Return a closure that computes, after copying the residual to the output if needed."""
         return self._after_copy(super().bind(arrays, resources), arrays)
 
     def _after_copy(self, compute: Callable[[], Any], arrays: KernelArrays) -> Callable[[], Any]:
@@ -84,7 +84,7 @@ class _Fused(PrimitiveKernel):
 
 
 class _Folded(_Fused):
-    """A convolution whose weights have taken in the batch norm behind it."""
+    """A convolution with the following batch norm folded into its weights."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class _Folded(_Fused):
         self._channels = problem.output[1]
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that computes with weights that the plan keeps."""
+        """Return a closure that computes with folded weights, which the plan caches."""
         desc = self._primitive.desc(Argument.WEIGHTS)
         count = 5 if self._layer.no_bias else 6
         kept = resources.keep(
@@ -133,7 +133,7 @@ class _Folded(_Fused):
 def fold(
     layer: Convolution, norm: BatchNorm, inputs: Sequence[Array | None]
 ) -> tuple[Array, Array]:
-    """Return weights and bias of a convolution that have taken in the batch norm behind it:
+    """Fold a batch norm into the convolution before it; return the new weights and bias:
     weight · scale, and (bias - mean) · scale + beta.
 
     Args:
@@ -151,7 +151,7 @@ def fold(
 
 
 def fused_convolution(request: KernelRequest[FusedConvolution]) -> Kernel | None:
-    """Prepare a convolution with batch norm, residual and activation, as far as they are there."""
+    """Prepare a convolution with an optional batch norm, residual and activation."""
     fused = request.operator
     out = request.outputs[0]
     if not are_float32(request) or not has_channels_first(fused.layer) or out is None:
@@ -174,8 +174,8 @@ def fused_convolution(request: KernelRequest[FusedConvolution]) -> Kernel | None
 def fused_batch_norm(request: KernelRequest[FusedBatchNorm]) -> Kernel | None:
     """Prepare an inference batch norm with its ReLU, in the layout of the data.
 
-    Plain data is brought into channels-last order: oneDNN's batch norm takes three times as long
-    on plain images, and a convolution behind it wants them reordered anyway.
+    Plain data is reordered to channels-last: oneDNN's batch norm takes three times as long on plain
+    images, and a convolution after it needs them reordered anyway.
     """
     fused = request.operator
     norm, data = fused.layer, request.inputs[0]

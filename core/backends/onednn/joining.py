@@ -32,14 +32,14 @@ _ALGORITHMS = {
     Arithmetic.SUBTRACT: Algorithm.BINARY_SUBTRACT,
 }
 _MOST_SOURCES = 1024
-"""Of a concatenation. The numbers of more would be those of other arguments, and oneDNN takes long
-to describe so many."""
+"""Largest number of inputs of a concatenation. The argument numbers of more inputs would collide
+with those of other arguments, and oneDNN is slow to create primitives with so many."""
 
 
 def arithmetic(request: KernelRequest[HasArithmetic]) -> Kernel | None:
     """Prepare the sum, product, difference or quotient of two tensors.
 
-    One of them has the result's shape; the other has it too, or is repeated along some axes.
+    One of them has the result's shape; the other one has it too, or is broadcast.
     """
     left, right = request.inputs
     out = request.outputs[0]
@@ -71,7 +71,7 @@ def arithmetic(request: KernelRequest[HasArithmetic]) -> Kernel | None:
 
 
 def broadcast(algorithm: Algorithm, wide: TensorSpec, narrow: TensorSpec) -> Primitive:
-    """Return the primitive in a layout of the wide tensor's that the narrow one can go with."""
+    """Return the primitive, in a layout of the wide tensor that suits the narrow one, too."""
 
     def make(descs: tuple[MemoryDesc, MemoryDesc]) -> Primitive:
         return Primitive.of("binary", algorithm, *descs, descs[0])
@@ -82,13 +82,13 @@ def broadcast(algorithm: Algorithm, wide: TensorSpec, narrow: TensorSpec) -> Pri
 
 
 def is_per_channel(narrow: Shape, wide: Shape) -> bool:
-    """Tell whether a tensor has one number for each channel, of all samples or of each."""
+    """Return whether a tensor has one number per channel, or per sample and channel."""
     is_one = all(size == 1 for size in narrow[2:])
     return len(narrow) == len(wide) > 2 and is_one and narrow[1] == wide[1]
 
 
 def concatenation(request: KernelRequest[Concatenation]) -> Kernel | None:
-    """Prepare the concatenation, in the inputs' layouts or in one that they are brought into."""
+    """Prepare the concatenation, in the inputs' layouts or in a common one."""
     specs = [spec for spec in request.inputs if spec is not None]
     if not are_float32(request) or len(specs) > _MOST_SOURCES:
         return None
@@ -106,7 +106,7 @@ def concatenation(request: KernelRequest[Concatenation]) -> Kernel | None:
 
 
 def _alike(specs: list[TensorSpec]) -> Iterator[tuple[MemoryDesc, ...]]:
-    """Yield layouts for the inputs of a concatenation, those that move the least memory first."""
+    """Yield layouts for the inputs of a concatenation, those that need the fewest copies first."""
     descs = tuple(desc_of(spec) for spec in specs)
     if len({spec.layout is None for spec in specs}) == 1:
         yield descs

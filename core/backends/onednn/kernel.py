@@ -1,4 +1,4 @@
-"""How kernels are declared: primitives, and which tensor of the step each argument is."""
+"""Declaration of kernels: primitives, and the tensor of the step for each of their arguments."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ Launches = list[Launch]
 
 
 class PrimitiveKernel(Kernel):
-    """Runs primitives one after the other.
+    """A kernel that runs primitives one after the other.
 
     Args:
         name: for profiles and errors.
@@ -131,9 +131,9 @@ class PrimitiveKernel(Kernel):
 
 
 def layouts_of(request: KernelRequest[object], launches: Sequence[Launch]) -> KernelLayouts:
-    """Return the layouts that primitives want of their operands; the rest is plain.
+    """Return the layouts that primitives require of their operands; all others are plain.
 
-    Two primitives that work on one operand must want the same.
+    Two primitives that share an operand must require the same layout.
     """
     found: dict[Operand, BlockedLayout | None] = {}
     for primitive, operands in launches:
@@ -157,7 +157,7 @@ def layouts_of(request: KernelRequest[object], launches: Sequence[Launch]) -> Ke
 
 
 def _with_axes_of(spec: TensorSpec | None, layout: BlockedLayout | None) -> Layout | None:
-    """Take out the height of 1 that a primitive was given of a sequence."""
+    """Remove the axis of height 1 with which a sequence was described to a primitive."""
     if layout is None or spec is None or len(spec.shape) != _AXES_OF_SEQUENCES:
         return layout
     batch, channels, length = spec.shape
@@ -167,7 +167,7 @@ def _with_axes_of(spec: TensorSpec | None, layout: BlockedLayout | None) -> Layo
 
 
 def are_float32(request: KernelRequest[object]) -> bool:
-    """Tell whether all tensors of a step are float32 and none is empty."""
+    """Return whether all tensors of a step are float32 and none is empty."""
     specs = (*request.inputs, *request.outputs, *request.out_grads, *request.in_grads)
     return all(
         spec is None or (spec.dtype == _FLOAT32 and 0 not in spec.shape and spec.shape)
@@ -176,13 +176,13 @@ def are_float32(request: KernelRequest[object]) -> bool:
 
 
 def present(array: Array | None) -> Array:
-    """Return an array that must be there."""
+    """Return an array that must not be None."""
     assert array is not None
     return array
 
 
 def forward_propagation(request: KernelRequest[object]) -> Propagation:
-    """Return what a forward primitive is for."""
+    """Return the propagation kind of a forward primitive: training or inference."""
     if request.is_train:
         return Propagation.FORWARD_TRAINING
     return Propagation.FORWARD_INFERENCE

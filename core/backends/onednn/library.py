@@ -110,8 +110,8 @@ _MAKERS: dict[str, str] = {
     "lbr_gru_backward": f"Eii{'m' * 14}up",
 }
 """Parameters of ``dnnl_*_primitive_desc_create`` between the result and the attributes: engine E,
-int i, unsigned u, 64-bit l, float f, dimensions d, descriptor of a memory m, of a primitive p,
-arrays of floats F and of descriptors M."""
+int i, unsigned u, 64-bit l, float f, dimensions d, memory descriptor m, primitive descriptor p,
+array of floats F, array of memory descriptors M."""
 
 _LETTERS: dict[str, Any] = {
     "E": _HANDLE,
@@ -139,7 +139,7 @@ class _Version(ctypes.Structure):
 
 
 class Library:
-    """The loaded library with one engine, the CPU, and one stream, which runs calls at once.
+    """The loaded library with one engine, the CPU, and one in-order stream.
 
     Attributes:
         engine, stream: handles.
@@ -159,7 +159,7 @@ class Library:
         for name, letters in _MAKERS.items():
             parameters = (_RESULT, *(_LETTERS[letter] for letter in letters), _HANDLE)
             self._declare(f"dnnl_{name}_primitive_desc_create", parameters)
-        # Its parameters are not declared: those who call it pass C types, which saves time.
+        # Its parameters are not declared: callers pass C types, which saves the conversion.
         self.execute: Callable[..., int] = self._functions["dnnl_primitive_execute"]
         self._set_threads = self._functions["omp_set_num_threads"]
         self._set_threads.restype = None
@@ -170,7 +170,7 @@ class Library:
         """Call ``dnnl_<name>``.
 
         Raises:
-            KernelUnavailable: it returned something else than success.
+            KernelUnavailable: the status is not success.
         """
         status = getattr(self._functions, f"dnnl_{name}")(*arguments)
         if status:
@@ -184,7 +184,7 @@ class Library:
         return handle.value
 
     def get(self, name: str, *arguments: Any) -> Any:
-        """Call a function that returns its result; None stands for a null handle."""
+        """Call a function that returns its result; None means a null handle."""
         return getattr(self._functions, f"dnnl_{name}")(*arguments)
 
     def destroy(self, name: str, handle: int) -> None:
@@ -192,11 +192,11 @@ class Library:
         getattr(self._functions, f"dnnl_{name}")(handle)
 
     def set_threads(self, count: int) -> None:
-        """Let primitives called from this thread run on so many threads."""
+        """Set the number of threads for primitives called from this thread."""
         self._set_threads(c_int(count))
 
     def on_one_thread(self, call: Callable[[], int]) -> Callable[[], int]:
-        """Return a closure that makes a call whose primitive runs on the calling thread only."""
+        """Return a closure that runs a primitive on the calling thread only."""
         many = self.threads()
         if many == 1:
             return call
@@ -213,7 +213,7 @@ class Library:
 
     @contextlib.contextmanager
     def one_thread(self) -> Iterator[None]:
-        """Let primitives made or run in the block use the calling thread only."""
+        """Restrict primitives created or run in the block to the calling thread."""
         many = self.threads()
         self.set_threads(1)
         try:
@@ -222,7 +222,7 @@ class Library:
             self.set_threads(many)
 
     def threads(self) -> int:
-        """Return how many threads primitives called from this thread run on."""
+        """Return the number of threads for primitives called from this thread."""
         return int(self._functions.omp_get_max_threads())
 
     def _declare(self, name: str, parameters: tuple[Any, ...], result: Any = c_int) -> None:
@@ -245,7 +245,7 @@ _STREAM_FLAGS = 1
 
 @functools.cache
 def library() -> Library | None:
-    """Return the library, loaded when first asked for; None where there is none."""
+    """Return the library, loaded on first use; None if there is none."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return None
     for folder in (sys.prefix, site.getuserbase()):
@@ -266,5 +266,5 @@ def library() -> Library | None:
 
 
 def is_available() -> bool:
-    """Tell whether kernels can be made."""
+    """Return whether kernels can be created."""
     return library() is not None

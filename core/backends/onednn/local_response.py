@@ -1,4 +1,4 @@
-"""Normalization by neighbouring channels."""
+"""Local response normalization (LRN) over neighbouring channels."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ __all__ = ["local_response", "local_response_backward"]
 _ALGORITHM = Algorithm.LRN_ACROSS_CHANNELS
 _IMAGE_AXES = 4
 _SOUND_SIZES = (3, 5)
-"""Neighbourhoods to train with: with larger ones oneDNN 3.2 differentiates wrongly where the last
-block of channels is not full, with 1 it crashes."""
+"""Window sizes supported in training. With larger ones oneDNN 3.2 computes wrong gradients if the
+last block of channels is not full, and with 1 it crashes."""
 
 
 def local_response(request: KernelRequest[FusedLocalResponse]) -> Kernel | None:
@@ -62,12 +62,12 @@ def local_response_backward(request: KernelRequest[FusedLocalResponse]) -> Kerne
 def _primitives(
     request: KernelRequest[object], layer: LocalResponse
 ) -> tuple[Primitive, Primitive | None]:
-    """Return those of both passes, the second in training only.
+    """Return the primitives of both passes, the second in training only.
 
-    They are in the layout of the data if oneDNN has them for it, otherwise channels come last.
+    They use the layout of the data if oneDNN supports it, otherwise channels-last.
 
     Raises:
-        KernelUnavailable: it has them for neither.
+        KernelUnavailable: oneDNN supports neither.
     """
     data = request.inputs[0]
     assert data is not None
@@ -91,7 +91,7 @@ def _primitives_in(
 
 
 def _holds(request: KernelRequest[object], layer: LocalResponse) -> bool:
-    """Tell whether oneDNN gives the right result."""
+    """Return whether oneDNN computes the right result."""
     data, size = request.inputs[0], layer.nsize
     is_sound = size in _SOUND_SIZES if request.is_train or request.is_backward else size > 1
     return are_float32(request) and data is not None and len(data.shape) == _IMAGE_AXES and is_sound

@@ -59,7 +59,7 @@ def loaded() -> Library:
 
 
 def dims_array(values: Sequence[int]) -> Any:
-    """Return the array by which oneDNN takes sizes, strides and paddings."""
+    """Return sizes, strides or paddings as a C array for oneDNN."""
     return _DimsBuffer(*values)
 
 
@@ -72,15 +72,15 @@ def data_type_of(dtype: DType) -> DataType:
 
 
 class MemoryDesc:
-    """What a primitive knows of a tensor: sizes, and how its elements are arranged.
+    """A memory descriptor: the sizes of a tensor and the arrangement of its elements.
 
-    Two that say the same are equal.
+    Descriptors with equal contents are equal.
 
     Attributes:
         handle: oneDNN's.
         dims: the sizes.
         data_type: of the elements.
-        nbytes: size with padding; 0 where the arrangement is left to a primitive.
+        nbytes: size with padding; 0 if a primitive is to choose the layout.
     """
 
     __slots__ = ("__weakref__", "_key", "data_type", "dims", "handle", "nbytes")
@@ -125,10 +125,10 @@ class MemoryDesc:
         key: Hashable = (data_type, dims, padded, _significant(strides, padded), blocks, axes)
         nbytes = loaded().get("memory_desc_get_size", handle)
         if data_type == DataType.FLOAT32 and not blocks:
-            # oneDNN counts whole strides, also behind the last element.
+            # oneDNN's own size includes the stride after the last element.
             nbytes = _span(padded, strides) * _DTYPES[data_type].itemsize
         elif data_type == DataType.INT8 and nbytes > math.prod(padded):
-            # Weights that hold sums of themselves behind.
+            # int8 weights followed by compensation sums, which strides do not describe.
             key = (key, nbytes)
         return cls(loaded().create("memory_desc_clone", handle), key, dims, nbytes, data_type)
 
@@ -142,7 +142,7 @@ def plain(dims: Shape, data_type: DataType = DataType.FLOAT32) -> MemoryDesc:
 def strided(dims: Shape, strides: Shape, data_type: DataType = DataType.FLOAT32) -> MemoryDesc:
     """Return the descriptor of a tensor with these strides, in elements.
 
-    Its memory is what lies between its first element and its last.
+    Its memory extends from its first element to its last.
     """
     handle = loaded().create(
         "memory_desc_create_with_strides",
@@ -213,11 +213,10 @@ def permuted(whole: MemoryDesc, axes: Shape) -> MemoryDesc:
 
 @functools.lru_cache(maxsize=4096)
 def reshaped(whole: MemoryDesc, dims: Shape) -> MemoryDesc:
-    """Return the descriptor of a tensor's memory with other axes: those of one element put in or
-    taken out.
+    """Return the descriptor of a tensor's memory with axes of length 1 inserted or removed.
 
     Raises:
-        KernelUnavailable: the layout cannot say so.
+        KernelUnavailable: the layout cannot express that.
     """
     api = loaded()
     handle = api.create("memory_desc_reshape", whole.handle, len(dims), dims_array(dims))
@@ -229,10 +228,10 @@ def reshaped(whole: MemoryDesc, dims: Shape) -> MemoryDesc:
 
 @functools.lru_cache(maxsize=4096)
 def sample_of(whole: MemoryDesc) -> MemoryDesc:
-    """Return the descriptor of each of the samples that lie one behind the other in a tensor.
+    """Return the descriptor of a single sample of a tensor whose samples are contiguous.
 
     Raises:
-        KernelUnavailable: its samples do not lie so.
+        KernelUnavailable: its samples are not contiguous.
     """
     api, (count, *dims) = loaded(), whole.dims
     start = dims_array((0,) * len(whole.dims))
@@ -242,12 +241,12 @@ def sample_of(whole: MemoryDesc) -> MemoryDesc:
     finally:
         api.destroy("memory_desc_destroy", handle)
     if sample.nbytes * count != whole.nbytes:
-        raise KernelUnavailable(f"samples of a tensor of {whole.dims} lie among one another")
+        raise KernelUnavailable(f"the samples of a tensor of {whole.dims} are interleaved")
     return sample
 
 
 def alternatives(spec: TensorSpec) -> tuple[MemoryDesc, ...]:
-    """Return layouts to compute in, the tensor's own first: not every primitive takes every one."""
+    """Return layouts to try, the tensor's own first: primitives do not support every layout."""
     own, last = desc_of(spec), plain(spec.shape)
     if len(spec.shape) > 2:
         last = channels_last(spec.shape)
@@ -256,7 +255,7 @@ def alternatives(spec: TensorSpec) -> tuple[MemoryDesc, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def any_layout(dims: Shape, data_type: DataType = DataType.FLOAT32) -> MemoryDesc:
-    """Return the descriptor of a tensor whose layout the primitive shall choose."""
+    """Return the descriptor of a tensor whose layout is left to the primitive."""
     handle = loaded().create(
         "memory_desc_create_with_tag",
         len(dims),
@@ -286,17 +285,16 @@ def desc_of(spec: TensorSpec, dims: Shape | None = None) -> MemoryDesc:
 
 
 def layout_of(desc: MemoryDesc) -> BlockedLayout | None:
-    """Return the layout a descriptor stands for; None where it is C order."""
+    """Return the layout of a descriptor; None for C order."""
     return None if desc == plain(desc.dims, desc.data_type) else BlockedLayout(desc)
 
 
 class Memory:
-    """A tensor at an address.
+    """A memory object: a tensor at an address.
 
     Args:
-        desc: what it is.
-        array: its buffer, which stays alive as long as this does; None to name one with
-            ``point_to`` before each use.
+        desc: its descriptor.
+        array: its buffer, which is kept alive; None to set one with ``point_to`` before each use.
 
     Attributes:
         handle: oneDNN's.
@@ -314,7 +312,7 @@ class Memory:
         weakref.finalize(self, api.destroy, "memory_destroy", self.handle).atexit = False
 
     def point_to(self, array: Array) -> None:
-        """Use a buffer that the caller keeps alive as long as it is in use."""
+        """Use a buffer, which the caller must keep alive while it is in use."""
         address = array.ctypes.data
         if address != self._address:
             self._address = address
@@ -342,12 +340,12 @@ def _c_strides(dims: Shape) -> Shape:
 
 
 def _span(dims: Shape, strides: Shape) -> int:
-    """Return the number of elements from the first to the last, both included."""
+    """Return the number of elements from the first to the last, inclusive."""
     if 0 in dims:
         return 0
     return 1 + sum((size - 1) * stride for size, stride in zip(dims, strides, strict=True))
 
 
 def _significant(strides: Shape, dims: Shape) -> Shape:
-    """Return strides with 0 where an axis has one element, so that its stride says nothing."""
+    """Return strides with 0 for axes of length 1, whose strides are meaningless."""
     return tuple(0 if n == 1 else stride for stride, n in zip(strides, dims, strict=True))

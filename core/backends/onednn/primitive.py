@@ -1,4 +1,4 @@
-"""Primitives: made from a description, run on fixed memory."""
+"""oneDNN's primitives: created from a description, run on fixed memory."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ __all__ = [
 
 _BYTES = np.dtype("uint8")
 _SLOW = "ref"
-"""Beginning of the names of implementations that are there for completeness."""
+"""Prefix of the names of oneDNN's slow reference implementations."""
 _SWIFT_REFERENCES = ("reorder", "vanilla_rnn", "lstm", "gru", "lbr_gru")
-"""Kinds whose references are fast all the same: those of recurrent layers call the GEMM."""
+"""Kinds whose reference implementations are fast: those of recurrent layers call GEMM."""
 
 _SCALES = "scales"
 
@@ -51,8 +51,8 @@ _LIGHT = (
     "softmax",
 )
 _LIGHT_ELEMENTS = 1 << 14
-"""Kinds, and the elements of the largest tensor up to which, one thread is done before others
-join."""
+"""For each kind, the largest tensor, in elements, for which one thread is faster than waking
+others."""
 _LIGHT_PRODUCTS = 1 << 18
 """The same for inner products, in multiplications."""
 
@@ -66,7 +66,7 @@ class _Argument(ctypes.Structure):
 
 
 class Attributes:
-    """What a primitive does besides: post-operations, in order, on its result."""
+    """Primitive attributes: post-operations applied in order to the result."""
 
     __slots__ = ("__weakref__", "handle")
 
@@ -108,12 +108,12 @@ def _attributes(post_operations: tuple[PostOperation, ...]) -> Attributes:
 class Primitive:
     """A primitive and its description.
 
-    Equal ones are made once (``Primitive.of``): code is generated for each.
+    Equal primitives are shared (``Primitive.of``), because oneDNN generates code for each.
 
     Attributes:
         handle: oneDNN's.
-        is_light: whether it is made for one thread, and to be run on one.
-        description: of the primitive; a hint for those of the backward pass.
+        is_light: whether it is created for one thread, and must run on one.
+        description: the primitive descriptor; a hint for primitives of the backward pass.
         implementation: name of what oneDNN chose, for example ``"jit:avx512_core"``.
     """
 
@@ -153,20 +153,20 @@ class Primitive:
             post: post-operations.
 
         Raises:
-            KernelUnavailable: oneDNN has none, or only its slow reference.
+            KernelUnavailable: oneDNN has no implementation, or only its slow reference.
         """
         if kind != "reorder":
             parameters = (loaded().engine, *parameters)
         return Primitive(kind, parameters, post)
 
     def desc(self, argument: Argument) -> MemoryDesc:
-        """Return the descriptor of a tensor it works on."""
+        """Return the descriptor of one of its arguments."""
         found = self.optional_desc(argument)
         assert found is not None
         return found
 
     def optional_desc(self, argument: Argument) -> MemoryDesc | None:
-        """Return the descriptor of a tensor; None where it needs none."""
+        """Return the descriptor of one of its arguments; None if it does not need that one."""
         if argument not in self._descs:
             api = loaded()
             handle = api.get(
@@ -189,10 +189,10 @@ _Made = TypeVar("_Made")
 
 
 def first_available(make: Callable[[_Case], _Made], cases: Iterable[_Case]) -> _Made:
-    """Return what can be made of the first of these cases.
+    """Return the result for the first of these cases that is available.
 
     Raises:
-        KernelUnavailable: none can be made; the error is that of the first.
+        KernelUnavailable: none is; the error is that of the first case.
     """
     first: KernelUnavailable | None = None
     for case in cases:
@@ -207,7 +207,7 @@ class Launch:
     """A primitive with its arguments at fixed addresses.
 
     Attributes:
-        call: runs it and returns oneDNN's status; without a frame of Python, for a plan to call.
+        call: runs it and returns oneDNN's status; plans call it directly, without a Python frame.
     """
 
     __slots__ = ("call",)
@@ -230,14 +230,14 @@ class Launch:
             self.call = api.on_one_thread(self.call)
 
     def __call__(self) -> None:
-        """Run it; raise KernelError or MemoryError where that fails."""
+        """Run it; raise KernelError or MemoryError if it fails."""
         status = self.call()
         if status:
             raise library_failure(status)
 
 
 class _Address(ctypes.c_void_p):
-    """An address, and what must stay alive as long as it is in use."""
+    """An address, and a reference that keeps the memory alive."""
 
     used: object = None
 
@@ -248,7 +248,7 @@ def launch(
     resources: KernelResources,
     descs: Mapping[Argument, MemoryDesc] | None = None,
 ) -> Launch:
-    """Return what runs a primitive on these arrays; ``descs`` are those it cannot tell itself."""
+    """Bind a primitive to arrays; ``descs`` are descriptors that it cannot be queried for."""
     known = descs or {}
     memories = {
         argument: _memory(known.get(argument) or primitive.desc(argument), array, resources)
@@ -266,7 +266,7 @@ def launch(
 
 
 def _memory(desc: MemoryDesc, array: Array, resources: KernelResources) -> Memory:
-    """Return the object for a tensor, the same for all kernels of a plan."""
+    """Return the memory object of a tensor, shared by all kernels of a plan."""
     key = (desc, array.ctypes.data)
     found: Memory | None = resources.shared.get(key)
     if found is None:
@@ -275,7 +275,7 @@ def _memory(desc: MemoryDesc, array: Array, resources: KernelResources) -> Memor
 
 
 def scratchpad_bytes(*primitives: Primitive) -> int:
-    """Return the size of a scratchpad that serves each of these primitives."""
+    """Return the size of a scratchpad that is large enough for each of these primitives."""
     descs = [one.optional_desc(Argument.SCRATCHPAD) for one in primitives]
     return max((desc.nbytes for desc in descs if desc is not None), default=0)
 
@@ -292,7 +292,7 @@ def _is_light(kind: str, parameters: tuple[Any, ...]) -> bool:
 
 
 def _as_c(parameter: Any) -> Any:
-    """Return a parameter as ctypes takes it."""
+    """Convert a parameter for ctypes."""
     if isinstance(parameter, MemoryDesc):
         return parameter.handle
     if isinstance(parameter, Primitive):

@@ -190,7 +190,7 @@ def test_shared_argument_of_another_shape_or_name():
         net().simple_bind(
             cpu(), shared_exec=first, shared_arg_names=["scale"], x=(2, 3), scale=(2, 3)
         )
-    with pytest.raises(ValueError, match=r"'bn_gama', which is no argument.*'bn_gamma'"):
+    with pytest.raises(ValueError, match=r"'bn_gama', which is not an argument.*'bn_gamma'"):
         net().simple_bind(
             cpu(), shared_exec=first, shared_arg_names=["bn_gama"], x=(2, 3), scale=(2, 3)
         )
