@@ -47,4 +47,5 @@ def write_files(mx: Any, folder: Path) -> None:
     block.body.hybridize()
     output = block(mx.nd.array(DATA)).asnumpy()
     block.save(str(folder / "net"))
-    golden_file.save(folder / "expected.npz", {"output": output})
+    origin = golden_file.origin_text(mx, "run_topics.py saved_blocks")
+    golden_file.save(folder / "expected.npz", {"output": output}, origin)
