@@ -68,7 +68,9 @@ def _run(paths: Sequence[str], report: Path, processes: int, deadline: float) ->
 
 def _end_in_time(command: list[str], report: Path, deadline: float) -> int:
     path = os.pathsep.join([str(_ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, _VARIABLE: str(report), "PYTHONPATH": path}
+    # A worker of xdist does not report; its own tests of this command start one that must.
+    ours = {name: value for name, value in os.environ.items() if "PYTEST_XDIST" not in name}
+    environment = {**ours, _VARIABLE: str(report), "PYTHONPATH": path}
     process = subprocess.Popen(command, cwd=_ROOT, env=environment, start_new_session=True)
     try:
         return process.wait(max(deadline - _GRACE - time.monotonic(), 1))

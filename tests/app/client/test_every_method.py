@@ -188,8 +188,9 @@ async def use_steps(client: EitherClient) -> None:
     assert {one["of"] for one in await client.statistics("my-net", "fc*")} > {"output"}
     again = await client.outputs("my-net")
     np.testing.assert_array_equal(first["softmax_output"], again["softmax_output"])
-    assert (await client.backward("my-net", sequence=2))["sequence"] == 2
-    assert (await client.update("my-net", sequence=3))["num_update"] == 1
+    await client.forward("my-net", inputs, is_train=True, sequence=2)
+    assert (await client.backward("my-net", sequence=3))["sequence"] == 3
+    assert (await client.update("my-net", sequence=4))["num_update"] == 1
     after = await client.forward("my-net", inputs, is_train=False)
     assert after["softmax_output"][0, 0] > first["softmax_output"][0, 0]
     grads = {"data_shapes": [{"name": "data", "shape": [1, 2]}], "inputs_need_grad": True}

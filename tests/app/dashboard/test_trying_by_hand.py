@@ -248,6 +248,32 @@ def test_what_is_wrong_with_pasted_json_is_told(desk: Desk, screenshots: Path) -
     expect(page.get_by_role("region", name="Numbers").get_by_role("row")).to_have_count(3)
 
 
+CHOOSE_AT_ONCE = """async (values) => {
+  const button = [...document.querySelectorAll("button")].find((one) => one.textContent === "JSON");
+  button.click();
+  for (let turn = 0; turn < 100 && !document.querySelector("textarea"); turn += 1) await null;
+  const files = new DataTransfer();
+  files.items.add(new File([new Uint8Array(values)], "digits.npy"));
+  const form = document.querySelector("textarea").closest("form");
+  const field = form.querySelector("input[type=file]");
+  field.files = files.files;
+  field.dispatchEvent(new Event("change", { bubbles: true }));
+}"""
+"""Chooses a file before the browser has painted the form that asks for it."""
+
+
+def test_a_file_chosen_at_once_is_what_is_sent(desk: Desk, tmp_path: Path) -> None:
+    data = mx.sym.Variable("data", shape=(0, 1, SIDE, SIDE))
+    desk.client.create_module("twice", (data * 2).tojson(), label_names=[])
+    desk.client.bind("twice", [{"name": "data", "shape": [1, 1, SIDE, SIDE]}])
+    desk.client.init_params("twice", seed=1)
+    page = desk.open("twice")
+    np.save(tmp_path / "digits.npy", np.ones((3, 1, SIDE, SIDE), np.float32))
+    page.evaluate(CHOOSE_AT_ONCE, list((tmp_path / "digits.npy").read_bytes()))
+    (answered,) = desk.predict("").values()
+    np.testing.assert_array_equal(answered["data"], np.full((3, 1, SIDE, SIDE), 2))
+
+
 @pytest.mark.skipif(not CAPTCHA.exists(), reason="the published checkpoints are not here")
 def test_a_published_model_answers_as_in_mxnet(desk: Desk, tmp_path: Path) -> None:
     page = desk.page

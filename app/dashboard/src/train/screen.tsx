@@ -1,6 +1,6 @@
 /** A training, from a dataset to its run. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { get, type Module, type Schemas } from "../api/client";
 import { mayTrain } from "../api/session";
 import { usePolling } from "../live/resource";
@@ -79,10 +79,10 @@ function Form({ known }: { known: Known }) {
   const isValidated = useSignal(false);
   const error = useSignal<Error | null>(null);
   const isBusy = useSignal(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     sources.value = proposed(module, dataset.value, "train");
   }, [dataset.value]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     held.value = proposed(module, validated.value, "test");
   }, [validated.value]);
   const change = (changes: Partial<Plan>): void => {

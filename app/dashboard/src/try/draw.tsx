@@ -1,6 +1,6 @@
 /** A field to draw a digit into, white on black, as the sets of digits have them. */
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { type Given, nothing } from "./given";
 import { drawnSize, type Input, nested } from "./inputs";
 
@@ -25,7 +25,7 @@ export function Draw({ input, onGive }: { input: Input; onGive: (given: Given) =
     isEmpty.value = true;
     onGive(nothing("draw something"));
   };
-  useEffect(clear, [input.name]);
+  useLayoutEffect(clear, [input.name]);
   const move = (event: PointerEvent): void => {
     const field = canvas.current;
     const pen = field?.getContext("2d");

@@ -1,6 +1,6 @@
 /** An input as JSON, with an example of the right shape; a large one as a file. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { count } from "../format";
 import { Field } from "../parts/field";
 import { type Given, npy } from "./given";
@@ -23,7 +23,7 @@ export function Json({ input, onGive }: { input: Input; onGive: (given: Given) =
       onGive({ kind: "nothing", why: "what is typed is no JSON" });
     }
   };
-  useEffect(() => (isLarge ? onGive({ kind: "file", file: exampleFile(input) }) : read(text.value)), [input.name]);
+  useLayoutEffect(() => (isLarge ? onGive({ kind: "file", file: exampleFile(input) }) : read(text.value)), [input.name]);
   const take = (file: File | undefined): void => {
     const type = SUFFIXES[file?.name.split(".").pop() ?? ""];
     if (file && type) onGive({ kind: "file", file: new File([file], file.name, { type }) });

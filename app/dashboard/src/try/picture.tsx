@@ -1,6 +1,6 @@
 /** An image for an input, and how the server makes numbers of it. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { put } from "../api/client";
 import { mayTrain } from "../api/session";
 import { Choose, plain, Wrong } from "../parts/field";
@@ -28,7 +28,7 @@ export function Picture({ module, input, given, onGive, onChange }: Props) {
   const isOpen = useSignal(input.transform === null);
   const fault = useSignal("");
   const hasImage = given.kind === "file" && given.file.type.startsWith("image/");
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!hasImage) onGive(nothing("choose an image"));
   }, [input.name]);
   const take = ([file]: File[]): boolean => {

@@ -1,6 +1,6 @@
 /** A text, or the numbers of its tokens, for an input whose length varies. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { put } from "../api/client";
 import { mayTrain } from "../api/session";
 import { count, plural } from "../format";
@@ -17,7 +17,7 @@ interface Props {
 
 export function Text({ module, input, onGive, onChange }: Props) {
   const text = useSignal("");
-  useEffect(() => onGive(nothing("type something")), [input.name]);
+  useLayoutEffect(() => onGive(nothing("type something")), [input.name]);
   const { transform } = input;
   if (transform?.type !== "text") return <Vocabulary module={module} input={input} onDone={onChange} />;
   const length = transform.tokens === "characters" ? [...text.value].length : text.value.split(/\s+/).filter(Boolean).length;
@@ -37,7 +37,7 @@ export function Text({ module, input, onGive, onChange }: Props) {
 
 export function Tokens({ input, onGive }: Omit<Props, "module" | "onChange">) {
   const text = useSignal("");
-  useEffect(() => onGive(nothing("type numbers")), [input.name]);
+  useLayoutEffect(() => onGive(nothing("type numbers")), [input.name]);
   const parts = text.value.split(/[\s,]+/).filter(Boolean);
   const wrong = parts.filter((one) => Number.isNaN(Number(one)));
   const type = (now: string): void => {
