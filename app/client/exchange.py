@@ -112,8 +112,11 @@ class Exchange:
                 if is_final or left == 0 or (wanted or 0.0) > _LONGEST_PAUSE_SECONDS:
                     return response
                 await self.transport.end(response)
-            except _BROKEN:
+            except _BROKEN as error:
                 if left == 0:
+                    if isinstance(error, httpx.ConnectError):
+                        url = self.transport.http.base_url
+                        error.add_note(f"No server answers at {url}: is 'modserve serve' running?")
                     raise
             await self.transport.sleep(
                 pause * random.uniform(1.0, 1.5) if wanted is None else wanted

@@ -47,7 +47,7 @@ def is_running(pid: int) -> bool:
     """Tell whether a process exists and has not ended."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # gone before, or while it was read
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
 

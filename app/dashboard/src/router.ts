@@ -15,8 +15,17 @@ addEventListener("hashchange", () => {
 
 export const place = computed<Place>(() => {
   const [path = "", query = ""] = hash.value.replace(/^#/, "").split("?");
-  return { parts: path.split("/").filter(Boolean).map(decodeURIComponent), query: new URLSearchParams(query) };
+  return { parts: path.split("/").filter(Boolean).map(decoded), query: new URLSearchParams(query) };
 });
+
+/** A part of an address, as it is where somebody typed a lone percent sign. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
 
 export function link(parts: (string | number)[], query: Record<string, string> = {}): string {
   const kept = Object.entries(query).filter(([, value]) => value !== "");

@@ -238,6 +238,15 @@ async def test_predictions_are_asked_for_again(kind: str) -> None:
         assert (await client.predict("m", x=[1.0]))["y"].tolist() == [3.0]
 
 
+async def test_a_server_that_is_not_reached_is_named(kind: str) -> None:
+    server = Recorder(*[httpx.ConnectError("refused")] * 9)
+    async with either(kind, answer=server) as client:
+        with pytest.raises(httpx.ConnectError) as refused:
+            await client.modules()
+    (note,) = refused.value.__notes__
+    assert note.startswith("No server answers at http://")
+
+
 async def test_an_input_without_a_name_is_alone(kind: str) -> None:
     async with either(kind, answer=Recorder()) as client:
         with pytest.raises(TypeError, match="an input without a name beside x"):

@@ -35,7 +35,7 @@ def on_jobs(page: Page) -> None:
 def on_run(page: Page) -> None:
     expect(page.get_by_role("heading", name="cross-entropy")).to_be_visible()
     expect(page.get_by_text("validation").first).to_be_visible()
-    expect(page.get_by_text("checkpoint 1 saved").first).to_be_visible()
+    expect(page.get_by_text(re.compile(r"checkpoint \d+ saved")).first).to_be_visible()
     expect(page.get_by_role("figure", name="learning rate").get_by_text("0.0500")).to_be_visible()
 
 
@@ -60,7 +60,9 @@ def on_modules(page: Page) -> None:
 def on_module(page: Page) -> None:
     expect(page.get_by_role("link", name="Parameters", exact=True)).to_be_visible()
     expect(page.get_by_text("The parameters in training answer")).to_be_visible()
-    expect(page.get_by_role("button", name="Promote version 1", exact=True)).to_be_visible()
+    expect(
+        page.get_by_role("button", name=re.compile(r"^Promote version \d+$")).first
+    ).to_be_visible()
 
 
 def on_buckets(page: Page) -> None:
@@ -211,21 +213,23 @@ def test_versions_are_promoted_and_rolled_back_with_a_canary(
         browsing(chromium, lab.server.url, lab.admin) as context,
     ):
         page = context.new_page()
+        # It trains on: the first versions may have left the list, which shows the newest.
+        trial, steady = (one["version"] for one in client.versions("lenet")["items"][:2])
         page.goto(f"{lab.server.url}/#/modules/lenet")
         panel = page.get_by_role("region", name="Versions", exact=True)
-        page.get_by_role("button", name="Promote version 1", exact=True).click()
+        page.get_by_role("button", name=f"Promote version {steady}", exact=True).click()
         page.get_by_role("dialog").get_by_role("button", name="Promote").click()
-        expect(panel).to_contain_text("Version 1 answers")
-        page.get_by_label("Version 2 as a canary").select_option("10%")
+        expect(panel).to_contain_text(f"Version {steady} answers")
+        page.get_by_label(f"Version {trial} as a canary").select_option("10%")
         page.get_by_role("dialog").get_by_role("button", name="Start the canary").click()
-        expect(panel).to_contain_text("version 2 answers 10% of the predictions")
+        expect(panel).to_contain_text(f"version {trial} answers 10% of the predictions")
         expect(panel.get_by_text("canary, 10%")).to_be_visible()
         page.screenshot(path=screenshots / "canary.png")
         versions = client.versions("lenet")
-        assert versions["promoted"] == "1"
-        assert versions["canary"] == {"version": 2, "weight": 0.1}
+        assert versions["promoted"] == str(steady)
+        assert versions["canary"] == {"version": trial, "weight": 0.1}
         for button, says in (
-            ("End the canary", "Version 1 answers"),
+            ("End the canary", f"Version {steady} answers"),
             ("Roll back", "The parameters in training answer"),
         ):
             page.get_by_role("button", name=button).click()

@@ -224,6 +224,8 @@ def test_what_is_wrong_with_pasted_json_is_told(desk: Desk, screenshots: Path) -
     x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
     desk.client.create_module("sums", x.tojson(), label_names=[])
     page = desk.page
+    page.goto(f"{desk.url}/#/modules/sums")
+    expect(page.get_by_text("not set up")).to_be_visible()
     page.goto(f"{desk.url}/#/modules/sums/try")
     page.get_by_role("link", name="Set it up").click()
     page.get_by_label("Shape of data").fill("2, 4")
@@ -260,6 +262,11 @@ CHOOSE_AT_ONCE = """async (values) => {
   field.dispatchEvent(new Event("change", { bubbles: true }));
 }"""
 """Chooses a file before the browser has painted the form that asks for it."""
+
+
+def test_an_address_with_a_lone_percent_sign_is_told_to_lead_nowhere(desk: Desk) -> None:
+    desk.page.goto(f"{desk.url}/#/modules/100%")
+    expect(desk.page.get_by_text("Module 100%")).to_be_visible()
 
 
 def test_a_file_chosen_at_once_is_what_is_sent(desk: Desk, tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ import type { Tone } from "../parts/state";
 export function toneOf(module: Module): Tone {
   if (module.state === "failed") return "bad";
   if (module.state === "params_lost" || module.warning) return "warn";
-  return "good";
+  return module.params ? "good" : "idle";
 }
 
 export function stateOf(module: Module): string {
+  if (module.state === "ready" && !module.params) return "not set up";
   return module.state === "params_lost" ? "parameters lost" : module.state;
 }
 

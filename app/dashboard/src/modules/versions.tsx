@@ -47,7 +47,7 @@ export function VersionsPanel({ name }: { name: string }) {
     <section class="panel block" aria-labelledby="versions">
       <header>
         <h2 id="versions">Versions</h2>
-        <span class="quiet">{versions ? saysWho(versions) : ""}</span>
+        <span class="quiet">{versions && saysWho(versions)}{versions?.next_cursor && `; the newest ${MOST} are shown`}</span>
         <Stale of={loaded} what="Versions" />
         {versions && <span class="push row"><Whole name={name} versions={versions} ask={ask} /></span>}
       </header>
