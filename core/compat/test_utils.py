@@ -49,6 +49,7 @@ from ..testing.consistency import (
 from ..testing.datasets import (
     download,
     get_bz2_data,
+    get_cifar10,
     get_mnist,
     get_mnist_iterator,
     get_mnist_ubyte,
@@ -127,7 +128,7 @@ from ..testing.tolerances import (
     get_tols,
     set_default_context,
 )
-from .util import getenv, setenv
+from .util import getenv, setenv, use_np
 
 mx = sys.modules[__package__.removesuffix(".compat")]
 
@@ -177,6 +178,7 @@ __all__ = [
     "gen_buckets_probs_with_ppf",
     "get_atol",
     "get_bz2_data",
+    "get_cifar10",
     "get_etol",
     "get_identity_mat",
     "get_identity_mat_batch",
@@ -232,6 +234,7 @@ __all__ = [
     "sys",
     "time",
     "traceback",
+    "use_np",
     "var_check",
     "verify_generator",
     "zipfile",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from ..backends import gpu_count
 from ..ndarray.np_shape import is_np_shape, np_shape, set_np_shape, use_np_shape
@@ -15,8 +18,11 @@ __all__ = [
     "np_shape",
     "set_np_shape",
     "setenv",
+    "use_np",
     "use_np_shape",
 ]
+
+_T = TypeVar("_T", bound=Callable[..., Any])
 
 
 def get_gpu_count() -> int:
@@ -27,6 +33,22 @@ def get_gpu_count() -> int:
 def is_np_array() -> bool:
     """Tell whether operators return ``mx.np`` arrays: never, there is one kind of array here."""
     return False
+
+
+def use_np(function: _T) -> _T:
+    """Replace a function that computes with ``mx.np`` arrays by one that raises an error.
+
+    There are no such arrays here, but a module that marks some functions can be imported.
+    """
+
+    @functools.wraps(function)
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"{function.__qualname__} is marked use_np, but there are no mx.np arrays; "
+            "use mx.nd and mx.sym"
+        )
+
+    return cast(_T, refuse)
 
 
 def getenv(name: str) -> str | None:

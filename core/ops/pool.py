@@ -384,17 +384,18 @@ def _to_first_maximum(
 ) -> None:
     """Write into ``target`` the gradient of maxima taken from ``source`` along one axis."""
     xp = run.xp
-    remaining = _copy(run, grad)
     share = run.scratch(grad.shape, grad.dtype)
+    # Products with 0 and 1 are taken of the bits: of a gradient that is NaN they would all be NaN.
+    bits = f"i{grad.dtype.itemsize}"
+    left_bits, share_bits = _copy(run, grad).view(bits), share.view(bits)
     is_maximum = run.scratch(grad.shape, "bool")
     target[...] = 0
     for outer, inner in interval.slices():
-        part, left = share[outer], remaining[outer]
         xp.equal(source[inner], maxima[outer], out=is_maximum[outer])
         # What no earlier element of the window has taken.
-        xp.multiply(left, is_maximum[outer], out=part)
-        xp.subtract(left, part, out=left)
-        _add_or_set(run, target[inner], part, interval)
+        xp.multiply(left_bits[outer], is_maximum[outer], out=share_bits[outer])
+        xp.subtract(left_bits[outer], share_bits[outer], out=left_bits[outer])
+        _add_or_set(run, target[inner], share[outer], interval)
 
 
 def _add_or_set(run: Run, target: Array, share: Array, interval: _Interval) -> None:

@@ -20,6 +20,7 @@ from ..io.mnist_iter import read_idx
 __all__ = [
     "download",
     "get_bz2_data",
+    "get_cifar10",
     "get_mnist",
     "get_mnist_iterator",
     "get_mnist_ubyte",
@@ -27,6 +28,8 @@ __all__ = [
 ]
 
 _PARTS = {"train": "train", "test": "t10k"}
+_CIFAR_FOLDER = "data/cifar"
+_CIFAR = ("train.rec", "train.lst", "test.rec", "test.lst")
 _FOLDERS = ("data", ".")
 _SECONDS = 60
 
@@ -70,6 +73,20 @@ def download(
             logging.info("%s: %s; %d attempts are left", url, error, left)
     partial.replace(path)
     return str(path)
+
+
+def get_cifar10() -> None:
+    """Make sure that CIFAR-10's record files are in ``data/cifar``, where scripts read them.
+
+    Raises:
+        MXNetError: a file is not there; unlike MXNet's this function downloads nothing.
+    """
+    missing = [name for name in _CIFAR if not Path(_CIFAR_FOLDER, name).exists()]
+    if missing:
+        raise MXNetError(
+            f"{_CIFAR_FOLDER} lacks {', '.join(missing)}; put CIFAR-10 as record files there "
+            "(MXNet's tools/im2rec.py makes them from images)"
+        )
 
 
 def get_mnist() -> dict[str, Any]:

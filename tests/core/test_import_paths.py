@@ -56,7 +56,8 @@ PATHS = [
     ("symbol_doc", "SymbolDoc"),
     (
         "test_utils",
-        "get_mnist get_mnist_iterator download check_speed getenv setenv OrderedDict json",
+        "get_cifar10 use_np get_mnist get_mnist_iterator download check_speed getenv setenv "
+        "OrderedDict json",
     ),
     ("executor_manager", "_split_input_slice _check_arguments"),
     (
@@ -77,7 +78,7 @@ PATHS = [
     ("rnn.rnn_cell", "BaseRNNCell LSTMCell FusedRNNCell SequentialRNNCell RNNParams"),
     ("runtime", "Feature Features feature_list"),
     ("symbol", "Symbol Variable Group"),
-    ("util", "is_np_array np_shape is_np_shape use_np_shape set_np_shape get_gpu_count"),
+    ("util", "is_np_array np_shape is_np_shape use_np use_np_shape set_np_shape get_gpu_count"),
 ]
 
 

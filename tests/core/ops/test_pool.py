@@ -21,6 +21,16 @@ def test_nan_is_passed_over_as_in_mxnet() -> None:
     np.testing.assert_array_equal(got.grads[0], [[[0, 2, 0]]])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_nan_gradient_reaches_the_maximum_alone(dtype) -> None:
+    data = np.array([[[[1, 5, 2, 0], [3, 4, 9, 6], [7, 1, 2, 8]]]], dtype=dtype)
+    head = np.array([[[[np.nan, 2, 3], [4, 5, np.inf]]]], dtype=dtype)
+    got = apply("Pooling", {"kernel": (2, 2)}, [data], [head])
+    inf, nan = np.inf, np.nan
+    expected = [[[[0, nan, 0, 0], [0, 0, inf, 0], [4, 0, 0, 0]]]]  # MXNet 1.9.1's
+    np.testing.assert_array_equal(got.grads[0], expected)
+
+
 def test_half_precision_mean_accumulates_in_float32() -> None:
     data = np.full((1, 1, 4096), 32.0, dtype="float16")
     got = apply("Pooling", {"global_pool": True, "pool_type": "avg"}, [data])

@@ -48,6 +48,17 @@ def test_digits_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         mx.test_utils.get_mnist()
 
 
+def test_cifar_is_looked_for_where_scripts_read_it(here: Path) -> None:
+    folder = here / "data" / "cifar"
+    folder.mkdir()
+    for name in ("train.rec", "test.rec", "train.lst"):
+        (folder / name).touch()
+    with pytest.raises(MXNetError, match=r"data/cifar lacks test\.lst; put CIFAR-10"):
+        mx.test_utils.get_cifar10()
+    (folder / "test.lst").touch()
+    mx.test_utils.get_cifar10()
+
+
 def test_a_file_is_fetched_once(tmp_path: Path) -> None:
     source = tmp_path / "source.txt"
     source.write_text("first")
