@@ -18,7 +18,7 @@ from ..capabilities.quantized import ByteForm
 from ..types import Array, is_floating
 from .derivatives import Factor, Functions, Partials, Tensor, logarithm
 from .operator import Run
-from .sparse_elementwise import product_kernel, sum_kernel
+from .sparse_elementwise import product_kernel, quotient_kernel, sum_kernel
 from .sparse_kernel import SparseKernel, no_kernel
 from .storage_rules import (
     StorageRule,
@@ -26,6 +26,7 @@ from .storage_rules import (
     if_alike,
     if_one_is_sparse,
     of_first,
+    of_rows_on_left,
     scaled_matrix,
 )
 
@@ -360,6 +361,29 @@ BINARY = (
         scalar_storage=of_first,
         arithmetic=Arithmetic.DIVIDE,
         partials=Partials(lambda f, a, b, y: 1 / b, lambda f, a, b, y: -y / b),
+    ),
+    BinaryRow(
+        "a / b; of row_sparse a in the stored rows only.",
+        _ufunc("divide"),
+        Slope(_inverse, (1,)),
+        Slope(_quotient_slope, (0, 1)),
+        elementwise=("_scatter_elemwise_div",),
+        elementwise_storage=of_rows_on_left,
+        sparse_kernel=quotient_kernel,
+    ),
+    BinaryRow(
+        "a + b; of sparse a for the stored values only.",
+        _ufunc("add"),
+        1.0,
+        scalar=("_scatter_plus_scalar",),
+        scalar_storage=of_first,
+    ),
+    BinaryRow(
+        "a - b; of sparse a for the stored values only.",
+        _ufunc("subtract"),
+        1.0,
+        scalar=("_scatter_minus_scalar",),
+        scalar_storage=of_first,
     ),
     BinaryRow(
         "Remainder of a / b with the sign of b; 0 where b is 0.",

@@ -14,7 +14,13 @@ from .operator import Operator, Run
 from .rows import Rows, sum_rows
 from .sparse_kernel import SparseKernel
 
-__all__ = ["of_stored_values", "product_kernel", "scaling_kernel", "sum_kernel"]
+__all__ = [
+    "of_stored_values",
+    "product_kernel",
+    "quotient_kernel",
+    "scaling_kernel",
+    "sum_kernel",
+]
 
 _INT64 = np.dtype("int64")
 
@@ -136,6 +142,14 @@ def product_kernel(inputs: Sequence[str]) -> SparseKernel | None:
     return SparseKernel(stored=stored, output=inputs[stored[0]], forward=forward)
 
 
+def quotient_kernel(inputs: Sequence[str]) -> SparseKernel | None:
+    """Return a kernel that divides the rows of a row_sparse array."""
+    if inputs[0] != "row_sparse":
+        return None
+    stored = (0, 1) if inputs[1] == "row_sparse" else (0,)
+    return SparseKernel(stored=stored, output="row_sparse", forward=_divide_rows)
+
+
 def scaling_kernel(function: Callable[..., None]) -> SparseKernel:
     """Return a kernel for a binary function of a csr matrix and a broadcast dense array."""
     return SparseKernel(stored=(0,), output="csr", forward=partial(_scale, function))
@@ -161,6 +175,16 @@ def _multiply_rows(run: Run, inputs: Sequence[Any], outputs: Sequence[Rows]) -> 
     here = first.indices
     factors = other.read(run.xp, here) if isinstance(other, Rows) else other[here]
     outputs[0].keep(here, first.values * factors)
+
+
+def _divide_rows(run: Run, inputs: Sequence[Any], outputs: Sequence[Rows]) -> None:
+    rows, other = inputs
+    if rows.indices is None:
+        outputs[0].clear()
+        return
+    here = rows.indices
+    divisors = other.read(run.xp, here) if isinstance(other, Rows) else other[here]
+    outputs[0].keep(here, rows.values / divisors)
 
 
 def _multiply_matrix(run: Run, inputs: Sequence[Any], outputs: Sequence[Csr]) -> None:

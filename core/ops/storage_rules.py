@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-__all__ = ["StorageRule", "dense", "if_alike", "if_one_is_sparse", "of_first", "scaled_matrix"]
+__all__ = [
+    "StorageRule",
+    "dense",
+    "if_alike",
+    "if_one_is_sparse",
+    "of_first",
+    "of_rows_on_left",
+    "scaled_matrix",
+]
 
 StorageRule = Callable[[Sequence[str]], str]
 
@@ -33,6 +41,11 @@ def if_one_is_sparse(inputs: Sequence[str]) -> str:
     """As the sparse inputs, where these are of one type: a product."""
     sparse = set(inputs) - {"default"}
     return sparse.pop() if len(sparse) == 1 else "default"
+
+
+def of_rows_on_left(inputs: Sequence[str]) -> str:
+    """``row_sparse`` where the first input is."""
+    return "row_sparse" if inputs[0] == "row_sparse" else "default"
 
 
 def scaled_matrix(inputs: Sequence[str]) -> str:

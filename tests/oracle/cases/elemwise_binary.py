@@ -241,6 +241,11 @@ CASES = (
         for number in (1.0, 3.0)
     ),
     Case("smooth_l1_default", "smooth_l1", {}, {"data": permutation(4, 4, step=0.21)}),
+    Case("scatter_div", "_scatter_elemwise_div", {}, {"lhs": (3, 2), "rhs": positive(3, 2)}),
+    *(
+        Case(f"scatter_{kind}", f"_scatter_{kind}_scalar", {"scalar": 2.5}, {"data": (3, 2)})
+        for kind in ("plus", "minus")
+    ),
     Case("grad_add", "_grad_add", {}, {"lhs": (3, 2), "rhs": (3, 2)}, grads=False),
     Case("npi_add", "_npi_add", {}, {"lhs": (2, 3), "rhs": (3,)}),
     Case(

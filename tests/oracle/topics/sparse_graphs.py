@@ -140,6 +140,27 @@ CASES: dict[str, Case] = {
     "product of rows and dense": _pair("elemwise_mul", BY_ROWS, DENSE),
     "product of csr": _pair("elemwise_mul", CSR, CSR),
     "product of csr and dense": _pair("elemwise_mul", CSR, DENSE),
+    **{
+        f"_scatter_elemwise_div of rows by {right}": Case(
+            lambda mx, v: mx.sym._internal._scatter_elemwise_div(v["a"], v["b"]),
+            {"a": (MATRIX, BY_ROWS), "b": (MATRIX, right)},
+            whole="b",
+        )
+        for right in (BY_ROWS, DENSE)
+    },
+    **{
+        f"{name} of {stype}": Case(
+            lambda mx, v, name=name: getattr(mx.sym._internal, name)(v["a"], scalar=2.5),
+            {"a": (MATRIX, stype)},
+        )
+        for name in ("_scatter_plus_scalar", "_scatter_minus_scalar")
+        for stype in (BY_ROWS, CSR)
+    },
+    "_scatter_plus_scalar of rows, trained": Case(
+        lambda mx, v: mx.sym._internal._scatter_plus_scalar(v["a"], scalar=2.5),
+        {"a": (MATRIX, BY_ROWS)},
+        "a",
+    ),
     "sum of both": _pair("elemwise_add", BY_ROWS, DENSE, "b"),
 }
 
