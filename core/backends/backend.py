@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ..types import Array, DType, Shape
 
-__all__ = ["Backend", "Descent"]
+__all__ = ["Backend", "Chain", "Descent"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,6 +35,21 @@ class Descent:
     decay: float
     rate: float
     momentum: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Chain:
+    """Consecutive steps of a pass that run as one call.
+
+    Attributes:
+        call: runs them; returns the status of the first that failed, or what a single step returns.
+        count: number of steps.
+        done: returns how many steps the last call completed before one failed.
+    """
+
+    call: Callable[[], Any]
+    count: int = 1
+    done: Callable[[], int] = lambda: 0
 
 
 class Backend(Protocol):
@@ -80,6 +95,10 @@ class Backend(Protocol):
 
     def memory(self) -> tuple[int, int] | None:
         """Return (used, total) bytes of the device; None if it has no memory of its own."""
+        ...
+
+    def chained(self, calls: Sequence[Callable[[], Any]]) -> list[Chain]:
+        """Group the steps of a pass, in order; a chain of several runs by one library call."""
         ...
 
     def descend(

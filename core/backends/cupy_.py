@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DeviceError
 from ..types import Array, DType, Shape
-from .backend import Descent
+from .backend import Chain, Descent
 
 __all__ = ["CupyBackend", "gpu_count"]
 
@@ -92,6 +92,10 @@ class CupyBackend:
         """Return (used, total) bytes of the device."""
         free, total = self.device.mem_info
         return total - free, total
+
+    def chained(self, calls: Sequence[Callable[[], Any]]) -> list[Chain]:
+        """Return each step as a chain of its own."""
+        return [Chain(call) for call in calls]
 
     def descend(
         self, weight: Array, velocity: Array | None, gradient: Array, step: Descent

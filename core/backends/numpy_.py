@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
 from ..types import Array, DType, Shape, shape_size
-from .backend import Descent
+from .backend import Chain, Descent
+from .native.chain import chained
 from .native.suppression import suppress
 from .onednn.descent import descend
 
@@ -62,6 +63,10 @@ class NumpyBackend:
     def memory(self) -> tuple[int, int] | None:
         """The CPU has no memory of its own."""
         return None
+
+    def chained(self, calls: Sequence[Callable[[], Any]]) -> list[Chain]:
+        """Chain consecutive primitives of oneDNN."""
+        return chained(calls)
 
     def descend(
         self, weight: Array, velocity: Array | None, gradient: Array, step: Descent

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from operator import length_hint
 from time import perf_counter
 from typing import Any, Protocol
 
+from ..backends.backend import Chain
 from ..backends.kernels import Watch, library_failure
 from ..device import Context
 from ..errors import StageError
@@ -53,6 +55,32 @@ class PlanMemory:
     unshared: int
     scratch: int
     misses: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pass:
+    """What one pass runs.
+
+    Attributes:
+        steps: the steps, in order.
+        calls: the closure of each step.
+        chains: the same closures, grouped into as few calls as possible.
+    """
+
+    steps: Sequence[Step]
+    calls: Sequence[Call]
+    chains: Sequence[Chain]
+
+    def stepwise(self, wrap: Callable[[Step, Call], Call]) -> _Pass:
+        """Return the pass with a call for each step, made by this function from the step's own."""
+        calls = [wrap(step, call) for step, call in zip(self.steps, self.calls, strict=True)]
+        return _Pass(self.steps, calls, [Chain(call) for call in calls])
+
+    def step_reached(self, position: int) -> Step:
+        """Return the step at which the chain at this position has stopped."""
+        before = sum(chain.count for chain in self.chains[:position])
+        stopped = self.chains[position]
+        return self.steps[before + min(stopped.done(), stopped.count - 1)]
 
 
 class Plan:
@@ -132,15 +160,14 @@ class Plan:
     def forward(self) -> None:
         """Run the forward pass."""
         self._begin_forward()
-        self._execute(self._forward_calls, self._steps)
+        self._execute(self._forward)
 
     def timed_forward(self) -> list[tuple[Step, float]]:
         """Run the forward pass synchronously; return each step with its duration in seconds."""
         self._begin_forward()
         seconds: list[float] = []
-        calls = [self._timed(call, seconds) for call in self._forward_calls]
-        self._execute(calls, self._steps)
-        return list(zip(self._steps, seconds, strict=False))
+        self._execute(self._forward.stepwise(lambda _, call: self._timed(call, seconds)))
+        return list(zip(self._forward.steps, seconds, strict=True))
 
     def _timed(self, call: Call, seconds: list[float]) -> Call:
         def timed() -> Any:
@@ -182,7 +209,7 @@ class Plan:
         for target, given in zip(self._head_gradients, head_gradients, strict=True):
             if target is not None:
                 self._arena.backend.copy_into(target, given)
-        self._execute(self._backward_calls, self._steps[len(self._forward_calls) :])
+        self._execute(self._backward)
 
     def _refresh(self) -> None:
         """Recompute the cache entries of arrays that have changed."""
@@ -194,19 +221,23 @@ class Plan:
             self._watch.forget()
             raise
 
-    def _execute(self, calls: Sequence[Call], steps: Sequence[Step]) -> None:
-        scratch, recorder = self._scratch, profiler.recorder
-        remaining = iter(calls)
+    def _execute(self, run: _Pass) -> None:
+        if profiler.recorder is None:
+            self._run_chains(run)
+        else:
+            self._record(run, profiler.recorder)
+
+    def _run_chains(self, run: _Pass) -> None:
+        scratch, remaining = self._scratch, iter(run.chains)
         try:
             with self._arena.backend.scope():
-                if recorder is not None:
-                    self._record(remaining, steps, recorder)
-                for call in remaining:
-                    status = call()
+                for chain in remaining:
+                    status = chain.call()
                     if status.__class__ is int and status:
                         raise library_failure(status)
         except Exception as error:
-            error.add_note(f"while running {steps[len(calls) - length_hint(remaining) - 1]}")
+            stopped_at = len(run.chains) - length_hint(remaining) - 1
+            error.add_note(f"while running {run.step_reached(stopped_at)}")
             raise
         finally:
             for version in self._updated:
@@ -215,18 +246,17 @@ class Plan:
         if scratch.misses:
             self._arena.reserve_scratch(scratch.settle())
 
-    def _record(self, calls: Iterator[Call], steps: Sequence[Step], recorder: Recorder) -> None:
+    def _record(self, run: _Pass, recorder: Recorder) -> None:
         """Run a pass and record it."""
         wait = self._arena.backend.synchronize
-        is_backward = any(step.is_backward for step in steps[:1])
+        is_backward = any(step.is_backward for step in run.steps[:1])
+        if recorder.switches.symbolic:
+            run = run.stepwise(
+                lambda step, call: partial(recorded, call, label_of(step), recorder, wait)
+            )
         with span("api", f"Executor.{'backward' if is_backward else 'forward'}"):
-            if recorder.switches.symbolic:
-                for call, step in zip(calls, steps, strict=False):
-                    recorded(call, label_of(step), recorder, wait)
-            else:
-                for call in calls:
-                    call()
-                wait()
+            self._run_chains(run)
+            wait()
         if recorder.switches.memory:
             arena = self._arena
             nbytes = arena.values.nbytes + arena.outputs.nbytes + arena.scratch.nbytes
@@ -248,22 +278,25 @@ class Plan:
             self._scratch,
             check_kernels=self._check_kernels,
         )
-        forward = [(step, self._watched(step, lowering)) for step in program.forward_steps]
-        backward = [(step, self._watched(step, lowering)) for step in program.backward_steps]
+        self._forward = self._lowered(program.forward_steps, lowering)
+        self._backward = self._lowered(program.backward_steps, lowering)
         for step in program.steps:
             if step.op.graph_names:
                 # Compile bodies now, so that their errors are raised by bind and not by forward.
                 gradients = lowering.arrays(step.in_grads) if step.is_backward else None
                 step.op.prepare(self._run, lowering.arrays(step.inputs), gradients)
-        self._forward_calls = [call for _, call in forward if call is not None]
-        self._backward_calls = [call for _, call in backward if call is not None]
-        self._steps = [step for step, call in (*forward, *backward) if call is not None]
         self._refreshes = lowering.refreshes
         self._watch = Watch(v for refresh in lowering.refreshes for v in refresh.versions)
         may_update = program.is_train or self._backward_is_train
         self._updated = lowering.updated_versions() if may_update else ()
         self._head_gradients = lowering.arrays(tuple(program.head_gradients))
         self._generation = self._arena.generation
+
+    def _lowered(self, steps: Iterable[Step], lowering: Lowering) -> _Pass:
+        calls = {step: self._watched(step, lowering) for step in steps}
+        run = {step: call for step, call in calls.items() if call is not None}
+        chains = self._arena.backend.chained(list(run.values()))
+        return _Pass(list(run), list(run.values()), chains)
 
     def _watched(self, step: Step, lowering: Lowering) -> Call | None:
         call, observer = lowering.call(step), self._observer

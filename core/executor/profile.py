@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from time import perf_counter_ns
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..profiler.recorder import Recorder
 from ..profiler.statistics import KERNEL
@@ -36,8 +36,8 @@ def label_of(step: Step) -> Label:
     return Label(OPERATOR, name, {"node": step.node, KERNEL: kernel})
 
 
-def recorded(call: Call, label: Label, recorder: Recorder, wait: Callable[[], None]) -> None:
-    """Run a step and record how long it takes.
+def recorded(call: Call, label: Label, recorder: Recorder, wait: Callable[[], None]) -> Any:
+    """Run a step, record how long it takes, and return what it returns.
 
     Args:
         call: the step.
@@ -46,6 +46,7 @@ def recorded(call: Call, label: Label, recorder: Recorder, wait: Callable[[], No
         wait: waits for the device, because the call may only have queued the work.
     """
     start = perf_counter_ns()
-    call()
+    status = call()
     wait()
     recorder.add_span(label.category, label.name, start, perf_counter_ns(), label.detail)
+    return status

@@ -151,6 +151,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "winograd_convolve": (None, (_PROBLEM, *[c_void_p] * 4, c_float, *[c_void_p] * 2)),
     "winograd_weight_grad_scratch": (c_long, (_PROBLEM, c_int)),
     "winograd_weight_grad": (None, (_PROBLEM, *[c_void_p] * 5, c_int)),
+    "chain_run": (c_int, (c_void_p,)),
     "batch_norm_scratch": (c_long, (_MAPS,)),
     "batch_norm_forward": (None, (_MAPS, *[c_void_p] * 3, c_float, c_int, *[c_void_p] * 5)),
     "batch_norm_backward": (None, (_MAPS, *[c_void_p] * 5, c_int, *[c_void_p] * 5)),
@@ -191,6 +192,7 @@ class Library:
     winograd_convolve: Callable[..., None]
     winograd_weight_grad_scratch: Callable[..., int]
     winograd_weight_grad: Callable[..., None]
+    chain_run: Callable[..., int]
     batch_norm_scratch: Callable[..., int]
     batch_norm_forward: Callable[..., None]
     batch_norm_backward: Callable[..., None]

@@ -146,6 +146,7 @@ class Library:
         version: for example ``"3.2.0"``.
         execute: ``dnnl_primitive_execute``, for closures that check the status themselves; to be
             called with values of C types.
+        execute_address: its address, for C.
     """
 
     def __init__(self, path: Path) -> None:
@@ -161,6 +162,7 @@ class Library:
             self._declare(f"dnnl_{name}_primitive_desc_create", parameters)
         # Its parameters are not declared: callers pass C types, which saves the conversion.
         self.execute: Callable[..., int] = self._functions["dnnl_primitive_execute"]
+        self.execute_address = ctypes.cast(self._functions.dnnl_primitive_execute, c_void_p).value
         self._set_threads = self._functions["omp_set_num_threads"]
         self._set_threads.restype = None
         self.engine = self.create("engine_create", _CPU_ENGINE, 0)
@@ -195,7 +197,7 @@ class Library:
         """Set the number of threads for primitives called from this thread."""
         self._set_threads(c_int(count))
 
-    def on_one_thread(self, call: Callable[[], int]) -> Callable[[], int]:
+    def on_one_thread(self, call: Callable[..., int]) -> Callable[..., int]:
         """Return a closure that runs a primitive on the calling thread only."""
         many = self.threads()
         if many == 1:
@@ -203,9 +205,9 @@ class Library:
         use_one = functools.partial(self._set_threads, c_int(1))
         use_many = functools.partial(self._set_threads, c_int(many))
 
-        def call_on_one() -> int:
+        def call_on_one(*arguments: Any) -> int:
             use_one()
-            status = call()
+            status = call(*arguments)
             use_many()
             return status
 

@@ -27,6 +27,7 @@ __all__ = [
     "Attributes",
     "Launch",
     "Primitive",
+    "PrimitiveCall",
     "first_available",
     "launch",
     "scratchpad_bytes",
@@ -203,11 +204,25 @@ def first_available(make: Callable[[_Case], _Made], cases: Iterable[_Case]) -> _
     raise first or KernelUnavailable("there is no case to make a primitive of")
 
 
+class PrimitiveCall(functools.partial[int]):
+    """Runs a primitive and returns oneDNN's status. A partial, because it needs no Python frame.
+
+    Attributes:
+        primitive: the primitive.
+        arguments: address of its arguments.
+        count: number of arguments.
+    """
+
+    primitive: Primitive
+    arguments: ctypes.c_void_p
+    count: int
+
+
 class Launch:
     """A primitive with its arguments at fixed addresses.
 
     Attributes:
-        call: runs it and returns oneDNN's status; plans call it directly, without a Python frame.
+        call: runs it and returns oneDNN's status.
     """
 
     __slots__ = ("call",)
@@ -219,15 +234,15 @@ class Launch:
             slot.index, slot.memory = argument, memory.handle
         address = _Address(ctypes.addressof(arguments))
         address.used = (primitive, memories, arguments)
-        self.call: Callable[[], int] = functools.partial(
-            api.execute,
+        self.call = PrimitiveCall(
+            api.on_one_thread(api.execute) if primitive.is_light else api.execute,
             ctypes.c_void_p(primitive.handle),
             ctypes.c_void_p(api.stream),
             ctypes.c_int(len(memories)),
             address,
         )
-        if primitive.is_light:
-            self.call = api.on_one_thread(self.call)
+        self.call.primitive, self.call.arguments = primitive, address
+        self.call.count = len(memories)
 
     def __call__(self) -> None:
         """Run it; raise KernelError or MemoryError if it fails."""

@@ -1,9 +1,12 @@
 """The public face of executors: passes, outputs, gradients, parameters, and calls out of order."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import core.symbol as sym
+from core.backends.backend import Chain
 from core.device import cpu
 from core.errors import KernelError, MXNetError, ShapeError
 from core.executor import Executor
@@ -204,12 +207,13 @@ def test_bad_head_gradients(layer, head, error, match):
 
 def test_failing_operator_is_named(layer, monkeypatch):
     (plan,) = layer._plans.values()
-    calls = plan._forward_calls
+    run = plan._forward
 
     def fail():
         raise FloatingPointError("underflow")
 
-    monkeypatch.setattr(plan, "_forward_calls", [calls[0], fail])
+    chains = [Chain(run.calls[0]), Chain(fail)]
+    monkeypatch.setattr(plan, "_forward", dataclasses.replace(run, chains=chains))
     with pytest.raises(FloatingPointError) as caught:
         layer.forward(is_train=True)
     (note,) = caught.value.__notes__
@@ -296,7 +300,8 @@ def test_memory_report_counts_bytes(layer):
 def test_a_library_that_refuses_is_told_with_its_step(status: int, error: type[Exception]) -> None:
     executor = sym.relu(sym.Variable("x"), name="r").simple_bind(cpu(), x=(2, 2))
     executor.forward()
-    executor._last._forward_calls = [lambda: status]
+    plan = executor._last
+    plan._forward = dataclasses.replace(plan._forward, chains=[Chain(lambda: status)])
     with pytest.raises(error) as refused:
         executor.forward()
     assert "'r'" in refused.value.__notes__[0]

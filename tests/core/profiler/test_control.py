@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from pathlib import Path
@@ -10,8 +11,12 @@ import numpy as np
 import pytest
 
 import core as mx
+from core.backends.backend import Chain
 from core.errors import MXNetError, UsageError
 from core.profiler.recorder import profiler
+
+OUT_OF_MEMORY = 1
+"""oneDNN's status."""
 
 
 def classifier() -> mx.mod.Module:
@@ -55,6 +60,22 @@ def test_operators_are_counted_under_mxnet_names(trace: Path) -> None:
     assert sum(one["Count"] for one in kernels.values()) == sum(
         one["Count"] for one in operators.values()
     )
+
+
+@pytest.mark.parametrize("symbolic", [True, False])
+def test_a_step_that_fails_while_it_is_profiled_is_named(
+    trace: Path, symbolic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor = mx.sym.relu(mx.sym.Variable("x"), name="r").simple_bind(mx.cpu(), x=(2, 2))
+    executor.forward()
+    plan, failing = executor._last, Chain(lambda: OUT_OF_MEMORY)
+    spoiled = dataclasses.replace(plan._forward, calls=[failing.call], chains=[failing])
+    monkeypatch.setattr(plan, "_forward", spoiled)
+    mx.profiler.set_config(filename=str(trace), profile_symbolic=symbolic)
+    mx.profiler.set_state("run")
+    with pytest.raises(MemoryError) as caught:
+        executor.forward()
+    assert "'r'" in caught.value.__notes__[0]
 
 
 def test_a_pass_takes_as_long_as_its_steps_and_little_more(trace: Path) -> None:

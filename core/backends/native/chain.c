@@ -1,0 +1,34 @@
+/* Runs primitives of oneDNN one after the other, without returning to Python in between. */
+
+#include <omp.h>
+
+typedef int Execute(const void *primitive, void *stream, int count, const void *arguments);
+
+typedef struct {
+  const void *primitive;
+  const void *arguments;
+  int count;
+  int is_light; /* created for one thread, runs on the calling thread only */
+} Launch;
+
+typedef struct {
+  Execute *execute; /* dnnl_primitive_execute */
+  void *stream;
+  const Launch *launches;
+  long count;
+  long done; /* launches that succeeded in the last run */
+} Chain;
+
+/* Returns 0, or the status of the first launch that fails, after which none is run. */
+int chain_run(Chain *chain) {
+  int many = omp_get_max_threads(), threads = many, status = 0;
+  for (chain->done = 0; chain->done < chain->count; chain->done++) {
+    const Launch *launch = chain->launches + chain->done;
+    int wanted = launch->is_light ? 1 : many;
+    if (wanted != threads) omp_set_num_threads(threads = wanted);
+    status = chain->execute(launch->primitive, chain->stream, launch->count, launch->arguments);
+    if (status) break;
+  }
+  if (threads != many) omp_set_num_threads(many);
+  return status;
+}

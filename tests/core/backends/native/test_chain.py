@@ -1,0 +1,140 @@
+"""Chains: consecutive primitives of oneDNN that run as one call."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.backends.native import chain as native_chain
+from core.backends.native import is_available
+from core.backends.numpy_ import NumpyBackend
+from core.backends.onednn import library
+from core.errors import KernelError
+from core.executor import bind
+
+pytestmark = pytest.mark.skipif(not is_available(), reason="the kernels are not compiled")
+
+RANDOM = np.random.RandomState(11)
+INPUTS = {
+    name: RANDOM.uniform(-1, 1, shape).astype(np.float32)
+    for name, shape in {
+        "data": (1, 40),
+        "light_weight": (30, 40),
+        "light_bias": (30,),
+        "heavy_weight": (9000, 30),
+        "heavy_bias": (9000,),
+        "last_weight": (5, 9000),
+        "last_bias": (5,),
+    }.items()
+}
+
+
+def perceptron() -> Any:
+    """Return a graph of three primitives, of which only the second runs on all threads."""
+    symbol = mx.sym.var("data")
+    for name, count in {"light": 30, "heavy": 9000, "last": 5}.items():
+        symbol = mx.sym.FullyConnected(symbol, num_hidden=count, name=name)
+        symbol = mx.sym.Activation(symbol, act_type="tanh", name=f"{name}_tanh")
+    return symbol
+
+
+def expected() -> np.ndarray:
+    found = INPUTS["data"].astype(np.float64)
+    for name in ("light", "heavy", "last"):
+        found = np.tanh(
+            found @ INPUTS[f"{name}_weight"].T.astype(np.float64) + INPUTS[f"{name}_bias"]
+        )
+    return found
+
+
+def bound() -> Any:
+    return bind(perceptron(), mx.cpu(), {name: mx.nd.array(one) for name, one in INPUTS.items()})
+
+
+def chains_of(executor: Any) -> list[int]:
+    (plan,) = executor._plans.values()
+    return [chain.count for chain in plan._forward.chains]
+
+
+def test_consecutive_primitives_are_one_call() -> None:
+    executor = bound()
+    gc.collect()
+    for _ in range(2):
+        (out,) = executor.forward()
+    assert chains_of(executor) == [3]
+    np.testing.assert_allclose(out.asnumpy(), expected(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_step_in_python_stands_between_chains() -> None:
+    data = mx.sym.var("data")
+    heads = mx.sym.FullyConnected(
+        mx.sym.round(mx.sym.FullyConnected(data, num_hidden=3, name="a")), num_hidden=3, name="b"
+    )
+    shapes = {"a_weight": (3, 4), "a_bias": (3,), "b_weight": (3, 3), "b_bias": (3,)}
+    arrays = {name: mx.nd.ones(shape) for name, shape in shapes.items()}
+    executor = bind(heads, mx.cpu(), {"data": mx.nd.ones((2, 4)), **arrays})
+    (out,) = executor.forward()
+    assert chains_of(executor) == [1, 1, 1]
+    assert out.asnumpy().tolist() == [[16.0] * 3] * 2
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_number_of_threads_is_as_before(threads: int) -> None:
+    api = library()
+    assert api is not None
+    before = api.threads()
+    api.set_threads(threads)
+    try:
+        bound().forward()
+        assert api.threads() == threads
+    finally:
+        api.set_threads(before)
+
+
+@pytest.mark.parametrize(("spoiled", "name"), [(0, "light"), (1, "heavy"), (2, "last")])
+def test_the_step_that_fails_is_named(
+    spoiled: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spoil(backend: object, calls: Sequence[Callable[[], Any]]) -> Any:
+        if calls:
+            no_primitive = SimpleNamespace(handle=None, is_light=True)
+            monkeypatch.setattr(calls[spoiled], "primitive", no_primitive)
+        return native_chain.chained(calls)
+
+    api = library()
+    assert api is not None
+    before = api.threads()
+    monkeypatch.setattr(NumpyBackend, "chained", spoil)
+    with pytest.raises(KernelError, match=r"status 2") as caught:
+        bound().forward()
+    (note,) = caught.value.__notes__
+    assert note.startswith("while running")
+    assert f"'{name}" in note
+    assert api.threads() == before
+
+
+def test_without_the_library_each_primitive_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_chain, "library", lambda: None)
+    executor = bound()
+    (out,) = executor.forward()
+    assert chains_of(executor) == [1, 1, 1]
+    np.testing.assert_allclose(out.asnumpy(), expected(), rtol=1e-5, atol=1e-6)
+
+
+def test_timed_passes_and_monitors_see_each_step() -> None:
+    executor = bound()
+    assert len(executor.timed_forward()) == 3
+    seen: list[str] = []
+    executor.set_monitor_callback(lambda name, array: seen.append(name))
+    executor.forward()
+    assert [name for name in seen if "tanh" not in name] == [
+        "light_output",
+        "heavy_output",
+        "last_output",
+    ]
