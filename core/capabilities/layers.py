@@ -196,6 +196,14 @@ class Rnn(Protocol):
         """Share of what is dropped between layers."""
 
     @property
+    def clip(self) -> object | None:
+        """The range of an LSTM's memory; None where it is not clipped."""
+
+    @property
+    def projection_size(self) -> int | None:
+        """Numbers in an LSTM's output; None where it is not projected."""
+
+    @property
     def state_outputs(self) -> bool:
         """Whether the last states are outputs."""
 

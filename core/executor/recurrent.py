@@ -15,6 +15,9 @@ from .primitives import Primitive
 
 __all__ = ["RecurrentLayer"]
 
+_PARAMETERS = CellParameters._fields[:-1]
+"""Without the projection, which no such layer has."""
+
 
 @implements(RECURRENT)
 class RecurrentLayer(Primitive):
@@ -45,7 +48,7 @@ class RecurrentLayer(Primitive):
 
     def input_names(self) -> tuple[str, ...]:
         states = ("state", "memory")[: self.state_count]
-        return ("data", *states, *CellParameters._fields)
+        return ("data", *states, *_PARAMETERS)
 
     def output_names(self) -> tuple[str, ...]:
         return self.rnn.output_names()
@@ -116,8 +119,8 @@ class RecurrentLayer(Primitive):
                 run.xp.copyto(self._gate(target, gate), self._gate(source, place))
         return [data, vector, *(state[None] for state in rest[:count])]
 
-    def _parts(self, vector: Array, data: Array) -> CellParameters:
-        return self.rnn.split(vector, data)[0][0]
+    def _parts(self, vector: Array, data: Array) -> tuple[Array, ...]:
+        return self.rnn.split(vector, data)[0][0][: len(_PARAMETERS)]
 
     def _gate(self, parameter: Array, index: int) -> Array:
         hidden = self.rnn.state_size

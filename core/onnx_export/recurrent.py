@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ops.rnn import RNN
-from ..ops.rnn_layout import CellParameters, split_parameters
+from ..ops.rnn_layout import CellParameters
 from .conversion import Call, converts
 from .graph import Tensor
 
@@ -23,14 +23,9 @@ def _rnn(call: Call, op: RNN) -> list[str]:
     data, vector, state, *rest = call.inputs
     if vector.values is None:
         raise call.cannot("its parameters are computed; ONNX needs them cut into parts here")
-    layers = split_parameters(
-        vector.values,
-        op.num_layers,
-        op.directions,
-        data.shape[2],
-        op.state_size,
-        op.cell.gate_count,
-    )
+    if op.projection_size is not None or op.clip is not None:
+        raise call.cannot("its states are projected or clipped, which ONNX's LSTM cannot do")
+    layers = op.split(vector.values, data)
     lengths = _lengths(call, rest[-1]) if op.use_sequence_length else ""
     memory = rest[0] if op.has_memory else None
     name, last_states, last_memories = data.name, [], []
@@ -88,7 +83,7 @@ def _joined(call: Call, op: RNN, cells: list[CellParameters], kind: int) -> str:
     return call.constant(np.stack(parts), call.output.dtype)
 
 
-def _in_order(op: RNN, parameter: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _in_order(op: RNN, parameter: Any) -> np.ndarray[Any, Any]:
     gates = np.split(parameter, op.cell.gate_count)
     return np.concatenate([gates[one] for one in _GATES.get(op.mode, (0,))])
 

@@ -21,7 +21,7 @@ from .rnn_layout import (
     parameter_size,
     split_parameters,
 )
-from .rnn_recurrence import CellArrays, CellGradients, Recurrence
+from .rnn_recurrence import CellArrays, CellGradients, Recurrence, StateClip
 from .softmax import positions
 
 __all__ = ["RNN"]
@@ -35,7 +35,8 @@ class RNN(Operator):
     ``data`` is (steps, batch, inputs). ``parameters`` is a vector of all weights and then all
     biases in cuDNN's order (see ``core.ops.rnn_layout``). ``state``, and for LSTM ``state_cell``,
     are (layers · directions, batch, state_size). The output is (steps, batch, directions ·
-    state_size); ``state_outputs`` shows the last states too.
+    state_size); ``state_outputs`` shows the last states too. Where an LSTM's outputs are projected,
+    output and ``state`` have ``projection_size`` instead of ``state_size``.
 
     Equations are cuDNN's: the GRU's reset gate multiplies the hidden part of the candidate, bias
     included. In training, ``p`` of each layer's output but the last is dropped. With
@@ -66,28 +67,43 @@ class RNN(Operator):
     )
     state_outputs: bool = attribute(default=False, doc="whether the last states are outputs, too")
     projection_size: int | None = attribute(
-        default=None, doc="is refused: states are not projected"
+        default=None, minimum=1, doc="elements that an LSTM's outputs are projected to"
     )
     lstm_state_clip_min: float | None = attribute(
-        default=None, doc="is refused: states are not clipped"
+        default=None, doc="least value of an LSTM's memory, together with the greatest"
     )
     lstm_state_clip_max: float | None = attribute(
-        default=None, doc="is refused: states are not clipped"
+        default=None, doc="greatest value of an LSTM's memory, together with the least"
     )
     lstm_state_clip_nan: bool = attribute(
-        default=False, doc="without effect where states are not clipped"
+        default=False, doc="whether clipping makes NaN the least value"
     )
     use_sequence_length: bool = attribute(
         default=False, doc="whether an input says how long each sequence is"
     )
 
     def __post_init__(self) -> None:
-        for name in ("projection_size", "lstm_state_clip_min", "lstm_state_clip_max"):
-            if getattr(self, name) is not None:
-                raise AttributeValueError(
-                    f"{name} is {getattr(self, name)}; only None is supported (MXNet needs cuDNN "
-                    f"for it)"
-                )
+        low, high = self.lstm_state_clip_min, self.lstm_state_clip_max
+        if not self.has_memory:
+            for name in ("projection_size", "lstm_state_clip_min", "lstm_state_clip_max"):
+                if getattr(self, name) is not None:
+                    raise AttributeValueError(
+                        f"{name} is {getattr(self, name)} and mode {self.mode!r}; only mode 'lstm' "
+                        f"has it"
+                    )
+        if self.projection_size is not None and self.projection_size > self.state_size:
+            raise AttributeValueError(
+                f"projection_size is {self.projection_size}; expected at most state_size, "
+                f"{self.state_size}"
+            )
+        if (low is None) != (high is None):
+            raise AttributeValueError(
+                f"lstm_state_clip_min is {low} and lstm_state_clip_max {high}; set both or neither"
+            )
+        if low is not None and high is not None and low > high:
+            raise AttributeValueError(
+                f"lstm_state_clip_min is {low}; expected at most lstm_state_clip_max, {high}"
+            )
 
     @property
     def directions(self) -> int:
@@ -103,6 +119,21 @@ class RNN(Operator):
     def has_memory(self) -> bool:
         """Whether there is a second state."""
         return self.mode == "lstm"
+
+    @property
+    def output_size(self) -> int:
+        """Elements of a state and of the output in one direction."""
+        return self.projection_size or self.state_size
+
+    @property
+    def clip(self) -> StateClip | None:
+        """The range of the memory; None where it is not clipped."""
+        low, high = self.lstm_state_clip_min, self.lstm_state_clip_max
+        return (
+            None
+            if low is None or high is None
+            else StateClip(low, high, stops_nan=self.lstm_state_clip_nan)
+        )
 
     def input_names(self) -> tuple[str, ...]:
         memory = ("state_cell",) if self.has_memory else ()
@@ -129,18 +160,23 @@ class RNN(Operator):
             return inputs, outputs
         if len(data) != 3:
             raise ShapeError(f"data has shape {data}; expected (steps, batch, inputs)")
-        width = self.directions * self.state_size
+        width = self.directions * self.output_size
         output = self.expect("output", outputs[0], (*data[:2], width))
         data = (*output[:2], data[2])
-        size = self._parameter_size(data[2]) if data[2] else 0
+        size = self.parameter_size(data[2]) if data[2] else 0
         parameters = self.expect("parameters", inputs[1], (size,))
-        state = (self.num_layers * self.directions, data[1], self.state_size)
+        count = self.num_layers * self.directions
+        state, memory = (count, data[1], self.output_size), (count, data[1], self.state_size)
+        shapes = [state, memory] if self.has_memory else [state]
+        lengths = [data[1:2]] if self.use_sequence_length else []
         states = [
-            self.expect(name, shape, state if name != "sequence_length" else data[1:2])
-            for name, shape in zip(self.input_names()[2:], inputs[2:], strict=True)
+            self.expect(name, given, shape)
+            for name, given, shape in zip(
+                self.input_names()[2:], inputs[2:], shapes + lengths, strict=True
+            )
         ]
         reserve = (self._reserve_layout(data).size(),)
-        shown = [state] * (self.visible_outputs() - 1)
+        shown = shapes if self.state_outputs else []
         return [data, parameters, *states], [output, *shown, reserve]
 
     def infer_type(
@@ -153,9 +189,15 @@ class RNN(Operator):
             uniform.append(lengths or uniform[0])
         return uniform, outputs
 
-    def _parameter_size(self, inputs: int) -> int:
+    def parameter_size(self, inputs: int) -> int:
+        """Return the length of the parameter vector for so many inputs."""
         return parameter_size(
-            self.num_layers, self.directions, inputs, self.state_size, self.cell.gate_count
+            self.num_layers,
+            self.directions,
+            inputs,
+            self.state_size,
+            self.cell.gate_count,
+            self.projection_size,
         )
 
     def _reserve_layout(self, data: Shape) -> ReserveLayout:
@@ -163,6 +205,7 @@ class RNN(Operator):
             steps=data[0],
             batch=data[1],
             hidden=self.state_size,
+            state=self.output_size,
             gates=self.cell.gate_count,
             layers=self.num_layers,
             directions=self.directions,
@@ -241,7 +284,15 @@ class RNN(Operator):
     ) -> Recurrence:
         steps, batch, _ = out.shape
         return self.cell(
-            run, steps, batch, self.state_size, out.dtype, ended, is_backward=is_backward
+            run,
+            steps,
+            batch,
+            self.state_size,
+            self.output_size,
+            out.dtype,
+            ended,
+            clip=self.clip,
+            is_backward=is_backward,
         )
 
     def _cells(
@@ -281,6 +332,7 @@ class RNN(Operator):
             data.shape[2],
             self.state_size,
             self.cell.gate_count,
+            self.projection_size,
         )
 
     def _reserves(self, data: Array, outputs: Sequence[Array]) -> list[LayerReserve]:
@@ -293,7 +345,7 @@ class RNN(Operator):
         return state, memory
 
     def _side(self, output: Array, side: int) -> Array:
-        return output[..., side * self.state_size : (side + 1) * self.state_size]
+        return output[..., side * self.output_size : (side + 1) * self.output_size]
 
     def _ended(self, run: Run, inputs: Sequence[Array]) -> Array | None:
         """Return True where a sequence is over (steps, batch, 1), or None without lengths."""

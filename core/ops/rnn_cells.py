@@ -13,18 +13,22 @@ __all__ = ["CELLS"]
 
 
 class Lstm(Recurrence):
-    """Long short-term memory; gates: input, forget, candidate, output. Keeps the memory."""
+    """Long short-term memory; gates: input, forget, candidate, output. Keeps the memory.
+
+    The memory may be clipped, and the output projected (Sak et al. 2014, arXiv:1402.1128).
+    """
 
     gate_count: ClassVar[int] = 4
 
-    def take_forward_scratch(self, dtype: DType) -> None:
-        super().take_forward_scratch(dtype)
+    def take_forward_scratch(self, batch: int, dtype: DType) -> None:
+        super().take_forward_scratch(batch, dtype)
         # The logistic function is 0.5 · tanh(0.5 · x) + 0.5: one call of tanh for all gates.
         self.scale = self.run.scratch((4 * self.hidden,), dtype)
         self.shift = self.run.scratch((4 * self.hidden,), dtype)
         self.scale[...] = self.shift[...] = 0.5
         self.gate(self.scale, 2)[...] = 1
         self.gate(self.shift, 2)[...] = 0
+        self.projected = self.run.scratch((batch, self.width), dtype)
 
     def take_backward_scratch(self, steps: int, batch: int, dtype: DType) -> None:
         super().take_backward_scratch(steps, batch, dtype)
@@ -32,6 +36,9 @@ class Lstm(Recurrence):
         self.memory_grad_after = self.run.scratch((batch, self.hidden), dtype)
         self.memory_tanh = self.run.scratch((steps, batch, self.hidden), dtype)
         self.memory_slope = self.run.scratch((steps, batch, self.hidden), dtype)
+        self.hidden_grad = self.run.scratch((batch, self.hidden), dtype)
+        self.projected_grads = self.run.scratch((steps, batch, self.width), dtype)
+        self.is_clipped = self.run.scratch((2, steps, batch, self.hidden), "bool")
 
     def step(self, cell: CellArrays, t: int, state: Array, memory: Array | None) -> None:
         assert cell.kept is not None
@@ -46,8 +53,23 @@ class Lstm(Recurrence):
         xp.multiply(forget, memory, out=new_memory)
         xp.multiply(write, candidate, out=self.work)
         new_memory += self.work
+        self._clip(new_memory)
         xp.tanh(new_memory, out=self.work)
-        xp.multiply(show, self.work, out=cell.output[t])
+        weight = cell.parameters.h2r_weight
+        if weight is None:
+            xp.multiply(show, self.work, out=cell.output[t])
+            return
+        self.work *= show
+        xp.matmul(self.work, weight.T, out=self.projected)
+        xp.copyto(cell.output[t], self.projected)
+
+    def _clip(self, memory: Array) -> None:
+        if self.clip is None:
+            return
+        # fmax and fmin return the other operand where one is NaN.
+        least, most = ("fmax", "fmin") if self.clip.stops_nan else ("maximum", "minimum")
+        getattr(self.xp, least)(memory, self.clip.low, out=memory)
+        getattr(self.xp, most)(memory, self.clip.high, out=memory)
 
     def prepare_backward(self, cell: CellArrays, grads: CellGradients) -> None:
         xp = self.xp
@@ -59,6 +81,11 @@ class Lstm(Recurrence):
         xp.tanh(cell.kept, out=self.memory_tanh)
         self.write_tanh_slope(self.memory_tanh, self.memory_slope)
         self.memory_slope *= self.gate(cell.gates, 3)
+        if self.clip is not None:
+            below, above = self.is_clipped
+            xp.less_equal(cell.kept, self.clip.low, out=below)
+            xp.greater_equal(cell.kept, self.clip.high, out=above)
+            below |= above
         if grads.last_memory is None:
             self.memory_grad[...] = 0
         else:
@@ -69,13 +96,16 @@ class Lstm(Recurrence):
         xp, gates, share = self.xp, cell.gates[t], self.step_gates
         memory = cell.memory if before is None else cell.kept[before]
         write, forget, candidate, _ = (self.gate(gates, i) for i in range(4))
-        xp.multiply(self.grad, self.memory_slope[t], out=self.work)
+        grad = self._grad_of_hidden(cell, t)
+        xp.multiply(grad, self.memory_slope[t], out=self.work)
         xp.add(self.memory_grad, self.work, out=self.memory_grad_after)
         after = self.memory_grad_after
+        if self.clip is not None:
+            xp.copyto(after, 0, where=self.is_clipped[0, t])
         xp.multiply(after, candidate, out=self.gate(share, 0))
         xp.multiply(after, memory, out=self.gate(share, 1))
         xp.multiply(after, write, out=self.gate(share, 2))
-        xp.multiply(self.grad, self.memory_tanh[t], out=self.gate(share, 3))
+        xp.multiply(grad, self.memory_tanh[t], out=self.gate(share, 3))
         gate_grads = self.gate_grads[t]
         gate_grads *= share
         self.finish_gate_grads(self.gate_grads, t)
@@ -89,6 +119,27 @@ class Lstm(Recurrence):
         super().backward(cell, grads)
         if grads.memory is not None:
             self.xp.copyto(grads.memory, self.memory_grad)
+
+    def _grad_of_hidden(self, cell: CellArrays, t: int) -> Array:
+        """Return the gradient of a step's output before its projection."""
+        weight = cell.parameters.h2r_weight
+        if weight is None:
+            return self.grad
+        grads = self.projected_grads[t]
+        self.xp.copyto(grads, self.grad)
+        if self.ended is not None:
+            self.xp.copyto(grads, 0, where=self.ended[t])
+        self.xp.matmul(self.grad, weight, out=self.hidden_grad)
+        return self.hidden_grad
+
+    def _parameter_gradients(self, cell: CellArrays, states: Array, target: CellParameters) -> None:
+        super()._parameter_gradients(cell, states, target)
+        if target.h2r_weight is None:
+            return
+        hidden = self.memory_slope  # the slopes have been used
+        self.xp.multiply(self.memory_tanh, self.gate(cell.gates, 3), out=hidden)
+        rows = rows_of(self.projected_grads)
+        self.xp.matmul(rows.T, rows_of(hidden), out=target.h2r_weight)
 
 
 class GatedUnit(Recurrence):
@@ -188,8 +239,8 @@ class ResetFirstGru(GatedUnit):
     Keeps the state that has been reset.
     """
 
-    def take_forward_scratch(self, dtype: DType) -> None:
-        super().take_forward_scratch(dtype)
+    def take_forward_scratch(self, batch: int, dtype: DType) -> None:
+        super().take_forward_scratch(batch, dtype)
         self._part_step_gates()
 
     def take_backward_scratch(self, steps: int, batch: int, dtype: DType) -> None:

@@ -13,7 +13,15 @@ from ..types import Array, DType
 from .operator import Run
 from .rnn_layout import CellParameters
 
-__all__ = ["CellArrays", "CellGradients", "Recurrence", "rows_of"]
+__all__ = ["CellArrays", "CellGradients", "Recurrence", "StateClip", "rows_of"]
+
+
+class StateClip(NamedTuple):
+    """The range to which an LSTM's memory is clipped, and whether NaN becomes its lower end."""
+
+    low: float
+    high: float
+    stops_nan: bool
 
 
 class CellArrays(NamedTuple):
@@ -22,8 +30,9 @@ class CellArrays(NamedTuple):
     Attributes:
         parameters: its weights and biases.
         data: inputs (steps, batch, inputs).
-        state: state before the first step (batch, hidden); so is ``memory``, for LSTM.
-        output: states (steps, batch, hidden), written by ``forward``.
+        state: state before the first step (batch, width).
+        memory: memory before the first step (batch, hidden), for LSTM.
+        output: states (steps, batch, width), written by ``forward``.
         gates: gates after their activation (steps, batch, gates · hidden), written by ``forward``.
         kept: what else the cell needs (steps, batch, hidden), written by ``forward``.
         is_reversed: whether the last step comes first.
@@ -67,8 +76,10 @@ class Recurrence(abc.ABC):
     Args:
         run: where scratch memory comes from.
         steps, batch, hidden: sizes.
+        width: length of a state: ``hidden``, but where states are projected.
         dtype: of all arrays.
         ended: True where a sequence is over (steps, batch, 1), or None. There the state stays.
+        clip: the range of an LSTM's memory, or None.
         is_backward: which of the two passes it is for.
     """
 
@@ -81,23 +92,25 @@ class Recurrence(abc.ABC):
         steps: int,
         batch: int,
         hidden: int,
+        width: int,
         dtype: DType,
         ended: Array | None,
         *,
+        clip: StateClip | None,
         is_backward: bool,
     ) -> None:
         self.run = run
         self.xp = run.xp
-        self.hidden = hidden
-        self.ended = ended
+        self.hidden, self.width = hidden, width
+        self.ended, self.clip = ended, clip
         self.step_gates = run.scratch((batch, self.gate_count * hidden), dtype)
         self.work = run.scratch((batch, hidden), dtype)
         if is_backward:
             self.take_backward_scratch(steps, batch, dtype)
         else:
-            self.take_forward_scratch(dtype)
+            self.take_forward_scratch(batch, dtype)
 
-    def take_forward_scratch(self, dtype: DType) -> None:
+    def take_forward_scratch(self, batch: int, dtype: DType) -> None:
         """Take what only the forward pass needs."""
         self.bias = self.run.scratch((self.gate_count * self.hidden,), dtype)
 
@@ -105,11 +118,11 @@ class Recurrence(abc.ABC):
         """Take what only the backward pass needs."""
         rows, scratch = self.gate_count * self.hidden, self.run.scratch
         self.gate_grads = scratch((steps, batch, rows), dtype)
-        self.grad = scratch((batch, self.hidden), dtype)
-        self.next_grad = scratch((batch, self.hidden), dtype)
-        self.weight_share = scratch((rows, self.hidden), dtype)
+        self.grad = scratch((batch, self.width), dtype)
+        self.next_grad = scratch((batch, self.width), dtype)
+        self.weight_share = scratch((rows, self.width), dtype)
         self.states_before = (
-            None if self.ended is None else scratch((steps, batch, self.hidden), dtype)
+            None if self.ended is None else scratch((steps, batch, self.width), dtype)
         )
 
     # -- forward ----------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from core.errors import MXNetError
 from core.ops import Operator
 from core.ops.quantized.fused import FusedLayer
 from core.ops.rnn import RNN
-from core.ops.rnn_layout import parameter_size
 from core.symbol import Symbol
 from core.symbol.graph import Node, topological_order
 from core.types import Shape
@@ -328,12 +327,8 @@ def _of_sequences(
     vector = params.get(reader.node.inputs[1].node.name)
     if vector is None:
         return
-    gates, hidden = operator.cell.gate_count, operator.state_size
-
-    def size(features: int) -> int:
-        return parameter_size(operator.num_layers, operator.directions, features, hidden, gates)
-
-    features, rest = divmod(math.prod(vector) - size(0), size(1) - size(0))
+    constant = operator.parameter_size(0)
+    features, rest = divmod(math.prod(vector) - constant, operator.parameter_size(1) - constant)
     if rest or features < 1:
         return
     usual = [(_SEQUENCE_LENGTH,)] if sizes is _usual else []

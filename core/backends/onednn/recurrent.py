@@ -70,7 +70,8 @@ def _backward(request: KernelRequest[object], form: _Form) -> Kernel | None:
 def _holds(request: KernelRequest[object], form: _Form) -> bool:
     rnn = form.rnn
     drops = rnn.p > 0 and request.is_train and rnn.num_layers > 1
-    return are_float32(request) and not rnn.use_sequence_length and not drops
+    is_plain = rnn.projection_size is None and rnn.clip is None and not rnn.use_sequence_length
+    return are_float32(request) and is_plain and not drops
 
 
 class _Form(Protocol):

@@ -16,6 +16,12 @@ from .modifiers import DropoutCell
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
+_UNCLIPPED: dict[str, Any] = {
+    "lstm_state_clip_min": None,
+    "lstm_state_clip_max": None,
+    "lstm_state_clip_nan": False,
+}
+
 
 class _Layers(HybridBlock):
     """Layers of cells of one kind, one over the other.
@@ -34,6 +40,9 @@ class _Layers(HybridBlock):
             h2h_bias_initializer: initializers or their names.
         dtype: of the parameters.
         use_sequence_length: whether the layers are called with the lengths of the sequences, too.
+        projection_size: length that outputs are projected to; None or 0 for no projection.
+        h2r_weight_initializer: of the projection's weight.
+        state_clip: arguments of ``RNN`` that say how the cells' memory is clipped.
         **kwargs: what all blocks take.
 
     Raises:
@@ -59,6 +68,9 @@ class _Layers(HybridBlock):
         use_sequence_length: bool = False,
         *,
         mode: str,
+        projection_size: int | None = None,
+        h2r_weight_initializer: Any = None,
+        state_clip: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -67,6 +79,9 @@ class _Layers(HybridBlock):
         self._hidden_size, self._num_layers, self._layout = hidden_size, num_layers, layout
         self._dropout, self._dtype, self._mode = dropout, dtype, mode
         self._use_sequence_length = use_sequence_length
+        self._projection_size = projection_size or None
+        self._state_size = projection_size or hidden_size
+        self._state_clip = {**_UNCLIPPED, **(state_clip or {})}
         self._input_size = input_size
         self._directions = "lr" if bidirectional else "l"
         first = {
@@ -76,24 +91,31 @@ class _Layers(HybridBlock):
             "h2h_bias": h2h_bias_initializer,
         }
         self._initializers = {f"{part}_initializer": init for part, init in first.items()}
+        parts = {**first, "h2r_weight": h2r_weight_initializer} if projection_size else first
         rows, given = self._gates * hidden_size, input_size
         for layer in range(num_layers):
             for direction in self._directions:
-                shapes = {"i2h_weight": (rows, given), "h2h_weight": (rows, hidden_size)}
-                for part, init in first.items():
+                shapes = {
+                    "i2h_weight": (rows, given),
+                    "h2h_weight": (rows, self._state_size),
+                    "h2r_weight": (self._state_size, hidden_size),
+                }
+                for part, init in parts.items():
                     name = f"{direction}{layer}_{part}"
                     shape = shapes.get(part, (rows,))
                     parameter = self.params.get(
                         name, shape=shape, init=init, allow_deferred_init=True, dtype=dtype
                     )
                     setattr(self, name, parameter)
-            given = hidden_size * len(self._directions)
+            given = self._state_size * len(self._directions)
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Return shape, layout and dtype of each state."""
-        shape = (self._num_layers * len(self._directions), batch_size, self._hidden_size)
-        info = {"shape": shape, "__layout__": "LNC", "dtype": self._dtype}
-        return [dict(info) for _ in range(self._states)]
+        count = self._num_layers * len(self._directions)
+        return [
+            {"shape": (count, batch_size, size), "__layout__": "LNC", "dtype": self._dtype}
+            for size in (self._state_size, self._hidden_size)[: self._states]
+        ]
 
     def begin_state(
         self, batch_size: int = 0, func: Callable[..., Any] = ndarray.zeros, **kwargs: Any
@@ -144,13 +166,14 @@ class _Layers(HybridBlock):
         states, *lengths = args
         if isinstance(x, NDArray):
             self._check_states(x, states)
+        weights = ("i2h", "h2h", "h2r") if self._projection_size else ("i2h", "h2h")
         joined = F._internal._rnn_param_concat(
             *[
                 kwargs[f"{direction}{layer}_{source}_{kind}"].reshape((-1,))
-                for kind in ("weight", "bias")
+                for kind, sources in (("weight", weights), ("bias", ("i2h", "h2h")))
                 for layer in range(self._num_layers)
                 for direction in self._directions
-                for source in ("i2h", "h2h")
+                for source in sources
             ],
             dim=0,
         )
@@ -162,17 +185,27 @@ class _Layers(HybridBlock):
             *lengths,
             use_sequence_length=self._use_sequence_length,
             state_size=self._hidden_size,
+            projection_size=self._projection_size,
             num_layers=self._num_layers,
             bidirectional=len(self._directions) == 2,
             p=self._dropout,
             state_outputs=True,
             mode=self._mode,
+            **self._state_clip,
         )
         outputs = F.swapaxes(found[0], dim1=0, dim2=1) if swaps else found[0]
         return outputs, [found[1 + number] for number in range(self._states)]
 
     def _unfuse(self) -> HybridSequentialRNNCell:
-        """Return the layers as cells that share the parameters."""
+        """Return the layers as cells that share the parameters.
+
+        Raises:
+            AssertionError: outputs are projected, or memory clipped, which such cells do not do.
+        """
+        if self._projection_size:
+            raise AssertionError("_unfuse does not support projection layer yet!")
+        if any(self._state_clip.get(f"lstm_state_clip_{end}") for end in ("min", "max")):
+            raise AssertionError("_unfuse does not support state clipping yet!")
         stack = HybridSequentialRNNCell(prefix=self.prefix, params=self.params)
         features = self._input_size
         with stack.name_scope():
@@ -220,23 +253,104 @@ class _Layers(HybridBlock):
 
 
 class RNN(_Layers):
-    """Plain recurrent layers, with ``activation`` ``"relu"`` or ``"tanh"``."""
+    """Plain recurrent layers, with ``activation`` ``"relu"`` or ``"tanh"``.
+
+    By position, ``input_size`` follows the initializers, as in MXNet.
+    """
 
     _gates = 1
 
     def __init__(
-        self, hidden_size: int, num_layers: int = 1, activation: str = "relu", *args: Any, **kw: Any
+        self,
+        hidden_size: int,
+        num_layers: int = 1,
+        activation: str = "relu",
+        layout: str = "TNC",
+        dropout: float = 0,
+        bidirectional: bool = False,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        input_size: int = 0,
+        dtype: Any = "float32",
+        **kwargs: Any,
     ) -> None:
-        super().__init__(hidden_size, num_layers, *args, mode=f"rnn_{activation}", **kw)
+        super().__init__(
+            hidden_size,
+            num_layers,
+            layout,
+            dropout,
+            bidirectional,
+            input_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            dtype,
+            mode=f"rnn_{activation}",
+            **kwargs,
+        )
 
 
 class LSTM(_Layers):
-    """Layers of long short-term memory; states are the outputs and the cells."""
+    """Layers of long short-term memory; states are the outputs and the cells.
+
+    Args:
+        hidden_size: length of each cell's memory, and of its output if that is not projected.
+        num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer,
+            h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, dtype, **kwargs: as
+            of the other layers.
+        projection_size: length that outputs are projected to (Sak et al., arXiv:1402.1128).
+        h2r_weight_initializer: of the projection's weight.
+        state_clip_min, state_clip_max: range that the memory is clipped to after every step.
+        state_clip_nan: whether clipping makes NaN the least value.
+    """
 
     _gates, _states = 4, 2
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, mode="lstm", **kwargs)
+    def __init__(
+        self,
+        hidden_size: int,
+        num_layers: int = 1,
+        layout: str = "TNC",
+        dropout: float = 0,
+        bidirectional: bool = False,
+        input_size: int = 0,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        projection_size: int | None = None,
+        h2r_weight_initializer: Any = None,
+        state_clip_min: float | None = None,
+        state_clip_max: float | None = None,
+        state_clip_nan: bool = False,
+        dtype: Any = "float32",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            hidden_size,
+            num_layers,
+            layout,
+            dropout,
+            bidirectional,
+            input_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            dtype,
+            mode="lstm",
+            projection_size=projection_size,
+            h2r_weight_initializer=h2r_weight_initializer,
+            state_clip={
+                "lstm_state_clip_min": state_clip_min,
+                "lstm_state_clip_max": state_clip_max,
+                "lstm_state_clip_nan": state_clip_nan,
+            },
+            **kwargs,
+        )
 
 
 class GRU(_Layers):

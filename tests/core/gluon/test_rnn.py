@@ -10,6 +10,8 @@ import pytest
 
 import core as mx
 from core.gluon import nn, rnn
+from core.gluon.contrib import rnn as contrib_rnn
+from oracle.compare import assert_close
 
 X = np.random.RandomState(0).rand(3, 4, 5).astype(np.float32) - np.float32(0.5)
 
@@ -113,3 +115,74 @@ def test_what_is_refused() -> None:
     layers = _layers("LSTM", {}, 5)
     with pytest.raises(ValueError, match=r"Expecting \(1, 4, 6\), got \(1, 3, 6\)"):
         layers(mx.nd.array(X), layers.begin_state(3))
+
+
+def _projected_cells(layers: int, bidirectional: bool) -> Any:
+    """Return the cells, compared with MXNet's in test_cells.py, that projected layers are."""
+    stack = rnn.HybridSequentialRNNCell(prefix="x_")
+    with stack.name_scope():
+        for layer in range(layers):
+            cells = [
+                contrib_rnn.LSTMPCell(6, 2, prefix=f"{side}{layer}_")
+                for side in ("lr" if bidirectional else "l")
+            ]
+            stack.add(rnn.BidirectionalCell(*cells) if bidirectional else cells[0])
+    return stack
+
+
+@pytest.mark.parametrize(
+    ("layers", "bidirectional", "compiled"),
+    [(1, False, False), (3, False, True), (2, True, False), (1, True, True)],
+)
+def test_projected_layers_are_their_cells(layers: int, bidirectional: bool, compiled: bool) -> None:
+    options = {"num_layers": layers, "bidirectional": bidirectional, "projection_size": 2}
+    fused = _layers("LSTM", options, 0)
+    fused.hybridize(compiled)
+    cells = _projected_cells(layers, bidirectional)
+    cells.initialize()
+    x, begin = mx.nd.array(X), fused.begin_state(4)
+    fused(x, begin)
+    cells.unroll(3, x, layout="TNC")
+    random = np.random.RandomState(1)
+    assert set(fused.collect_params()) == set(cells.collect_params())
+    for name, parameter in fused.collect_params().items():
+        values = mx.nd.array(random.normal(size=parameter.shape))
+        parameter.set_data(values)
+        cells.collect_params()[name].set_data(values)
+    results = []
+    for block in (fused, cells):
+        with mx.autograd.record():
+            if block is fused:
+                outputs, states = fused(x, begin)
+            else:
+                outputs, states = cells.unroll(3, x, layout="TNC", merge_outputs=True)
+                states = [mx.nd.stack(*states[place::2]) for place in (0, 1)]
+            loss = (outputs * outputs).sum() + sum((one * one).sum() for one in states)
+        loss.backward()
+        gradients = {name: one.grad() for name, one in block.collect_params().items()}
+        results.append([outputs, *states, *(gradients[name] for name in sorted(gradients))])
+    for place, (got, expected) in enumerate(zip(*results, strict=True)):
+        assert_close(f"result {place}", got.asnumpy(), expected.asnumpy())
+
+
+def test_clipped_layers() -> None:
+    layers = _layers("LSTM", {"state_clip_min": -0.1, "state_clip_max": 0.1}, 5)
+    _, (_, memory) = layers(mx.nd.array(X), layers.begin_state(4))
+    assert np.abs(memory.asnumpy()).max() == np.float32(0.1)
+    with pytest.raises(AssertionError, match="_unfuse does not support state clipping"):
+        layers._unfuse()
+    with pytest.raises(AssertionError, match="_unfuse does not support projection"):
+        _layers("LSTM", {"projection_size": 2}, 5)._unfuse()
+
+
+def test_arguments_by_position_are_those_of_mxnet() -> None:
+    shared = ("NTC", 0.1, True)
+    initializers = ("ones", "zeros", "ones", "zeros")
+    plain = rnn.RNN(6, 2, "tanh", *shared, *initializers, 5, "float64")
+    gated = rnn.GRU(6, 2, *shared, 5, *initializers, "float64")
+    projected = rnn.LSTM(6, 2, *shared, 5, *initializers, 3, "ones", -1, 1, True, "float64")
+    for layers in (plain, gated, projected):
+        assert layers.l0_i2h_weight.shape[1] == 5
+        assert layers.l0_i2h_weight.dtype == "float64"
+    assert projected.r1_h2r_weight.shape == (3, 6)
+    assert [one["shape"] for one in projected.state_info(7)] == [(4, 7, 3), (4, 7, 6)]

@@ -88,6 +88,10 @@ def test_what_onnx_cannot_say_is_named() -> None:
     norm = mx.sym.Pooling(data, kernel=(2, 2), pool_type="lp", p_value=2, name="pool")
     with pytest.raises(ConversionError, match=r"Pooling 'pool' cannot .* LpPool"):
         export_onnx(norm, {}, {"data": (1, 2, 8, 8)})
+    shapes = {"data": (4, 2, 5)}
+    lstm = mx.sym.RNN(data, mode="lstm", state_size=3, num_layers=1, projection_size=2, name="rnn")
+    with pytest.raises(ConversionError, match=r"RNN 'rnn' .*its states are projected or clipped"):
+        export_onnx(lstm, _parameters(lstm, **shapes), shapes)
 
 
 def test_a_missing_parameter_is_named() -> None:

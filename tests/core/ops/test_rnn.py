@@ -13,6 +13,15 @@ MODES = ("rnn_relu", "rnn_tanh", "lstm", "gru")
 STEPS, BATCH, INPUTS, HIDDEN = 5, 3, 4, 2
 LENGTHS = (5, 1, 3)
 
+PROJECTED = {"state_size": 3, "projection_size": 2}
+CLIPPED = {"lstm_state_clip_min": -0.3, "lstm_state_clip_max": 0.2}
+KINDS = [
+    *((mode, {}) for mode in MODES),
+    ("lstm", PROJECTED),
+    ("lstm", CLIPPED),
+    ("lstm", {**PROJECTED, **CLIPPED}),
+]
+
 
 def attributes(mode: str, **more: object) -> dict[str, object]:
     base = {"mode": mode, "state_size": HIDDEN, "num_layers": 2, "bidirectional": True}
@@ -40,9 +49,9 @@ def heads_for(attrs: dict[str, object], inputs: list[np.ndarray]) -> list[np.nda
     return [random.normal(size=shape) for shape in shapes[: operator.visible_outputs()]]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_every_sequence_runs_as_if_it_were_alone(mode: str) -> None:
-    attrs = attributes(mode)
+@pytest.mark.parametrize(("mode", "more"), KINDS)
+def test_every_sequence_runs_as_if_it_were_alone(mode: str, more: dict[str, object]) -> None:
+    attrs = attributes(mode, **more)
     inputs = arrays(attrs)
     ragged = {**attrs, "use_sequence_length": True}
     lengths = np.array(LENGTHS, dtype="float64")
@@ -66,9 +75,9 @@ def test_every_sequence_runs_as_if_it_were_alone(mode: str) -> None:
     assert got.grads[-1] is None
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_gradient_with_dropout_is_the_derivative(mode: str) -> None:
-    attrs = attributes(mode, p=0.4, num_layers=3)
+@pytest.mark.parametrize(("mode", "more"), KINDS)
+def test_gradient_with_dropout_is_the_derivative(mode: str, more: dict[str, object]) -> None:
+    attrs = attributes(mode, p=0.4, num_layers=3, **more)
     inputs = arrays(attrs)
     heads = heads_for(attrs, inputs)
     random = np.random.RandomState(3)
@@ -150,8 +159,59 @@ def test_lengths_may_have_a_dtype_of_their_own() -> None:
         operator.infer_type([single, whole, None, None], [None] * 3)
 
 
-@pytest.mark.parametrize("name", ["projection_size", "lstm_state_clip_min", "lstm_state_clip_max"])
-def test_what_needs_cudnn_in_mxnet_is_refused(name: str) -> None:
-    assert make("RNN", attributes("lstm", **{name: None}))
-    with pytest.raises(AttributeValueError, match=f"RNN 'node': {name} is 1"):
-        make("RNN", attributes("lstm", **{name: 1}))
+def test_shapes_of_projected_states() -> None:
+    inputs, outputs = infer((5, 2, 4), state_outputs=True, projection_size=2)
+    assert inputs == [(5, 2, 4), (180,), (2, 2, 2), (2, 2, 3)]
+    assert outputs[:3] == [(5, 2, 2), (2, 2, 2), (2, 2, 3)]
+    both, shown = infer((5, 2, 4), bidirectional=True, projection_size=2)
+    assert (both[2:], shown[0]) == ([(4, 2, 2), (4, 2, 3)], (5, 2, 4))
+
+
+def test_memory_is_clipped_after_every_step() -> None:
+    attrs = attributes("lstm", num_layers=1, bidirectional=False)
+    data, parameters, state, memory = arrays(attrs)
+    ((cell,),) = split_parameters(parameters, 1, 1, INPUTS, HIDDEN, 4)
+    got = apply("RNN", {**attrs, **CLIPPED}, [data, parameters, state, memory]).outputs
+    hidden, memory = state[0], memory[0]
+    for step, x in enumerate(data):
+        gates = x @ cell.i2h_weight.T + hidden @ cell.h2h_weight.T + cell.i2h_bias + cell.h2h_bias
+        write, forget, candidate, show = np.split(gates, 4, axis=1)
+        memory = sigmoid(forget) * memory + sigmoid(write) * np.tanh(candidate)
+        memory = memory.clip(-0.3, 0.2)
+        hidden = sigmoid(show) * np.tanh(memory)
+        np.testing.assert_allclose(got[0][step], hidden, atol=1e-12)
+    np.testing.assert_allclose(got[2][0], memory, atol=1e-12)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize("stops_nan", [False, True])
+def test_nan_in_a_clipped_memory(stops_nan: bool) -> None:
+    attrs = attributes("lstm", lstm_state_clip_nan=stops_nan, num_layers=1, **CLIPPED)
+    inputs = arrays(attrs)
+    inputs[3][0, 0, 1] = np.nan
+    outputs = apply("RNN", attrs, inputs).outputs[:3]
+    assert all(np.isfinite(output).all() for output in outputs) == stops_nan
+
+
+@pytest.mark.parametrize(
+    ("mode", "attrs", "message"),
+    [
+        ("gru", {"projection_size": 1}, "projection_size is 1 and mode 'gru'; only mode 'lstm'"),
+        ("rnn_relu", CLIPPED, "lstm_state_clip_min is -0.3 and mode 'rnn_relu'"),
+        ("lstm", {"projection_size": 3}, "projection_size is 3; expected at most state_size, 2"),
+        ("lstm", {"lstm_state_clip_min": 0}, "clip_max None; set both or neither"),
+        (
+            "lstm",
+            {"lstm_state_clip_min": 1, "lstm_state_clip_max": 0},
+            "is 1.0; expected at most lstm_state_clip_max, 0.0",
+        ),
+    ],
+)
+def test_projections_and_clips_that_are_refused(
+    mode: str, attrs: dict[str, object], message: str
+) -> None:
+    with pytest.raises(AttributeValueError, match=f"RNN 'node': .*{message}"):
+        make("RNN", attributes(mode, **attrs))

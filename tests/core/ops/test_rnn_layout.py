@@ -11,10 +11,19 @@ from core.ops.rnn_layout import ReserveLayout, parameter_size, split_parameters
 def test_parameters_lie_weights_first() -> None:
     size = parameter_size(layers=2, directions=2, inputs=3, hidden=2, gates=1)
     layers = split_parameters(np.arange(size), 2, 2, 3, 2, 1)
-    firsts = [[[int(array.flat[0]) for array in cell] for cell in layer] for layer in layers]
+    firsts = [[[int(array.flat[0]) for array in cell[:4]] for cell in layer] for layer in layers]
     # Layer 0: two directions of (2, 3) and (2, 2); layer 1: two of (2, 4) and (2, 2); then biases.
     assert firsts == [[[0, 6, 44, 46], [10, 16, 48, 50]], [[20, 28, 52, 54], [32, 40, 56, 58]]]
     assert size == 60
+
+
+def test_weights_of_projections_follow_those_of_states() -> None:
+    size = parameter_size(layers=2, directions=1, inputs=3, hidden=2, gates=1, projected=1)
+    layers = split_parameters(np.arange(size), 2, 1, 3, 2, 1, 1)
+    firsts = [[int(array.flat[0]) for array in cell] for (cell,) in layers]
+    # Layer 0: (2, 3), (2, 1) and (1, 2); layer 1: (2, 1), (2, 1) and (1, 2); then biases.
+    assert firsts == [[0, 6, 16, 18, 8], [10, 12, 20, 22, 14]]
+    assert size == 24
 
 
 @pytest.mark.parametrize("has_dropout", [False, True])
@@ -25,6 +34,7 @@ def test_reserve_is_split_without_gap_or_overlap(layers, has_kept, has_dropout) 
         steps=2,
         batch=3,
         hidden=4,
+        state=2,
         gates=3,
         layers=layers,
         directions=2,

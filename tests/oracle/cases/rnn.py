@@ -1,4 +1,5 @@
-"""The fused RNN. Sequence lengths need cuDNN in MXNet; tests/core/ops/test_rnn.py has them."""
+"""The fused RNN. Sequence lengths, clipping, and gradients of projections need cuDNN in MXNet;
+tests/core/ops/test_rnn.py has them."""
 
 from __future__ import annotations
 
@@ -19,22 +20,27 @@ def _rnn(
     layers: int = 1,
     dtype: str = "float32",
     train: bool = True,
+    grads: bool = True,
+    projected: int = 0,
     **attrs: Any,
 ) -> Case:
     directions = 2 if attrs.get("bidirectional") else 1
-    columns = inputs + (layers - 1) * directions * hidden + layers * (hidden + 2)
-    state = normal(layers * directions, batch, hidden, dtype=dtype)
+    width = projected or hidden
+    columns = inputs + (layers - 1) * directions * width + layers * (width + 2)
+    size = directions * (_GATES[mode] * hidden * columns + layers * projected * hidden)
     arrays: dict[str, Spec] = {
         "data": normal(steps, batch, inputs, dtype=dtype),
-        "parameters": normal(_GATES[mode] * hidden * directions * columns, scale=0.5, dtype=dtype),
-        "state": state,
+        "parameters": normal(size, scale=0.5, dtype=dtype),
+        "state": normal(layers * directions, batch, width, dtype=dtype),
     }
     if mode == "lstm":
-        arrays["state_cell"] = state
+        arrays["state_cell"] = normal(layers * directions, batch, hidden, dtype=dtype)
+    if projected:
+        attrs["projection_size"] = projected
     settings = {"mode": mode, "state_size": hidden, "num_layers": layers, **attrs}
     # MXNet rounds to float32 in its relu.
     tolerance = 1e-6 if mode == "rnn_relu" and dtype == "float64" else None
-    return Case(name, "RNN", settings, arrays, train=train, tolerance=tolerance)
+    return Case(name, "RNN", settings, arrays, train=train, grads=grads, tolerance=tolerance)
 
 
 CASES = tuple(
@@ -65,5 +71,22 @@ CASES = tuple(
             state_outputs=True,
             dtype="float64",
         ),
+    )
+) + tuple(
+    _rnn(
+        f"lstm_projected_{name}",
+        "lstm",
+        hidden=4,
+        projected=3,
+        train=False,
+        grads=False,
+        state_outputs=True,
+        **attrs,
+    )
+    for name, attrs in (
+        ("plain", {}),
+        ("layers", {"layers": 3}),
+        ("bidirectional", {"layers": 2, "bidirectional": True}),
+        ("float64", {"dtype": "float64"}),
     )
 )
