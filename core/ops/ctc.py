@@ -1,7 +1,7 @@
 """Connectionist temporal classification: the loss of unaligned labels, after Graves et al., 2006.
 
-A sequence of labels is read from longer data by all alignments at once: each label lasts one step
-or more, and blanks may lie before, between and after the labels.
+The loss sums over all alignments of the labels with the longer data: each label lasts one step or
+more, and blanks may lie before, between and after the labels.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["CTCLoss", "WarpCTC"]
 class _Lattice:
     """The alignments of a batch of labels with its data, as probabilities in float64.
 
-    State ``2i + 1`` of an example is its label i, each even state a blank. Examples shorter than
-    others end in an earlier state and step.
+    State ``2i + 1`` of an example is its label i; even states are blanks. Shorter examples end in
+    an earlier state and step.
 
     Args:
-        run: what the operator is given.
+        run: the operator's environment.
         data: (steps, batch, channels), before the softmax.
         labels: (batch, labels), int64; those past an example's length are not read.
         label_lengths: (batch,), int64.
@@ -53,7 +53,8 @@ class _Lattice:
         check_range(used, 0, data.shape[2])
         self._states = xp.full((batch, 2 * count + 1), blank, dtype="int64")
         self._states[:, 1::2] = used
-        # From one label straight to the next, where they differ.
+        # A step may skip the blank between two labels, unless these are equal: the blank separates
+        # them.
         skips = xp.zeros(self._states.shape, dtype="bool")
         skips[:, 3::2] = (used[:, 1:] != used[:, :-1]) & (used[:, 1:] != blank)
         self._skip_cost = xp.where(skips, 0.0, -xp.inf)
@@ -65,11 +66,12 @@ class _Lattice:
         self._sum_forward()
 
     def losses(self) -> Array:
-        """Return ``-log P(labels | data)`` of each example; 0 where they do not fit, as MXNet."""
+        """Return ``-log P(labels | data)`` of each example; like MXNet, 0 if the labels do not
+        fit."""
         return self._run.xp.where(self.is_possible, -self._likelihoods, 0.0)
 
     def gradient(self) -> Array:
-        """Return the gradient of each example's loss by the data, zeros where it has none."""
+        """Return the gradient of each example's loss by the data; zeros beyond its length."""
         xp, shares = self._run.xp, self._alphas
         self._multiply_backward()
         likelihoods = xp.where(self.is_possible, self._likelihoods, 0.0)
@@ -81,14 +83,15 @@ class _Lattice:
         xp.negative(shares, out=shares)
         xp.add.at(gradient, (steps[:, :, None], self._rows[:, None], self._states), shares)
         is_used = (steps < self._data_lengths) & self.is_possible
-        # Chosen, not multiplied: what lies past an example's end may be NaN.
+        # Selected, not multiplied by 0: data beyond an example's end may be NaN.
         return xp.where(is_used[:, :, None], gradient, 0.0)
 
     def _emissions(self, step: int) -> Array:
         return self._log_softmax[step][self._rows[:, None], self._states]
 
     def _sum_forward(self) -> None:
-        """Sum the ways from the start to each state, its own step included."""
+        """Forward algorithm: sum the paths from the start to each state, including its own
+        emission."""
         xp, alphas = self._run.xp, self._alphas
         alphas[0] = -xp.inf
         alphas[0][:, :2] = self._emissions(0)[:, :2]
@@ -106,7 +109,7 @@ class _Lattice:
         self._likelihoods = xp.logaddexp(last[self._rows, ends], label_end)
 
     def _multiply_backward(self) -> None:
-        """Multiply each state by the sum of the ways from it to the end."""
+        """Backward algorithm: multiply each state by the sum of the paths from it to the end."""
         xp, shape = self._run.xp, self._states.shape
         state, ends = xp.arange(shape[1]), 2 * self._label_lengths[:, None]
         is_end = (state == ends) | (state == ends - 1)
@@ -143,21 +146,22 @@ class CTCLoss(Operator):
     """The CTC loss of each example, (batch,).
 
     ``data`` is (steps, batch, channels), before the softmax; ``label`` is (batch, labels). The
-    first channel stands for the blank, or the last one. Without ``label_lengths``, labels end at
-    the first padding: 0 where the blank is first, else -1. Labels that do not fit into the steps
-    cost nothing, as in MXNet.
+    blank is the first or the last channel. Without ``label_lengths``, labels end at the first
+    padding: 0 if the blank is first, else -1. The loss of labels that do not fit into the steps is
+    0, as in MXNet.
     """
 
     all_inputs = ("data", "label", "data_lengths", "label_lengths")
 
     use_data_lengths: bool = attribute(
-        False, doc="whether data_lengths (batch,) are given; else all steps are read"
+        False, doc="whether data_lengths (batch,) is an input; otherwise all steps are read"
     )
     use_label_lengths: bool = attribute(
-        False, doc="whether label_lengths (batch,) are given; else labels end at the first padding"
+        False,
+        doc="whether label_lengths (batch,) is an input; otherwise labels end at the first padding",
     )
     blank_label: str = attribute(
-        "first", choices=("first", "last"), doc="which class is the blank: the first, or the last"
+        "first", choices=("first", "last"), doc="whether the blank is the first or the last class"
     )
 
     def input_names(self) -> tuple[str, ...]:
@@ -243,15 +247,15 @@ class CTCLoss(Operator):
 
 @register("WarpCTC")
 class WarpCTC(Operator):
-    """Softmax, with the gradient of the CTC loss; the operator of MXNet's plugin warp-ctc.
+    """Softmax with the gradient of the CTC loss: the operator of MXNet's plugin warp-ctc.
 
-    ``data`` is (input_length · batch, channels), all examples of one step together; ``label`` is
-    (label_length · batch,), all labels of one example together. Channel and label 0 stand for the
-    blank, which is left out of the labels wherever it occurs. The head gradient is ignored.
+    ``data`` is (input_length · batch, channels), ordered by step, then example; ``label`` is
+    (label_length · batch,), ordered by example. Channel and label 0 are the blank, which is removed
+    from the labels wherever it occurs. The head gradient is ignored.
     """
 
-    label_length: int = attribute(0, doc="how many labels an example has")
-    input_length: int = attribute(0, doc="how many steps the data has")
+    label_length: int = attribute(0, doc="number of labels in an example")
+    input_length: int = attribute(0, doc="number of steps in the data")
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -304,7 +308,7 @@ class WarpCTC(Operator):
         xp, data = run.xp, inputs[0]
         batch = data.shape[0] // self.input_length
         labels = inputs[1].astype("int64").reshape(batch, self.label_length)
-        # Labels first, in their order, blanks after them.
+        # A stable sort moves labels to the front in order, and blanks behind them.
         place = xp.arange(self.label_length) + self.label_length * (labels == 0)
         labels = labels[xp.arange(batch)[:, None], xp.argsort(place, axis=1)]
         lattice = _Lattice(

@@ -14,10 +14,10 @@ __all__ = ["CumulativeSum"]
 
 @register("_np_cumsum", "cumsum")
 class CumulativeSum(Operator):
-    """The sum of each element and all before it along an axis, or of the flat data."""
+    """The cumulative sum along an axis, or of the flattened data."""
 
-    axis: int | None = attribute(None, doc="the axis; None for the flat data")
-    dtype: DType | None = attribute(None, doc="dtype of the sums; None for the data's")
+    axis: int | None = attribute(None, doc="the axis; None to flatten the data")
+    dtype: DType | None = attribute(None, doc="dtype of the sums; None for that of the data")
 
     def input_names(self) -> tuple[str, ...]:
         return ("a",)

@@ -1,7 +1,7 @@
-"""The operator ``Custom``: one that a script writes in Python and registers by name.
+"""The operator ``Custom``, which a script implements in Python and registers by name.
 
-What scripts see, ``CustomOp`` and ``CustomOpProp``, is in ``core.operator``; this module knows them
-by what they offer, and gets the way to call them from there.
+The public classes ``CustomOp`` and ``CustomOpProp`` are in ``core.operator``. To avoid an import
+circle, this module refers to them by protocols and receives the functions that call them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Custom", "CustomCalls", "Properties", "custom_names", "register_cust
 
 
 class Properties(Protocol):
-    """What a ``CustomOpProp`` answers."""
+    """The methods of a ``CustomOpProp``."""
 
     def list_arguments(self) -> list[str]: ...
     def list_outputs(self) -> list[str]: ...
@@ -37,7 +37,8 @@ class Properties(Protocol):
 
 
 class CustomCalls(Protocol):
-    """How custom operators are made and called with raw arrays; ``arrays`` by MXNet's names."""
+    """Creates and calls custom operators; ``arrays`` are raw arrays under MXNet's parameter
+    names."""
 
     def create(self, properties: Properties, inputs: Sequence[Array]) -> Any: ...
     def forward(
@@ -51,31 +52,31 @@ _calls: list[CustomCalls] = []
 
 
 def register_custom(name: str, make: Callable[..., Properties]) -> None:
-    """Let ``Custom`` of this ``op_type`` have the properties that ``make(**attributes)`` gives.
+    """Register the function that makes the properties of an ``op_type`` from its attributes.
 
-    The last one registered under a name counts.
+    A later registration replaces an earlier one of the same name.
     """
     _properties[name] = make
 
 
 def custom_names() -> list[str]:
-    """Return what is registered, sorted."""
+    """Return the registered names, sorted."""
     return sorted(_properties)
 
 
 def set_calls(calls: CustomCalls) -> None:
-    """Tell how custom operators are called."""
+    """Set the object that calls custom operators."""
     _calls[:] = [calls]
 
 
 class _Instances:
-    """The operators made so far. One belongs to the output that it writes and lives as long."""
+    """The operators made so far. Each belongs to the array it writes, and is dropped with it."""
 
     def __init__(self) -> None:
         self._found: dict[int, tuple[Any, weakref.ref[Any]]] = {}
 
     def of(self, output: Array, make: Callable[[], Any]) -> Any:
-        """Return the operator that writes an output, made where it is new."""
+        """Return the operator that writes an output, made at the first call."""
         key = id(output)
         if key not in self._found:
             reference = weakref.ref(output, lambda _: self._found.pop(key, None))
@@ -96,9 +97,9 @@ class Custom(Operator):
     variadic: ClassVar[str | None] = ""
     may_widen: ClassVar[bool] = False
     rest_attribute: ClassVar[str | None] = "arguments"
-    uses_random: ClassVar[bool] = True  # It may.
+    uses_random: ClassVar[bool] = True  # Unknown before it runs, so assume it does.
 
-    op_type: str = attribute(doc="the name it is registered under")
+    op_type: str = attribute(doc="the name under which it is registered")
     arguments: tuple[tuple[str, str], ...] = attribute(())
 
     def __post_init__(self) -> None:
@@ -166,7 +167,7 @@ class Custom(Operator):
         first = next((dtype for dtype in (*inputs, *outputs) if dtype is not None), None)
         if first is None and count:
             return inputs, outputs
-        # With no inputs the properties know the dtypes by themselves.
+        # Without inputs, the dtypes must come from the properties.
         known = [(dtype or first).type for dtype in inputs[:count]] if first is not None else []
         try:
             answer = self.properties.infer_type(list(known))
@@ -182,7 +183,8 @@ class Custom(Operator):
         return [*found[: len(inputs)]], [*found[len(inputs) :]]
 
     def _parts(self, method: str, answer: Any) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return what a method said of inputs, outputs and auxiliary states."""
+        """Return a method's answer for inputs, outputs and auxiliary states, after checking its
+        length."""
         parts = [list(part) for part in answer]
         if len(parts) == 2:
             parts.append([])

@@ -27,8 +27,8 @@ class FullyConnected(Operator):
     """Multiply by a weight and add a bias: ``data · weightᵀ + bias``.
 
     ``weight`` has shape (num_hidden, features), ``bias`` (num_hidden,) or (num_hidden, 1). With
-    ``flatten`` all axes of ``data`` but the first are features and the output is (batch,
-    num_hidden); without, only the last axis is, and the output keeps the others.
+    ``flatten``, all axes of ``data`` but the first are features, and the output is (batch,
+    num_hidden). Without, only the last axis holds features, and the output keeps the others.
     """
 
     byte_form: ClassVar[ByteForm | None] = ByteForm(
@@ -38,10 +38,11 @@ class FullyConnected(Operator):
 
     is_costly: ClassVar[bool] = True
 
-    num_hidden: int = attribute(minimum=1, doc="elements of an output row")
+    num_hidden: int = attribute(minimum=1, doc="number of output features")
     no_bias: bool = attribute(False, doc="whether there is no bias")
     flatten: bool = attribute(
-        True, doc="whether all axes but the first are one; else the last is taken"
+        True,
+        doc="whether all axes but the first are joined; else only the last axis holds features",
     )
 
     def input_names(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""Densities of distributions at samples: ``random_pdf_normal(sample, mu, sigma)``.
+"""Probability densities of samples: ``random_pdf_normal(sample, mu, sigma)``.
 
-The parameters have the leftmost axes of the sample; the rest of a sample's axes are draws of the
-distribution that lies there. A row of the table gives the logarithm of a density and its slopes.
+The parameters have the sample's leading axes; its remaining axes are draws from the distribution
+with these parameters. A row of the table holds the logarithm of a density and its derivatives.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ class DensityRow(NamedTuple):
     Attributes:
         name: MXNet's name for it.
         inputs: names of the parameters.
-        log: the logarithm of the density, of a run, the sample and the parameters.
-        slopes: derivatives of that logarithm for the sample, 0 where it is a count, and for each
-            parameter.
+        log: computes the logarithm of the density from a run, the sample and the parameters.
+        slopes: derivatives of that logarithm by the sample (0 for counts) and by each parameter.
     """
 
     name: str
@@ -131,16 +130,16 @@ DENSITIES = (
 
 @declares_attributes
 class Density(Operator):
-    """The density at samples, or with ``is_log`` its logarithm.
+    """The density of samples, or with ``is_log`` its logarithm.
 
     ``gamma`` and ``exponential`` take rates, not scales, as MXNet's do.
     """
 
     row: ClassVar[DensityRow]
     element_axes: ClassVar[int] = 0
-    """Axes that make up one element of the sample, and of the parameters."""
+    """Number of axes of a single draw, and of its parameters."""
 
-    is_log: bool = attribute(False, doc="give the density's logarithm")
+    is_log: bool = attribute(False, doc="return the logarithm of the density")
 
     def input_names(self) -> tuple[str, ...]:
         return ("sample", *self.row.inputs)
@@ -191,7 +190,7 @@ class Density(Operator):
                 run.xp.copyto(target, (grad * slope).sum(axis=draws))
 
     def _aligned(self, inputs: Sequence[Array]) -> list[Array]:
-        """Return the sample, and the parameters with an axis of 1 for each of draws."""
+        """Return the sample, and the parameters with an axis of 1 for each axis of draws."""
         sample, *parameters = inputs
         common = inputs[1].ndim - self.element_axes
         draws = (1,) * (sample.ndim - inputs[1].ndim)
@@ -213,7 +212,7 @@ def _dirichlet_slopes(run: Run, x: Array, alpha: Array) -> tuple[Any, ...]:
 
 @register("_random_pdf_dirichlet", "random_pdf_dirichlet")
 class DirichletDensity(Density):
-    """The density of the Dirichlet distribution, whose samples lie in the last axis."""
+    """The density of the Dirichlet distribution; the last axis holds one sample."""
 
     row = DensityRow("dirichlet", ("alpha",), _log_dirichlet, _dirichlet_slopes)
     element_axes = 1

@@ -1,7 +1,7 @@
 """Gradients in terms of operators, for higher-order gradients.
 
-``Operator.derivative`` builds them from the functions that it is given. These are currently those
-of ``mx.nd``, applied to recorded arrays.
+``Operator.derivative`` builds them from functions passed to it: currently those of ``mx.nd``,
+applied to recorded arrays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Factor", "Functions", "Partials", "Tensor", "logarithm", "sum_to"]
 
 
 class Tensor(Protocol):
-    """The part of an array's interface that derivatives use."""
+    """The part of the array interface that derivatives use."""
 
     @property
     def shape(self) -> Shape:
@@ -55,10 +55,10 @@ class Functions(Protocol):
 
 
 Factor: TypeAlias = Tensor | float
-"""A derivative, by which the incoming gradient is multiplied."""
+"""Returns a derivative, by which the incoming gradient is multiplied."""
 
 Partial: TypeAlias = Callable[[Functions, Any, Any, Tensor], Factor]
-"""One derivative of y = f(a, b), from a, b and y; one of a and b may be a number."""
+"""Returns one derivative of y = f(a, b), given a, b and y; a or b may be a number."""
 
 
 class Partials(NamedTuple):

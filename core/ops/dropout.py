@@ -18,11 +18,11 @@ __all__ = ["Dropout"]
 
 @register("Dropout", "_npx_dropout")
 class Dropout(Operator):
-    """Set a share ``p`` of the elements to zero and divide the rest by ``1 - p``.
+    """Set elements to zero with probability ``p``, and divide the others by ``1 - p``.
 
-    Nothing is dropped in inference, but with ``mode`` ``always``. Along each of ``axes`` all
-    elements share their fate. A hidden output holds the mask: 0 or ``1 / (1 - p)``. With ``p`` 1
-    all is 0 / 0, not a number, as in MXNet.
+    Inference drops nothing, except with ``mode`` ``always``. Elements along each of ``axes`` are
+    dropped together. A hidden output holds the mask: 0 or ``1 / (1 - p)``. With ``p`` 1 the output
+    is NaN, from 0 / 0, as in MXNet.
     """
 
     names_outputs: ClassVar[bool] = True
@@ -32,9 +32,13 @@ class Dropout(Operator):
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
     uses_random: ClassVar[bool] = True
 
-    p: float = attribute(0.5, minimum=0, maximum=1, doc="part of the elements that is dropped")
+    p: float = attribute(
+        0.5, minimum=0, maximum=1, doc="probability with which an element is dropped"
+    )
     mode: str = attribute(
-        "training", choices=("training", "always"), doc="whether in training passes only, or always"
+        "training",
+        choices=("training", "always"),
+        doc="whether elements are dropped in training passes only, or always",
     )
     axes: Shape = attribute((), doc="axes along which elements are dropped together")
 

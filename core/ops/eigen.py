@@ -1,4 +1,4 @@
-"""Eigenvectors of stacks of symmetric matrices."""
+"""Eigendecomposition of stacks of symmetric matrices."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ __all__ = ["Syevd"]
 
 @register("_linalg_syevd", "linalg_syevd")
 class Syevd(Operator):
-    """U (..., n, n) and L (..., n) with ``A = Uᵀ diag(L) U``, of symmetric A (..., n, n).
+    """U (..., n, n) and L (..., n) with ``A = Uᵀ diag(L) U``, for symmetric A (..., n, n).
 
     The rows of U are eigenvectors, in ascending order of the eigenvalues L; the largest element of
-    each is positive. Of A the lower triangle is read. Gradient: Seeger et al., arXiv:1710.08717.
+    each is positive. Only the lower triangle of A is read. Gradient: Seeger et al.,
+    arXiv:1710.08717.
     """
 
     def input_names(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Elementwise operators: the forms they come in. What each computes is a row of a table.
+"""The forms of elementwise operators. The functions they compute are rows of tables.
 
 Unary        f(data)                      elemwise_unary.UNARY
 Elementwise  f(lhs, rhs), equal shapes    elemwise_binary.BINARY
@@ -40,7 +40,7 @@ _FLOAT64 = np.dtype("float64")
 
 
 def multiply_into(run: Run, x: Array, factor: Array | float, out: Array) -> None:
-    """Write ``x * factor``; a factor of 1 costs a copy, or nothing where ``out`` is ``x``."""
+    """Write ``x * factor``; a factor of 1 costs a copy, or nothing if ``out`` is ``x``."""
     if isinstance(factor, float) and factor == 1.0:
         run.xp.copyto(out, x)
     else:
@@ -120,7 +120,7 @@ class _Binary(Operator):
     row: ClassVar[BinaryRow]
 
     def _slopes(self) -> tuple[Slope | float | None, ...]:
-        """The derivatives by the inputs, in order; None for no gradient."""
+        """The derivatives by each input; None for an input without gradient."""
         return self.row.lhs, self.row.rhs
 
     def input_names(self) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ class _Pair(_Binary):
 
 
 class Elementwise(_Pair):
-    """A function of the elements of ``lhs`` and ``rhs``, which have one shape."""
+    """A function of the elements of ``lhs`` and ``rhs``, which have equal shapes."""
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return self.row.elementwise_storage(inputs)
@@ -193,7 +193,7 @@ class Elementwise(_Pair):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
-        # The left gradient may lie over the head gradient: it comes last.
+        # The left gradient may share the head gradient's memory, so it must be written last.
         for target, slope in reversed(list(zip(in_grads, self._slopes(), strict=True))):
             if target is not None:
                 if isinstance(slope, Slope):
@@ -254,7 +254,8 @@ class Broadcast(_Pair):
 
 
 class BroadcastMixed(Broadcast):
-    """The same with the dtypes of ``mx.np``: the wider floating one, floating over whole."""
+    """``Broadcast`` with the type promotion of ``mx.np``: the wider floating dtype, floating over
+    integer."""
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return "default"
@@ -282,11 +283,13 @@ class BroadcastMixed(Broadcast):
 class Scalar(_Binary):
     """A function of the elements of ``data`` and a number.
 
-    The output of a bool is an int64; where ``is_int`` is False, that of whole numbers is a float64.
+    Bool data gives int64; integer data gives float64 if ``is_int`` is False.
     """
 
-    scalar: float = attribute(default=1.0, doc="the number; cut to a whole one for integer data")
-    is_int: bool = attribute(default=True, doc="whether the number is a whole one")
+    scalar: float = attribute(
+        default=1.0, doc="the number; truncated to an integer for integer data"
+    )
+    is_int: bool = attribute(default=True, doc="whether the number is an integer")
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         if self.row.keeps_zeros is not None:

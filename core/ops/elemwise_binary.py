@@ -1,7 +1,7 @@
 """The table of elementwise functions of two operands.
 
-One row gives up to five operators: on equal shapes, on shapes that broadcast, the same with the
-dtypes of ``mx.np``, with a number on the right, and with a number on the left.
+Each row defines up to five operators: for equal shapes, for broadcast shapes, for broadcast shapes
+with the type promotion of ``mx.np``, with a number on the right, and with a number on the left.
 """
 
 from __future__ import annotations
@@ -54,19 +54,21 @@ class BinaryRow(NamedTuple):
     """One function.
 
     Attributes:
-        doc: what it computes of the operands a and b.
+        doc: what it computes from the operands a and b.
         function: writes the function's value.
         lhs: derivative by a, a constant, or None where the gradient is 0.
         rhs: derivative by b, likewise.
-        elementwise, broadcast, mixed, scalar, reversed: names of each form, none for no such form.
-        elementwise_storage, broadcast_storage, scalar_storage: how each form stores what it makes
-            of sparse arrays.
-        sparse_kernel: what the elementwise form computes with from sparse arrays, if anything.
-        keeps_zeros: tells of a number whether the scalar form gives 0 for 0; sparse arrays then
-            stay so.
-        arithmetic: the same as a known function, if it is one.
-        partials: the derivatives once more, in terms of operators.
-        on_bytes: how the elementwise form is done on bytes.
+        elementwise, broadcast, mixed, scalar, reversed: names of each form; empty if there is no
+            such form.
+        elementwise_storage, broadcast_storage, scalar_storage: the storage type of each form's
+            output, given those of its inputs.
+        sparse_kernel: returns the kernel of the elementwise form for sparse arrays, if there is
+            one.
+        keeps_zeros: whether the scalar form with a given number maps 0 to 0, so that sparse arrays
+            stay sparse.
+        arithmetic: the known function that it is, if any.
+        partials: the derivatives in terms of operators, for higher-order gradients.
+        on_bytes: the counterpart of the elementwise form on int8, if any.
     """
 
     doc: str
@@ -89,7 +91,8 @@ class BinaryRow(NamedTuple):
 
 
 def _ufunc(name: str) -> Function:
-    """The function that ``xp`` has under this name, its result converted to the output's dtype."""
+    """Return a function that calls the ufunc of this name and converts its result to the output's
+    dtype."""
 
     def apply(run: Run, a: Operand, b: Operand, out: Array) -> None:
         getattr(run.xp, name)(a, b, out=out, casting="unsafe")
@@ -98,7 +101,8 @@ def _ufunc(name: str) -> Function:
 
 
 def _extreme(name: str) -> Function:
-    """The larger or smaller of two; by a number, as one of two bounds, which NumPy does faster."""
+    """Return a function for the maximum or minimum; with a number it uses ``clip``, which is faster
+    in NumPy."""
     choose = _ufunc(name)
 
     def apply(run: Run, a: Operand, b: Operand, out: Array) -> None:
@@ -118,7 +122,7 @@ def _scratch_like(run: Run, a: Operand, b: Operand, dtype: str | None = None) ->
 
 
 def _where(name: str) -> Slope:
-    """A slope of 1 where the comparison holds, else 0."""
+    """Return a slope that is 1 where the comparison holds, else 0."""
 
     def slope(run: Run, a: Operand, b: Operand) -> Array:
         mask = _scratch_like(run, a, b, "bool")
@@ -232,7 +236,7 @@ def _smooth_l1_slope(run: Run, a: Operand, b: Operand) -> Array:
 def _comparison(
     name: str, ufunc: str, title: str, keeps_zeros: Callable[[float], bool] | None = None
 ) -> BinaryRow:
-    """The row of a comparison; ``title`` is its CamelCase name, words parted by blanks."""
+    """Return the row of a comparison; ``title`` holds the words of its CamelCase name."""
     return BinaryRow(
         f"1 where {ufunc}(a, b), else 0.".replace("_", " "),
         _ufunc(ufunc),
@@ -349,7 +353,7 @@ BINARY = (
         arithmetic=Arithmetic.MULTIPLY,
     ),
     BinaryRow(
-        "a / b, cut towards 0 for whole numbers.",
+        "a / b, rounded towards 0 for integers.",
         _ufunc("divide"),
         Slope(_inverse, (1,)),
         Slope(_quotient_slope, (0, 1)),
@@ -463,4 +467,5 @@ BINARY = (
     _comparison("logical_or", "logical_or", "Logical Or"),
     _comparison("logical_xor", "logical_xor", "Logical Xor"),
 )
-"""Every function of two operands. Rows of ``mx.np`` keep their own names, as MXNet's JSON does."""
+"""Every function of two operands. Those of ``mx.np`` have separate rows, because MXNet's JSON has
+separate names for them."""

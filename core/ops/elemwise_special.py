@@ -1,4 +1,4 @@
-"""Elementwise operators with attributes or a number of inputs of their own."""
+"""Elementwise operators that have attributes or more than two inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["AddN", "Clip", "DivSqrtDim", "HardSigmoid"]
 @register("clip", "_npi_clip", "_sparse_clip")
 @implements(kinds.POINTWISE)
 class Clip(Operator):
-    """Cut off what is below ``a_min`` or above ``a_max``; there the gradient is 0."""
+    """Limit elements to the range from ``a_min`` to ``a_max``; outside of it the gradient is 0."""
 
     a_min: float = attribute(doc="smallest value")
     a_max: float = attribute(doc="largest value")
@@ -76,14 +76,15 @@ class Clip(Operator):
         run.xp.less(x, self.a_min, out=outside)
         run.xp.greater(x, self.a_max, out=above)
         outside |= above
-        # Chosen, not multiplied: what is cut off has no part in a NaN above it.
+        # Selected, not multiplied by 0: a NaN in the incoming gradient must not reach clipped
+        # elements.
         run.xp.copyto(in_grads[0], out_grads[0])
         run.xp.copyto(in_grads[0], 0, where=outside)
 
 
 @register("hard_sigmoid")
 class HardSigmoid(Operator):
-    """``alpha * x + beta``, cut to 0 and 1."""
+    """``alpha * x + beta``, clipped to [0, 1]."""
 
     alpha: float = attribute(default=0.2, doc="slope")
     beta: float = attribute(default=0.5, doc="value at 0")

@@ -1,7 +1,7 @@
 """The table of elementwise functions of one array.
 
 A function writes ``f(source)`` into ``out``, which may be ``source`` itself. A slope returns the
-derivative, as an array of its own or as a number.
+derivative as a new array or a number.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["UNARY", "sigmoid"]
 
 
 def _exp(run: Run, x: Array, out: Array) -> None:
-    """exp to the nearest number, as MXNet has it: NumPy's own of float32 is up to 2.5 ulp off."""
+    """Correctly rounded exp, like MXNet's. NumPy's float32 exp is off by up to 2.5 ulp."""
     if run.xp is np and out.dtype == np.float32:
         np.exp(x, out=out, dtype=np.float64, casting="same_kind")
     else:
@@ -63,14 +63,14 @@ def _sigmoid_slope(run: Run, y: Array) -> Array:
 
 def _relu(run: Run, x: Array, out: Array) -> None:
     if x.dtype.kind == "f":
-        # With two bounds, NumPy is six times as fast as maximum with a number.
+        # NumPy's clip with two bounds is six times as fast as its maximum with a number.
         run.xp.clip(x, 0, run.xp.inf, out=out)
     else:
         run.xp.maximum(x, 0, out=out)
 
 
 def _relu_slope(run: Run, y: Array) -> Array:
-    """Return 1 where y is positive, 0 where it is 0, and NaN for NaN, as MXNet."""
+    """Return 1 where y is positive, 0 where it is 0, and NaN where it is NaN, as MXNet does."""
     slope = like(run, y)
     run.xp.sign(y, out=slope)
     return slope
@@ -84,7 +84,7 @@ def _softsign(run: Run, x: Array, out: Array) -> None:
 
 
 def _sign(run: Run, x: Array, out: Array) -> None:
-    """The sign, with MXNet's 0 for NaN."""
+    """Write the sign; as in MXNet it is 0 for NaN."""
     if not is_floating(x.dtype):
         run.xp.sign(x, out=out)
         return
@@ -299,30 +299,30 @@ UNARY = (
     ),
     UnaryRow(
         ("round", "_sparse_round"),
-        "Nearest whole number, half away from 0.",
+        "Nearest integer, halves away from 0.",
         _round,
         keeps_zeros=True,
     ),
     UnaryRow(
-        ("rint", "_sparse_rint"), "Nearest whole number, half downwards.", _rint, keeps_zeros=True
+        ("rint", "_sparse_rint"), "Nearest integer, halves downwards.", _rint, keeps_zeros=True
     ),
     UnaryRow(
-        ("ceil", "_sparse_ceil"), "Next whole number upwards.", ufunc("ceil"), keeps_zeros=True
+        ("ceil", "_sparse_ceil"), "Smallest integer not below x.", ufunc("ceil"), keeps_zeros=True
     ),
     UnaryRow(
         ("floor", "_sparse_floor"),
-        "Next whole number downwards.",
+        "Largest integer not above x.",
         ufunc("floor"),
         keeps_zeros=True,
     ),
     UnaryRow(
         ("trunc", "_sparse_trunc"),
-        "Next whole number towards 0.",
+        "x without its fractional part.",
         ufunc("trunc"),
         keeps_zeros=True,
     ),
     UnaryRow(
-        ("fix", "_sparse_fix"), "Next whole number towards 0.", ufunc("trunc"), keeps_zeros=True
+        ("fix", "_sparse_fix"), "x without its fractional part.", ufunc("trunc"), keeps_zeros=True
     ),
     *TRIGONOMETRY,
     UnaryRow(
@@ -380,4 +380,5 @@ UNARY = (
         pointwise=Pointwise(Known.SIGMOID),
     ),
 )
-"""Every function of one array. Rows of ``mx.npx`` keep their own names, as MXNet's JSON does."""
+"""Every function of one array. Those of ``mx.npx`` have separate rows, because MXNet's JSON has
+separate names for them."""

@@ -1,4 +1,4 @@
-"""How many elements fall between edges."""
+"""Histograms."""
 
 from __future__ import annotations
 
@@ -20,15 +20,19 @@ _INT64 = np.dtype("int64")
 
 @register("_histogram")
 class Histogram(Operator):
-    """Counts (bins,) of int64 and edges (bins + 1,): the edges given, or equally far apart.
+    """Counts (bins,) of int64, and edges (bins + 1,), which are given or equally spaced.
 
-    The last bin holds its upper edge, too.
+    The last bin includes its upper edge.
     """
 
     all_inputs: ClassVar[tuple[str, ...]] = ("data", "bins")
 
-    bin_cnt: int | None = attribute(None, minimum=1, doc="number of bins; None: by their edges")
-    range: tuple[float, ...] | None = attribute(None, doc="first and last edge, with bin_cnt")
+    bin_cnt: int | None = attribute(
+        None, minimum=1, doc="number of bins; None if the edges are given"
+    )
+    range: tuple[float, ...] | None = attribute(
+        None, doc="first and last edge, together with bin_cnt"
+    )
 
     def __post_init__(self) -> None:
         if (self.bin_cnt is None) != (self.range is None):

@@ -89,7 +89,7 @@ class Copy(PassThrough):
 
 @register("_np_copy")
 class NumpyCopy(PassThrough):
-    """The input, under the name ``mx.np.copy`` has in a symbol."""
+    """The input; ``mx.np.copy`` has this name in symbols."""
 
     def input_names(self) -> tuple[str, ...]:
         return ("a",)
@@ -139,7 +139,7 @@ class MakeLossOfOnes(PassThrough):
 
 @register("_identity_with_attr_like_rhs")
 class IdentityWithAttrLikeRhs(PassThrough):
-    """The left input; its shape and dtype are those of the right one."""
+    """The left input; its shape and dtype are inferred from the right one."""
 
     def input_names(self) -> tuple[str, ...]:
         return ("lhs", "rhs")
@@ -151,7 +151,7 @@ class IdentityWithAttrLikeRhs(PassThrough):
 @register("Cast", "cast", "_npi_cast", "_npx_cast")
 @implements(arrays.CAST)
 class Cast(Operator):
-    """The input in another dtype; integers are rounded towards 0."""
+    """The input in another dtype; conversion to integers rounds towards 0."""
 
     is_linear: ClassVar[bool] = True
 
@@ -181,7 +181,7 @@ class Cast(Operator):
 
 @register("amp_cast")
 class AmpCast(Cast):
-    """The input in another dtype where it is a floating one, else the input."""
+    """The input converted to another dtype if it is floating point, else unchanged."""
 
     dtype: DType = attribute(doc="the output's dtype")
 
@@ -195,12 +195,12 @@ class AmpCast(Cast):
 
 @register("amp_multicast")
 class AmpMulticast(Operator):
-    """The inputs, all in the widest (or narrowest) floating dtype among them."""
+    """The inputs, all converted to the widest (or narrowest) floating dtype among them."""
 
     variadic = "num_outputs"
 
     num_outputs: int = attribute(minimum=1, doc="number of inputs and outputs")
-    cast_narrow: bool = attribute(default=False, doc="cast to the narrowest instead")
+    cast_narrow: bool = attribute(default=False, doc="use the narrowest instead")
 
     def input_names(self) -> tuple[str, ...]:
         return tuple(f"data_{i}" for i in range(self.num_outputs))
@@ -247,7 +247,7 @@ class AmpMulticast(Operator):
 
 
 class _OfShape(Operator):
-    """Base of operators that read the shape of their data only."""
+    """Base of operators that read only the shape of their data."""
 
     def backward_reads(self) -> Reads:
         return Reads(out_grads=False)

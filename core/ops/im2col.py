@@ -1,9 +1,9 @@
 """Correlation of images with sliding windows, as matrix products (im2col).
 
-For a chunk of images every window is copied to a column, and one matrix product does the rest.
-Small images go several at a time with the batch as the *last* axis: copies and products then run
-over long contiguous rows, which on the CPU is up to twice as fast as image by image. A
-chunk's columns stay within the cache.
+In a chunk of images every window is copied to a column, so that one matrix product computes all
+outputs. Small images are processed several at a time with the batch as the *last* axis: copies and
+products then run over long contiguous rows, up to twice as fast on the CPU as image by image.
+Chunks are chosen so that their columns fit into the cache.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Correlation:
     """``maps[n, f, o] = Σ weight[f, c, k] · images[n, c, o·stride + k·dilate - pad]``.
 
     ``images`` is (N, C, *spatial), ``maps`` (N, F, *counts), ``weight`` (F, C / groups, *kernel);
-    group g of the F maps sees group g of the C channels. Scratch memory is taken once, when the
-    object is made; an object lives as long as one call of an operator.
+    group g of the F maps reads group g of the C channels. Scratch memory is allocated once, in the
+    constructor; an object lives for one call of an operator.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Correlation:
         return self._as_matrix(columns)
 
     def _column_target(self, images: Array) -> Array:
-        """Return where the columns' gradient goes, for ``_scatter`` to sum up."""
+        """Return the array for the gradient of the columns, which ``_scatter`` then sums."""
         if self._window.is_pointwise:
             return self._as_matrix(self._image_buffer(images))
         return self._as_matrix(self._column_buffer(len(images)))
@@ -161,7 +161,7 @@ class Correlation:
         )
 
     def _image_buffer(self, images: Array) -> Array:
-        """Return memory for padded images: a single one without padding is its own."""
+        """Return memory for padded images; a single image without padding is used directly."""
         if self._is_direct:
             return images[0][..., None]
         shape = (self._channels, *self._padded, len(images))

@@ -1,6 +1,6 @@
-"""Images: from files' layout (H, W, C) to networks' (C, H, W), crops and flips.
+"""Image operators: conversion from (H, W, C) to (C, H, W), normalization, crops, resizing, flips.
 
-Where several images are taken they are stacked along a first axis.
+Operators that accept several images take them stacked along a first axis.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FLOAT32 = np.dtype("float32")
 
 
 def check_image(shape: Shape, *dimensions: int) -> None:
-    """Raise ShapeError where an image has another number of dimensions."""
+    """Raise ShapeError for a wrong number of dimensions."""
     if len(shape) not in dimensions:
         layouts = " or ".join(str(count) for count in dimensions)
         raise ShapeError(f"data has shape {shape}; expected {layouts} dimensions")
@@ -40,7 +40,7 @@ def check_image(shape: Shape, *dimensions: int) -> None:
 
 @register("_image_to_tensor")
 class ToTensor(Operator):
-    """(H, W, C) of 0 to 255 to float32 (C, H, W) of 0 to 1; also of stacked images."""
+    """Convert (H, W, C) of 0 to 255 to float32 (C, H, W) of 0 to 1; also for stacked images."""
 
     def gradient_inputs(self, count: int) -> tuple[int, ...]:
         return ()
@@ -70,7 +70,7 @@ class ToTensor(Operator):
 
 @register("_image_normalize")
 class Normalize(Operator):
-    """``(data - mean) / std`` of each channel of (C, H, W), also of stacked images."""
+    """``(data - mean) / std`` for each channel of (C, H, W); also for stacked images."""
 
     mean: tuple[float, ...] = attribute((0.0,), doc="one number, or one for each channel")
     std: tuple[float, ...] = attribute((1.0,), doc="one number, or one for each channel")
@@ -121,7 +121,8 @@ class Normalize(Operator):
 
 @register("_image_crop")
 class Crop(Operator):
-    """``height`` rows and ``width`` columns of (H, W, C) from (y, x) on; also of stacked images."""
+    """Crop ``height`` rows and ``width`` columns of (H, W, C), from (y, x); also for stacked
+    images."""
 
     x: int = attribute(minimum=0, doc="first column")
     y: int = attribute(minimum=0, doc="first row")
@@ -169,13 +170,14 @@ class Crop(Operator):
 
 @register("_image_resize")
 class Resize(Operator):
-    """Images (H, W, C) of another size, as OpenCV makes them; also of stacked images."""
+    """Resize images (H, W, C) the way OpenCV does; also for stacked images."""
 
     size: tuple[int, ...] = attribute(
         (), minimum=1, maximum=2**15, doc="(width, height), or one number for both"
     )
     keep_ratio: bool = attribute(
-        False, doc="whether one number is the length of the shorter side alone"
+        False,
+        doc="whether a single number is the size of the shorter side, keeping the aspect ratio",
     )
     interp: int = attribute(1, minimum=0, maximum=4, doc="see ``core.pixels.kernels``")
 

@@ -1,7 +1,7 @@
-"""Images whose colors and sides are left to chance, (height, width, channels).
+"""Random changes of images (height, width, channels): colors, lighting and flips.
 
-A color is changed by a factor drawn from [``min_factor``, ``max_factor``); whole numbers are
-rounded off towards 0 and kept within their dtype. As in MXNet the gradient is that of a copy.
+Colors change by a factor drawn from [``min_factor``, ``max_factor``); results of integer dtype are
+truncated towards 0 and clipped to the dtype's range. As in MXNet, the gradient is passed unchanged.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ __all__ = [
 ]
 
 _GREY = (0.299, 0.587, 0.114)
-"""Shares of red, green and blue in what the eye holds to be bright."""
+"""Weights of red, green and blue in perceived brightness (luma)."""
 
 _LIGHT = (
     (55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0.4009),
     (55.46 * -0.5808, 4.794 * -0.0045, 1.148 * -0.8140),
     (55.46 * -0.5836, 4.794 * -0.6948, 1.148 * 0.4203),
 )
-"""Principal components of ImageNet's colors, times the root of their variances (AlexNet)."""
+"""Principal components of ImageNet's colors, times their standard deviations (AlexNet)."""
 
 
 class _ImageToImage(Operator, abc.ABC):
-    """Base: an image and one like it."""
+    """Base of operators from an image to an image of the same shape and dtype."""
 
     def backward_reads(self) -> Reads:
         return Reads()
@@ -58,7 +58,7 @@ class _ImageToImage(Operator, abc.ABC):
 
     @abc.abstractmethod
     def change(self, run: Run, image: Array) -> Array:
-        """Return the image changed, float32."""
+        """Return the changed image as float32."""
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         _write(run, self.change(run, inputs[0].astype("float32")), outputs[0])
@@ -76,11 +76,11 @@ class _ImageToImage(Operator, abc.ABC):
 
 @declares_attributes
 class _RandomColor(_ImageToImage):
-    """Base: a factor drawn between two."""
+    """Base: draws a factor from a range."""
 
     uses_random: ClassVar[bool] = True
 
-    min_factor: float = attribute(minimum=0.0, doc="the least factor")
+    min_factor: float = attribute(minimum=0.0, doc="the smallest factor")
     max_factor: float = attribute(minimum=0.0, doc="the largest factor")
 
     def __post_init__(self) -> None:
@@ -95,12 +95,12 @@ class _RandomColor(_ImageToImage):
     @staticmethod
     @abc.abstractmethod
     def apply(run: Run, image: Array, factor: float) -> Array:
-        """Return the image with a color changed by a factor; 1 changes nothing."""
+        """Apply a factor to the image's color; a factor of 1 changes nothing."""
 
 
 @register("_image_random_brightness")
 class RandomBrightness(_RandomColor):
-    """An image made darker or brighter."""
+    """Randomly make an image darker or brighter."""
 
     @staticmethod
     def apply(run: Run, image: Array, factor: float) -> Array:
@@ -109,7 +109,7 @@ class RandomBrightness(_RandomColor):
 
 @register("_image_random_contrast")
 class RandomContrast(_RandomColor):
-    """An image whose pixels are brought nearer to its mean brightness, or away from it."""
+    """Randomly scale the differences of an image's pixels from its mean brightness."""
 
     @staticmethod
     def apply(run: Run, image: Array, factor: float) -> Array:
@@ -119,9 +119,9 @@ class RandomContrast(_RandomColor):
 
 @register("_image_random_saturation")
 class RandomSaturation(_RandomColor):
-    """An image whose pixels are brought nearer to grey, or away from it.
+    """Randomly scale the differences of an image's pixels from grey.
 
-    As in MXNet, grey is what blue adds to the brightness.
+    As in MXNet, grey is blue's share of the brightness instead of the sum over colors.
     """
 
     @staticmethod
@@ -130,14 +130,14 @@ class RandomSaturation(_RandomColor):
             return image
         grey = image[..., 2] * np.float32(_GREY[2]) * np.float32(1 - factor)
         changed = image * np.float32(factor)
-        for channel in range(image.shape[-1]):  # NumPy is slow where the last axis is short
+        for channel in range(image.shape[-1]):  # NumPy is slow if the last axis is short
             changed[..., channel] += grey
         return changed
 
 
 @register("_image_random_hue")
 class RandomHue(_RandomColor):
-    """An image whose hues are turned by the factor of a full circle."""
+    """Randomly rotate hues; the factor is the fraction of a full circle."""
 
     @staticmethod
     def apply(run: Run, image: Array, factor: float) -> Array:
@@ -149,18 +149,18 @@ class RandomHue(_RandomColor):
 
 @register("_image_random_color_jitter")
 class RandomColorJitter(_ImageToImage):
-    """Brightness, contrast, saturation and hue changed by chance, in an order drawn.
+    """Randomly change brightness, contrast, saturation and hue, in random order.
 
-    Each factor is drawn from [1 - x, 1 + x), of its x; that of the hue, which 0 leaves, from
-    [-x, x).
+    Each factor is drawn from [1 - x, 1 + x), with x the attribute; that of the hue from [-x, x),
+    because 0 leaves hues unchanged.
     """
 
     uses_random: ClassVar[bool] = True
 
-    brightness: float = attribute(minimum=0.0, doc="how much brightness may change")
-    contrast: float = attribute(minimum=0.0, doc="how much contrast may change")
-    saturation: float = attribute(minimum=0.0, doc="how much saturation may change")
-    hue: float = attribute(minimum=0.0, doc="how much hue may change")
+    brightness: float = attribute(minimum=0.0, doc="largest change of the brightness factor")
+    contrast: float = attribute(minimum=0.0, doc="largest change of the contrast factor")
+    saturation: float = attribute(minimum=0.0, doc="largest change of the saturation factor")
+    hue: float = attribute(minimum=0.0, doc="largest change of the hue")
 
     def change(self, run: Run, image: Array) -> Array:
         changes: list[tuple[type[_RandomColor], float]] = [
@@ -179,7 +179,7 @@ class RandomColorJitter(_ImageToImage):
 
 @register("_image_adjust_lighting")
 class AdjustLighting(_ImageToImage):
-    """An image with the principal components of ImageNet's colors added, times ``alpha``."""
+    """Add the principal components of ImageNet's colors, times ``alpha``, to an image."""
 
     alpha: tuple[float, ...] = attribute(doc="factors of the three components")
 
@@ -196,11 +196,11 @@ class AdjustLighting(_ImageToImage):
 
 @register("_image_random_lighting")
 class RandomLighting(_ImageToImage):
-    """``_image_adjust_lighting`` by factors drawn from a normal distribution."""
+    """``_image_adjust_lighting`` with factors drawn from a normal distribution."""
 
     uses_random: ClassVar[bool] = True
 
-    alpha_std: float = attribute(0.05, minimum=0.0, doc="deviation of the factors")
+    alpha_std: float = attribute(0.05, minimum=0.0, doc="standard deviation of the factors")
 
     def change(self, run: Run, image: Array) -> Array:
         alpha = run.scratch((3,), "float32")
@@ -209,7 +209,7 @@ class RandomLighting(_ImageToImage):
 
 
 class _RandomFlip(_ImageToImage):
-    """Base: an axis reversed, or not, with the same probability."""
+    """Base: reverses an axis with probability 1/2."""
 
     uses_random: ClassVar[bool] = True
     axis: ClassVar[int]
@@ -226,14 +226,14 @@ class _RandomFlip(_ImageToImage):
 
 @register("_image_random_flip_left_right")
 class RandomFlipLeftRight(_RandomFlip):
-    """An image with its columns in their order or in reverse."""
+    """Reverse the image's columns with probability 1/2."""
 
     axis: ClassVar[int] = 1
 
 
 @register("_image_random_flip_top_bottom")
 class RandomFlipTopBottom(_RandomFlip):
-    """An image with its rows in their order or in reverse."""
+    """Reverse the image's rows with probability 1/2."""
 
     axis: ClassVar[int] = 0
 
@@ -257,7 +257,8 @@ def _lit(run: Run, image: Array, alpha: Any) -> Array:
 
 
 def _to_hls(xp: Any, image: Array) -> tuple[Array, Array, Array]:
-    """Return hue (0 to 360), lightness and saturation (0 to 1) of red, green, blue to 255."""
+    """Convert red, green and blue (0 to 255) to hue (0 to 360), lightness and saturation (0 to
+    1)."""
     red, green, blue = xp.moveaxis(image / np.float32(255), -1, 0)
     most, least = xp.maximum(xp.maximum(red, green), blue), xp.minimum(xp.minimum(red, green), blue)
     spread, lightness = most - least, (most + least) / 2
@@ -274,8 +275,8 @@ def _to_hls(xp: Any, image: Array) -> tuple[Array, Array, Array]:
 
 
 def _from_hls(xp: Any, hue: Array, lightness: Array, saturation: Array) -> Array:
-    """Return red, green and blue, to 255; hues go round."""
-    # Bytes show how sums are rounded: these are MXNet's.
+    """Return red, green and blue (0 to 255); hues wrap around."""
+    # Written in MXNet's order of operations, because truncation to bytes exposes rounding errors.
     if_light = lightness + saturation - lightness * saturation
     most = xp.where(lightness <= 0.5, lightness * (1 + saturation), if_light)
     least = 2 * lightness - most

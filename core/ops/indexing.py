@@ -1,4 +1,4 @@
-"""Operators that read elements of their data where index arrays say."""
+"""Operators that select elements of their data by index arrays."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _INT32 = np.dtype("int32")
 
 
 class _Indexing(Operator):
-    """Base: one input is data, the other holds indices of any dtype and gets no gradient."""
+    """Base: one input is data; the other holds indices of any dtype and gets no gradient."""
 
     def infer_type(
         self, inputs: list[DType | None], outputs: list[DType | None]
@@ -61,10 +61,10 @@ class _Indexing(Operator):
 
 @register("Embedding", "_npx_embedding", "_sparse_Embedding")
 class Embedding(Operator):
-    """Rows of the weight (input_dim, output_dim), one for each element of the data.
+    """Look up a row of the weight (input_dim, output_dim) for each element of the data.
 
-    Indices outside are moved to the nearest row. With ``sparse_grad`` the weight's gradient is a
-    row_sparse array, with the rows that the data names.
+    Indices outside the weight are clipped. With ``sparse_grad`` the gradient of the weight is a
+    row_sparse array of the rows that were looked up.
     """
 
     byte_form: ClassVar[ByteForm | None] = ByteForm(
@@ -73,7 +73,7 @@ class Embedding(Operator):
 
     input_dim: int = attribute(minimum=1, doc="number of rows")
     output_dim: int = attribute(minimum=1, doc="length of a row")
-    dtype: DType = attribute(default=_FLOAT32, doc="dtype of the weight, where nothing else says")
+    dtype: DType = attribute(default=_FLOAT32, doc="dtype of the weight, if it cannot be inferred")
     sparse_grad: bool = attribute(default=False, doc="whether the gradient is a row_sparse array")
 
     def input_names(self) -> tuple[str, ...]:
@@ -142,21 +142,23 @@ class Embedding(Operator):
 
 @register("_contrib_SparseEmbedding")
 class SparseEmbedding(Embedding):
-    """``Embedding`` under its older name, whose weight's gradient is a row_sparse array."""
+    """``Embedding`` under its older name; the gradient of the weight is a row_sparse array."""
 
     sparse_grad: bool = attribute(default=True, doc="whether the gradient is a row_sparse array")
     deterministic: bool = attribute(
-        default=False, doc="whether sums have one order, as they always have here"
+        default=False, doc="whether sums are deterministic; here they always are"
     )
 
 
 @register("take", "_npi_take")
 class Take(_Indexing):
-    """Elements of ``a`` along an axis; the axis is replaced by those of the indices."""
+    """Select elements of ``a`` along an axis, which is replaced by the axes of the indices."""
 
     axis: int = attribute(default=0, doc="the axis that the indices select from")
     mode: str = attribute(
-        default="clip", choices=("clip", "wrap", "raise"), doc="what becomes of indices outside"
+        default="clip",
+        choices=("clip", "wrap", "raise"),
+        doc="how indices out of range are treated",
     )
 
     def output_storage(self, inputs: Sequence[str]) -> str:
@@ -213,12 +215,12 @@ class Take(_Indexing):
 
 @register("pick", "choose_element_0index", "_npx_pick")
 class Pick(_Indexing):
-    """One element along an axis for each place in the other axes."""
+    """Select one element along an axis for each position in the other axes."""
 
-    axis: int | None = attribute(default=-1, doc="the axis picked from")
+    axis: int | None = attribute(default=-1, doc="the axis along which elements are picked")
     keepdims: bool = attribute(default=False, doc="keep the axis, with length 1")
     mode: str = attribute(
-        default="clip", choices=("clip", "wrap"), doc="what becomes of indices outside"
+        default="clip", choices=("clip", "wrap"), doc="how indices out of range are treated"
     )
 
     def input_names(self) -> tuple[str, ...]:
@@ -268,9 +270,9 @@ class Pick(_Indexing):
 
 @register("batch_take")
 class BatchTake(_Indexing):
-    """One element of each row of a matrix; indices are int32, those outside are moved inside.
+    """Select one element of each row of a matrix by int32 indices, which are clipped to the range.
 
-    It has no gradient, in MXNet either; ``pick`` has one.
+    It has no gradient, as in MXNet; use ``pick`` if you need one.
     """
 
     def input_names(self) -> tuple[str, ...]:
@@ -303,10 +305,10 @@ class BatchTake(_Indexing):
 
 @register("fill_element_0index")
 class FillElement(Operator):
-    """A matrix with one element of each row replaced: in row i, that in column ``rhs[i]``.
+    """Replace one element in each row of a matrix: in row i, that in column ``rhs[i]``.
 
-    ``lhs`` is the matrix (n, m), ``mhs`` (n,) holds the new elements; a column outside replaces
-    nothing. It has no gradient.
+    ``lhs`` is the matrix (n, m) and ``mhs`` (n,) holds the new elements; columns out of range are
+    ignored. It has no gradient.
     """
 
     def input_names(self) -> tuple[str, ...]:
@@ -339,9 +341,9 @@ class FillElement(Operator):
 
 @register("one_hot", "_npx_one_hot")
 class OneHot(Operator):
-    """For each index a vector that is ``on_value`` there and ``off_value`` elsewhere.
+    """For each index, a vector with ``on_value`` at the index and ``off_value`` elsewhere.
 
-    An index outside gives a vector without ``on_value``.
+    An index out of range gives a vector of ``off_value`` only.
     """
 
     depth: int = attribute(minimum=0, doc="length of the vectors")
@@ -389,10 +391,10 @@ class OneHot(Operator):
 
 @register("gather_nd", "_npi_gather_nd", "_npx_gather_nd")
 class GatherNd(_Indexing):
-    """Elements, or slices, of the data at index vectors.
+    """Select elements, or slices, of the data by index vectors.
 
-    ``indices`` (m, ...) holds one index for each of the data's first m axes; the output is
-    (..., rest of the data's axes). Negative indices count from the end.
+    ``indices`` (m, ...) holds one index for each of the data's first m axes; the output is (...,
+    remaining axes of the data). Negative indices count from the end.
     """
 
     def input_names(self) -> tuple[str, ...]:
@@ -430,9 +432,9 @@ class GatherNd(_Indexing):
 
 @register("scatter_nd")
 class ScatterNd(_Indexing):
-    """Zeros of a shape with the data's elements, or slices, written at index vectors.
+    """Write the data's elements, or slices, into zeros at index vectors.
 
-    The inverse of ``gather_nd``; where two vectors are equal, one of the elements stays.
+    The inverse of ``gather_nd``; of elements with equal index vectors, one is kept.
     """
 
     shape: Shape = attribute(minimum=1, doc="the output's shape")
@@ -469,7 +471,7 @@ class ScatterNd(_Indexing):
 
 @register("_backward_gather_nd")
 class GatherNdGradient(ScatterNd):
-    """The same, where the elements of equal index vectors are added up."""
+    """``scatter_nd``, but elements with equal index vectors are summed."""
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         rows, table = _rows_of(run, inputs[1], outputs[0].shape)
@@ -478,7 +480,7 @@ class GatherNdGradient(ScatterNd):
 
 
 def _rows_of(run: Run, indices: Array, shape: Shape) -> tuple[Array, Shape]:
-    """Return the row each index vector names, and (rows, row length) of the data as a matrix."""
+    """Return the row of each index vector, and the data's shape as a matrix (rows, row length)."""
     count = indices.shape[0]
     table = (shape_size(shape[:count]), shape_size(shape[count:]))
     return row_positions(run, indices, shape), table

@@ -1,4 +1,4 @@
-"""Operators that make arrays from attributes alone: constants and ranges."""
+"""Operators without inputs that create arrays: constants and ranges."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["Arange", "ArangeLike", "Eye", "Full", "Linspace", "Ones", "Zeros"]
 
 _FLOAT32 = np.dtype("float32")
 _DTYPE = "the output's dtype"
-_SHAPE = "the shape, 0 or -1 where unknown; empty if all is"
+_SHAPE = "the shape, with 0 or -1 for unknown dimensions; empty if entirely unknown"
 
 
 class _Source(Operator):
-    """Base of operators without inputs. Where they run is the plan's affair, not ``ctx``'s."""
+    """Base of operators without inputs. The plan decides on which device they run, not ``ctx``."""
 
     ignored_attributes = frozenset({"ctx"})
 
@@ -40,7 +40,8 @@ class _Source(Operator):
 
 
 class _Constant(_Source):
-    """Base: an array of one number; the dimensions that are 0 follow from who reads it."""
+    """Base: an array filled with a number; dimensions of 0 are inferred from the operators that
+    read it."""
 
     shape: Shape | None
 
@@ -75,7 +76,7 @@ class Ones(_Constant):
 
 @register("_full", "_npi_full")
 class Full(_Constant):
-    """One number everywhere."""
+    """An array filled with ``value``."""
 
     shape: Shape | None = attribute(default=None, minimum=-1, doc=_SHAPE)
     dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
@@ -90,8 +91,8 @@ class Eye(_Source):
     """Ones on a diagonal, zeros elsewhere."""
 
     N: int = attribute(minimum=1, doc="rows")
-    M: int = attribute(default=0, minimum=0, doc="columns; 0 for as many as rows")
-    k: int = attribute(default=0, doc="which diagonal; positive ones lie above the main one")
+    M: int = attribute(default=0, minimum=0, doc="number of columns; 0 for as many as rows")
+    k: int = attribute(default=0, doc="index of the diagonal; positive above the main one")
     dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
 
     def infer_shape(
@@ -105,13 +106,13 @@ class Eye(_Source):
 
 
 def _write_range(run: Run, out: Array, start: float, step: float, repeat: int = 1) -> None:
-    """Write start, start + step ... into a vector, each number ``repeat`` times."""
+    """Write start, start + step, ... into a vector, each number ``repeat`` times."""
     place = run.xp.arange(out.size) // repeat
     run.xp.copyto(out, start + step * place, casting="unsafe")
 
 
 def _in_dtype(dtype: DType, start: float, step: float) -> tuple[float, float]:
-    """Return start and step as ranges of integers count: without their fractions, as NumPy does."""
+    """Return start and step, truncated for integer dtypes, as in NumPy."""
     if dtype.kind not in "iu":
         return start, step
     return math.trunc(start), math.trunc(step)
@@ -119,21 +120,24 @@ def _in_dtype(dtype: DType, start: float, step: float) -> tuple[float, float]:
 
 @register("_arange")
 class Arange(_Source):
-    """Numbers from ``start`` to before ``stop`` at equal distance, each ``repeat`` times.
+    """Equally spaced numbers from ``start`` to before ``stop``, each ``repeat`` times.
 
-    Without ``stop``, numbers from 0 to before ``start``; with ``infer_range`` as many as are read.
+    Without ``stop``, numbers from 0 to before ``start``. With ``infer_range`` the length is
+    inferred from the operators that read it.
     """
 
     start: float = attribute(doc="first number")
-    stop: float | None = attribute(default=None, doc="end of the range, not in it")
-    step: float = attribute(default=1.0, doc="distance of two numbers")
-    repeat: int = attribute(default=1, minimum=1, doc="how often each number stands in a row")
-    infer_range: bool = attribute(default=False, doc="take the length from who reads the range")
+    stop: float | None = attribute(default=None, doc="end of the range, exclusive")
+    step: float = attribute(default=1.0, doc="distance between consecutive numbers")
+    repeat: int = attribute(default=1, minimum=1, doc="number of repetitions of each number")
+    infer_range: bool = attribute(
+        default=False, doc="infer the length from the operators that read the range"
+    )
     dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
 
     def __post_init__(self) -> None:
         if self.step == 0:
-            raise AttributeValueError("step is 0; a range needs a distance")
+            raise AttributeValueError("step is 0; expected another number")
         if not self._is_open and self._count() < 1:
             start, stop = self._bounds()
             raise AttributeValueError(
@@ -166,12 +170,12 @@ class Arange(_Source):
 
 @register("_linspace", "_npi_linspace")
 class Linspace(_Source):
-    """``num`` numbers at equal distance from ``start`` to ``stop``."""
+    """``num`` equally spaced numbers from ``start`` to ``stop``."""
 
     start: float = attribute(doc="first number")
     stop: float = attribute(doc="end of the range")
-    num: int = attribute(default=50, minimum=1, doc="how many numbers")
-    endpoint: bool = attribute(default=True, doc="whether stop is the last number")
+    num: int = attribute(default=50, minimum=1, doc="number of elements")
+    endpoint: bool = attribute(default=True, doc="whether stop is included")
     dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
 
     def infer_shape(
@@ -186,14 +190,16 @@ class Linspace(_Source):
 
 @register("_contrib_arange_like", "_npx_arange_like")
 class ArangeLike(Operator):
-    """A range as long as an axis of the data, or, without axis, one of the data's shape."""
+    """A range as long as an axis of the data or, without an axis, in the data's shape."""
 
     ignored_attributes = frozenset({"ctx"})
 
     start: float = attribute(default=0.0, doc="first number")
-    step: float = attribute(default=1.0, doc="distance of two numbers")
-    repeat: int = attribute(default=1, minimum=1, doc="how often each number stands in a row")
-    axis: int | None = attribute(default=None, doc="the axis whose length is taken")
+    step: float = attribute(default=1.0, doc="distance between consecutive numbers")
+    repeat: int = attribute(default=1, minimum=1, doc="number of repetitions of each number")
+    axis: int | None = attribute(
+        default=None, doc="the axis that gives the length; None for the data's shape"
+    )
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]

@@ -1,4 +1,4 @@
-"""Bilinear interpolation: reading a map between its elements."""
+"""Bilinear interpolation of a map at points between its elements."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["Neighbor", "add_to_neighbors", "neighbors"]
 
 @dataclasses.dataclass(frozen=True)
 class Neighbor:
-    """One of the four elements around each point.
+    """For each of many points, one of the four elements around it.
 
     Attributes:
-        position: where it is in the map, row after row, int64; somewhere within it if outside.
-        weight: its share of the point's value; 0 outside the map.
-        down: the weight's derivative by the point's row.
-        across: the weight's derivative by the point's column.
+        position: flat index in the map, int64; an arbitrary valid one for elements outside.
+        weight: its weight in the point's value; 0 outside the map.
+        down: derivative of the weight by the point's row.
+        across: derivative of the weight by the point's column.
     """
 
     position: Array
@@ -28,9 +28,10 @@ class Neighbor:
 
 
 def add_to_neighbors(xp: Any, target: Array, near: Neighbor, values: Array) -> None:
-    """Add (maps, channels, points) to maps (maps, channels, places), contiguous, at a neighbor.
+    """Add values (maps, channels, points) to contiguous maps (maps, channels, places) at a
+    neighbor.
 
-    The maps are seen as one vector: NumPy adds at places of a vector many times faster.
+    The maps are viewed as one vector, because NumPy's ``add.at`` is many times faster on vectors.
     """
     maps, channels, places = target.shape
     starts = xp.arange(0, target.size, places).reshape(maps, channels, 1)
@@ -40,7 +41,7 @@ def add_to_neighbors(xp: Any, target: Array, near: Neighbor, values: Array) -> N
 
 
 def neighbors(xp: Any, y: Array, x: Array, height: int, width: int) -> list[Neighbor]:
-    """Return the four neighbors of points, given by row and column, in a map of a size."""
+    """Return the four neighbors of points, given by row and column, in a map of this size."""
     top, left = xp.floor(y), xp.floor(x)
     rows = _along(xp, top, y - top, height)
     columns = _along(xp, left, x - left, width)
@@ -62,7 +63,7 @@ def _along(xp: Any, low: Array, beyond: Array, size: int) -> list[tuple[Array, A
     for step, weight, slope in ((0, 1 - beyond, -1), (1, beyond, 1)):
         index = low + step
         inside = ((index >= 0) & (index <= size - 1)).astype(low.dtype)
-        # Points that are nowhere (nan) have no neighbors either.
+        # Points at NaN have no neighbors, so that weights of NaN do not spread.
         place = xp.where(inside > 0, index, 0).astype("int64")
         found.append((place, xp.where(inside > 0, weight, 0), slope * inside))
     return found

@@ -1,4 +1,4 @@
-"""The iterations of a loop over a subgraph, forwards and back."""
+"""The iterations of a loop over a subgraph, in the forward and the backward pass."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Locations = tuple[int, ...]
 
 
 def bodies_of(run: Run) -> Bodies:
-    """Return what runs subgraphs.
+    """Return the object that runs subgraphs.
 
     Raises:
-        StageError: the operator is not run by an executor.
+        StageError: the operator is run outside of an executor.
     """
     if run.bodies is None:
         raise StageError("loops and branches over subgraphs run in executors only: bind the symbol")
@@ -30,13 +30,14 @@ class Loop:
     """The forward pass of a loop.
 
     Args:
-        run: what the operator is given.
-        body: what is repeated.
-        locations: which of its inputs are states; their successors are its last outputs.
-        use: the hidden output that the tape belongs to.
+        run: the operator's environment.
+        body: the repeated subgraph, compiled.
+        locations: indices of the body's inputs that are states; their successors are its last
+            outputs.
+        use: the hidden output to which the tape belongs.
 
     Attributes:
-        states: what the next iteration begins with.
+        states: the states at the start of the next iteration.
     """
 
     def __init__(self, run: Run, body: Body, locations: Locations, use: Array) -> None:
@@ -53,7 +54,7 @@ class Loop:
             self._tape.begin()
 
     def step(self, outputs: Sequence[Array], iteration: int) -> None:
-        """Run the body, and write its part of each stacked output."""
+        """Run the body, and write its slice of each stacked output."""
         if self._tape is not None:
             self._tape.record(self.states, random_position(self._run, self._body))
         self._body.forward()
@@ -64,7 +65,7 @@ class Loop:
             state[...] = value
 
     def end(self, outputs: Sequence[Array]) -> None:
-        """Write the last states."""
+        """Write the final states."""
         for output, state in zip(outputs, self.states, strict=True):
             output[...] = state
 
@@ -73,12 +74,12 @@ class Return:
     """The backward pass of a loop, from the last iteration to the first.
 
     Args:
-        run, locations, use: as of ``Loop``.
-        body: what was repeated, with its backward pass.
-        out_grads: gradients of the last states.
+        run, locations, use: as for ``Loop``.
+        body: the repeated subgraph, compiled with its backward pass.
+        out_grads: gradients of the final states.
 
     Attributes:
-        tape: what the forward pass left.
+        tape: what the forward pass recorded.
     """
 
     def __init__(
@@ -96,7 +97,8 @@ class Return:
         self._gradients = list(out_grads)
 
     def step(self, out_grads: Sequence[Array], iteration: int) -> None:
-        """Run an iteration once more and back, given the gradients of the stacked outputs."""
+        """Rerun an iteration forward and then backward, given the gradients of the stacked
+        outputs."""
         body = self._body
         for location, state in zip(self._locations, self.tape.states(iteration), strict=True):
             body.inputs[location][...] = state
@@ -104,25 +106,25 @@ class Return:
         body.backward([*(gradient[iteration] for gradient in out_grads), *self._gradients])
         for index, location in enumerate(self._locations):
             found = body.gradients[location]
-            # Whole numbers have no gradient, whatever was given for the last of them.
+            # Integers have no gradient, even if one was passed for the final state.
             self._gradients[index] = (
                 self._run.xp.zeros_like(self._gradients[index]) if found is None else found
             )
 
     def end(self, in_grads: Sequence[Array | None]) -> None:
-        """Write the gradients of the first states."""
+        """Write the gradients of the initial states."""
         for target, gradient in zip(in_grads, self._gradients, strict=True):
             if target is not None:
                 target[...] = gradient
 
 
 def random_position(run: Run, body: Body) -> Any:
-    """Return where the random numbers are that a body is about to draw; None if it draws none."""
+    """Return the random generator's state if the body draws random numbers, else None."""
     return run.random.get_state() if body.uses_random else None
 
 
 def repeat(run: Run, body: Body, position: Any) -> None:
-    """Run a body forward with the random numbers it had before."""
+    """Rerun a body with the same random numbers."""
     if position is None:
         body.forward()
         return

@@ -1,4 +1,4 @@
-"""Operators that join arrays, or copies of one array, to a larger one."""
+"""Operators that join several arrays, or copies of one, into a larger array."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ __all__ = ["Concat", "RNNParamConcat", "Repeat", "Stack", "Tile"]
 
 @declares_attributes
 class _Joining(Operator):
-    """Base of operators with any number of inputs that lie side by side in the output."""
+    """Base of operators with any number of inputs, which are written side by side into the
+    output."""
 
     variadic = "num_args"
 
@@ -34,7 +35,7 @@ class _Joining(Operator):
         return Reads()
 
     def regions(self, output: Array, inputs: Sequence[Array]) -> Iterable[Array]:
-        """Return the part of the output that each input lies in."""
+        """Return the region of the output for each input."""
         raise NotImplementedError
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -65,7 +66,7 @@ class Concat(_Joining):
     is_linear: ClassVar[bool] = True
     is_costly: ClassVar[bool] = True
 
-    dim: int = attribute(default=1, doc="the axis along which the inputs lie")
+    dim: int = attribute(default=1, doc="the axis along which the inputs are joined")
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -103,9 +104,9 @@ class Concat(_Joining):
 
 @register("_rnn_param_concat")
 class RNNParamConcat(Concat):
-    """``Concat`` as Gluon's recurrent layers write it into their files: their flat parameters.
+    """``Concat`` of flat parameters, as found in files of Gluon's recurrent layers.
 
-    What is not known of their lengths is shared out equally, as in MXNet.
+    Unknown lengths share the remaining length equally, as in MXNet.
     """
 
     byte_form = None
@@ -131,7 +132,7 @@ class Stack(_Joining):
 
     is_linear: ClassVar[bool] = True
 
-    axis: int = attribute(default=0, doc="where the new axis is in the output")
+    axis: int = attribute(default=0, doc="position of the new axis in the output")
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -157,12 +158,14 @@ class Stack(_Joining):
 
 @register("tile", "_npi_tile")
 class Tile(Operator):
-    """Repeat the whole data along each axis; missing axes are added in front."""
+    """Repeat all of the data along each axis; missing axes are prepended."""
 
     is_linear: ClassVar[bool] = True
     monitors_data: ClassVar[bool] = True
 
-    reps: tuple[int, ...] = attribute(minimum=1, doc="repetitions along each axis, the last last")
+    reps: tuple[int, ...] = attribute(
+        minimum=1, doc="repetitions along each axis, aligned with the data's last axes"
+    )
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -182,7 +185,7 @@ class Tile(Operator):
         return Reads()
 
     def _parted(self, output: Array) -> Array:
-        """Return a view of the output in which each axis is parted into (copy, element)."""
+        """Return a view of the output in which each axis is split into (copy, element)."""
         reps = self._all_reps(output.ndim)
         parts = ((n, dim // n) for n, dim in zip(reps, output.shape, strict=True))
         return output.reshape(tuple(itertools.chain.from_iterable(parts)))
@@ -210,13 +213,13 @@ class Tile(Operator):
 
 @register("repeat", "_np_repeat")
 class Repeat(Operator):
-    """Repeat each element along an axis, or of the flat data."""
+    """Repeat each element along an axis, or of the flattened data."""
 
     is_linear: ClassVar[bool] = True
     monitors_data: ClassVar[bool] = True
 
-    repeats: int = attribute(minimum=1, doc="how often each element is repeated")
-    axis: int | None = attribute(default=None, doc="the axis; None for the flat data")
+    repeats: int = attribute(minimum=1, doc="number of repetitions of each element")
+    axis: int | None = attribute(default=None, doc="the axis; None to flatten the data")
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -235,7 +238,7 @@ class Repeat(Operator):
         return Reads()
 
     def _parted(self, output: Array, data: Shape) -> tuple[Array, int]:
-        """Return a view of the output with an axis for the copies, and that axis."""
+        """Return a view of the output that has a separate axis for the copies, and that axis."""
         if self.axis is None:
             return output.reshape((*data, self.repeats)), len(data)
         axis = normalize_axis(self.axis, len(data)) + 1

@@ -17,7 +17,8 @@ __all__ = ["KhatriRao"]
 
 @register("khatri_rao")
 class KhatriRao(Operator):
-    """Matrices (m, k), (n, k), ... give (m * n * ..., k): column by column, all products."""
+    """From matrices (m, k), (n, k), ... compute (m * n * ..., k): each column is the Kronecker
+    product of the inputs' columns."""
 
     variadic: ClassVar[str | None] = "num_args"
 

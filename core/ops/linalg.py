@@ -1,4 +1,4 @@
-"""Linear algebra on stacks of matrices, which lie in the last two axes."""
+"""Linear algebra on stacks of matrices: the last two axes are rows and columns."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ __all__ = [
 
 
 def turned(matrix: Array, transpose: bool = True) -> Array:
-    """Return the transposes of a stack of matrices, or where not wanted the matrices."""
+    """Return a stack of matrices, transposed if ``transpose`` is set."""
     return matrix.swapaxes(-1, -2) if transpose else matrix
 
 
 def computed(run: Run, function: str, matrix: Array, name: str) -> Any:
-    """Return what a function of ``xp.linalg`` gives; a matrix it cannot take names the operator."""
+    """Call a function of ``xp.linalg``; an error about the matrix names the operator."""
     try:
         return getattr(run.xp.linalg, function)(matrix)
     except (np.linalg.LinAlgError, TypeError) as error:
@@ -45,7 +45,8 @@ def computed(run: Run, function: str, matrix: Array, name: str) -> Any:
 
 
 def inverse_of(run: Run, matrix: Array, name: str) -> Array:
-    """Return the inverses of a stack of matrices; a singular one names the operator."""
+    """Return the inverses of a stack of matrices; the error for a singular one names the
+    operator."""
     return computed(run, "inv", matrix, name)
 
 
@@ -67,7 +68,7 @@ class _Products(Operator):
         return Reads(inputs=(0, 1))
 
     def _matrices(self, array: Array, xp: Any) -> Array:
-        """Return an array with its rows along the last axis but one."""
+        """Return an array with its rows moved to the second last axis."""
         return xp.moveaxis(array, self.axis, -2)
 
     def infer_shape(
@@ -95,7 +96,7 @@ class _Products(Operator):
         return shape[:rows] + shape[rows + 1 : -1]
 
     def product(self, run: Run, inputs: Sequence[Array]) -> Array:
-        """Return the product with its factor, rows along the last axis but one."""
+        """Return the product times ``alpha``, with rows along the second last axis."""
         a, b = (self._matrices(array, run.xp) for array in inputs[:2])
         return self.alpha * (turned(a, self.transpose_a) @ turned(b, self.transpose_b))
 
@@ -121,12 +122,12 @@ class _Products(Operator):
 
 @register("_linalg_gemm2", "linalg_gemm2")
 class Gemm2(_Products):
-    """``alpha · A B``, each transposed where asked for."""
+    """``alpha · A B``, with A and B optionally transposed."""
 
     transpose_a: bool = attribute(False, doc="whether A is transposed")
     transpose_b: bool = attribute(False, doc="whether B is transposed")
     alpha: float = attribute(1.0, doc="factor of the product")
-    axis: int = attribute(-2, doc="where the rows are; the columns are along the last axis")
+    axis: int = attribute(-2, doc="the axis of rows; columns are along the last axis")
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         self._matrices(outputs[0], run.xp)[...] = self.product(run, inputs)
@@ -134,13 +135,13 @@ class Gemm2(_Products):
 
 @register("_linalg_gemm", "linalg_gemm")
 class Gemm(_Products):
-    """``alpha · A B + beta · C``, A and B each transposed where asked for."""
+    """``alpha · A B + beta · C``, with A and B optionally transposed."""
 
     transpose_a: bool = attribute(False, doc="whether A is transposed")
     transpose_b: bool = attribute(False, doc="whether B is transposed")
     alpha: float = attribute(1.0, doc="factor of the product")
     beta: float = attribute(1.0, doc="factor of C")
-    axis: int = attribute(-2, doc="where the rows are; the columns are along the last axis")
+    axis: int = attribute(-2, doc="the axis of rows; columns are along the last axis")
 
     def input_names(self) -> tuple[str, ...]:
         return ("A", "B", "C")
@@ -170,7 +171,7 @@ class _OfOne(Operator):
         return ("A",)
 
     def matrix(self, shape: Shape, square: bool = True) -> Shape:
-        """Check that a shape is that of (square) matrices."""
+        """Check that a shape is that of matrices, square ones if ``square`` is set."""
         if len(shape) < 2 or (square and 0 not in shape[-2:] and shape[-1] != shape[-2]):
             raise ShapeError(f"A has shape {shape}; expected {'square ' * square}matrices")
         return shape
@@ -217,9 +218,11 @@ class Syrk(_OfOne):
 
 @declares_attributes
 class _Triangular(Operator, abc.ABC):
-    transpose: bool = attribute(False, doc="take A transposed")
-    rightside: bool = attribute(False, doc="A stands on the right")
-    lower: bool = attribute(True, doc="A is lower triangular, else upper; the rest is not read")
+    transpose: bool = attribute(False, doc="use the transpose of A")
+    rightside: bool = attribute(False, doc="multiply with A from the right")
+    lower: bool = attribute(
+        True, doc="A is lower triangular, otherwise upper; the other triangle is not read"
+    )
     alpha: float = attribute(1.0, doc="factor of the product")
 
     def input_names(self) -> tuple[str, ...]:
@@ -237,18 +240,18 @@ class _Triangular(Operator, abc.ABC):
         return [self.expect("A", inputs[0], (*b[:-2], size, size)), b], [b]
 
     def operand(self, run: Run, a: Array) -> Array:
-        """Return what stands for A in the product."""
+        """Return the triangle of A, transposed if asked for."""
         triangle = run.xp.tril(a) if self.lower else run.xp.triu(a)
         return turned(triangle, self.transpose)
 
     def times(self, factor: Array, b: Array) -> Array:
-        """Return B multiplied from the side of A, and by alpha."""
+        """Return B times ``alpha`` and times a matrix, on the side on which A stands."""
         product: Array = b @ factor if self.rightside else factor @ b
         product *= self.alpha
         return product
 
     def into_triangle(self, run: Run, grad: Array, target: Array | None) -> None:
-        """Write the gradient of what stands for A as that of A."""
+        """Write the gradient of A, given that of its (transposed) triangle."""
         if target is not None:
             grad = turned(grad, self.transpose)
             target[...] = run.xp.tril(grad) if self.lower else run.xp.triu(grad)
@@ -313,7 +316,7 @@ class Trsm(_Triangular):
 
 
 class Square(_OfOne):
-    """Base of operators that make a square matrix of one of the same shape."""
+    """Base of operators from a square matrix to one of the same shape."""
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -345,11 +348,11 @@ class Inverse(Square):
         in_grads[0][...] = -(back @ out_grads[0] @ back)
 
 
-# -- numbers of a matrix --------------------------------------------------------------------------
+# -- scalars of a matrix --------------------------------------------------------------------------
 
 
 class _Numbers(_OfOne):
-    """Base of operators that give numbers of each matrix."""
+    """Base of operators that compute scalars of each matrix."""
 
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0,), outputs=(0,))
@@ -366,7 +369,7 @@ class _Numbers(_OfOne):
 
 @register("_linalg_sumlogdiag", "linalg_sumlogdiag")
 class SumLogDiagonal(_Numbers):
-    """The sum of the logarithms of the diagonal."""
+    """The sum of the logarithms of the diagonal entries."""
 
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0,))
@@ -399,7 +402,7 @@ class Determinant(_Numbers):
         return ("output0",)
 
     def stored_outputs(self) -> int:
-        """MXNet hides the factors that it is computed from."""
+        """MXNet has hidden outputs: the LU factors it is computed from."""
         return 3
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -427,7 +430,7 @@ class SignedLogDeterminant(_Numbers):
         return ("output0", "output1")
 
     def stored_outputs(self) -> int:
-        """MXNet hides the factors that they are computed from."""
+        """MXNet has hidden outputs: the LU factors they are computed from."""
         return 4
 
     def backward_reads(self) -> Reads:

@@ -1,4 +1,4 @@
-"""The Cholesky factor of symmetric matrices, which lie in the last two axes."""
+"""The Cholesky factorization of stacks of symmetric matrices."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["Potrf", "Potri"]
 
 @register("_linalg_potrf", "linalg_potrf")
 class Potrf(Square):
-    """The triangular factor of a symmetric, positive A (Cholesky).
+    """The Cholesky factor of a symmetric, positive-definite A.
 
-    That is the lower L with ``L Lᵀ = A``, or the upper U with ``Uᵀ U = A``.
+    It is the lower triangular L with ``L Lᵀ = A``, or the upper triangular U with ``Uᵀ U = A``.
     """
 
-    lower: bool = attribute(True, doc="give the lower triangular factor, else the upper")
+    lower: bool = attribute(True, doc="return the lower triangular factor, otherwise the upper one")
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         a = inputs[0] if self.lower else turned(inputs[0])
@@ -47,12 +47,12 @@ class Potrf(Square):
 
 @register("_linalg_potri", "linalg_potri")
 class Potri(Square):
-    """The inverse of ``A Aᵀ`` for a lower triangular A, of ``Aᵀ A`` for an upper triangular one.
+    """The inverse of ``A Aᵀ`` for a lower triangular A, or of ``Aᵀ A`` for an upper triangular one.
 
-    The rest of A is not read.
+    The other triangle of A is not read.
     """
 
-    lower: bool = attribute(True, doc="A is lower triangular, else upper")
+    lower: bool = attribute(True, doc="A is lower triangular, otherwise upper")
 
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0,), outputs=(0,))
@@ -77,5 +77,5 @@ class Potri(Square):
             in_grads[0][...] = turned(run.xp.tril(of_factor))
 
     def _factor(self, run: Run, a: Array) -> Array:
-        """Return the lower triangular factor that A stands for."""
+        """Return A, or its transpose if it is upper triangular: a lower triangular factor."""
         return run.xp.tril(a if self.lower else turned(a))

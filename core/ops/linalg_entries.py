@@ -1,4 +1,5 @@
-"""Diagonals and triangles of stacks of square matrices: read out of them, or made into them."""
+"""Diagonals and triangles of stacks of square matrices: extracting them, and making matrices of
+them."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ __all__ = ["ExtractDiagonal", "ExtractTriangle", "MakeDiagonal", "MakeTriangle"]
 
 
 class _Entries(Operator):
-    """Base: some entries of square matrices (..., n, n), as vectors (..., k)."""
+    """Base: a subset of the entries of square matrices (..., n, n), as vectors (..., k)."""
 
     def input_names(self) -> tuple[str, ...]:
         return ("A",)
@@ -25,31 +26,31 @@ class _Entries(Operator):
         return Reads()
 
     def places(self, xp: Any, size: int) -> tuple[Array, Array]:
-        """Return rows and columns of the entries of a matrix, in the vector's order."""
+        """Return the rows and the columns of the entries, in the vector's order."""
         raise NotImplementedError
 
     def entries(self, size: int) -> int:
-        """How many entries a matrix of so many rows has; ShapeError where there are none."""
+        """Return the number of entries for a matrix size; raise ShapeError if there are none."""
         raise NotImplementedError
 
     def size(self, entries: int) -> int:
-        """How many rows a matrix of so many entries has; ShapeError where none has so many."""
+        """Return the matrix size for a number of entries; raise ShapeError if there is none."""
         raise NotImplementedError
 
     def read(self, xp: Any, matrices: Array, vectors: Array) -> None:
-        """Write the entries of matrices."""
+        """Write the entries of matrices into vectors."""
         rows, columns = self.places(xp, matrices.shape[-1])
         vectors[...] = matrices[..., rows, columns]
 
     def fill(self, xp: Any, vectors: Array, matrices: Array) -> None:
-        """Write matrices that are 0 elsewhere."""
+        """Write matrices with these entries and 0 elsewhere."""
         rows, columns = self.places(xp, matrices.shape[-1])
         matrices.fill(0)
         matrices[..., rows, columns] = vectors
 
 
 class _Extract(_Entries):
-    """Base: reads the entries."""
+    """Base: extracts the entries."""
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -78,7 +79,7 @@ class _Extract(_Entries):
 
 
 class _Make(_Entries):
-    """Base: makes matrices of the entries."""
+    """Base: makes matrices from the entries."""
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -108,7 +109,7 @@ class _Make(_Entries):
 
 @declares_attributes
 class _Diagonal(_Entries):
-    offset: int = attribute(0, doc="how far above the main diagonal")
+    offset: int = attribute(0, doc="distance of the diagonal above the main one")
 
     def places(self, xp: Any, size: int) -> tuple[Array, Array]:
         index = xp.arange(size - abs(self.offset))
@@ -125,23 +126,27 @@ class _Diagonal(_Entries):
 
 @register("_linalg_extractdiag", "linalg_extractdiag")
 class ExtractDiagonal(_Extract, _Diagonal):
-    """A diagonal of square matrices (..., n, n): (..., n - |offset|)."""
+    """Extract a diagonal of square matrices (..., n, n): (..., n - |offset|)."""
 
 
 @register("_linalg_makediag", "linalg_makediag")
 class MakeDiagonal(_Make, _Diagonal):
-    """Square matrices of 0 with a given diagonal (..., n), ``offset`` above the main one."""
+    """Square matrices that are 0 except for a diagonal (..., n), ``offset`` above the main one."""
 
 
 @declares_attributes
 class _Triangle(_Entries):
-    """The triangle's long side is a diagonal; off the main one its side follows from that."""
+    """Base: a triangle bounded by a diagonal. Unless this is the main one, the triangle is on its
+    outer side."""
 
-    offset: int = attribute(0, doc="where the long side is: how far above the main diagonal")
-    lower: bool = attribute(True, doc="which triangle, where offset is 0; else its sign tells")
+    offset: int = attribute(0, doc="distance of the bounding diagonal above the main one")
+    lower: bool = attribute(
+        True, doc="which triangle if offset is 0; otherwise the sign of offset decides"
+    )
 
     def places(self, xp: Any, size: int) -> tuple[Array, Array]:
-        """Return rows and columns: a lower triangle's row by row, an upper's column by column."""
+        """Return the rows and the columns of the entries: row by row for a lower triangle, column
+        by column for an upper one."""
         index = xp.arange(size)
         is_lower = self.lower if self.offset == 0 else self.offset < 0
         # The upper triangle is the lower one of the transposed matrix.
@@ -158,15 +163,17 @@ class _Triangle(_Entries):
     def size(self, entries: int) -> int:
         side = (math.isqrt(8 * entries + 1) - 1) // 2
         if side * (side + 1) // 2 != entries:
-            raise ShapeError(f"A has {entries} elements in a row; no triangle has so many")
+            raise ShapeError(
+                f"A has {entries} elements along the last axis; no triangle has that many"
+            )
         return side + abs(self.offset)
 
 
 @register("_linalg_extracttrian", "linalg_extracttrian")
 class ExtractTriangle(_Extract, _Triangle):
-    """A triangle of square matrices (..., n, n) as vectors: (..., k * (k + 1) / 2)."""
+    """Extract a triangle of square matrices (..., n, n) as vectors (..., k * (k + 1) / 2)."""
 
 
 @register("_linalg_maketrian", "linalg_maketrian")
 class MakeTriangle(_Make, _Triangle):
-    """Square matrices of 0 with a given triangle (..., k * (k + 1) / 2)."""
+    """Square matrices that are 0 except for a triangle (..., k * (k + 1) / 2)."""

@@ -1,4 +1,4 @@
-"""Factors of rectangular matrices, which lie in the last two axes."""
+"""Factorizations of stacks of rectangular matrices."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["Gelqf"]
 
 @register("_linalg_gelqf", "linalg_gelqf")
 class Gelqf(Operator):
-    """The factors Q and L of ``A = L Q``: orthonormal rows, and a lower triangular matrix.
+    """The LQ factorization ``A = L Q``: Q has orthonormal rows, L is lower triangular.
 
-    A has shape (..., m, n) with m <= n and full rank, Q the same shape, L shape (..., m, m). Signs
-    are LAPACK's: Householder reflections, as in MXNet.
+    A has shape (..., m, n) with m <= n and full rank; Q has the same shape and L is (..., m, m). As
+    in MXNet, signs are those of LAPACK's Householder reflections.
     """
 
     def input_names(self) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ class Gelqf(Operator):
         return [a], [a, self.expect("L", outputs[1], (*a[:-1], a[-2]))]
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        # The rows of A are the columns of its transpose, of which these are the Q and R.
+        # The LQ factorization of A is the transposed QR factorization of its transpose.
         columns, upper = computed(run, "qr", turned(inputs[0]), self.names[0])
         outputs[0][...] = turned(columns)
         outputs[1][...] = turned(upper)
@@ -55,10 +55,10 @@ class Gelqf(Operator):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
-        """Go back by Seeger, Hetzel, Dai, Lawrence: Auto-Differentiating Linear Algebra (2017).
+        """Seeger, Hetzel, Dai, Lawrence: Auto-Differentiating Linear Algebra (2017).
 
-        ``dA = L⁻ᵀ (dQ + copyltu(M) Q)`` with ``M = Lᵀ dL - dQ Qᵀ``, where copyltu makes a matrix
-        symmetric by its lower triangle.
+        ``dA = L⁻ᵀ (dQ + copyltu(M) Q)`` with ``M = Lᵀ dL - dQ Qᵀ``, where copyltu copies the lower
+        triangle of a matrix to the upper one.
         """
         assert in_grads[0] is not None
         xp: Any = run.xp

@@ -1,6 +1,6 @@
-"""Positions from index arrays: reading, adding and writing elements where data says so.
+"""Positions given by index arrays, and reading, adding and writing elements at them.
 
-Indices come as arrays of any dtype, as in MXNet; they are cut to whole numbers first.
+As in MXNet, index arrays may have any dtype; they are truncated to integers first.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ __all__ = [
 ]
 
 _FEWEST_SHARE = 8
-"""Where fewer than one in so many rows differ from those before, they are added one by one."""
+"""If fewer than one in so many of the remaining rows is a first occurrence, the rest is left to
+``add.at``, because one vectorized pass for each repetition would take longer."""
 
 
 def whole_indices(run: Run, indices: Array, size: int, mode: str) -> Array:
-    """Return int64 indices within an axis of a size.
+    """Return int64 indices that are valid for an axis of this size.
 
-    ``clip`` moves those outside to the nearest end, ``wrap`` counts around, ``raise`` refuses them.
+    Indices out of range are clipped (``clip``), wrapped around (``wrap``) or an error (``raise``).
     """
     whole = run.scratch(indices.shape, "int64")
     run.xp.copyto(whole, indices, casting="unsafe")
@@ -59,10 +60,10 @@ def check_range(indices: Array, low: int, high: int) -> None:
 
 
 def axis_positions(run: Run, indices: Array, shape: Shape, axis: int) -> Array:
-    """Return flat positions of the elements ``[..., indices, ...]`` of an array of a shape.
+    """Return the flat positions of the elements ``[..., indices, ...]`` of an array of this shape.
 
-    ``indices`` has the dimensions before the axis, any of its own or none, and those after it, each
-    full or 1.
+    ``indices`` has the dimensions before the axis, then any number in place of the axis, then those
+    after it; those of the array are full or 1.
     """
     lead, tail = axis, len(shape) - axis - 1
     own = indices.shape[lead : indices.ndim - tail]
@@ -80,13 +81,14 @@ def axis_positions(run: Run, indices: Array, shape: Shape, axis: int) -> Array:
 
 
 def row_positions(run: Run, indices: Array, shape: Sequence[int]) -> Array:
-    """Return which row of an array, its first axes joined, each column of ``indices`` names.
+    """Return the row that each column of ``indices`` selects in an array whose first m axes are
+    joined.
 
-    ``indices`` is (m, ...): its first axis has one index for each of the first m axes. Negative
-    ones count from the end.
+    ``indices`` is (m, ...), with one index for each of the m axes. Negative indices count from the
+    end.
 
     Raises:
-        OutOfRange: an index lies outside its axis.
+        OutOfRange: an index is out of range for its axis.
     """
     rows = run.scratch(indices.shape[1:], "int64")
     rows.fill(0)
@@ -102,20 +104,21 @@ def row_positions(run: Run, indices: Array, shape: Sequence[int]) -> Array:
 
 def read_at(run: Run, source: Array, positions: Array, out: Array) -> None:
     """Write ``source[positions]`` (elements, or rows of a matrix) into ``out``."""
-    # NumPy takes straight into the output only where it need not check the range.
+    # With its default mode, NumPy's ``take`` buffers the output so as to check the range first.
     options: dict[str, Any] = {"mode": "clip"} if run.xp is np else {}
     run.xp.take(source, positions, axis=0, out=out, **options)
 
 
 def add_at(run: Run, target: Array, positions: Array, values: Array) -> None:
-    """Write the sums of the values that go to each flat position into ``target``, else 0."""
+    """Set each element of ``target`` to the sum of the values at its flat position, 0 without
+    any."""
     flat = _zeroed(run, target)
     run.xp.add.at(flat, positions.reshape(-1), values.reshape(-1))
     _hand_back(run, flat, target)
 
 
 def add_rows(run: Run, target: Array, table: Shape, rows: Array, values: Array) -> None:
-    """Write the sums of the values that go to each row of ``target``, else 0.
+    """Set each row of ``target`` to the sum of the values for it, 0 without any.
 
     ``table`` is its shape as a matrix; ``values`` has as many elements for each of ``rows``.
     """
@@ -125,7 +128,8 @@ def add_rows(run: Run, target: Array, table: Shape, rows: Array, values: Array) 
     rows, values = rows.reshape(-1), values.reshape(count, table[1])
     first_of = run.scratch(table[:1], "int64")
     left = xp.arange(count)
-    # Rows that differ are added at once: the first of each, then the first of those left.
+    # Indexed addition needs distinct rows: add the first occurrence of each row, then the first of
+    # the rest, and so on.
     while left.size:
         numbers = rows[left]
         first_of[numbers[::-1]] = left[::-1]
@@ -148,21 +152,22 @@ def add_rows(run: Run, target: Array, table: Shape, rows: Array, values: Array) 
 
 
 def write_rows(run: Run, target: Array, table: Shape, rows: Array, values: Array) -> None:
-    """Write the values to rows of ``target``, and 0 elsewhere; see ``add_rows``."""
+    """Write values into rows of ``target``, and 0 elsewhere; see ``add_rows``."""
     flat = _zeroed(run, target)
     flat.reshape(table)[rows.reshape(-1)] = values.reshape(rows.size, table[1])
     _hand_back(run, flat, target)
 
 
 def write_at(run: Run, target: Array, positions: Array, values: Array) -> None:
-    """Write the values to their flat positions in ``target``, and 0 elsewhere."""
+    """Write values to flat positions in ``target``, and 0 elsewhere."""
     flat = _zeroed(run, target)
     flat[positions.reshape(-1)] = values.reshape(-1)
     _hand_back(run, flat, target)
 
 
 def _zeroed(run: Run, target: Array) -> Array:
-    """Return the target's memory as a vector of zeros, or scratch where its memory has gaps."""
+    """Return the target's memory as a vector of zeros, or scratch memory if it is not
+    contiguous."""
     contiguous = target.flags.c_contiguous
     flat = target.reshape(-1) if contiguous else run.scratch((target.size,), target.dtype)
     flat.fill(0)

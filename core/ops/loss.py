@@ -1,7 +1,6 @@
-"""Output layers: they show a prediction and bring the gradient of a loss of their own.
+"""Output layers: forward computes a prediction, backward the gradient of an implied loss.
 
-But for ``softmax_cross_entropy`` they ignore the gradient that arrives at their output; their
-label gets none.
+All except ``softmax_cross_entropy`` ignore the incoming gradient; labels get no gradient.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class _Labelled(Operator):
         return [data, label], [data]
 
     def infer_label(self, data: Shape, label: Shape | None) -> Shape | None:
-        """Return the label's shape: by default data's without its last axis."""
+        """Return the label's shape: by default that of data without the last axis."""
         return self.expect("label", label, data[:-1])
 
 
@@ -53,17 +52,17 @@ class _Labelled(Operator):
 class SoftmaxOutput(_Labelled):
     """Softmax, with the gradient of the cross entropy: ``softmax - one_hot(label)``.
 
-    The classes lie along axis 1 (``multi_output``), along the last axis (``preserve_shape``), or
-    else along all axes but the first, joined. The label has data's shape without the class axis;
-    one of data's own shape holds probabilities instead.
+    Classes are along axis 1 (``multi_output``), along the last axis (``preserve_shape``), or else
+    along all axes but the first, joined. The label has data's shape without the class axis, or
+    data's shape if it holds probabilities.
 
     The gradient is multiplied by ``grad_scale`` and divided by 1 (``null``), by the number of
     labels (``batch``) or of labels unequal to ``ignore_label`` (``valid``); with ``multi_output``,
-    null and batch also divide by the places of each sample, and batch means the batch. With
-    ``use_ignore`` places labelled ``ignore_label`` get none. ``smooth_alpha`` moves that share of
-    the label's probability to the other classes, but not with ``multi_output``. ``out_grad``
-    multiplies the gradient by the output: MXNet's manual says by the output's gradient, but this is
-    what MXNet 1.9.1 computes.
+    null and batch also divide by the number of places in a sample, and batch means the batch size.
+    With ``use_ignore``, places labelled ``ignore_label`` get no gradient. ``smooth_alpha`` is label
+    smoothing: that share of the label's probability moves to the other classes, except with
+    ``multi_output``. ``out_grad`` multiplies the gradient by the output: MXNet's manual says by the
+    output's gradient, but this is what MXNet 1.9.1 computes.
     """
 
     names_outputs: ClassVar[bool] = True
@@ -71,18 +70,21 @@ class SoftmaxOutput(_Labelled):
     is_costly: ClassVar[bool] = True
 
     grad_scale: float = attribute(1.0, doc="factor of the gradient")
-    ignore_label: float = attribute(-1.0, doc="label of what does not count, with use_ignore")
-    multi_output: bool = attribute(False, doc="whether the second axis is that of the classes")
-    use_ignore: bool = attribute(False, doc="whether ignore_label means something")
-    preserve_shape: bool = attribute(False, doc="whether the last axis is that of the classes")
+    ignore_label: float = attribute(-1.0, doc="label of places to ignore, with use_ignore")
+    multi_output: bool = attribute(False, doc="whether classes are along the second axis")
+    use_ignore: bool = attribute(False, doc="whether ignore_label has an effect")
+    preserve_shape: bool = attribute(False, doc="whether classes are along the last axis")
     normalization: str = attribute(
         "null",
         choices=_NORMALIZATIONS,
-        doc="what the gradient is divided by: nothing, the batch or the valid examples",
+        doc="divisor of the gradient: none, the batch size or the number of valid examples",
     )
-    out_grad: bool = attribute(False, doc="whether the gradient is multiplied by the output's")
+    out_grad: bool = attribute(False, doc="whether the gradient is multiplied by the output")
     smooth_alpha: float = attribute(
-        0.0, minimum=0, maximum=1, doc="part of the label that all other classes share"
+        0.0,
+        minimum=0,
+        maximum=1,
+        doc="share of the label's probability that moves to the other classes",
     )
 
     def infer_label(self, data: Shape, label: Shape | None) -> Shape | None:
@@ -134,7 +136,8 @@ class SoftmaxOutput(_Labelled):
     def _cross_entropy_gradient(self, run: Run, out: Array, label: Array, data_grad: Array) -> None:
         out, grad = self._view(out), self._view(data_grad)
         count, _, places = grad.shape
-        # Without preserve_shape and for data of 3 axes or more, MXNet reads the first labels only.
+        # As in MXNet: without preserve_shape, only the first labels of data with 3 axes or more
+        # count.
         places_label = label.reshape(-1)[: count * places].reshape(count, 1, places)
         is_label = one_hot(run, places_label, grad.shape, 1)
         run.xp.subtract(out, is_label, out=grad)
@@ -177,7 +180,7 @@ class SoftmaxOutput(_Labelled):
 @register("softmax_cross_entropy")
 @implements(kinds.CROSS_ENTROPY)
 class SoftmaxCrossEntropy(Operator):
-    """The cross entropy of softmax and label, summed over the batch; its shape is (1,).
+    """The cross entropy of the data's softmax and the label, summed over the batch: (1,).
 
     ``data`` is (batch, classes), ``label`` (batch,).
     """
@@ -233,20 +236,20 @@ class SoftmaxCrossEntropy(Operator):
 
 @register("MakeLoss")
 class MakeLoss(Operator):
-    """Show data as it is, with the gradient ``grad_scale``: data is a loss.
+    """Return data, which is a loss, unchanged; its gradient is ``grad_scale``.
 
     ``normalization`` divides the gradient by the number of vectors along the last axis (``batch``;
-    the batch size where data has two axes), or of elements above ``valid_thresh`` (``valid``).
+    for data of two axes the batch size), or of elements above ``valid_thresh`` (``valid``).
     """
 
     monitors_data: ClassVar[bool] = True
 
     grad_scale: float = attribute(1.0, doc="factor of the gradient")
-    valid_thresh: float = attribute(0.0, doc="elements above it are valid")
+    valid_thresh: float = attribute(0.0, doc="elements above this are valid")
     normalization: str = attribute(
         "null",
         choices=_NORMALIZATIONS,
-        doc="what the gradient is divided by: nothing, the batch or the valid examples",
+        doc="divisor of the gradient: none, the batch size or the number of valid examples",
     )
 
     def is_identity(self, is_train: bool) -> bool:
@@ -284,15 +287,15 @@ class MakeLoss(Operator):
 
 @register("SVMOutput")
 class SVMOutput(_Labelled):
-    """Show data as it is, with the gradient of the hinge loss of one class against the rest.
+    """Return data unchanged, with the gradient of the one-against-rest hinge loss.
 
-    The classes lie along the last axis. ``use_linear`` chooses the hinge, else its square, times
+    Classes are along the last axis. The loss is the hinge (``use_linear``) or its square, times
     ``regularization_coefficient``.
     """
 
-    margin: float = attribute(1.0, doc="distance that is no loss any more")
+    margin: float = attribute(1.0, doc="distance from which there is no loss")
     regularization_coefficient: float = attribute(1.0, doc="factor of the gradient")
-    use_linear: bool = attribute(False, doc="whether the loss is linear; else squared")
+    use_linear: bool = attribute(False, doc="whether the loss is linear, otherwise squared")
 
     def is_identity(self, is_train: bool) -> bool:
         return not is_train
@@ -331,10 +334,10 @@ class SVMOutput(_Labelled):
 
 
 def one_hot(run: Run, label: Array, shape: Shape, axis: int) -> Array:
-    """Return True where the position along the axis is the label (scratch memory).
+    """Return a mask, in scratch memory, of the positions along the axis that equal the label.
 
-    ``label`` has length 1 along the axis; it is cut to a whole number, as in MXNet. A label
-    that is no position gives no True.
+    ``label`` has length 1 along the axis; it is truncated to an integer, as in MXNet. A label out
+    of range matches no position.
     """
     xp = run.xp
     whole = run.scratch(label.shape, label.dtype)
@@ -348,7 +351,7 @@ def one_hot(run: Run, label: Array, shape: Shape, axis: int) -> Array:
 
 
 def _count_or_one(run: Run, mask: Array, dtype: DType) -> Array:
-    """Return how many are True, 1 where none is, with all axes kept."""
+    """Return the number of True elements, but at least 1, with all axes kept."""
     total = run.scratch((1,) * mask.ndim, dtype)
     run.xp.sum(mask, keepdims=True, out=total)
     run.xp.maximum(total, 1, out=total)

@@ -1,7 +1,7 @@
 """Branch-free selection of elements by a mask.
 
-NumPy branches for each element, and with a random mask mispredicted branches make that ten times
-slower. Here elements are selected by bitwise operations.
+NumPy branches on each element; with a random mask, branch mispredictions make it ten times slower.
+Bitwise operations avoid the branches.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def keep(run: Run, mask: Array, x: Array, out: Array) -> None:
 
 
 def _are_alike(mask: Array, *arrays: Array) -> bool:
-    """Return whether all arrays can be viewed as vectors in the same order."""
+    """Return whether all arrays are contiguous, of one shape and dtype, so that flat views
+    match."""
     first = arrays[0]
     return mask.flags.c_contiguous and all(
         one.shape == mask.shape and one.dtype == first.dtype and one.flags.c_contiguous
@@ -59,7 +60,8 @@ def _are_alike(mask: Array, *arrays: Array) -> bool:
 
 
 def _pieces(mask: Array, memory: Array) -> Iterator[tuple[int, Array]]:
-    """Yield the offset of each piece of the mask, and the piece as bits: all ones where True."""
+    """Yield pieces of the mask: the offset, and integers with all bits set where the mask is
+    True."""
     flat = mask.reshape(-1).view("int8")
     for start in range(0, flat.size, memory.size or 1):
         piece = flat[start : start + memory.size]

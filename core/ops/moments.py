@@ -16,10 +16,10 @@ __all__ = ["Moments"]
 
 @register("moments")
 class Moments(Operator):
-    """The mean and the variance (divided by the count, not one less) of the data over some axes."""
+    """The mean and the population variance of the data over some axes."""
 
     axes: Shape | None = attribute(None, doc="axes to reduce; must be given")
-    keepdims: bool = attribute(False, doc="whether reduced axes stay, of size 1")
+    keepdims: bool = attribute(False, doc="whether to keep reduced axes, with size 1")
 
     def output_names(self) -> tuple[str, ...]:
         return ("output0", "output1")
@@ -34,7 +34,7 @@ class Moments(Operator):
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         if not self.axes:
-            raise ShapeError(f"axes is {self.axes}; name all axes for the moments of everything")
+            raise ShapeError(f"axes is {self.axes}; name all axes to reduce everything")
         data = inputs[0]
         if data is None:
             return inputs, outputs
@@ -42,7 +42,7 @@ class Moments(Operator):
         if self.keepdims:
             shape = tuple(1 if axis in reduced else size for axis, size in enumerate(data))
         else:
-            # A shape has at least one dimension.
+            # As in MXNet 1.x, where an empty shape means unknown, a full reduction has shape (1,).
             shape = tuple(x for axis, x in enumerate(data) if axis not in reduced) or (1,)
         found: list[Shape | None] = []
         for name, output in zip(self.output_names(), outputs, strict=True):

@@ -1,6 +1,6 @@
 """Modules whose functions are the operators: ``mx.sym``, ``mx.nd.contrib``, ``mx.sym._internal``.
 
-A module becomes one with two lines; its functions are created on first access::
+A module becomes a namespace with two lines; functions are created on first access::
 
     _operators = OperatorNamespace(__name__, "_contrib_", make_function)
     __getattr__, __dir__ = _operators.get, _operators.names

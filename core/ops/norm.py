@@ -41,16 +41,17 @@ _FLOAT32 = np.dtype("float32")
 @register("BatchNorm", "_npx_batch_norm")
 @implements(kinds.BATCH_NORM)
 class BatchNorm(Operator):
-    """Standardize every channel over the batch, then scale and shift (Ioffe and Szegedy, 2015).
+    """Normalize every channel over the batch, then scale and shift (Ioffe and Szegedy, 2015).
 
-    In training the statistics are those of the batch; in inference, or with ``use_global_stats``,
-    the moving ones. ``backward`` of a training pass, not ``forward``, moves these, as in MXNet:
-    ``moving = momentum · moving + (1 - momentum) · batch``, with the population's variance.
+    Training uses the statistics of the batch; inference, or ``use_global_stats``, uses the moving
+    averages. As in MXNet, these are updated by ``backward`` of a training pass, not by ``forward``:
+    ``moving = momentum · moving + (1 - momentum) · batch``, with the population variance.
 
-    gamma, beta and the statistics have shape (channels,); they are float32 where data is float16.
-    With ``fix_gamma`` gamma counts as 1 and its gradient is 0; where MXNet writes 1 into it, here
-    executors do, before a training pass, and the operator leaves it alone. ``output_mean_var``
-    shows the statistics used: the mean and 1 / sqrt(variance + eps); they pass no gradient on.
+    gamma, beta and the statistics have shape (channels,); they are float32 if data is float16. With
+    ``fix_gamma``, gamma is taken as 1 and its gradient is 0. MXNet's operator overwrites gamma with
+    1; here the executor does so before a training pass, because operators do not change their
+    inputs. ``output_mean_var`` also returns the statistics used, the mean and 1 / sqrt(variance +
+    eps), which pass on no gradient.
     """
 
     byte_form: ClassVar[ByteForm | None] = ByteForm(
@@ -68,15 +69,15 @@ class BatchNorm(Operator):
     )
 
     eps: float = attribute(1e-3, doc="added to the variance")
-    momentum: float = attribute(0.9, doc="part of the moving averages that a training pass keeps")
+    momentum: float = attribute(0.9, doc="weight of the old moving averages in an update")
     fix_gamma: bool = attribute(True, doc="whether gamma is 1 and not trained")
     use_global_stats: bool = attribute(
-        False, doc="whether training passes take the moving averages, too"
+        False, doc="whether training passes use the moving averages, too"
     )
     output_mean_var: bool = attribute(
-        False, doc="whether mean and inverse deviation are outputs, too"
+        False, doc="whether the mean and the inverse standard deviation are outputs, too"
     )
-    axis: int = attribute(1, doc="that of the channels")
+    axis: int = attribute(1, doc="the axis of channels")
 
     def input_names(self) -> tuple[str, ...]:
         return ("data", "gamma", "beta", "moving_mean", "moving_var")
@@ -164,7 +165,8 @@ class BatchNorm(Operator):
             self._move(run, inputs[3], outputs[1])
             self._move(run, inputs[4], self._variance(run, outputs[2]))
         else:
-            # Those of the forward pass, which may have been one of training, are the batch's.
+            # The forward pass may have been a training pass, whose outputs are the statistics of
+            # the batch.
             mean = _column(inputs[3])
             inverse = self._inverse(run, inputs[4])
         standardized = copy_standardized(run, self._view(inputs[0]), mean, inverse)
@@ -188,7 +190,7 @@ class BatchNorm(Operator):
         return data.reshape(three_axes(data.shape, self.axis % data.ndim))
 
     def _scale(self, run: Run, gamma: Array, inverse: Array) -> Array:
-        """Return what centered data is multiplied by."""
+        """Return the factor for centered data."""
         if self.fix_gamma:
             return inverse
         scale = run.scratch(inverse.shape, inverse.dtype)
@@ -218,7 +220,7 @@ class BatchNorm(Operator):
 
 @register("BatchNorm_v1")
 class BatchNormV1(BatchNorm):
-    """``BatchNorm`` as old files name it; MXNet keeps both names apart."""
+    """``BatchNorm`` under its name in old files; MXNet distinguishes the two names."""
 
     byte_form = None
     names_outputs = False
@@ -226,7 +228,7 @@ class BatchNormV1(BatchNorm):
 
 @register("_contrib_BatchNormWithReLU")
 class BatchNormWithReLU(BatchNorm):
-    """``BatchNorm``, then 0 in place of what is negative; the gradient there is 0, too."""
+    """``BatchNorm`` followed by ReLU."""
 
     byte_form = None
     names_outputs = False
@@ -261,10 +263,11 @@ class BatchNormWithReLU(BatchNorm):
 
 @register("_contrib_SyncBatchNorm")
 class SyncBatchNorm(BatchNorm):
-    """``BatchNorm`` as networks for several devices have it; here each device has its own batch.
+    """``BatchNorm`` for networks trained on several devices; here each device normalizes its own
+    batch.
 
-    MXNet's joins the statistics of ``ndev`` devices where they are trained together. The third
-    output is the variance itself.
+    MXNet's version combines the statistics of ``ndev`` devices. The third output is the variance
+    itself.
     """
 
     byte_form = None
@@ -272,8 +275,8 @@ class SyncBatchNorm(BatchNorm):
 
     kind = None
 
-    ndev: int = attribute(1, minimum=1, doc="devices that were trained together")
-    key: str = attribute(doc="which layers belong together")
+    ndev: int = attribute(1, minimum=1, doc="number of devices trained together")
+    key: str = attribute(doc="identifies the layer across devices")
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         super().forward(run, inputs, outputs)
@@ -295,16 +298,16 @@ class SyncBatchNorm(BatchNorm):
 
 
 class _SampleNorm(Operator, abc.ABC):
-    """Standardize within every sample, then scale and shift.
+    """Normalize within every sample, then scale and shift.
 
-    Outputs are the data, the mean and a second statistic; a subclass says over which view and
-    axes, and what the second statistic is of ``1 / sqrt(variance + eps)``.
+    Outputs are the data, the mean and a second statistic. A subclass defines the view and the axes,
+    and how the second statistic follows from ``1 / sqrt(variance + eps)``.
     """
 
     eps: float
 
     statistic_axes: ClassVar[tuple[int, ...]] = (2,)
-    """Axes of the view of three axes that the statistics are taken over."""
+    """The axes, of the view of three axes, over which statistics are computed."""
 
     def input_names(self) -> tuple[str, ...]:
         return ("data", "gamma", "beta")
@@ -314,11 +317,11 @@ class _SampleNorm(Operator, abc.ABC):
 
     @abc.abstractmethod
     def view_shape(self, data: Shape) -> Shape:
-        """Return the three axes the data is seen with; gamma and beta belong to the second."""
+        """Return the shape of the view of three axes; gamma and beta apply along the second."""
 
     @abc.abstractmethod
     def statistic_shape(self, data: Shape) -> Shape:
-        """Return the shape of the mean, given that of the data."""
+        """Return the shape of the mean for this shape of data."""
 
     @abc.abstractmethod
     def vector_length(self, data: Shape) -> int:
@@ -388,17 +391,19 @@ class _SampleNorm(Operator, abc.ABC):
 @register("LayerNorm", "_npx_layer_norm")
 @implements(kinds.LAYER_NORM)
 class LayerNorm(_SampleNorm):
-    """Standardize along one axis, then scale and shift (Ba et al., 2016).
+    """Normalize along one axis, then scale and shift (Ba et al., 2016).
 
-    gamma and beta have the length of the axis. ``output_mean_var`` shows the mean and
-    sqrt(variance + eps), with length 1 along the axis; they pass no gradient on.
+    gamma and beta have the length of the axis. ``output_mean_var`` also returns the mean and
+    sqrt(variance + eps), with length 1 along the axis, which pass on no gradient.
     """
 
     names_outputs: ClassVar[bool] = True
 
     axis: int = attribute(-1, doc="the axis to normalize along")
     eps: float = attribute(1e-5, doc="added to the variance")
-    output_mean_var: bool = attribute(False, doc="whether mean and deviation are outputs, too")
+    output_mean_var: bool = attribute(
+        False, doc="whether the mean and the standard deviation are outputs, too"
+    )
 
     statistic_axes: ClassVar[tuple[int, ...]] = (1,)
 
@@ -419,7 +424,7 @@ class LayerNorm(_SampleNorm):
 @register("InstanceNorm")
 @implements(kinds.INSTANCE_NORM)
 class InstanceNorm(_SampleNorm):
-    """Standardize every channel of every sample, then scale and shift (Ulyanov et al., 2016).
+    """Normalize every channel of every sample, then scale and shift (Ulyanov et al., 2016).
 
     gamma and beta have shape (channels,).
     """
@@ -444,15 +449,19 @@ class InstanceNorm(_SampleNorm):
 @register("GroupNorm")
 @implements(kinds.GROUP_NORM)
 class GroupNorm(_SampleNorm):
-    """Standardize groups of channels of every sample, then scale and shift (Wu and He, 2018).
+    """Normalize groups of channels of every sample, then scale and shift (Wu and He, 2018).
 
-    gamma and beta have shape (num_groups,), as in MXNet 1.9. ``output_mean_var`` shows the mean and
-    sqrt(variance + eps), each (batch, num_groups); they pass no gradient on.
+    gamma and beta have shape (num_groups,), as in MXNet 1.9. ``output_mean_var`` also returns the
+    mean and sqrt(variance + eps), each (batch, num_groups), which pass on no gradient.
     """
 
-    num_groups: int = attribute(1, minimum=1, doc="groups of channels that are normalized apart")
+    num_groups: int = attribute(
+        1, minimum=1, doc="number of groups of channels that are normalized separately"
+    )
     eps: float = attribute(1e-5, doc="added to the variance")
-    output_mean_var: bool = attribute(False, doc="whether mean and deviation are outputs, too")
+    output_mean_var: bool = attribute(
+        False, doc="whether the mean and the standard deviation are outputs, too"
+    )
 
     def visible_outputs(self) -> int:
         return 3 if self.output_mean_var else 1

@@ -1,4 +1,4 @@
-"""Normalization that only scales: to unit length, and by neighbouring channels."""
+"""Normalizations that only scale: L2 normalization and local response normalization."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["LRN", "L2Normalization"]
 @register("L2Normalization")
 @implements(kinds.L2_NORMALIZATION)
 class L2Normalization(Operator):
-    """Divide by the Euclidean length, ``sqrt(sum of squares + eps)``.
+    """Divide by the Euclidean norm, ``sqrt(sum of squares + eps)``.
 
-    The length is taken over each sample (``instance``), over the channels at each place
+    The norm is computed for each sample (``instance``), over the channels at each place
     (``channel``) or over the places of each channel (``spatial``).
     """
 
@@ -32,7 +32,7 @@ class L2Normalization(Operator):
     mode: str = attribute(
         "instance",
         choices=("instance", "channel", "spatial"),
-        doc="what has a length: an example, a place or a channel",
+        doc="what is normalized: each example, place or channel",
     )
 
     def output_names(self) -> tuple[str, ...]:
@@ -103,20 +103,20 @@ class L2Normalization(Operator):
 @register("LRN")
 @implements(kinds.LOCAL_RESPONSE)
 class LRN(Operator):
-    """Divide by a power of the squares of neighbouring channels (Krizhevsky et al., 2012):
+    """Local response normalization (Krizhevsky et al., 2012), over neighbouring channels:
     ``data · (knorm + alpha / nsize · sum of nsize squares) ^ -beta``.
 
-    ``data`` is (batch, channels, ...); ``nsize`` channels around each one are summed.
+    ``data`` is (batch, channels, ...); the sum is over the ``nsize`` channels around each one.
     """
 
     names_outputs: ClassVar[bool] = True
 
     monitors_data: ClassVar[bool] = True
 
-    alpha: float = attribute(1e-4, doc="factor of the sum of squares, over nsize")
-    beta: float = attribute(0.75, doc="power of the divisor")
+    alpha: float = attribute(1e-4, doc="factor of the mean square")
+    beta: float = attribute(0.75, doc="exponent of the divisor")
     knorm: float = attribute(2.0, doc="added to the sum")
-    nsize: int = attribute(minimum=1, doc="channels in a window")
+    nsize: int = attribute(minimum=1, doc="number of channels in a window")
 
     def __post_init__(self) -> None:
         if self.nsize % 2 == 0:

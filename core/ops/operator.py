@@ -335,7 +335,7 @@ class Operator:
 
     @classmethod
     def has_backward(cls) -> bool:
-        """Tell whether the operator defines a gradient."""
+        """Return whether the operator defines a gradient."""
         return cls.backward is not Operator.backward
 
     def derivative(
@@ -356,13 +356,13 @@ class Operator:
 
     @classmethod
     def has_derivative(cls) -> bool:
-        """Tell whether the operator has a ``derivative``, for some attributes at least."""
+        """Return whether the operator has a ``derivative``, at least for some attributes."""
         return cls.derivative is not Operator.derivative
 
     # -- helpers for inference --------------------------------------------------------------
 
     def check_known(self, shapes: Sequence[Shape | None]) -> TypeGuard[Sequence[Shape]]:
-        """Tell whether all shapes are fully known."""
+        """Return whether all shapes are fully known."""
         return all(is_known(shape) for shape in shapes)
 
     @overload
@@ -372,7 +372,8 @@ class Operator:
     @overload
     def expect(self, what: str, got: Shape | None, expected: Shape | None) -> Shape | None: ...
     def expect(self, what: str, got: Shape | None, expected: Shape | None) -> Shape | None:
-        """Merge what two sources say about a shape; the error on a contradiction names ``what``."""
+        """Merge two partially known shapes of the same thing; the error on a contradiction names
+        ``what``."""
         try:
             return merge_shapes(got, expected)
         except ShapeError:
@@ -387,7 +388,8 @@ class Operator:
         self, what: str, got: DType | None, expected: DType | None
     ) -> DType | None: ...
     def expect_dtype(self, what: str, got: DType | None, expected: DType | None) -> DType | None:
-        """Merge what two sources say about a dtype; the error on a contradiction names ``what``."""
+        """Merge two possibly unknown dtypes of the same thing; the error on a contradiction names
+        ``what``."""
         try:
             return merge_dtypes(got, expected)
         except TypeInferenceError:

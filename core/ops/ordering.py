@@ -19,10 +19,10 @@ __all__ = ["Argsort", "Sort", "TopK"]
 _FLOAT32 = np.dtype("float32")
 _INT32 = np.dtype("int32")
 _PLACE = 0xFFFFFFFF
-"""The lower half of a key, in which a place has room."""
+"""Mask of the lower half of a 64-bit key, which holds the element's position."""
 _MOST_KEYS = _PLACE + 1
 _MANY_TIMES = 8
-"""How many times as many elements as are wanted make it worth picking these out first."""
+"""Partitioning before sorting pays if there are this many times as many elements as wanted."""
 
 
 def sorting_order(run: Run, data: Array, axis: int, ascending: bool) -> Array:
@@ -31,17 +31,18 @@ def sorting_order(run: Run, data: Array, axis: int, ascending: bool) -> Array:
         return run.xp.sort(_keys(run.xp, data, axis, ascending), axis=axis).view("int64") & _PLACE
     if ascending:
         return run.xp.argsort(data, axis=axis, kind="stable")
-    # Sorted backwards and turned around, so that equal elements keep their order here too.
+    # Sorting the reversed data and reversing the result keeps the order of equal elements.
     order = run.xp.argsort(run.xp.flip(data, axis), axis=axis, kind="stable")
     return data.shape[axis] - 1 - run.xp.flip(order, axis)
 
 
 def _keys(xp: Any, data: Array, axis: int, ascending: bool) -> Array:
-    """Return whole numbers that sort as the elements do, equal ones by their places.
+    """Return integers with the same order as the elements, with ties broken by position.
 
-    The lower halves are the places. Sorting these is far faster than a stable ``argsort``.
+    The lower halves are the positions. Sorting such keys is far faster than a stable ``argsort``.
     """
-    # The bits of positive numbers sort as they do, those of negative ones the other way round.
+    # The bit patterns of positive floats have the same order as the floats, those of negative
+    # floats the opposite order. Adding 0 turns -0 into 0, so that both are equal.
     bits = xp.ascontiguousarray(data + _FLOAT32.type(0)).view("uint32")
     bits ^= (bits >> 31) * xp.uint32(0x7FFFFFFF) | xp.uint32(0x80000000)
     bits[xp.isnan(data)] = 0xFFFFFFFF
@@ -53,9 +54,9 @@ def _keys(xp: Any, data: Array, axis: int, ascending: bool) -> Array:
 
 
 def leading_order(run: Run, data: Array, axis: int, ascending: bool, count: int) -> Array:
-    """Return the first ``count`` of the indices that sort the data along an axis.
+    """Return the first ``count`` indices of the order that sorts the data along an axis.
 
-    Few of many are picked out before they are sorted.
+    If ``count`` is small, a partition selects these elements before they are sorted.
     """
     if count * _MANY_TIMES >= data.shape[axis] or (data.dtype.kind == "f" and _has_nan(run, data)):
         return _head(sorting_order(run, data, axis, ascending), axis, count)
@@ -64,7 +65,7 @@ def leading_order(run: Run, data: Array, axis: int, ascending: bool, count: int)
     last = xp.partition(rows, place, axis=-1)[..., place : place + 1]
     chosen = xp.flatnonzero(rows <= last if ascending else rows >= last)
     if chosen.size != count * (rows.size // rows.shape[-1]):
-        # Some equal the last one that is wanted: of these the first come first.
+        # Ties with the last wanted element: only a stable sort selects the first of them.
         return _head(sorting_order(run, data, axis, ascending), axis, count)
     chosen = (chosen % rows.shape[-1]).reshape(*rows.shape[:-1], count)
     order = sorting_order(run, xp.take_along_axis(rows, chosen, -1), -1, ascending)
@@ -72,12 +73,12 @@ def leading_order(run: Run, data: Array, axis: int, ascending: bool, count: int)
 
 
 def _has_nan(run: Run, data: Array) -> bool:
-    """Tell whether there is NaN, which no comparison finds a place for."""
+    """Return whether the data has NaN, which comparisons cannot order."""
     return bool(run.xp.isnan(data).any())
 
 
 def _flat_where_none(data: Array, axis: int | None) -> tuple[Array, int]:
-    """Return the data and the axis to sort along; no axis means the flat data."""
+    """Return the data and the axis to sort along; without an axis, the flattened data."""
     return (data.reshape(-1), 0) if axis is None else (data, normalize_axis(axis, data.ndim))
 
 
@@ -90,7 +91,7 @@ def _head(array: Array, axis: int, length: int) -> Array:
 
 
 def _write_gradient(run: Run, dy: Array, indices: Array, gradient: Array, axis: int | None) -> None:
-    """Write the gradient of sorted elements to where they came from."""
+    """Scatter the gradient of sorted elements to their original positions."""
     shape, place = _shape_where_none(gradient.shape, axis)
     whole = run.scratch(indices.shape, "int64")
     run.xp.copyto(whole, indices, casting="unsafe")
@@ -101,16 +102,16 @@ def _write_gradient(run: Run, dy: Array, indices: Array, gradient: Array, axis: 
 class TopK(Operator):
     """The k largest (or smallest) elements along an axis, in order.
 
-    ``ret_typ`` tells what is returned: their ``indices`` or ``value``, ``both``, or a ``mask`` of
-    the data's shape that is 1 at them.
+    ``ret_typ`` selects what is returned: their ``indices``, their ``value``, ``both``, or a
+    ``mask`` of the data's shape that is 1 at their positions.
     """
 
-    axis: int | None = attribute(default=-1, doc="the axis; None for the flat data")
-    k: int = attribute(default=1, minimum=0, doc="how many; 0 for all")
+    axis: int | None = attribute(default=-1, doc="the axis; None to flatten the data")
+    k: int = attribute(default=1, minimum=0, doc="number of elements; 0 for all")
     ret_typ: str = attribute(
         default="indices", choices=("value", "indices", "mask", "both"), doc="what is returned"
     )
-    is_ascend: bool = attribute(default=False, doc="take the smallest")
+    is_ascend: bool = attribute(default=False, doc="return the smallest elements")
     dtype: DType = attribute(default=_FLOAT32, doc="dtype of indices")
 
     @property
@@ -182,9 +183,9 @@ class TopK(Operator):
 
 @register("sort", "_npi_sort")
 class Sort(Operator):
-    """The elements sorted along an axis. A hidden second output holds where they came from."""
+    """Sort the elements along an axis. A hidden second output holds their original indices."""
 
-    axis: int | None = attribute(default=-1, doc="the axis; None for the flat data")
+    axis: int | None = attribute(default=-1, doc="the axis; None to flatten the data")
     is_ascend: bool = attribute(default=True, doc="smallest first")
 
     def output_names(self) -> tuple[str, ...]:
@@ -237,7 +238,7 @@ class Sort(Operator):
 class Argsort(Operator):
     """The indices that sort the elements along an axis."""
 
-    axis: int | None = attribute(default=-1, doc="the axis; None for the flat data")
+    axis: int | None = attribute(default=-1, doc="the axis; None to flatten the data")
     is_ascend: bool = attribute(default=True, doc="smallest first")
     dtype: DType = attribute(default=_FLOAT32, doc="dtype of the indices")
 

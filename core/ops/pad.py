@@ -20,13 +20,15 @@ __all__ = ["Pad", "UpSampling"]
 
 @register("Pad", "pad")
 class Pad(Operator):
-    """Add rows around the spatial axes: of a number, of the edge's values, or mirrored."""
+    """Pad the spatial axes with a constant, with the edge's values or by reflection."""
 
     monitors_data: ClassVar[bool] = True
 
-    mode: str = attribute(choices=("constant", "edge", "reflect"), doc="what is added")
-    pad_width: tuple[int, ...] = attribute(minimum=0, doc="(before, after) of each axis, in a row")
-    constant_value: float = attribute(default=0.0, doc="the number added in constant mode")
+    mode: str = attribute(choices=("constant", "edge", "reflect"), doc="values of the padding")
+    pad_width: tuple[int, ...] = attribute(
+        minimum=0, doc="(before, after) for each axis, in a flat tuple"
+    )
+    constant_value: float = attribute(default=0.0, doc="value of the padding in constant mode")
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -70,10 +72,10 @@ class Pad(Operator):
         return padded[tuple(slice(before, size - after) for (before, after), size in bounds)]
 
     def _margins(self, padded: Array) -> list[tuple[Array, Array]]:
-        """Return (margin, what it repeats) in the order of writing.
+        """Return pairs (margin, the region it copies) in the order of writing.
 
-        An axis is padded over the whole length of the axes before it, so that corners come out
-        right; what is padded later is still missing.
+        A margin spans the whole length of the axes before its own, which are already padded, so
+        that corners come out right; later axes are not padded yet.
         """
         margins = []
         pairs = self._pairs()
@@ -128,7 +130,7 @@ class Pad(Operator):
 
 
 def _add_copies(margin: Array, source: Array) -> None:
-    """Add a margin to what it repeats: one to one, or all of it to one row."""
+    """Add a margin to the region it copies: elementwise, or all rows to the single edge row."""
     if margin.shape == source.shape:
         source += margin
         return
@@ -143,9 +145,9 @@ def _add_copies(margin: Array, source: Array) -> None:
 class UpSampling(Operator):
     """Enlarge maps (n, c, h, w) by a whole factor.
 
-    ``nearest`` repeats pixels; of several inputs, each is brought to the size of the enlarged first
-    one, and they are joined along the channels or summed. ``bilinear`` is a deconvolution of each
-    channel with a weight of its own, (c, 1, k, k) with k = 2 scale - scale % 2.
+    ``nearest`` repeats pixels; several inputs are all enlarged to the size of the first output and
+    then joined along the channels or summed. ``bilinear`` is a depthwise deconvolution with a
+    weight (c, 1, k, k), where k = 2 scale - scale % 2.
     """
 
     names_outputs: ClassVar[bool] = True
@@ -157,10 +159,10 @@ class UpSampling(Operator):
     ignored_attributes = frozenset({"workspace"})
 
     scale: int = attribute(minimum=1, maximum=1000, doc="the factor")
-    num_filter: int = attribute(default=0, minimum=0, doc="channels, for bilinear")
-    sample_type: str = attribute(choices=("nearest", "bilinear"), doc="how pixels are made")
+    num_filter: int = attribute(default=0, minimum=0, doc="number of channels, for bilinear")
+    sample_type: str = attribute(choices=("nearest", "bilinear"), doc="how pixels are interpolated")
     multi_input_mode: str = attribute(
-        default="concat", choices=("concat", "sum"), doc="what becomes of several inputs"
+        default="concat", choices=("concat", "sum"), doc="how several inputs are combined"
     )
     num_args: int = attribute(minimum=1, doc="number of inputs; 1 for bilinear")
 

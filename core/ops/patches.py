@@ -1,4 +1,5 @@
-"""Windows of images as columns of a matrix, and their sum back to images."""
+"""The operators ``im2col`` and ``col2im``: windows of images as columns, and sums of columns as
+images."""
 
 from __future__ import annotations
 
@@ -35,14 +36,15 @@ class _Patches(Operator):
         return Window(self.kernel, self.stride or ones, self.dilate or ones, self.pad or zeros)
 
     def window_counts(self, spatial: Shape) -> Shape:
-        """Return how many windows fit along each axis of an image; raise where none does."""
+        """Return the number of windows along each axis of an image; raise ShapeError if there are
+        none."""
         counts = self._window().counts(spatial)
         if min(counts) < 1:
             raise ShapeError(f"no window of kernel {self.kernel} fits into an image of {spatial}")
         return counts
 
     def _padded(self, run: Run, images: Array) -> tuple[Array, Array]:
-        """Return scratch memory for padded images, and the part that is the images."""
+        """Return scratch memory for padded images, and its part without the padding."""
         window = self._window()
         sizes = tuple(
             size + 2 * pad for size, pad in zip(images.shape[2:], window.pad, strict=True)
@@ -55,7 +57,7 @@ class _Patches(Operator):
         return padded, padded[(..., *inner)]
 
     def gather(self, run: Run, images: Array, columns: Array) -> None:
-        """Write every window's elements to a column."""
+        """Write every window's elements into a column."""
         window, counts = self._window(), self.window_counts(images.shape[2:])
         padded, inner = self._padded(run, images)
         inner[...] = images
@@ -64,7 +66,7 @@ class _Patches(Operator):
             target[:, :, place] = padded[(..., *window.padded_slices(position, counts))]
 
     def scatter(self, run: Run, columns: Array, images: Array) -> None:
-        """Write images whose elements are the sums of what the windows over them hold."""
+        """Write images whose elements are the sums over all windows that cover them."""
         window, counts = self._window(), self.window_counts(images.shape[2:])
         padded, inner = self._padded(run, images)
         source = columns.reshape(*images.shape[:2], math.prod(self.kernel), *counts)
@@ -78,9 +80,9 @@ class ImageToColumns(_Patches):
     """The windows of images as columns: (N, C, *spatial) gives (N, C * kernel size, windows)."""
 
     kernel: Shape = attribute(minimum=1, doc="size of the windows")
-    stride: Shape = attribute((), minimum=1, doc="distance of windows; empty: 1")
-    dilate: Shape = attribute((), minimum=1, doc="distance of a window's elements; empty: 1")
-    pad: Shape = attribute((), minimum=0, doc="zeros around the image; empty: none")
+    stride: Shape = attribute((), minimum=1, doc="distance between windows; default 1")
+    dilate: Shape = attribute((), minimum=1, doc="distance between a window's elements; default 1")
+    pad: Shape = attribute((), minimum=0, doc="zeros around the image; default none")
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -113,13 +115,13 @@ class ImageToColumns(_Patches):
 
 @register("col2im")
 class ColumnsToImage(_Patches):
-    """The sums of columns where their windows overlap: the gradient of ``im2col``."""
+    """Images that sum the columns of overlapping windows: the gradient of ``im2col``."""
 
     output_size: Shape = attribute(minimum=1, doc="spatial shape of the images")
     kernel: Shape = attribute(minimum=1, doc="size of the windows")
-    stride: Shape = attribute((), minimum=1, doc="distance of windows; empty: 1")
-    dilate: Shape = attribute((), minimum=1, doc="distance of a window's elements; empty: 1")
-    pad: Shape = attribute((), minimum=0, doc="zeros around the image; empty: none")
+    stride: Shape = attribute((), minimum=1, doc="distance between windows; default 1")
+    dilate: Shape = attribute((), minimum=1, doc="distance between a window's elements; default 1")
+    pad: Shape = attribute((), minimum=0, doc="zeros around the image; default none")
 
     def __post_init__(self) -> None:
         super().__post_init__()

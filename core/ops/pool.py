@@ -1,7 +1,7 @@
 """Pooling over 1 to 3 spatial axes.
 
-A window is a product of intervals, so maxima and sums are taken one axis after the other: fewer
-passes than positions in the window, each over whole rows.
+Windows are rectangular, so maxima and sums are computed one axis at a time. This takes fewer passes
+than a window has positions, and each pass runs over whole rows.
 """
 
 from __future__ import annotations
@@ -40,12 +40,11 @@ class _Interval:
 
     @property
     def is_overlapping(self) -> bool:
-        """True where an element may lie in two windows."""
+        """True if an element may lie in two windows."""
         return self.kernel > self.stride
 
     def slices(self) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-        """Yield, for every position in the window, (output slices, input slices) where it meets
-        the input; the padding is left out."""
+        """Yield (output slices, input slices) for every position in the window, without padding."""
         before = (slice(None),) * self.axis
         for offset in range(-self.pad, self.kernel - self.pad):
             first = max(0, -(offset // self.stride))
@@ -73,17 +72,17 @@ class _Interval:
 
 @declares_attributes
 class PoolingAttributes(Operator):
-    """Base: the attributes of ``Pooling``, of real numbers and of bytes."""
+    """Base: the attributes of ``Pooling`` and its quantized version."""
 
     kernel: Shape = attribute((), minimum=1, doc="size of the window along each spatial axis")
     pool_type: str = attribute(
-        "max", choices=("max", "avg", "sum", "lp"), doc="what becomes of a window's elements"
+        "max", choices=("max", "avg", "sum", "lp"), doc="the function applied to each window"
     )
-    global_pool: bool = attribute(False, doc="whether the window is as large as the data")
+    global_pool: bool = attribute(False, doc="whether one window covers all of the data")
     pooling_convention: str = attribute(
         "valid",
         choices=("valid", "full", "same"),
-        doc="how sizes are rounded: down (valid), up (full), size / stride up (same)",
+        doc="rounding of the output size: down (valid), up (full), or size / stride up (same)",
     )
     stride: Shape = attribute(
         (), minimum=1, doc="steps of the window along each axis; 1 where not given"
@@ -91,9 +90,9 @@ class PoolingAttributes(Operator):
     pad: Shape = attribute(
         (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
     )
-    p_value: int | None = attribute(None, minimum=1, maximum=3, doc="which norm lp takes")
+    p_value: int | None = attribute(None, minimum=1, maximum=3, doc="order of the norm, for lp")
     count_include_pad: bool | None = attribute(
-        None, doc="whether averages count padding; they do where not given"
+        None, doc="whether averages count padding; the default is True"
     )
     layout: str | None = attribute(
         None, choices=_LAYOUTS, doc="order of the axes; channels first where not given"
@@ -108,12 +107,12 @@ class Pooling(PoolingAttributes):
     ``data`` is (batch, channels, *spatial), or (batch, *spatial, channels) in the layouts NWC,
     NHWC and NDHWC. The number of windows along an axis is, of ``size + 2·pad - kernel`` divided by
     ``stride``, the floor plus 1 (``valid``) or the ceiling plus 1 (``full``); ``same``, for one
-    axis without padding, has ``ceil(size / stride)``. Windows end where the data does, and
-    ``count_include_pad`` says whether the mean counts padding. ``global_pool`` makes one window of
-    everything and ignores kernel, stride and pad.
+    axis without padding, has ``ceil(size / stride)``. Windows are clipped to the padded data, and
+    ``count_include_pad`` says whether the mean counts padding. With ``global_pool`` a single window
+    covers everything; kernel, stride and pad are ignored.
 
-    The Lp norm is MXNet's: the ``p_value``-th root of the sum of powers, signs kept.
-    Where several elements are the maximum, the gradient goes to the first. NaN is passed over.
+    As in MXNet, the Lp norm is the ``p_value``-th root of the sum of powers, without absolute
+    values. If several elements are the maximum, the gradient goes to the first. NaN is ignored.
     """
 
     byte_form: ClassVar[ByteForm | None] = ByteForm("_contrib_quantized_pooling")
@@ -141,7 +140,7 @@ class Pooling(PoolingAttributes):
             )
 
     def stored_outputs(self) -> int:
-        """MXNet hides the workspace of oneDNN behind the output of maximum pooling."""
+        """MXNet has a hidden output for maximum pooling: oneDNN's workspace."""
         has_workspace = (
             self.pool_type == "max" and self.kernel and not is_channels_last(self.layout)
         )
@@ -181,7 +180,7 @@ class Pooling(PoolingAttributes):
         return inputs, outputs
 
     def intervals(self, data: Shape) -> list[_Interval]:
-        """Return the windows along each spatial axis of data of a shape."""
+        """Return the windows along each spatial axis, for data of this shape."""
         first = 1 if is_channels_last(self.layout) else 2
         spatial = data[first : first + len(data) - 2]
         if self.global_pool:
@@ -266,7 +265,8 @@ class Pooling(PoolingAttributes):
     # -- maxima: the last axis first, so that the first maximum in row order is found ---------
 
     def _maxima(self, run: Run, data: Array, out: Array, intervals: list[_Interval]) -> list[Array]:
-        """Write the maxima; return what each axis was reduced from, the first axis first."""
+        """Write the maxima; return the arrays before the reduction of each axis, in order of
+        axes."""
         sources = [data]
         for interval in reversed(intervals):
             source = sources[0]
@@ -329,7 +329,7 @@ class Pooling(PoolingAttributes):
             grad = target
 
     def _divide(self, array: Array, intervals: list[_Interval]) -> None:
-        """Divide by the number of elements of each window; empty windows have the mean 0."""
+        """Divide by the number of elements in each window; the mean of an empty window is 0."""
         whole = 1
         for interval in intervals:
             runs = list(interval.element_counts(self.count_include_pad is not False))
@@ -344,7 +344,7 @@ class Pooling(PoolingAttributes):
     # -- Lp norm ----------------------------------------------------------------------------
 
     def _powers(self, run: Run, data: Array, exponent: int) -> Array:
-        """Return data to a power of 1, 2 or 3; a new array where it is not the first."""
+        """Return data to the power of 1, 2 or 3; a new array unless the power is 1."""
         if exponent == 1:
             return data
         power = run.scratch(data.shape, data.dtype)
@@ -354,7 +354,7 @@ class Pooling(PoolingAttributes):
         return power
 
     def _root_gradient(self, run: Run, grad: Array, out: Array) -> Array:
-        """Return ``grad / out^(p-1)``, and ``grad`` itself where the norm is 0."""
+        """Return ``grad / out^(p-1)``, or ``grad`` where the norm is 0."""
         if self.p_value == 1:
             return grad
         divisor = _copy(run, out)
@@ -392,7 +392,7 @@ def _to_first_maximum(
     target[...] = 0
     for outer, inner in interval.slices():
         xp.equal(source[inner], maxima[outer], out=is_maximum[outer])
-        # What no earlier element of the window has taken.
+        # Windows whose maximum was not found at an earlier position.
         xp.multiply(left_bits[outer], is_maximum[outer], out=share_bits[outer])
         xp.subtract(left_bits[outer], share_bits[outer], out=left_bits[outer])
         _add_or_set(run, target[inner], share[outer], interval)

@@ -1,4 +1,4 @@
-"""Pooling as MXNet's first version has it, under the name that old files give it."""
+"""The first version of MXNet's pooling, found in old files."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ __all__ = ["PoolingV1"]
 class PoolingV1(Operator):
     """The maximum, sum or mean of windows of images (batch, channels, height, width).
 
-    Unlike ``Pooling`` it counts padding as zeros in the maximum too, divides by the whole window
-    also where that ends outside, and gives every element that is the maximum the whole gradient.
+    Unlike ``Pooling``, the maximum includes the zeros of the padding, means are divided by the size
+    of the whole window even if it ends outside, and every element equal to the maximum gets the
+    whole gradient.
     """
 
     kernel: Shape = attribute((), minimum=1, doc="size of the window along each spatial axis")
     pool_type: str = attribute(
-        "max", choices=("max", "avg", "sum"), doc="what becomes of a window's elements"
+        "max", choices=("max", "avg", "sum"), doc="the function applied to each window"
     )
-    global_pool: bool = attribute(False, doc="whether the window is as large as the data")
+    global_pool: bool = attribute(False, doc="whether one window covers all of the data")
     pooling_convention: str = attribute(
         "valid",
         choices=("valid", "full"),
-        doc="how sizes are rounded: down (valid), up (full), size / stride up (same)",
+        doc="rounding of the output size: down (valid), up (full), or size / stride up (same)",
     )
     stride: Shape = attribute(
         (), minimum=1, doc="steps of the window along each axis; 1 where not given"
@@ -49,7 +50,7 @@ class PoolingV1(Operator):
 
     @functools.cached_property
     def _pooling(self) -> Pooling:
-        """What pools the padded image, but for the mean's divisor."""
+        """The equivalent pooling of the padded image, except for the mean's divisor."""
         attributes = {
             "kernel": self.kernel,
             "pool_type": "max" if self.pool_type == "max" else "sum",
@@ -130,7 +131,7 @@ class PoolingV1(Operator):
         xp.divide(inside, self._divisor(data_grad.shape), out=data_grad)
 
     def _positions(self, sizes: Shape) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-        """Yield for each position of the window where it lies in the output and in the image."""
+        """Yield (output slices, image slices) for each position of the window."""
         rows, columns = self._pooling.intervals(sizes)
         every = (slice(None), slice(None))
         for (outer_row, row), (outer_column, column) in itertools.product(

@@ -1,4 +1,4 @@
-"""Half precision for operators that accumulate: compute in float32, store in 16 bits.
+"""Half precision for operators that accumulate: they compute in float32 and store 16 bits.
 
 MXNet does the same on a GPU; NumPy's matrix product of float16 is too slow to use.
 """
@@ -21,7 +21,8 @@ Backward: TypeAlias = Callable[
 
 
 def wide_forward(forward: Forward) -> Forward:
-    """Wrap a ``forward``: it gets float32 copies of half-precision arrays, results are rounded."""
+    """Wrap a ``forward`` so that it gets float32 copies of half-precision arrays; round its
+    results."""
 
     @functools.wraps(forward)
     def widened(self: Any, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -36,7 +37,8 @@ def wide_forward(forward: Forward) -> Forward:
 
 
 def wide_backward(backward: Backward) -> Backward:
-    """Wrap a ``backward``: it gets float32 copies of half-precision arrays, results are rounded."""
+    """Wrap a ``backward`` so that it gets float32 copies of half-precision arrays; round its
+    results."""
 
     @functools.wraps(backward)
     def widened(

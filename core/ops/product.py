@@ -24,12 +24,12 @@ __all__ = ["BatchDot", "Dot"]
 @implements(kinds.PRODUCT)
 class _Product(Operator):
     is_batched: ClassVar[bool] = False
-    """Whether the first axes count products of matrices, for kernels."""
+    """Whether the leading axes are a batch of matrices; read by kernels."""
 
-    transpose_a: bool = attribute(default=False, doc="take the left input transposed")
-    transpose_b: bool = attribute(default=False, doc="take the right input transposed")
+    transpose_a: bool = attribute(default=False, doc="use the transpose of the left input")
+    transpose_b: bool = attribute(default=False, doc="use the transpose of the right input")
     forward_stype: str | None = attribute(
-        default=None, choices=("default", "csr", "row_sparse"), doc="storage of the output"
+        default=None, choices=("default", "csr", "row_sparse"), doc="storage type of the output"
     )
 
     def input_names(self) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ class _Product(Operator):
     def product_derivative(
         self, dot: Callable[..., Tensor], rank: int, inputs: Sequence[Tensor], grad: Tensor
     ) -> Sequence[Tensor] | None:
-        """Return the gradients of both inputs as products; None for inputs of another rank."""
+        """Return the gradients of both inputs as products; None if an input has another rank."""
         a, b = inputs
         if a.ndim != rank or b.ndim != rank:
             return None
@@ -61,8 +61,8 @@ class _Product(Operator):
 class Dot(_Product):
     """Sum over the last axis of the left input and the first of the right.
 
-    Transposed, the left input's first axis and the right's last take their place. Two vectors
-    give their inner product, of shape (1,).
+    If transposed, the left input's first axis or the right input's last axis is summed instead. Two
+    vectors give their inner product, of shape (1,).
     """
 
     def output_storage(self, inputs: Sequence[str]) -> str:
@@ -166,7 +166,7 @@ class BatchDot(_Product):
                 f"(transpose_a={self.transpose_a}, transpose_b={self.transpose_b}); "
                 f"they must be equal"
             )
-        if not (k and inner):  # MXNet infers nothing before it knows both
+        if not (k and inner):  # like MXNet, infer nothing before both are known
             return inputs, outputs
         shapes: list[Shape | None] = [
             batch + _turned((m, k), self.transpose_a),
@@ -207,14 +207,14 @@ class BatchDot(_Product):
             self._into(run, left.swapaxes(-1, -2), dy, in_grads[1], self.transpose_b)
 
     def _into(self, run: Run, a: Array, b: Array, out: Array, transposed: bool) -> None:
-        """Write a b, or its transpose, which is b' a', so that ``out`` stays contiguous."""
+        """Write ``a b``, or its transpose as ``b' a'``, which keeps ``out`` contiguous."""
         if transposed:
             a, b = b.swapaxes(-1, -2), a.swapaxes(-1, -2)
         run.xp.matmul(a, b, out=out)
 
 
 def multiply(run: Run, a: Array, b: Array, out: Array) -> None:
-    """Write the product of two matrices; a transposed ``out`` gets the transposed product."""
+    """Write the product of two matrices; for a transposed ``out``, via the transposed product."""
     if out.flags.c_contiguous:
         run.xp.matmul(a, b, out=out)
     else:

@@ -1,10 +1,10 @@
-"""Operators that draw random numbers, from ``run.random``.
+"""Operators that draw random numbers from ``run.random``.
 
-A row of the table is a distribution and gives three operators:
+Each row of the table is a distribution and defines three operators:
 
-    _random_x         parameters are attributes, the shape too
-    _random_x_like    parameters are attributes, the shape is that of the data
-    _sample_x         parameters are arrays: draws of shape ``shape`` for each of their elements
+    _random_x         parameters and shape are attributes
+    _random_x_like    parameters are attributes; the shape is that of the data
+    _sample_x         parameters are arrays; draws of shape ``shape`` for each of their elements
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FLOAT32 = np.dtype("float32")
 _FLOAT64 = np.dtype("float64")
 _INT32 = np.dtype("int32")
 _INT64 = np.dtype("int64")
-_SHAPE = "the shape, 0 where unknown"
+_SHAPE = "the shape, with 0 for unknown dimensions"
 _DTYPE = "the output's dtype; None for float32"
 
 
@@ -45,9 +45,9 @@ class Distribution(NamedTuple):
 
     Attributes:
         name: MXNet's name for it.
-        attributes: name, default and smallest value of each parameter as an attribute.
-        inputs: names of the parameters as arrays.
-        draw: writes draws with the given parameters into an array.
+        attributes: name, default and minimum of each parameter given as an attribute.
+        inputs: names of the parameters given as arrays.
+        draw: fills an array with draws for the given parameters.
         aliases: other names of the operator with attributes.
     """
 
@@ -92,7 +92,7 @@ def _negative_binomial(run: Run, out: Array, k: Any, p: Any) -> None:
 
 
 def _generalized_negative_binomial(run: Run, out: Array, mu: Any, alpha: Any) -> None:
-    """A Poisson distribution whose rate is gamma distributed, with mean mu and dispersion alpha."""
+    """Draw from Poisson distributions with gamma-distributed rates: mean mu, dispersion alpha."""
     if isinstance(alpha, float) and alpha == 0:
         _poisson(run, out, mu)
         return
@@ -129,7 +129,7 @@ DISTRIBUTIONS = (
 
 
 class _Drawing(Operator):
-    """Base: nothing that is drawn has a gradient."""
+    """Base: random draws have no gradient."""
 
     uses_random = True
 
@@ -141,7 +141,8 @@ class _Drawing(Operator):
 
 
 class Random(_Drawing):
-    """Draws of a shape; the dimensions that are 0 follow from who reads them."""
+    """Draws of a given shape; dimensions of 0 are inferred from the operators that read the
+    output."""
 
     ignored_attributes = frozenset({"ctx"})
     distribution: ClassVar[Distribution]
@@ -181,7 +182,8 @@ def _draw_with_attributes(op: Operator, distribution: Distribution, run: Run, ou
 
 @declares_attributes
 class Sample(_Drawing):
-    """Draws for each element of the parameters: their shape, then ``shape``."""
+    """Draws for each element of the parameters; the output has their shape followed by
+    ``shape``."""
 
     distribution: ClassVar[Distribution]
 
@@ -215,7 +217,7 @@ class Sample(_Drawing):
 
 
 def _define(distribution: Distribution) -> None:
-    """Register the three operators of a distribution."""
+    """Register a distribution's three operators."""
     name, title = distribution.name, distribution.name.replace("_", " ")
     own = {
         field: (float, attribute(default=default, minimum=minimum, doc=f"{field} of the {title}"))
@@ -246,10 +248,10 @@ for _distribution in DISTRIBUTIONS:
 
 @register("_random_randint", "random_randint", "_npi_random_randint")
 class RandomInteger(Random):
-    """Whole numbers from ``low`` to before ``high``, all equally likely."""
+    """Uniformly distributed integers from ``low`` to before ``high``."""
 
     low: int = attribute(doc="smallest number")
-    high: int = attribute(doc="end of the range, not in it")
+    high: int = attribute(doc="end of the range, exclusive")
     shape: Shape | None = attribute(default=None, minimum=0, doc=_SHAPE)
     dtype: DType | None = attribute(default=None, doc="the output's dtype; None for int32")
 
@@ -270,14 +272,14 @@ class RandomInteger(Random):
 
 @register("_sample_unique_zipfian")
 class UniqueZipfian(Operator):
-    """Rows of different classes, those of small numbers more often (Zipf's law, nearly).
+    """Rows of distinct classes drawn from an approximate Zipf (log-uniform) distribution.
 
-    The second output says how many draws each row took.
+    The second output is the number of draws that each row needed.
     """
 
     uses_random: ClassVar[bool] = True
 
-    range_max: int = attribute(minimum=1, maximum=2**31 - 1, doc="how many classes there are")
+    range_max: int = attribute(minimum=1, maximum=2**31 - 1, doc="number of classes")
     shape: Shape = attribute(default=(), minimum=1, doc="(rows, classes in a row)")
 
     def input_names(self) -> tuple[str, ...]:
@@ -291,8 +293,8 @@ class UniqueZipfian(Operator):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         if len(self.shape) != 2 or self.shape[1] > self.range_max:
             raise ShapeError(
-                f"shape is {self.shape}; expected (rows, classes), no more classes than the "
-                f"range_max of {self.range_max}"
+                f"shape is {self.shape}; expected (rows, classes), with at most "
+                f"range_max ({self.range_max}) classes"
             )
         classes = self.expect("output0", outputs[0], self.shape)
         return inputs, [classes, self.expect("output1", outputs[1], self.shape[:1])]
@@ -311,7 +313,8 @@ class UniqueZipfian(Operator):
             outputs[1][row] = self._fill(run, outputs[0][row])
 
     def _fill(self, run: Run, out: Array) -> int:
-        """Write different classes in the order of their first draw; return the draws needed."""
+        """Write distinct classes in the order of their first draw; return the number of draws
+        needed."""
         xp, count = run.xp, 2 * out.size
         classes = positions = xp.empty((0,), _INT64)
         exponents = xp.empty((count,), _FLOAT64)
@@ -341,16 +344,16 @@ class Shuffle(Operator):
 
 @register("_sample_multinomial", "sample_multinomial")
 class SampleMultinomial(Operator):
-    """Indices drawn with the probabilities in the data's last axis.
+    """Draw indices with the probabilities in the data's last axis.
 
-    With ``get_prob`` a second output holds the logarithm of each one's probability; its gradient
-    reaches the data (REINFORCE).
+    With ``get_prob`` a second output holds the log probability of each index, whose gradient flows
+    to the data (REINFORCE).
     """
 
     uses_random = True
 
     shape: Shape = attribute(default=(), minimum=1, doc="shape of the draws for one distribution")
-    get_prob: bool = attribute(default=False, doc="also return the logarithm of the probability")
+    get_prob: bool = attribute(default=False, doc="also return the log probabilities")
     dtype: DType = attribute(default=_INT32, doc="dtype of the indices")
 
     def output_names(self) -> tuple[str, ...]:
@@ -396,7 +399,7 @@ class SampleMultinomial(Operator):
         bounds = run.xp.cumsum(chances, axis=1, dtype="float64")[:, None, :]
         count = indices.size // chances.shape[0]
         drawn = run.random.draw("random", shape=(chances.shape[0], count, 1), dtype=_FLOAT64)
-        # The last bound is left out: rounding must not lead past the last index.
+        # Comparing with the last bound could yield an index out of range because of rounding.
         found = (drawn * bounds[..., -1:] >= bounds[..., :-1]).sum(axis=2)
         run.xp.copyto(indices, found.reshape(indices.shape), casting="unsafe")
         if self.get_prob:

@@ -1,4 +1,4 @@
-"""Indices of an array: one for each of its axes, or one number for all."""
+"""Conversion between multi-dimensional and flat indices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Indices(Operator):
     shape: Shape
 
     def check_shape(self) -> None:
-        """Raise AttributeValueError unless there are dimensions, all known but the first."""
+        """Raise AttributeValueError unless ``shape`` has dimensions, all known except the first."""
         if not self.shape or min(self.shape[1:], default=1) < 1:
             raise AttributeValueError(f"shape is {self.shape}; expected that of an array")
 
@@ -32,7 +32,7 @@ class _Indices(Operator):
 
 @register("_ravel_multi_index", "ravel_multi_index")
 class RavelMultiIndex(_Indices):
-    """The position in a flat array of each column of indices: (axes, n) gives (n,)."""
+    """The flat index of each column of indices: (axes, n) gives (n,)."""
 
     shape: Shape = attribute((), doc="shape of the array that is indexed")
 
@@ -58,7 +58,7 @@ class RavelMultiIndex(_Indices):
 
 @register("_unravel_index", "unravel_index")
 class UnravelIndex(_Indices):
-    """The indices of positions in a flat array: (...) gives (axes, ...)."""
+    """The multi-dimensional indices of flat indices: (...) gives (axes, ...)."""
 
     shape: Shape = attribute((), doc="shape of the array that is indexed")
 

@@ -1,7 +1,7 @@
-"""Reductions over axes: sums, products, extremes, norms, and where extremes are.
+"""Reductions over axes: sums, products, extremes, norms, and positions of extremes.
 
-``axis`` names the axes reduced (None or empty: all), ``exclude`` turns the choice around, and
-``keepdims`` keeps them with length 1. A full reduction has shape (1,), as in MXNet.
+``axis`` lists the axes to reduce (None or empty: all); with ``exclude`` it lists the axes not to
+reduce; ``keepdims`` keeps reduced axes with length 1. A full reduction has shape (1,), as in MXNet.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["ArgMax", "ArgMaxChannel", "ArgMin", "Norm", "NumpySum", "Reduction"]
 Axes: TypeAlias = tuple[int, ...]
 _INT64 = np.dtype("int64")
 _AXIS = "axes to reduce; None for all"
-_KEEPDIMS = "keep reduced axes, with length 1"
+_KEEPDIMS = "keep reduced axes with length 1"
 
 
 class ReduceRow(NamedTuple):
@@ -39,12 +39,12 @@ class ReduceRow(NamedTuple):
     Attributes:
         names: MXNet's name, then its aliases.
         doc: what it computes.
-        function: writes the reduction of x over axes into y, which has them with length 1.
-        gradient: writes dx; dy and y have the reduced axes with length 1.
+        function: writes the reduction of x over axes into y, in which these have length 1.
+        gradient: writes dx; in dy and y the reduced axes have length 1.
         reads: what the gradient reads.
         is_linear: whether it is linear.
-        of_matrix: returns what computes it of a csr matrix over one axis, if anything does.
-        known: the same as a known function, if it is one.
+        of_matrix: returns the kernel for a csr matrix and one axis, if there is one.
+        known: the known reduction that it is, if any.
     """
 
     names: tuple[str, ...]
@@ -58,7 +58,7 @@ class ReduceRow(NamedTuple):
 
 
 def reduced_axes(axis: Axes | None, rank: int, exclude: bool = False) -> Axes:
-    """Return the axes to reduce, in order; none given means all."""
+    """Return the axes to reduce, in order; without any given, all axes."""
     if not axis:
         return tuple(range(rank))
     axes = sorted(normalize_axis(i, rank) for i in axis)
@@ -70,7 +70,7 @@ def reduced_axes(axis: Axes | None, rank: int, exclude: bool = False) -> Axes:
 
 
 def reduced_shape(data: Shape, axes: Axes, keepdims: bool) -> Shape:
-    """Return the shape that is left of the data's; (1,) where nothing is."""
+    """Return the shape after the reduction; (1,) if no axis remains."""
     if keepdims:
         return tuple(1 if i in axes else dim for i, dim in enumerate(data))
     return tuple(dim for i, dim in enumerate(data) if i not in axes) or (1,)
@@ -82,7 +82,7 @@ class _Reducing(Operator):
     keepdims: bool
 
     def axes(self, rank: int) -> Axes:
-        """Return the axes reduced."""
+        """Return the axes to reduce."""
         return reduced_axes(self.axis, rank)
 
     def infer_shape(
@@ -95,13 +95,13 @@ class _Reducing(Operator):
         return inputs, [self.expect("output", outputs[0], shape)]
 
     def kept(self, output: Array, data: Shape) -> Array:
-        """Return a view of the output, or its gradient, with the reduced axes as 1."""
+        """Return a view of the output, or its gradient, with reduced axes of length 1."""
         return output.reshape(reduced_shape(data, self.axes(len(data)), keepdims=True))
 
 
 @declares_attributes
 class Reduction(_Reducing):
-    """A row of the table of reductions, over ``axis``."""
+    """A reduction of the table over ``axis``."""
 
     row: ClassVar[ReduceRow]
 
@@ -209,7 +209,7 @@ def _nanprod_gradient(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> Non
 
 def _refuse_empty(x: Array, axes: Axes) -> None:
     if any(x.shape[axis] == 0 for axis in axes):
-        raise MXNetError(f"no extreme of an array of shape {x.shape}: it has no elements")
+        raise MXNetError(f"an array of shape {x.shape} has no elements and so no extreme")
 
 
 def _max(run: Run, x: Array, axes: Axes, y: Array) -> None:
@@ -223,7 +223,7 @@ def _min(run: Run, x: Array, axes: Axes, y: Array) -> None:
 
 
 def _to_extremes(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
-    """Every element equal to the extreme gets the whole gradient."""
+    """Give the whole gradient to every element equal to the extreme."""
     is_extreme = run.scratch(x.shape, "bool")
     run.xp.equal(x, y, out=is_extreme)
     run.xp.multiply(dy, is_extreme, out=dx)
@@ -264,8 +264,8 @@ REDUCTIONS = (
         known=Known.MEAN,
     ),
     ReduceRow(("prod",), "Product", _product, _product_gradient, _BOTH, known=Known.PRODUCT),
-    ReduceRow(("nansum",), "Sum without NaN", _nansum, _nansum_gradient, Reads(inputs=(0,))),
-    ReduceRow(("nanprod",), "Product without NaN", _nanprod, _nanprod_gradient, _BOTH),
+    ReduceRow(("nansum",), "Sum that ignores NaN", _nansum, _nansum_gradient, Reads(inputs=(0,))),
+    ReduceRow(("nanprod",), "Product that ignores NaN", _nanprod, _nanprod_gradient, _BOTH),
     ReduceRow(("max", "max_axis"), "Maximum", _max, _to_extremes, _BOTH, known=Known.MAXIMUM),
     ReduceRow(("min", "min_axis"), "Minimum", _min, _to_extremes, _BOTH, known=Known.MINIMUM),
 )
@@ -304,7 +304,7 @@ class NumpySum(_Reducing):
     axis: Axes | None = attribute(default=None, doc=_AXIS)
     dtype: DType | None = attribute(default=None, doc="the output's dtype; None for the data's")
     keepdims: bool = attribute(default=False, doc=_KEEPDIMS)
-    initial: float | None = attribute(default=None, doc="what the sum starts with; None for 0")
+    initial: float | None = attribute(default=None, doc="initial value of the sum; None for 0")
 
     def input_names(self) -> tuple[str, ...]:
         return ("a",)
@@ -402,7 +402,7 @@ class Norm(_Reducing):
 
 
 class _Arg(Operator):
-    """Base: the position of an extreme, as a number of the data's dtype. The first of equals."""
+    """Base: the position of the first extreme, as a number of the data's dtype."""
 
     ufunc: ClassVar[str]
 
@@ -413,7 +413,7 @@ class _Arg(Operator):
         return ()
 
     def search(self, run: Run, data: Array, axis: int, output: Array) -> None:
-        """Write the positions along an axis; the output has that axis not, or as 1."""
+        """Write the positions along an axis, which the output lacks or has with length 1."""
         shape = data.shape[:axis] + data.shape[axis + 1 :]
         found = run.scratch(shape, _INT64)
         getattr(run.xp, self.ufunc)(data, axis=axis, out=found)
@@ -422,8 +422,8 @@ class _Arg(Operator):
 
 @declares_attributes
 class _ArgOverAxis(_Arg):
-    axis: int | None = attribute(default=None, doc="the axis; None for the flat data")
-    keepdims: bool = attribute(default=False, doc="keep the axis, with length 1")
+    axis: int | None = attribute(default=None, doc="the axis; None to flatten the data")
+    keepdims: bool = attribute(default=False, doc="keep the axis with length 1")
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -445,21 +445,21 @@ class _ArgOverAxis(_Arg):
 
 @register("argmax")
 class ArgMax(_ArgOverAxis):
-    """Where the largest element along an axis is."""
+    """The position of the largest element along an axis."""
 
     ufunc = "argmax"
 
 
 @register("argmin")
 class ArgMin(_ArgOverAxis):
-    """Where the smallest element along an axis is."""
+    """The position of the smallest element along an axis."""
 
     ufunc = "argmin"
 
 
 @register("argmax_channel")
 class ArgMaxChannel(_Arg):
-    """Where the largest element along axis 1 is."""
+    """The position of the largest element along axis 1."""
 
     ufunc = "argmax"
 

@@ -63,7 +63,7 @@ def get_operator(name: str) -> type[Operator]:
 
 
 def has_operator(name: str) -> bool:
-    """Tell whether a name or alias is registered."""
+    """Return whether a name or alias is registered."""
     return name in _operators
 
 
@@ -72,7 +72,7 @@ def make_operator(
 ) -> Operator:
     """Return an operator with its attributes parsed; errors name the node.
 
-    That includes contradictions between attributes, which ``__post_init__`` finds.
+    Errors include contradictions between attributes, which ``__post_init__`` detects.
     """
     cls = get_operator(name)
     attributes = parse_attributes(cls, node, raw)

@@ -1,6 +1,6 @@
-"""Output layers for regression: they show a prediction and bring the gradient of its error.
+"""Output layers for regression: forward computes a prediction, backward the gradient of its error.
 
-They ignore the gradient that arrives at their output; their label gets none.
+They ignore the incoming gradient; labels get no gradient.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionO
 
 
 class _Regression(Operator):
-    """The gradient is ``grad_scale · error / outputs per sample``; by default of the square error.
+    """The gradient is ``grad_scale · error / outputs per sample``, by default for the squared
+    error.
 
-    The label has data's shape; a label of another shape with as many elements per sample is
-    taken too.
+    The label has data's shape, or another shape with as many elements per sample.
     """
 
     ignores_unknown: ClassVar[bool] = True
@@ -42,7 +42,7 @@ class _Regression(Operator):
         if data is None:
             return inputs, outputs
         if label is None:
-            # One number per sample may come as a vector.
+            # A single number per sample may be given as a vector.
             label = data[:1] if len(data) == 2 and data[1] == 1 else data
         elif not (is_known(data) and is_known(label)):
             if len(label) == len(data):
@@ -76,14 +76,14 @@ class _Regression(Operator):
         data_grad *= self.grad_scale / (out.size // out.shape[0])
 
     def of_error(self, run: Run, error: Array) -> None:
-        """Turn prediction minus label into the gradient, in place."""
+        """Convert prediction minus label to the gradient, in place."""
 
 
 @register("LinearRegressionOutput", "_sparse_LinearRegressionOutput")
 class LinearRegressionOutput(_Regression):
-    """Show data as it is, with the gradient of the square error: ``data - label``.
+    """Return data unchanged, with the gradient of the squared error: ``data - label``.
 
-    It is multiplied by ``grad_scale`` and divided by the outputs per sample.
+    The gradient is multiplied by ``grad_scale`` and divided by the outputs per sample.
     """
 
     grad_scale: float = attribute(1.0, doc="factor of the gradient")
@@ -94,10 +94,10 @@ class LinearRegressionOutput(_Regression):
 
 @register("MAERegressionOutput", "_sparse_MAERegressionOutput")
 class MAERegressionOutput(_Regression):
-    """Show data as it is, with the gradient of the absolute error: the sign of data - label.
+    """Return data unchanged, with the gradient of the absolute error: the sign of data - label.
 
-    Where both are equal it is -1, as in MXNet. It is multiplied by ``grad_scale`` and divided by
-    the outputs per sample.
+    Where both are equal the gradient is -1, as in MXNet. It is multiplied by ``grad_scale`` and
+    divided by the outputs per sample.
     """
 
     grad_scale: float = attribute(1.0, doc="factor of the gradient")
@@ -115,14 +115,14 @@ class MAERegressionOutput(_Regression):
 class LogisticRegressionOutput(_Regression):
     """Apply the logistic function, with the gradient of the cross entropy: ``output - label``.
 
-    It is multiplied by ``grad_scale`` and divided by the outputs per sample.
+    The gradient is multiplied by ``grad_scale`` and divided by the outputs per sample.
     """
 
     grad_scale: float = attribute(1.0, doc="factor of the gradient")
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         xp, out = run.xp, outputs[0]
-        # tanh does not overflow where exp does.
+        # tanh does not overflow, unlike exp.
         xp.multiply(inputs[0], 0.5, out=out)
         xp.tanh(out, out=out)
         out *= 0.5

@@ -1,4 +1,4 @@
-"""Operators that give their data another shape and leave its elements where they are."""
+"""Operators that change the shape of their data and keep the order of its elements."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def solve_size(shape: Shape | None, other: Shape | None) -> Shape | None:
 
 
 def resolve_codes(codes: Shape, data: Shape, reverse: bool = False) -> Shape:
-    """Return the shape that MXNet's special codes make of a data shape (0: unknown).
+    """Return the shape that results from MXNet's special codes and a data shape (0: unknown).
 
-    Codes: 0 copies a dimension, -1 is inferred from the rest, -2 copies all that are left,
-    -3 multiplies two, -4 splits one into the two that follow (one of them may be -1).
+    Codes: 0 copies a dimension, -1 is inferred from the others, -2 copies all remaining dimensions,
+    -3 merges two, -4 splits one into the two dimensions that follow (one of them may be -1).
     ``reverse`` reads both from right to left.
 
     Raises:
@@ -127,10 +127,10 @@ def _split(dim: int, parts: Shape) -> Shape:
 
 
 class _Reshaping(PassThrough):
-    """Base of operators whose output has its data's elements under another shape."""
+    """Base of operators whose output is the data in another shape."""
 
     def resolve(self, data: Shape) -> Shape:
-        """Return what is known of the output's shape (0: unknown)."""
+        """Return the output's shape as far as it is known (0: unknown)."""
         raise NotImplementedError
 
     def infer_shape(
@@ -148,18 +148,16 @@ class _Reshaping(PassThrough):
 
 @register("Reshape", "reshape")
 class Reshape(_Reshaping):
-    """Give the data another shape, written with MXNet's special codes (``resolve_codes``)."""
+    """Reshape the data; the shape may contain MXNet's special codes (``resolve_codes``)."""
 
     is_linear: ClassVar[bool] = True
 
     shape: Shape = attribute(default=(), doc="the new shape, with special codes")
     reverse: bool = attribute(default=False, doc="read shape and data from right to left")
     target_shape: Shape = attribute(
-        default=(), minimum=0, doc="deprecated: the new shape, 0 to infer one"
+        default=(), minimum=0, doc="deprecated: the new shape, with 0 for a dimension to infer"
     )
-    keep_highest: bool = attribute(
-        default=False, doc="deprecated: the first dimension of target_shape is the data's"
-    )
+    keep_highest: bool = attribute(default=False, doc="deprecated: keep the data's first dimension")
 
     def resolve(self, data: Shape) -> Shape:
         if self.shape:
@@ -176,9 +174,9 @@ class Reshape(_Reshaping):
 
 @register("_np_reshape")
 class NumpyReshape(_Reshaping):
-    """Give the data another shape, of which one dimension may be -1 (``mx.np.reshape``)."""
+    """Reshape the data; one dimension may be -1 (``mx.np.reshape``)."""
 
-    newshape: Shape = attribute(doc="the new shape, -1 to infer one dimension")
+    newshape: Shape = attribute(doc="the new shape, with -1 for a dimension to infer")
     order: str = attribute(default="C", choices=("C",), doc="the order of the elements")
 
     def input_names(self) -> tuple[str, ...]:
@@ -208,11 +206,11 @@ class Flatten(_Reshaping):
 
 @register("expand_dims", "_npi_expand_dims")
 class ExpandDims(PassThrough):
-    """Insert a dimension of 1 before an axis; -1 puts it last."""
+    """Insert a dimension of 1 before an axis; -1 appends it."""
 
     is_linear: ClassVar[bool] = True
 
-    axis: int = attribute(doc="where the new axis is to be")
+    axis: int = attribute(doc="position of the new axis")
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -232,7 +230,7 @@ class ExpandDims(PassThrough):
 
 @register("squeeze")
 class Squeeze(PassThrough):
-    """Remove dimensions of 1: the given ones, or all."""
+    """Remove dimensions of 1: those of the given axes, or all."""
 
     is_linear: ClassVar[bool] = True
     monitors_data: ClassVar[bool] = True
@@ -269,16 +267,16 @@ class Squeeze(PassThrough):
 
 @register("reshape_like", "_npx_reshape_like")
 class ReshapeLike(PassThrough):
-    """Give the left input the right one's shape, or only a range of its axes.
+    """Reshape the left input to the shape of the right one, entirely or in a range of axes.
 
-    Axes ``lhs_begin`` to ``lhs_end`` of the left are replaced by axes ``rhs_begin`` to ``rhs_end``
-    of the right; None stands for the first or the last.
+    Axes ``lhs_begin`` to ``lhs_end`` of the left input are replaced by axes ``rhs_begin`` to
+    ``rhs_end`` of the right one; None means the first or the last.
     """
 
-    lhs_begin: int | None = attribute(default=None, doc="first axis replaced")
-    lhs_end: int | None = attribute(default=None, doc="axis after the last replaced")
-    rhs_begin: int | None = attribute(default=None, doc="first axis taken")
-    rhs_end: int | None = attribute(default=None, doc="axis after the last taken")
+    lhs_begin: int | None = attribute(default=None, doc="first axis to replace")
+    lhs_end: int | None = attribute(default=None, doc="end of the axes to replace, exclusive")
+    rhs_begin: int | None = attribute(default=None, doc="first axis to copy")
+    rhs_end: int | None = attribute(default=None, doc="end of the axes to copy, exclusive")
 
     def input_names(self) -> tuple[str, ...]:
         return ("lhs", "rhs")

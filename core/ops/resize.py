@@ -1,6 +1,6 @@
-"""Images of another size: adaptive means and bilinear interpolation.
+"""Resizing of images: adaptive average pooling and bilinear interpolation.
 
-Both are linear along rows and columns apart, so that each is a product with two small matrices.
+Both are linear and separable by rows and columns, and thus products with two small matrices.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ class _Separable(Operator, abc.ABC):
 
     @abc.abstractmethod
     def sizes(self, inputs: Sequence[Shape | None]) -> Shape:
-        """Return the output's height and width, 0 where unknown."""
+        """Return the output's height and width, 0 if unknown."""
 
     @abc.abstractmethod
     def weights(self, xp: Any, size: int, given: int, dtype: DType) -> Array:
-        """Return what each of ``size`` elements takes of each of ``given``, (size, given)."""
+        """Return the weights of ``given`` input elements in ``size`` output elements, (size,
+        given)."""
 
     def gradient_inputs(self, count: int) -> tuple[int, ...]:
         return (0,)
@@ -78,12 +79,15 @@ class _Separable(Operator, abc.ABC):
 @register("_contrib_AdaptiveAvgPooling2D")
 @implements(kinds.ADAPTIVE_AVERAGE)
 class AdaptiveAvgPooling2D(_Separable):
-    """Means over windows that cover the image evenly, whatever its size.
+    """Average pooling to a fixed output size, for images of any size.
 
-    Place i of n takes the elements from ``floor(i · size / n)`` to ``ceil((i + 1) · size / n)``.
+    Output i of n is the mean of elements ``floor(i · size / n)`` to ``ceil((i + 1) · size / n)``,
+    exclusive.
     """
 
-    output_size: Shape = attribute((), minimum=1, doc="height and width, or both in one; 1 if none")
+    output_size: Shape = attribute(
+        (), minimum=1, doc="height and width, or one number for both; 1 if empty"
+    )
 
     def __post_init__(self) -> None:
         if len(self.output_size) > 2:
@@ -115,25 +119,27 @@ _TO_PARITY: dict[str, Callable[[int], int]] = {
 @register("_contrib_BilinearResize2D")
 @implements(kinds.BILINEAR_RESIZE)
 class BilinearResize2D(_Separable):
-    """The image at another size, interpolated between its elements.
+    """Resize images with bilinear interpolation.
 
-    ``mode`` tells the output's size: ``size`` is ``height`` by ``width``, or the image's size times
-    ``scale_height`` and ``scale_width`` where these are given; ``odd_scale`` the same, but an odd
-    size n becomes ``(n - 1) · scale + 1``; ``like`` that of a second input; the others the next
-    even or odd number. With ``align_corners`` the corner elements stay where they are, else the
-    image's borders do.
+    ``mode`` selects the output's size: ``size`` is ``height`` by ``width``, or the image's size
+    times ``scale_height`` and ``scale_width`` if these are given; ``odd_scale`` is the same, except
+    that an odd size n becomes ``(n - 1) · scale + 1``; ``like`` is the size of a second input; the
+    other modes give the next even or odd number. ``align_corners`` aligns the centers of corner
+    elements, otherwise the image's borders are aligned.
     """
 
     all_inputs = ("data", "like")
 
-    height: int = attribute(1, minimum=1, doc="rows of the output, of mode size")
-    width: int = attribute(1, minimum=1, doc="columns of the output, of mode size")
-    scale_height: float | None = attribute(None, doc="the output's rows over the data's")
-    scale_width: float | None = attribute(None, doc="the output's columns over the data's")
+    height: int = attribute(1, minimum=1, doc="rows of the output, for mode size")
+    width: int = attribute(1, minimum=1, doc="columns of the output, for mode size")
+    scale_height: float | None = attribute(None, doc="ratio of the output's rows to the data's")
+    scale_width: float | None = attribute(None, doc="ratio of the output's columns to the data's")
     mode: str = attribute(
-        "size", choices=("size", "odd_scale", "like", *_TO_PARITY), doc="how the size is given"
+        "size",
+        choices=("size", "odd_scale", "like", *_TO_PARITY),
+        doc="how the output's size is determined",
     )
-    align_corners: bool = attribute(True, doc="whether corners stay on corners")
+    align_corners: bool = attribute(True, doc="whether centers of corner elements are aligned")
 
     def __post_init__(self) -> None:
         for name in ("scale_height", "scale_width"):
@@ -163,7 +169,7 @@ class BilinearResize2D(_Separable):
             self._size(given, scale, size) if given else 0 for given, scale, size in sizes
         )
         if any(size < 1 for size, given in zip(found, data[2:], strict=True) if given):
-            raise ShapeError(f"data has shape {data}; nothing is left of it in mode {self.mode}")
+            raise ShapeError(f"data has shape {data}; mode {self.mode} would make it empty")
         return found
 
     def _size(self, given: int, scale: float | None, size: int) -> int:
@@ -176,7 +182,7 @@ class BilinearResize2D(_Separable):
         return int(given * scale)
 
     def weights(self, xp: Any, size: int, given: int, dtype: DType) -> Array:
-        # MXNet finds places in float32, whatever the data.
+        # MXNet computes positions in float32 for any dtype of data.
         place = xp.arange(size, dtype="float32")[:, None]
         if self.align_corners:
             source = place * ((given - 1) / (size - 1) if size > 1 else 0)

@@ -1,4 +1,4 @@
-"""Row-sparse arrays: only rows that are used, such as those a batch refers to, take memory."""
+"""Row-sparse arrays: memory only for rows that are used, such as those a batch refers to."""
 
 from __future__ import annotations
 

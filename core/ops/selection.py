@@ -1,4 +1,4 @@
-"""Operators that choose between elements by a condition or by their place on a diagonal."""
+"""Operators that select elements by a condition or from a diagonal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Diag", "Where"]
 
 @register("where", "_sparse_where")
 class Where(Operator):
-    """Take ``x`` where the condition is not 0, else ``y``.
+    """Select ``x`` where the condition is not 0, else ``y``.
 
     The condition has the shape of ``x``, or is a vector with one element for each row of it.
     """
@@ -76,14 +76,14 @@ class Where(Operator):
 
 @register("diag")
 class Diag(Operator):
-    """The diagonal of two axes, as a new last axis; of a vector, the matrix that has it.
+    """The diagonal of two axes as a new last axis; for a vector, the matrix with this diagonal.
 
     ``k`` is the diagonal's distance above the main one.
     """
 
     monitors_data: ClassVar[bool] = True
 
-    k: int = attribute(default=0, doc="which diagonal; negative ones lie below")
+    k: int = attribute(default=0, doc="index of the diagonal; negative below the main one")
     axis1: int = attribute(default=0, doc="the axis of rows")
     axis2: int = attribute(default=1, doc="the axis of columns")
 

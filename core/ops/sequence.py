@@ -13,10 +13,10 @@ from .registry import register
 
 __all__ = ["SequenceLast", "SequenceMask", "SequenceReverse"]
 
-_USES_LENGTH = "whether lengths are given; else all sequences have full length"
-_AXIS = "the axis of time, 0 or 1; the other is the batch"
+_USES_LENGTH = "whether lengths are an input; otherwise all sequences have full length"
+_AXIS = "the time axis, 0 or 1; the other is the batch"
 _FEW_SEQUENCES = 1024
-"""Up to so many the ends of sequences are filled one after the other; a mask takes longer."""
+"""Up to this many sequences, filling the end of each in a loop is faster than a mask."""
 
 
 class _OnSequences(Operator):
@@ -48,7 +48,7 @@ class _OnSequences(Operator):
         return completed, [self.expect("output", outputs[0], self.output_shape(data))]
 
     def complete_data(self, data: Shape | None, output: Shape | None) -> Shape | None:
-        """Return what data and output tell of the data's shape."""
+        """Return the data's shape, as far as it follows from data and output."""
         return self.expect("data", data, output)
 
     def output_shape(self, data: Shape) -> Shape:
@@ -68,7 +68,7 @@ class _OnSequences(Operator):
         return (0,)
 
     def lengths(self, run: Run, given: Array, steps: int) -> Array:
-        """Return the lengths as int64, within 0 and the number of steps."""
+        """Return the lengths as int64, clipped to the number of steps."""
         whole = run.scratch(given.shape, "int64")
         run.xp.copyto(whole, given, casting="unsafe")
         run.xp.clip(whole, 0, steps, out=whole)
@@ -77,10 +77,10 @@ class _OnSequences(Operator):
 
 @register("SequenceMask", "_npx_sequence_mask")
 class SequenceMask(_OnSequences):
-    """Replace everything beyond a sequence's length by a value."""
+    """Replace everything beyond a sequence's end by a value."""
 
     use_sequence_length: bool = attribute(default=False, doc=_USES_LENGTH)
-    value: float = attribute(default=0.0, doc="what stands beyond a sequence's end")
+    value: float = attribute(default=0.0, doc="the value beyond a sequence's end")
     axis: int = attribute(default=0, doc=_AXIS)
 
     def inplace_forward(self) -> tuple[tuple[int, int], ...]:
@@ -124,7 +124,7 @@ class SequenceMask(_OnSequences):
 
 @register("SequenceLast")
 class SequenceLast(_OnSequences):
-    """The last element of each sequence: the data without its axis of time."""
+    """The last element of each sequence; the output lacks the time axis."""
 
     use_sequence_length: bool = attribute(default=False, doc=_USES_LENGTH)
     axis: int = attribute(default=0, doc=_AXIS)
@@ -139,7 +139,7 @@ class SequenceLast(_OnSequences):
         return data[: self.axis] + data[self.axis + 1 :]
 
     def _rows(self, run: Run, shape: Shape, lengths: Array | None) -> Array:
-        """Return the position of each sequence's last step among all (first axis, second axis)."""
+        """Return the flat position of each sequence's last step over the first two axes."""
         steps, batch = shape[self.axis], shape[1 - self.axis]
         rows = run.scratch((batch,), "int64")
         if lengths is None:
@@ -179,7 +179,7 @@ class SequenceLast(_OnSequences):
 
 @register("SequenceReverse")
 class SequenceReverse(_OnSequences):
-    """Each sequence backwards; what lies beyond its length stays where it is. Axis 0 only."""
+    """Reverse each sequence; elements beyond its end stay in place. Only for time along axis 0."""
 
     use_sequence_length: bool = attribute(default=False, doc=_USES_LENGTH)
     axis: int = attribute(default=0, doc=_AXIS)

@@ -1,4 +1,4 @@
-"""How a Python call names an operator's inputs and attributes; shared by ``mx.sym`` and ``mx.nd``.
+"""Binding of Python arguments to an operator's inputs and attributes, for ``mx.sym`` and ``mx.nd``.
 
 An operator ``X`` is called as in MXNet: first its inputs, then its attributes in declared order,
 each by position or by keyword::
@@ -33,12 +33,12 @@ A = TypeVar("A")
 
 @dataclasses.dataclass(frozen=True)
 class Arguments(Generic[A]):
-    """The arguments of one call, sorted out.
+    """The arguments of a call, bound to inputs and attributes.
 
     Attributes:
         positional: inputs of an operator with any number of inputs, given by position.
         named: inputs by name; at most one of ``positional`` and ``named`` is filled.
-        attributes: raw attribute values by name, as given; the count of the inputs included.
+        attributes: raw attribute values by name, as given, including the number of inputs.
     """
 
     positional: tuple[A, ...]
@@ -79,7 +79,7 @@ def split_arguments(
     kwargs: Mapping[str, Any],
     is_array: Callable[[Any], bool],
 ) -> Arguments[Any]:
-    """Sort the arguments of a call into inputs and attributes.
+    """Separate the arguments of a call into inputs and attributes.
 
     Args:
         operator: the operator called.
@@ -121,7 +121,7 @@ def split_arguments(
 
 
 def order_inputs(operator: Operator, arguments: Arguments[A]) -> list[A]:
-    """Return the inputs in the operator's order; every one must be given.
+    """Return the inputs in the operator's order; all are required.
 
     Raises:
         GraphError: an input is missing, or one is given that the operator does not have.

@@ -1,4 +1,4 @@
-"""Operators that take a region out of their data, or part it along an axis."""
+"""Operators that cut a region out of their data, or split it along an axis."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ __all__ = [
 Region: TypeAlias = tuple[slice, ...]
 Bounds: TypeAlias = tuple[int | None, ...]
 
-_BEGIN = "first index of each axis; None for the start"
-_END = "index after the last; None for the end"
+_BEGIN = "start along each axis; None for the beginning"
+_END = "end, exclusive; None for the end of the axis"
 _STEP = "step of each axis; None for 1"
-_SQUEEZE = "drop the axis; every part must have length 1"
+_SQUEEZE = "remove the axis; every part must have length 1"
 
 
 @implements(kinds.SLICING)
@@ -40,7 +40,7 @@ class _Slicing(Operator):
     """Base: the output is a region of the first input; elsewhere the gradient is 0."""
 
     def region(self, data: Shape, output: Shape) -> Region:
-        """Return the slices that cut the output out of the data."""
+        """Return the slices of the data that are the output."""
         raise NotImplementedError
 
     def backward_reads(self) -> Reads:
@@ -84,12 +84,12 @@ class _WithBounds(Operator):
             raise AttributeValueError(f"step {self.step} must not be 0")
 
     def slices(self) -> Region:
-        """Return one slice for each axis named."""
+        """Return a slice for each of the leading axes."""
         steps = self.step or (None,) * len(self.begin)
         return tuple(slice(*bounds) for bounds in zip(self.begin, self.end, steps, strict=True))
 
     def sliced_shape(self, data: Shape) -> Shape:
-        """Return the region's shape; an unknown dimension stays so."""
+        """Return the region's shape; unknown dimensions stay unknown."""
         slices = self.slices()
         if len(slices) > len(data):
             raise ShapeError(
@@ -108,7 +108,7 @@ class _WithBounds(Operator):
 
 @register("slice", "crop", "_npi_slice", "_npx_slice", "_sparse_slice")
 class Slice(_WithBounds, _Slicing):
-    """Cut out ``data[begin:end:step, ...]``; bounds beyond the data are cut to it."""
+    """``data[begin:end:step, ...]``; bounds are clipped to the data."""
 
     is_linear: ClassVar[bool] = True
 
@@ -184,13 +184,13 @@ class SliceAssignScalar(_WithBounds):
 
 @register("slice_axis")
 class SliceAxis(_Slicing):
-    """Cut ``begin:end`` out of one axis; negative numbers count from its end."""
+    """``begin:end`` along one axis; negative numbers count from its end."""
 
     is_linear: ClassVar[bool] = True
 
-    axis: int = attribute(doc="the axis to cut")
+    axis: int = attribute(doc="the axis to slice")
     begin: int = attribute(doc="first index")
-    end: int | None = attribute(doc="index after the last; None for the end")
+    end: int | None = attribute(doc="end, exclusive; None for the end of the axis")
 
     def _bounds(self, size: int) -> tuple[int, int]:
         begin = self.begin + size * (self.begin < 0)
@@ -223,9 +223,9 @@ class SliceAxis(_Slicing):
 
 @register("slice_like")
 class SliceLike(_Slicing):
-    """Cut the data, from its start, to the shape of another array, along given axes or all."""
+    """Slice the data, from its start, to the size of another array along the given axes or all."""
 
-    axes: tuple[int, ...] = attribute(default=(), doc="axes to cut; empty for all")
+    axes: tuple[int, ...] = attribute(default=(), doc="axes to slice; empty for all")
 
     def input_names(self) -> tuple[str, ...]:
         return ("data", "shape_like")
@@ -262,14 +262,16 @@ class SliceLike(_Slicing):
 
 @register("Crop")
 class Crop(_Slicing):
-    """Cut height and width of the first input, (n, c, h, w), to ``h_w`` or to the second's."""
+    """Crop the first input (n, c, h, w) to height and width ``h_w``, or to those of the second."""
 
     variadic = "num_args"
 
     num_args: int = attribute(minimum=1, maximum=2, doc="number of inputs, 1 or 2")
-    offset: Shape = attribute(default=(0, 0), doc="first row and column kept")
-    h_w: Shape = attribute(default=(0, 0), doc="height and width kept, with one input")
-    center_crop: bool = attribute(default=False, doc="keep the middle instead of the offset")
+    offset: Shape = attribute(default=(0, 0), doc="first row and column to keep")
+    h_w: Shape = attribute(default=(0, 0), doc="height and width to keep, with one input")
+    center_crop: bool = attribute(
+        default=False, doc="crop around the center instead of at the offset"
+    )
 
     def __post_init__(self) -> None:
         for name, value in (("offset", self.offset), ("h_w", self.h_w)):
@@ -310,7 +312,8 @@ class Crop(_Slicing):
 
 
 _MOST_PARTS = 65536
-"""A file may not ask for more outputs: each has a name, made before any shape is known."""
+"""Limit on the number of outputs. Their names are made before any shape is known, so a hostile file
+could otherwise exhaust memory."""
 
 
 class _Parting(Operator):
@@ -324,7 +327,7 @@ class _Parting(Operator):
         raise NotImplementedError
 
     def bounds(self, size: int) -> list[int]:
-        """Return where the parts of an axis begin, and the axis' end."""
+        """Return the starts of the parts along an axis, and the axis's end."""
         raise NotImplementedError
 
     def output_names(self) -> tuple[str, ...]:
@@ -352,7 +355,7 @@ class _Parting(Operator):
         return [data], outputs
 
     def _complete(self, data: Shape, axis: int, output: Shape | None) -> Shape:
-        """Fill in the data's dimensions across the axis from one part."""
+        """Complete the data's dimensions, except along the axis, from one part."""
         assert output is not None
         across = output if self.squeeze_axis else _drop(output, axis)
         return (*across[:axis], data[axis], *across[axis:])
@@ -385,13 +388,13 @@ class _Parting(Operator):
 @register("SliceChannel", "split")
 @implements(kinds.PARTING)
 class SliceChannel(_Parting):
-    """Part the data into equal parts along an axis."""
+    """Split the data into equal parts along an axis."""
 
     is_linear: ClassVar[bool] = True
     monitors_data: ClassVar[bool] = True
 
     num_outputs: int = attribute(minimum=1, maximum=_MOST_PARTS, doc="number of parts")
-    axis: int = attribute(default=1, doc="the axis that is parted")
+    axis: int = attribute(default=1, doc="the axis to split")
     squeeze_axis: bool = attribute(default=False, doc=_SQUEEZE)
 
     def part_count(self) -> int:
@@ -412,10 +415,10 @@ class SliceChannel(_Parting):
 
 @register("_split_v2", "_npi_split")
 class SplitV2(_Parting):
-    """Part the data along an axis at given indices, or into sections as equal as can be."""
+    """Split the data along an axis at given indices, or into sections of nearly equal size."""
 
-    indices: tuple[int, ...] = attribute(doc="where parts begin, 0 for the first")
-    axis: int = attribute(default=1, doc="the axis that is parted")
+    indices: tuple[int, ...] = attribute(doc="starts of the parts, 0 for the first")
+    axis: int = attribute(default=1, doc="the axis to split")
     squeeze_axis: bool = attribute(default=False, doc=_SQUEEZE)
     sections: int = attribute(
         default=0, minimum=0, maximum=_MOST_PARTS, doc="number of parts; 0 to use the indices"
@@ -431,8 +434,8 @@ class SplitV2(_Parting):
         bounds = [*self.indices, size]
         if bounds[0] != 0 or any(stop <= start for start, stop in itertools.pairwise(bounds)):
             raise ShapeError(
-                f"indices {self.indices} part an axis of size {size} into an empty part; they must "
-                f"begin with 0 and rise"
+                f"indices {self.indices} leave an empty part of an axis of size {size}; they must "
+                f"begin with 0 and increase"
             )
         return bounds
 

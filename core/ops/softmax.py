@@ -26,7 +26,7 @@ __all__ = [
 
 
 def write_softmax(run: Run, data: Array, axis: int, out: Array) -> None:
-    """Write the softmax along an axis; ``out`` may lie over ``data``."""
+    """Write the softmax along an axis; ``out`` may be ``data``."""
     xp = run.xp
     reduced = _reduced(run, out, axis)
     xp.max(data, axis=axis, keepdims=True, out=reduced)
@@ -37,7 +37,7 @@ def write_softmax(run: Run, data: Array, axis: int, out: Array) -> None:
 
 
 def write_softmax_gradient(run: Run, grad: Array, out: Array, axis: int, data_grad: Array) -> None:
-    """Write ``out · (grad - sum(grad · out))``; ``data_grad`` may lie over ``grad``."""
+    """Write ``out · (grad - sum(grad · out))``; ``data_grad`` may be ``grad``."""
     xp = run.xp
     product = run.scratch(out.shape, out.dtype)
     along = _reduced(run, out, axis)
@@ -48,7 +48,7 @@ def write_softmax_gradient(run: Run, grad: Array, out: Array, axis: int, data_gr
 
 
 def positions(run: Run, count: int, dtype: DType) -> Array:
-    """Return 0, 1, ... count - 1 in scratch memory."""
+    """Return 0, 1, ..., count - 1 in scratch memory."""
     numbers = run.scratch((count,), dtype)
     numbers[...] = 1
     run.xp.cumsum(numbers, out=numbers)
@@ -63,7 +63,7 @@ def _reduced(run: Run, array: Array, axis: int) -> Array:
 
 
 class _AlongAxis(Operator):
-    """Attributes and inference of the three; subclasses compute on data divided by temperature."""
+    """Base: attributes and inference; subclasses compute on data divided by the temperature."""
 
     axis: int
     temperature: float | None
@@ -72,7 +72,7 @@ class _AlongAxis(Operator):
 
     def __post_init__(self) -> None:
         if self.use_length and "length" not in self.input_names():
-            raise AttributeValueError("use_length is True; only softmax takes lengths")
+            raise AttributeValueError("use_length is True; only softmax supports lengths")
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -117,19 +117,19 @@ class _AlongAxis(Operator):
 @register("softmax", "_npx_softmax")
 @implements(kinds.SOFTMAX)
 class Softmax(_AlongAxis):
-    """``exp(x) / sum(exp(x))`` along an axis, of ``x = data / temperature``.
+    """``exp(x) / sum(exp(x))`` along an axis, with ``x = data / temperature``.
 
-    With ``use_length`` a second input, of data's shape without the axis, tells how many elements
-    count; the others are 0. ``dtype`` is that of the output, by default data's.
+    With ``use_length``, a second input of data's shape without the axis holds the number of
+    elements that count; the others are 0. ``dtype`` is that of the output, by default data's.
     """
 
     monitors_data: ClassVar[bool] = True
 
-    axis: int = attribute(-1, doc="the axis, from the end where negative")
-    temperature: float | None = attribute(None, doc="divides the data; 1 where not given")
-    dtype: DType | None = attribute(None, doc="of the output; the data's where not given")
+    axis: int = attribute(-1, doc="the axis; negative counts from the end")
+    temperature: float | None = attribute(None, doc="divisor of the data; 1 by default")
+    dtype: DType | None = attribute(None, doc="dtype of the output; by default that of the data")
     use_length: bool | None = attribute(
-        False, doc="whether a second input says how many elements count"
+        False, doc="whether a second input holds the number of elements that count"
     )
 
     all_inputs: ClassVar[tuple[str, ...]] = ("data", "length")
@@ -193,7 +193,7 @@ class Softmax(_AlongAxis):
             self._divide_by_temperature(data_grad)
 
     def _beyond(self, run: Run, length: Array, shape: Shape, axis: int) -> Array:
-        """Return True for the elements that do not count."""
+        """Return a mask of the elements that do not count."""
         beyond = run.scratch(shape, "bool")
         along = positions(run, shape[axis], length.dtype).reshape(
             -1, *(1 for _ in shape[axis + 1 :])
@@ -209,10 +209,10 @@ class LogSoftmax(_AlongAxis):
 
     monitors_data: ClassVar[bool] = True
 
-    axis: int = attribute(-1, doc="the axis, from the end where negative")
-    temperature: float | None = attribute(None, doc="divides the data; 1 where not given")
-    dtype: DType | None = attribute(None, doc="of the output; the data's where not given")
-    use_length: bool | None = attribute(False, doc="is refused: only softmax takes lengths")
+    axis: int = attribute(-1, doc="the axis; negative counts from the end")
+    temperature: float | None = attribute(None, doc="divisor of the data; 1 by default")
+    dtype: DType | None = attribute(None, doc="dtype of the output; by default that of the data")
+    use_length: bool | None = attribute(False, doc="must be False: only softmax supports lengths")
 
     def derivative(
         self,
@@ -265,10 +265,10 @@ class LogSoftmax(_AlongAxis):
 class Softmin(_AlongAxis):
     """The softmax of ``-data / temperature`` along an axis."""
 
-    axis: int = attribute(-1, doc="the axis, from the end where negative")
-    temperature: float | None = attribute(None, doc="divides the data; 1 where not given")
-    dtype: DType | None = attribute(None, doc="of the output; the data's where not given")
-    use_length: bool | None = attribute(False, doc="is refused: only softmax takes lengths")
+    axis: int = attribute(-1, doc="the axis; negative counts from the end")
+    temperature: float | None = attribute(None, doc="divisor of the data; 1 by default")
+    dtype: DType | None = attribute(None, doc="dtype of the output; by default that of the data")
+    use_length: bool | None = attribute(False, doc="must be False: only softmax supports lengths")
 
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:

@@ -167,7 +167,7 @@ def _scale(
 
 
 def _multiply_rows(run: Run, inputs: Sequence[Any], outputs: Sequence[Rows]) -> None:
-    """Multiply rows with those of the other array; rows that it lacks are 0."""
+    """Multiply rows with those of the other array; rows missing there are 0."""
     first, other = inputs if isinstance(inputs[0], Rows) else inputs[::-1]
     if first.indices is None:
         outputs[0].clear()

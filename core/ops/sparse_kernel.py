@@ -36,5 +36,5 @@ class SparseKernel:
 
 
 def no_kernel(inputs: Sequence[str]) -> SparseKernel | None:
-    """There is none, whatever the inputs are."""
+    """Return None: there is no kernel for any inputs."""
     return None

@@ -27,14 +27,14 @@ class IdentityAttachKLSparseReg(Operator):
 
     updates_backwards: ClassVar[bool] = True
 
-    # As in MXNet, the mean cannot be passed by position: attributes follow the data.
+    # As in MXNet, the second positional argument is an attribute, not the mean.
     all_inputs: ClassVar[tuple[str, ...]] = ("data",)
 
     sparseness_target: float = attribute(
-        0.1, minimum=0.0, maximum=1.0, doc="mean activation wanted"
+        0.1, minimum=0.0, maximum=1.0, doc="target of the mean activation"
     )
     penalty: float = attribute(0.001, doc="factor of the penalty")
-    momentum: float = attribute(0.9, minimum=0.0, maximum=1.0, doc="of the moving mean")
+    momentum: float = attribute(0.9, minimum=0.0, maximum=1.0, doc="momentum of the moving mean")
 
     def input_names(self) -> tuple[str, ...]:
         return ("data", "moving_avg")

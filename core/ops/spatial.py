@@ -1,7 +1,7 @@
-"""Reading images along grids (Jaderberg et al., "Spatial Transformer Networks", 2015).
+"""Sampling of images at grids of points (Jaderberg et al., "Spatial Transformer Networks", 2015).
 
-A grid (batch, 2, height, width) tells for each place of the output where it looks in the image: x,
-then y, from -1 at the first column or row to 1 at the last.
+A grid (batch, 2, height, width) holds for each place of the output the point to sample in the
+image: x, then y, from -1 at the first column or row to 1 at the last.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["BilinearSampler", "GridGenerator", "SpatialTransformer"]
 
 
 class _Reading:
-    """How an image batch is read at the points of a grid."""
+    """Samples a batch of images at the points of a grid."""
 
     def __init__(self, xp: Any, shape: Shape, grid: Array) -> None:
-        """Prepare for images of a shape."""
+        """Prepare for images of this shape."""
         height, width = shape[2:]
         self._xp, self._shape = xp, shape
         self._scale = ((width - 1) / 2, (height - 1) / 2)
@@ -40,13 +40,13 @@ class _Reading:
         return xp.arange(batch)[:, None, None], xp.arange(channels)[:, None], near.position[:, None]
 
     def read(self, data: Array, out: Array) -> None:
-        """Write (batch, channels, height, width)."""
+        """Write the samples, (batch, channels, height, width)."""
         flat = data.reshape(*self._shape[:2], -1)
         value = sum(flat[self._index(near)] * near.weight[:, None] for near in self._neighbors)
         out[...] = value.reshape(out.shape)
 
     def spread(self, grad: Array, data_grad: Array) -> None:
-        """Write the gradient by the image."""
+        """Write the gradient of the images."""
         flat_grad = grad.reshape(*grad.shape[:2], -1)
         target = self._xp.zeros((*self._shape[:2], self._shape[2] * self._shape[3]), grad.dtype)
         for near in self._neighbors:
@@ -54,7 +54,7 @@ class _Reading:
         data_grad[...] = target.reshape(self._shape)
 
     def grid_gradient(self, grad: Array, data: Array) -> Array:
-        """Return the gradient by the grid, (batch, 2, points)."""
+        """Return the gradient of the grid, (batch, 2, points)."""
         flat = data.reshape(*self._shape[:2], -1)
         flat_grad = grad.reshape(*grad.shape[:2], -1)
         across: Any = 0
@@ -67,7 +67,7 @@ class _Reading:
 
 
 def _affine_points(xp: Any, shape: Shape, dtype: DType) -> Array:
-    """Return x, y and 1 of every place of a grid, (3, height · width)."""
+    """Return x, y and 1 for every place of a grid, (3, height · width)."""
     height, width = shape
     points = xp.ones((3, height, width), dtype=dtype)
     points[0] = -1 + xp.arange(width, dtype=dtype) * dtype.type(2 / (width - 1) if width > 1 else 0)
@@ -80,16 +80,14 @@ def _affine_points(xp: Any, shape: Shape, dtype: DType) -> Array:
 
 @register("GridGenerator")
 class GridGenerator(Operator):
-    """The grid (batch, 2, height, width) of a transformation.
+    """The sampling grid (batch, 2, height, width) of a transformation.
 
-    ``affine``: data (batch, 6) are matrices of two rows that take (x, y, 1) of the output to the
-    image; the grid has ``target_shape``. ``warp``: data (batch, 2, height, width) says by how many
-    elements each place looks aside.
+    ``affine``: data (batch, 6) are 2 by 3 matrices from (x, y, 1) in the output to a point in the
+    image; the grid has ``target_shape``. ``warp``: data (batch, 2, height, width) is the
+    displacement of each place, in elements.
     """
 
-    transform_type: str = attribute(
-        choices=("affine", "warp"), doc="what the transformation is given as"
-    )
+    transform_type: str = attribute(choices=("affine", "warp"), doc="the kind of transformation")
     target_shape: Shape = attribute((0, 0), minimum=0, doc="height and width, for affine")
 
     def __post_init__(self) -> None:
@@ -97,7 +95,7 @@ class GridGenerator(Operator):
             check_target_shape(self.target_shape)
 
     def stored_outputs(self) -> int:
-        """MXNet hides the places of the output."""
+        """MXNet has a hidden output: the coordinates of the output's places."""
         return 2
 
     def backward_reads(self) -> Reads:
@@ -157,7 +155,8 @@ def check_target_shape(target_shape: Shape) -> None:
 @register("BilinearSampler")
 @implements(kinds.BILINEAR_SAMPLER)
 class BilinearSampler(Operator):
-    """Images (batch, channels, height, width) read along a grid; outside of them all is 0."""
+    """Images (batch, channels, height, width) sampled at a grid, with zeros outside of the
+    images."""
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
 
@@ -165,7 +164,7 @@ class BilinearSampler(Operator):
         return ("data", "grid")
 
     def stored_outputs(self) -> int:
-        """MXNet hides a workspace of cuDNN."""
+        """MXNet has a hidden output: a workspace of cuDNN."""
         return 2
 
     def backward_reads(self) -> Reads:
@@ -205,23 +204,23 @@ class BilinearSampler(Operator):
 @register("SpatialTransformer")
 @implements(kinds.SPATIAL_TRANSFORMER)
 class SpatialTransformer(Operator):
-    """An image (batch, channels, height, width) under affine transformations.
+    """Affine transformations of images (batch, channels, height, width).
 
-    ``loc`` (batch, 6) are matrices of two rows that take (x, y, 1) of the output to the image.
+    ``loc`` (batch, 6) are 2 by 3 matrices from (x, y, 1) in the output to a point in the image.
     Outside of the images everything is 0.
     """
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
 
     target_shape: Shape = attribute((0, 0), minimum=0, doc="height and width of the output")
-    transform_type: str = attribute(choices=("affine",), doc="what the transformation is given as")
-    sampler_type: str = attribute(choices=("bilinear",), doc="how samples are taken")
+    transform_type: str = attribute(choices=("affine",), doc="the kind of transformation")
+    sampler_type: str = attribute(choices=("bilinear",), doc="the kind of interpolation")
 
     def input_names(self) -> tuple[str, ...]:
         return ("data", "loc")
 
     def stored_outputs(self) -> int:
-        """MXNet hides the places of the output and those of the image."""
+        """MXNet has hidden outputs: the coordinates of places in the output and in the image."""
         return 3
 
     def backward_reads(self) -> Reads:
@@ -238,13 +237,13 @@ class SpatialTransformer(Operator):
         return [data, loc], [(*data[:2], *self.target_shape)]
 
     def grid(self, xp: Any, loc: Array) -> Array:
-        """Return where each place of the output looks, (batch, 2, points)."""
+        """Return the point to sample for each place of the output, (batch, 2, points)."""
         points = _affine_points(xp, self.target_shape, loc.dtype)
         found: Array = (loc.reshape(-1, 3) @ points).reshape(len(loc), 2, -1)
         return found
 
     def loc_gradient(self, xp: Any, grid_gradient: Array) -> Array:
-        """Return the gradient by the matrices, given the grid's."""
+        """Return the gradient of the matrices, given that of the grid."""
         points = _affine_points(xp, self.target_shape, grid_gradient.dtype)
         found: Array = (grid_gradient @ points.T).reshape(-1, 6)
         return found

@@ -1,8 +1,9 @@
 """Special functions that NumPy lacks: erf, its inverse, gamma and its logarithm and derivative.
 
-Written against ``xp``, accurate to about 1e-15 in float64. The error function follows W. J. Cody,
-"Rational Chebyshev approximations for the error function" (1969); the gamma function is Lanczos'
-approximation with g = 7 and nine terms; digamma is its asymptotic series after a shift.
+Written for ``xp`` (NumPy or CuPy) and accurate to about 1e-15 in float64. The error function
+follows W. J. Cody, "Rational Chebyshev approximations for the error function" (1969); the gamma
+function is Lanczos' approximation with g = 7 and nine terms; digamma is its asymptotic series after
+a shift.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _ERFC_LARGE = (
 """Numerator and denominator of erfc(x) exp(x squared) in x, for x from 0.46875."""
 
 _ERF_ONE = 6.0
-"""From here on erf is 1 in float64."""
+"""From here on, erf rounds to 1 in float64."""
 
 _LANCZOS_G = 7.0
 _LANCZOS = (
@@ -117,7 +118,7 @@ def erfinv(run: Run, x: Array, out: Array) -> None:
     xp = run.xp
     target = x.astype("float64")
     inside = xp.clip(target, -1 + 1e-16, 1 - 1e-16)
-    # Winitzki's closed form is good to 2e-3; each of Halley's steps triples the digits.
+    # Winitzki's closed form is accurate to 2e-3; each of Halley's steps triples the digits.
     tail = xp.log1p(-inside * inside)
     middle = 2 / (math.pi * 0.147) + tail / 2
     y = xp.sign(inside) * xp.sqrt(xp.sqrt(middle * middle - tail / 0.147) - middle)
@@ -152,7 +153,7 @@ def gammaln(run: Run, x: Array, out: Array) -> None:
 
 
 def gamma(run: Run, x: Array, out: Array) -> None:
-    """Write the gamma function; NaN at negative whole numbers, infinite with the sign of 0 at 0."""
+    """Write the gamma function; NaN at negative integers, infinite with the sign of 0 at 0."""
     xp = run.xp
     wide = x.astype("float64")
     is_left = wide < 0.5
@@ -171,7 +172,7 @@ def gamma(run: Run, x: Array, out: Array) -> None:
 def digamma(run: Run, x: Array, out: Array) -> None:
     """Write the logarithmic derivative of the gamma function.
 
-    At its poles, 0 and the negative whole numbers, that is the largest number, as in MXNet.
+    At its poles, 0 and the negative integers, the result is the largest number, as in MXNet.
     """
     xp = run.xp
     wide = x.astype("float64")
@@ -194,6 +195,6 @@ def digamma(run: Run, x: Array, out: Array) -> None:
 
 
 def _sin_pi(xp: Any, x: Array) -> Any:
-    """Return sin(pi x), exactly 0 at whole numbers."""
+    """Return sin(pi x), exactly 0 at integers."""
     nearest = xp.rint(x)
     return xp.sin(math.pi * (x - nearest)) * (1 - 2 * xp.abs(xp.mod(nearest, 2)))

@@ -1,6 +1,6 @@
 """Subtract the mean and divide by the standard deviation: what the normalizations share.
 
-All work on a view of three axes whose second one has the scale (gamma) and the shift (beta):
+All work on a view of three axes; scale (gamma) and shift (beta) apply along the second:
 
     BatchNorm      (outer, channels, inner)          statistics over axes 0 and 2
     LayerNorm      (outer, normalized axis, inner)   over axis 1
@@ -17,7 +17,7 @@ __all__ = ["center", "copy_standardized", "sums_for_backward", "three_axes", "wr
 
 
 def three_axes(shape: Shape, axis: int) -> Shape:
-    """Return the shape with the axes before and behind the given one joined."""
+    """Return the shape with the axes before and after the given one joined."""
     return (shape_size(shape[:axis]), shape[axis], shape_size(shape[axis + 1 :]))
 
 
@@ -32,8 +32,8 @@ def center(
 ) -> None:
     """Write ``data - mean``, the mean, and ``inverse = 1 / sqrt(variance + eps)``.
 
-    The variance is the population's (divided by n). ``centered`` may lie over ``data``; ``mean``
-    and ``inverse`` keep the reduced axes with length 1.
+    This is the population variance (divided by n). ``centered`` may be ``data``; ``mean`` and
+    ``inverse`` keep the reduced axes with length 1.
     """
     xp = run.xp
     xp.mean(data, axis=axes, keepdims=True, out=mean)
@@ -59,8 +59,8 @@ def sums_for_backward(
 ) -> tuple[Array, Array]:
     """Return the sums of ``grad`` and of ``grad · standardized``, reduced axes kept.
 
-    Over the axes 0 and 2 they are the gradients of beta and gamma; over the axes of the statistics
-    they are what the data gradient needs.
+    Over axes 0 and 2 they are the gradients of beta and gamma; over the axes of the statistics they
+    are needed for the gradient of the data.
     """
     xp = run.xp
     shape = tuple(1 if axis in axes else n for axis, n in enumerate(grad.shape))
@@ -80,9 +80,9 @@ def write_data_gradient(
     scale: Array,
     data_grad: Array,
 ) -> None:
-    """Write the gradient in data: ``scale · (grad - mean(grad) - x · mean(grad · x))``.
+    """Write the gradient of the data: ``scale · (grad - mean(grad) - x · mean(grad · x))``.
 
-    ``standardized`` (the x of the formula) and ``sums`` are overwritten; ``data_grad`` may lie over
+    ``standardized`` (the x of the formula) and ``sums`` are overwritten; ``data_grad`` may be
     ``grad``.
     """
     total, total_product = sums

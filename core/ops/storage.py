@@ -1,4 +1,4 @@
-"""Storage types, and the operators about storage itself."""
+"""Storage types, and the operators that change them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = [
 
 STORAGE_TYPES = ("default", "row_sparse", "csr")
 DECLARED_STORAGE = {"0": "default", "1": "row_sparse", "2": "csr"}
-"""Storage types by the attribute ``__storage_type__`` of variables."""
+"""Storage types by the value of a variable's attribute ``__storage_type__``."""
 
 
 @register("cast_storage", "_sparse_cast_storage")
 class CastStorage(Operator):
-    """The same array in another storage type."""
+    """Convert an array to another storage type."""
 
     stype: str = attribute(choices=STORAGE_TYPES, doc="the storage type")
 
@@ -59,7 +59,7 @@ class CastStorage(Operator):
 
 @register("_sparse_retain")
 class SparseRetain(Operator):
-    """The rows of an array that are named; all others become 0."""
+    """Keep the rows of an array with the given indices; all others become 0."""
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return of_first(inputs)

@@ -23,7 +23,7 @@ StorageRule = Callable[[Sequence[str]], str]
 
 
 def dense(inputs: Sequence[str]) -> str:
-    """Dense for any inputs."""
+    """Dense for all inputs."""
     return "default"
 
 
@@ -33,12 +33,12 @@ def of_first(inputs: Sequence[str]) -> str:
 
 
 def if_alike(inputs: Sequence[str]) -> str:
-    """As the inputs, where all are stored alike."""
+    """The type of the inputs if they all have the same, else dense."""
     return inputs[0] if len(set(inputs)) == 1 else "default"
 
 
 def if_one_is_sparse(inputs: Sequence[str]) -> str:
-    """As the sparse inputs, where these are of one type: a product."""
+    """For products: the type of the sparse inputs if they all have the same, else dense."""
     sparse = set(inputs) - {"default"}
     return sparse.pop() if len(sparse) == 1 else "default"
 
@@ -49,5 +49,5 @@ def of_rows_on_left(inputs: Sequence[str]) -> str:
 
 
 def scaled_matrix(inputs: Sequence[str]) -> str:
-    """As a ``csr`` matrix that is scaled by a dense array."""
+    """For a ``csr`` matrix scaled by a dense array: ``csr``."""
     return "csr" if tuple(inputs) == ("csr", "default") else "default"

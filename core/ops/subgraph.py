@@ -232,7 +232,8 @@ class Knowledge(ABC, Generic[T]):
 
 
 class Shapes(Knowledge[Shape]):
-    """Shapes: a stack has one more axis than its slices, but slices of a vector are (1,)."""
+    """Rules for shapes: a stack has one more axis than its slices, but slices of a vector are
+    (1,)."""
 
     truth = (1,)
 
@@ -264,7 +265,7 @@ class Shapes(Knowledge[Shape]):
 
 
 class Dtypes(Knowledge[DType]):
-    """Dtypes: those of a stack and of its slices are the same."""
+    """Rules for dtypes: a stack and its slices have the same dtype."""
 
     def infer(
         self, graph: Subgraph, inputs: Sequence[DType | None], outputs: Sequence[DType | None]

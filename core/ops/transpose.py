@@ -17,10 +17,10 @@ __all__ = ["DepthToSpace", "Reverse", "SpaceToDepth", "SwapAxis", "Transpose"]
 
 
 class _Rearranging(Operator):
-    """Base: the output is the data seen in another order."""
+    """Base: the output is a permutation of the data."""
 
     def view(self, data: Array) -> Array:
-        """Return the data in the output's order, without a copy."""
+        """Return a view of the data in the output's order."""
         raise NotImplementedError
 
     def backward_reads(self) -> Reads:
@@ -45,7 +45,7 @@ class _Permuting(_Rearranging):
     """Base: the axes of the output are those of the data in another order."""
 
     def permutation(self, rank: int) -> tuple[int, ...]:
-        """Return, for each axis of the output, the data's axis."""
+        """Return the axis of the data for each axis of the output."""
         raise NotImplementedError
 
     def infer_shape(
@@ -68,7 +68,7 @@ class _Permuting(_Rearranging):
 
 @register("transpose")
 class Transpose(_Permuting):
-    """Reorder the axes; without ``axes`` reverse them."""
+    """Reorder the axes; without ``axes``, reverse their order."""
 
     is_linear: ClassVar[bool] = True
 
@@ -79,8 +79,8 @@ class Transpose(_Permuting):
             return tuple(range(rank))[::-1]
         if sorted(self.axes) != list(range(rank)):
             raise ShapeError(
-                f"axes {self.axes} are not an order of the {rank} axes of the data; expected each "
-                f"of 0 to {rank - 1} once"
+                f"axes {self.axes} are not a permutation of the {rank} axes of the data; "
+                f"expected each of 0 to {rank - 1} once"
             )
         return self.axes
 
@@ -164,7 +164,7 @@ class _Blocks(Operator):
         return Reads()
 
     def _copy(self, run: Run, deep: Array, wide: Array, to_space: bool) -> None:
-        """Copy between (n, b b c, h, w) and (n, c, h b, w b)."""
+        """Copy between the layouts (n, b b c, h, w) and (n, c, h b, w b)."""
         n, c, h, w = wide.shape
         block = self.block_size
         h, w = h // block, w // block
@@ -178,7 +178,7 @@ class _Blocks(Operator):
 
 @register("depth_to_space")
 class DepthToSpace(_Blocks):
-    """Spread channels over blocks of pixels: (n, b b c, h, w) becomes (n, c, h b, w b)."""
+    """Move channels into blocks of pixels: (n, b b c, h, w) becomes (n, c, h b, w b)."""
 
     monitors_data: ClassVar[bool] = True
 
@@ -201,7 +201,7 @@ class DepthToSpace(_Blocks):
 
 @register("space_to_depth")
 class SpaceToDepth(_Blocks):
-    """Gather blocks of pixels as channels: (n, c, h b, w b) becomes (n, b b c, h, w)."""
+    """Move blocks of pixels into channels: (n, c, h b, w b) becomes (n, b b c, h, w)."""
 
     monitors_data: ClassVar[bool] = True
 

@@ -68,7 +68,7 @@ def like(run: Run, x: Array) -> Array:
 
 
 def ufunc(name: str) -> Function:
-    """The function that ``xp`` has under this name."""
+    """Return a function that calls the ufunc of this name."""
 
     def apply(run: Run, x: Array, out: Array) -> None:
         getattr(run.xp, name)(x, out=out)
@@ -98,7 +98,7 @@ def fill(value: int) -> Function:
 
 
 def chain(*functions: Function) -> Function:
-    """Functions applied one after the other."""
+    """Return the composition of functions, applied in order."""
 
     def apply(run: Run, x: Array, out: Array) -> None:
         for function in functions:
@@ -109,7 +109,7 @@ def chain(*functions: Function) -> Function:
 
 
 def slope_by(*functions: Function) -> Slope:
-    """A slope that is a chain of functions of its source."""
+    """Return a slope that is a composition of functions of its source."""
     function = chain(*functions)
 
     def slope(run: Run, source: Array) -> Array:

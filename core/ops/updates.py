@@ -1,7 +1,7 @@
-"""Steps of optimizers: from a weight, its gradient and states to the new weight.
+"""Optimizer steps: from a weight, its gradient and states to the new weight.
 
-The states are updated in place. The new weight is the output; pass ``out=weight`` to write it over
-the old one. Scripts call these with ``mx.nd``; what they compute is in ``update_rules.py``.
+States are updated in place. The output is the new weight; pass ``out=weight`` to overwrite the old
+one. Scripts call these operators through ``mx.nd``; the formulas are in ``update_rules.py``.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ __all__ = [
     "step_of",
 ]
 
-CLIP = "largest magnitude of the rescaled gradient; negative: any"
+CLIP = "largest magnitude of the rescaled gradient; negative for no limit"
 DECAY = "weight decay"
-LAZY = "rows without gradient stay as they are; says nothing of dense arrays, and all are dense"
+LAZY = "leave rows without gradient unchanged; no effect on dense arrays, as they all are here"
 RATE = "learning rate"
 RESCALE = "factor of the gradient"
 
 
 def limit_of(number: float) -> float | None:
-    """Return a bound that an attribute gives; a negative one is none."""
+    """Return the limit given by an attribute; None if it is negative."""
     return number if number >= 0 else None
 
 
@@ -66,16 +66,17 @@ def step_of(
     clip: float | None = None,
     decay_before_clip: bool = False,
 ) -> Step:
-    """Return the step of a weight, its gradient prepared, in scratch memory of its dtype.
+    """Return the step of a weight with its gradient prepared, in scratch memory of the weight's
+    dtype.
 
     Args:
         run: the environment of the operator.
-        weight: of any shape.
-        grad: of the weight's shape, perhaps in half precision.
-        out: where the new weight goes.
-        settings: the operator with ``rescale_grad``, and ``wd`` and ``clip_gradient`` if not given.
+        grad: the gradient, possibly in half precision.
+        out: array for the new weight.
+        settings: the operator, which has ``rescale_grad``, and ``wd`` and ``clip_gradient`` as
+            defaults.
         wd: the weight decay.
-        clip: largest magnitude; negative: any.
+        clip: largest magnitude; negative for no limit.
         decay_before_clip: clip the sum of gradient and decay instead.
     """
     gradient, other = (run.scratch(weight.shape, weight.dtype) for _ in range(2))
@@ -92,7 +93,7 @@ def step_of(
 
 
 class Update(Operator):
-    """Base: inputs ``weight``, ``grad`` and the states, one output; nothing has a gradient."""
+    """Base: inputs ``weight``, ``grad`` and the states, one output; no gradients."""
 
     states: ClassVar[tuple[str, ...]] = ()
 
@@ -129,12 +130,13 @@ class SgdUpdate(Update):
 
 @register("sgd_mom_update", "_sparse_sgd_mom_update")
 class SgdMomUpdate(Update):
-    """``mom = momentum * mom - lr * g``, ``weight + mom``, of the gradient g of ``sgd_update``."""
+    """``mom = momentum * mom - lr * g``, ``weight + mom``, with the gradient g of
+    ``sgd_update``."""
 
     states: ClassVar[tuple[str, ...]] = ("mom",)
 
     lr: float = attribute(doc=RATE)
-    momentum: float = attribute(0.0, doc="decay of earlier steps")
+    momentum: float = attribute(0.0, doc="factor by which earlier steps decay")
     wd: float = attribute(0.0, doc=DECAY)
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
@@ -150,14 +152,14 @@ class SgdMomUpdate(Update):
 class NagMomUpdate(Update):
     """Nesterov's momentum: ``weight + momentum * (momentum * mom - lr * g) - lr * g``.
 
-    As in MXNet, ``mom = momentum * mom - lr * g`` decays the weight as it is then: the new one
-    where the output is written over the old one.
+    As in MXNet, the weight decay in ``mom = momentum * mom - lr * g`` reads the weight after it was
+    written: the new weight if the output overwrites it.
     """
 
     states: ClassVar[tuple[str, ...]] = ("mom",)
 
     lr: float = attribute(doc=RATE)
-    momentum: float = attribute(0.0, doc="decay of earlier steps")
+    momentum: float = attribute(0.0, doc="factor by which earlier steps decay")
     wd: float = attribute(0.0, doc=DECAY)
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
@@ -175,8 +177,10 @@ class SignsgdUpdate(Update):
 
     lr: float = attribute(doc=RATE)
     wd: float = attribute(0.0, doc=DECAY)
-    rescale_grad: float = attribute(1.0, doc="positive factor of the gradient: its sign stays")
-    clip_gradient: float = attribute(-1.0, doc="magnitude to clip to: the sign stays")
+    rescale_grad: float = attribute(
+        1.0, doc="positive factor of the gradient; does not change its sign"
+    )
+    clip_gradient: float = attribute(-1.0, doc="limit of the magnitude; does not change the sign")
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad = inputs
@@ -189,17 +193,17 @@ class SignsgdUpdate(Update):
 class SignumUpdate(Update):
     """``(1 - lr * wd_lh) * weight + lr * sign(mom)`` (Bernstein et al., arXiv:1802.04434).
 
-    Here ``mom = momentum * mom - (1 - momentum) * g``, of the gradient g of ``sgd_update``.
+    Here ``mom = momentum * mom - (1 - momentum) * g``, with the gradient g of ``sgd_update``.
     """
 
     states: ClassVar[tuple[str, ...]] = ("mom",)
 
     lr: float = attribute(doc=RATE)
-    momentum: float = attribute(0.0, doc="decay of earlier gradients")
+    momentum: float = attribute(0.0, doc="factor by which earlier gradients decay")
     wd: float = attribute(0.0, doc=DECAY)
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
-    wd_lh: float = attribute(0.0, doc="decay beside the gradient (arXiv:1711.05101)")
+    wd_lh: float = attribute(0.0, doc="decoupled weight decay (arXiv:1711.05101)")
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, mom = inputs
@@ -209,14 +213,14 @@ class SignumUpdate(Update):
 
 @register("adam_update", "_sparse_adam_update")
 class AdamUpdate(Update):
-    """Adam (Kingma and Ba, arXiv:1412.6980); its bias correction is the caller's, in ``lr``."""
+    """Adam (Kingma and Ba, arXiv:1412.6980); the caller includes the bias correction in ``lr``."""
 
     states: ClassVar[tuple[str, ...]] = ("mean", "var")
 
     lr: float = attribute(doc=RATE)
-    beta1: float = attribute(0.9, doc="decay of the mean of gradients")
-    beta2: float = attribute(0.999, doc="decay of the mean of their squares")
-    epsilon: float = attribute(1e-8, doc="added to the root of that")
+    beta1: float = attribute(0.9, doc="decay rate of the mean of gradients")
+    beta2: float = attribute(0.999, doc="decay rate of the mean of their squares")
+    epsilon: float = attribute(1e-8, doc="added to the square root of that mean")
     wd: float = attribute(0.0, doc=DECAY)
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
@@ -239,12 +243,14 @@ class RmspropUpdate(Update):
     states: ClassVar[tuple[str, ...]] = ("n",)
 
     lr: float = attribute(doc=RATE)
-    gamma1: float = attribute(0.95, doc="decay of the mean of squared gradients")
+    gamma1: float = attribute(0.95, doc="decay rate of the mean of squared gradients")
     epsilon: float = attribute(1e-8, doc="added to that")
     wd: float = attribute(0.0, doc=DECAY)
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
-    clip_weights: float = attribute(-1.0, doc="largest magnitude of a weight; negative: any")
+    clip_weights: float = attribute(
+        -1.0, doc="largest magnitude of a weight; negative for no limit"
+    )
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, n = inputs
@@ -266,13 +272,15 @@ class RmspropAlexUpdate(Update):
     states: ClassVar[tuple[str, ...]] = ("n", "g", "delta")
 
     lr: float = attribute(doc=RATE)
-    gamma1: float = attribute(0.95, doc="decay of the means of gradients and of their squares")
-    gamma2: float = attribute(0.9, doc="decay of earlier steps")
+    gamma1: float = attribute(0.95, doc="decay rate of the means of gradients and of their squares")
+    gamma2: float = attribute(0.9, doc="factor by which earlier steps decay")
     epsilon: float = attribute(1e-8, doc="added to the variance")
     wd: float = attribute(0.0, doc=DECAY)
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
-    clip_weights: float = attribute(-1.0, doc="largest magnitude of a weight; negative: any")
+    clip_weights: float = attribute(
+        -1.0, doc="largest magnitude of a weight; negative for no limit"
+    )
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, n, g, delta = inputs
@@ -314,9 +322,9 @@ class FtmlUpdate(Update):
     states: ClassVar[tuple[str, ...]] = ("d", "v", "z")
 
     lr: float = attribute(doc=RATE)
-    beta1: float = attribute(0.6, doc="decay of earlier steps")
-    beta2: float = attribute(0.999, doc="decay of the mean of squared gradients")
-    epsilon: float = attribute(1e-8, doc="added to the root of that")
+    beta1: float = attribute(0.6, doc="factor by which earlier steps decay")
+    beta2: float = attribute(0.999, doc="decay rate of the mean of squared gradients")
+    epsilon: float = attribute(1e-8, doc="added to the square root of that mean")
     t: int = attribute(doc="number of this step, from 1")
     wd: float = attribute(0.0, doc=DECAY)
     rescale_grad: float = attribute(1.0, doc=RESCALE)

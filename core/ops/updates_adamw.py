@@ -1,4 +1,4 @@
-"""Adam with weight decay beside the gradient, and a scale that is an array."""
+"""AdamW: Adam with decoupled weight decay, and with the gradient's scale as an array."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _FLOAT32 = np.dtype("float32")
 class AdamwUpdate(Update):
     """``weight - eta * (lr * mean / (sqrt(var) + epsilon) + wd * weight)`` (arXiv:1711.05101).
 
-    The gradient's factor ``rescale_grad`` is an array of one number. Where it is 0, infinite or
-    NaN, as scaled losses make it, nothing changes.
+    The gradient's factor ``rescale_grad`` is an array of one number. If it is 0, infinite or NaN,
+    as happens with dynamic loss scaling, the step is skipped.
     """
 
     lr: float = attribute(doc=RATE)
-    beta1: float = attribute(0.9, doc="decay of the mean of gradients")
-    beta2: float = attribute(0.999, doc="decay of the mean of their squares")
-    epsilon: float = attribute(1e-8, doc="added to the root of that")
+    beta1: float = attribute(0.9, doc="decay rate of the mean of gradients")
+    beta2: float = attribute(0.999, doc="decay rate of the mean of their squares")
+    epsilon: float = attribute(1e-8, doc="added to the square root of that mean")
     wd: float = attribute(0.0, doc=DECAY)
     eta: float = attribute(doc="factor of the whole step")
     clip_gradient: float = attribute(-1.0, doc=CLIP)
@@ -69,7 +69,7 @@ class AdamwUpdate(Update):
         factor: float,
         out: Array,
     ) -> None:
-        """Move the states and write the new weight; ``out`` may be the weight."""
+        """Update the states and write the new weight; ``out`` may be the weight."""
         xp = run.xp
         if factor == 0 or not math.isfinite(factor):
             xp.copyto(out, weight)

@@ -36,7 +36,7 @@ _FLOAT32 = np.dtype("float32")
 def write_lamb_direction(
     run: Run, settings: Any, weight: Array, grad: Array, mean: Array, var: Array, out: Array
 ) -> None:
-    """Write Adam's direction with decay; ``settings`` is the operator of the first phase."""
+    """Write Adam's direction with weight decay; ``settings`` is the operator of the first phase."""
     step = step_of(run, weight, grad, out, settings, wd=0.0)
     direction = lamb_direction(
         step,
@@ -52,15 +52,17 @@ def write_lamb_direction(
 
 @register("lamb_update_phase1")
 class LambPhase1(Update):
-    """The direction of a step of LAMB (You et al., arXiv:1904.00962), before its length."""
+    """The direction of a step of LAMB (You et al., arXiv:1904.00962), before its scaling."""
 
     states: ClassVar[tuple[str, ...]] = ("mean", "var")
 
-    beta1: float = attribute(0.9, doc="decay of the mean of gradients")
-    beta2: float = attribute(0.999, doc="decay of the mean of their squares")
-    epsilon: float = attribute(1e-6, doc="added to the root of that")
+    beta1: float = attribute(0.9, doc="decay rate of the mean of gradients")
+    beta2: float = attribute(0.999, doc="decay rate of the mean of their squares")
+    epsilon: float = attribute(1e-6, doc="added to the square root of that mean")
     t: int = attribute(doc="number of this step, from 1")
-    bias_correction: bool = attribute(True, doc="whether means that began at zero are enlarged")
+    bias_correction: bool = attribute(
+        True, doc="whether to correct the bias of the means towards their initial zeros"
+    )
     wd: float = attribute(doc=DECAY)
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
@@ -93,14 +95,14 @@ class MixedLambPhase1(LambPhase1):
 
 @register("lamb_update_phase2")
 class LambPhase2(Update):
-    """``weight - lr * r1 / r2 * g``: LAMB's step, by the norms r1 of the weight and r2 of g.
+    """LAMB's step ``weight - lr * r1 / r2 * g``, with the norms r1 of the weight and r2 of g.
 
-    Where one of the norms is zero, their ratio counts as 1.
+    If either norm is zero, their ratio is taken as 1.
     """
 
     lr: float = attribute(doc=RATE)
-    lower_bound: float = attribute(-1.0, doc="smallest r1; negative: any")
-    upper_bound: float = attribute(-1.0, doc="largest r1; negative: any")
+    lower_bound: float = attribute(-1.0, doc="lower limit of r1; negative for none")
+    upper_bound: float = attribute(-1.0, doc="upper limit of r1; negative for none")
 
     def input_names(self) -> tuple[str, ...]:
         return ("weight", "g", "r1", "r2")
@@ -136,7 +138,7 @@ class LambPhase2(Update):
 class MixedLambPhase2(LambPhase2):
     """``lamb_update_phase2`` of a weight's float32 copy, which the output rounds.
 
-    As in MXNet, the copy itself stays: set it to what the next step is to start from.
+    As in MXNet, the copy itself is not updated; the caller must do so before the next step.
     """
 
     def input_names(self) -> tuple[str, ...]:
@@ -156,12 +158,12 @@ class MixedLambPhase2(LambPhase2):
 
 @register("multi_lars")
 class MultiLars(Operator):
-    """Learning rates scaled by norms of weights and gradients (LARS, arXiv:1708.03888).
+    """LARS (arXiv:1708.03888): learning rates scaled by the norms of weights and gradients.
 
-    ``lr * eta * |w| / (rescale_grad * |g| + wd * |w| + eps)``; where a norm is zero, ``lr``.
+    ``lr * eta * |w| / (rescale_grad * |g| + wd * |w| + eps)``; if a norm is zero, ``lr``.
     """
 
-    eta: float = attribute(doc="trust in the norms")
+    eta: float = attribute(doc="trust coefficient")
     eps: float = attribute(doc="added to the denominator")
     rescale_grad: float = attribute(1.0, doc=RESCALE)
 

@@ -1,7 +1,7 @@
-"""Steps of descent for many weights in one call, and the base of all such operators.
+"""Gradient descent for many weights in one call, and the base of all such operators.
 
-The inputs come in groups: weight, gradient, and what the rule keeps. In a group of half precision
-a float32 copy of the weight is last. Inputs that all groups share stand after them.
+Inputs come in groups: weight, gradient, and the states of the rule. In groups of half precision, a
+float32 copy of the weight comes last. Inputs shared by all groups follow them.
 """
 
 from __future__ import annotations
@@ -32,31 +32,32 @@ __all__ = [
 ]
 
 MOST_WEIGHTS = 10_000
-"""Names are made for each weight before its arrays are seen: no file may ask for millions."""
+"""Names are made for each weight before any array is seen, so a hostile file could otherwise
+exhaust memory."""
 
 _FLOAT32 = np.dtype("float32")
 _EACH_RATE = "learning rate of each weight"
-_EACH_DECAY = "decay of each weight"
+_EACH_DECAY = "weight decay of each weight"
 
 
 class ManyUpdates(Operator):
-    """Base: one output for each group of weight, gradient and states; nothing has a gradient.
+    """Base: one output for each group of weight, gradient and states; no gradients.
 
-    The last of the states may be ``weight32``: the float32 copy, which takes the step.
+    The last of the states may be ``weight32``: the float32 copy, to which the step is applied.
     """
 
     variadic = ""
     states: ClassVar[tuple[str, ...]] = ()
     shared: ClassVar[tuple[str, ...]] = ()
-    """Names of the inputs after all groups."""
+    """Names of the shared inputs, after all groups."""
 
     @property
     def count(self) -> int:
-        """How many groups there are."""
+        """Number of groups."""
         raise NotImplementedError
 
     def shared_spec(self) -> tuple[Shape, DType | None]:
-        """Shape of each shared input, and its dtype where only one will do."""
+        """Shape of each shared input, and its dtype if it is fixed."""
         return (1,), _FLOAT32
 
     def step(
@@ -68,14 +69,14 @@ class ManyUpdates(Operator):
         shared: Sequence[list[float]],
         out: Array,
     ) -> None:
-        """Move the states of one group and write its new weight.
+        """Update the states of one group and write its new weight.
 
         Args:
             run: the environment of the operator.
-            number: which group it is.
-            weight: what takes the step: the weight or its float32 copy.
+            number: index of the group.
+            weight: the weight or its float32 copy.
             group: the arrays of the group.
-            shared: the numbers in each shared input.
+            shared: the values of each shared input.
             out: like ``weight``; may be ``weight``.
         """
         raise NotImplementedError
@@ -168,11 +169,11 @@ class _Sgd(ManyUpdates):
         return self.num_weights
 
     def rates(self, number: int, shared: Sequence[list[float]]) -> tuple[float, float]:
-        """Return learning rate and decay of one group."""
+        """Return the learning rate and weight decay of one group."""
         raise NotImplementedError
 
     def rule(self, lr: float, wd: float) -> Update:
-        """Return the operator that steps one group."""
+        """Return the operator that updates one group."""
         return SgdUpdate(
             lr=lr,
             wd=wd,
@@ -198,7 +199,7 @@ class _Sgd(ManyUpdates):
 class _SgdMom(_Sgd):
     """Base: ``sgd_mom_update`` of each group."""
 
-    momentum: float = attribute(0.0, doc="decay of earlier steps")
+    momentum: float = attribute(0.0, doc="factor by which earlier steps decay")
 
     def rule(self, lr: float, wd: float) -> Update:
         return SgdMomUpdate(
@@ -213,7 +214,7 @@ class _SgdMom(_Sgd):
 
 @declares_attributes
 class _Listed(_Sgd):
-    """Base: rates and decays are attributes."""
+    """Base: learning rates and weight decays are attributes."""
 
     lrs: tuple[float, ...] = attribute(doc=_EACH_RATE)
     wds: tuple[float, ...] = attribute(doc=_EACH_DECAY)
@@ -226,7 +227,7 @@ class _Listed(_Sgd):
 
 
 class _Preloaded(_Sgd):
-    """Base: rates and decays are the last two inputs, of shape (num_weights,)."""
+    """Base: learning rates and weight decays are the last two inputs, of shape (num_weights,)."""
 
     shared = ("lrs", "wds")
 
@@ -240,51 +241,51 @@ class _Preloaded(_Sgd):
 
 @register("multi_sgd_update")
 class MultiSgdUpdate(_Listed):
-    """``sgd_update`` of each group, with its own rate and decay."""
+    """``sgd_update`` of each group, with its own learning rate and weight decay."""
 
 
 @register("multi_sgd_mom_update")
 class MultiSgdMomUpdate(_Listed, _SgdMom):
-    """``sgd_mom_update`` of each group, with its own rate and decay."""
+    """``sgd_mom_update`` of each group, with its own learning rate and weight decay."""
 
     states = ("mom",)
 
 
 @register("multi_mp_sgd_update")
 class MultiMixedSgdUpdate(_Listed):
-    """``mp_sgd_update`` of each group, with its own rate and decay."""
+    """``mp_sgd_update`` of each group, with its own learning rate and weight decay."""
 
     states = ("weight32",)
 
 
 @register("multi_mp_sgd_mom_update")
 class MultiMixedSgdMomUpdate(_Listed, _SgdMom):
-    """``mp_sgd_mom_update`` of each group, with its own rate and decay."""
+    """``mp_sgd_mom_update`` of each group, with its own learning rate and weight decay."""
 
     states = ("mom", "weight32")
 
 
 @register("preloaded_multi_sgd_update")
 class PreloadedSgdUpdate(_Preloaded):
-    """``sgd_update`` of each group, with rates and decays given as arrays."""
+    """``sgd_update`` of each group, with learning rates and weight decays given as arrays."""
 
 
 @register("preloaded_multi_sgd_mom_update")
 class PreloadedSgdMomUpdate(_Preloaded, _SgdMom):
-    """``sgd_mom_update`` of each group, with rates and decays given as arrays."""
+    """``sgd_mom_update`` of each group, with learning rates and weight decays given as arrays."""
 
     states = ("mom",)
 
 
 @register("preloaded_multi_mp_sgd_update")
 class PreloadedMixedSgdUpdate(_Preloaded):
-    """``mp_sgd_update`` of each group, with rates and decays given as arrays."""
+    """``mp_sgd_update`` of each group, with learning rates and weight decays given as arrays."""
 
     states = ("weight32",)
 
 
 @register("preloaded_multi_mp_sgd_mom_update")
 class PreloadedMixedSgdMomUpdate(_Preloaded, _SgdMom):
-    """``mp_sgd_mom_update`` of each group, with rates and decays given as arrays."""
+    """``mp_sgd_mom_update`` of each group, with rates and weight decays given as arrays."""
 
     states = ("mom", "weight32")

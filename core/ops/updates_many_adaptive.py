@@ -1,4 +1,4 @@
-"""Steps of AdamW and LAMB for many weights in one call, in groups as in ``updates_many``."""
+"""AdamW and LAMB for many weights in one call, with groups as in ``updates_many``."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = [
 ]
 
 _FLOAT32 = np.dtype("float32")
-_MEAN = "decay of the mean of gradients"
-_SQUARES = "decay of the mean of their squares"
+_MEAN = "decay rate of the mean of gradients"
+_SQUARES = "decay rate of the mean of their squares"
 
 
 def _norm(run: Run, array: Array) -> Array:
@@ -34,15 +34,15 @@ def _norm(run: Run, array: Array) -> Array:
 
 @declares_attributes
 class _ManyAdamw(ManyUpdates):
-    """Base. The gradients' factor is an input of one number."""
+    """Base; the gradients' factor is an input of one number."""
 
     shared = ("rescale_grad",)
 
     lrs: tuple[float, ...] = attribute(doc="learning rate of each weight")
     beta1: float = attribute(0.9, doc=_MEAN)
     beta2: float = attribute(0.999, doc=_SQUARES)
-    epsilon: float = attribute(1e-8, doc="added to the root of that")
-    wds: tuple[float, ...] = attribute(doc="decay of each weight")
+    epsilon: float = attribute(1e-8, doc="added to the square root of that mean")
+    wds: tuple[float, ...] = attribute(doc="weight decay of each weight")
     etas: tuple[float, ...] = attribute(doc="factor of each weight's whole step")
     clip_gradient: float = attribute(-1.0, doc=CLIP)
     num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
@@ -98,13 +98,15 @@ class _ManyLamb(ManyUpdates):
     learning_rates: tuple[float, ...] = attribute(doc="learning rate of each weight")
     beta1: float = attribute(0.9, doc=_MEAN)
     beta2: float = attribute(0.999, doc=_SQUARES)
-    epsilon: float = attribute(1e-6, doc="added to the root of that")
-    wds: tuple[float, ...] = attribute(doc="decay of each weight")
+    epsilon: float = attribute(1e-6, doc="added to the square root of that mean")
+    wds: tuple[float, ...] = attribute(doc="weight decay of each weight")
     rescale_grad: float = attribute(1.0, doc=RESCALE)
-    lower_bound: float = attribute(-1.0, doc="smallest norm of a weight; negative: any")
-    upper_bound: float = attribute(-1.0, doc="largest norm of a weight; negative: any")
+    lower_bound: float = attribute(-1.0, doc="lower limit of a weight's norm; negative for none")
+    upper_bound: float = attribute(-1.0, doc="upper limit of a weight's norm; negative for none")
     clip_gradient: float = attribute(-1.0, doc=CLIP)
-    bias_correction: bool = attribute(True, doc="whether means that began at zero are enlarged")
+    bias_correction: bool = attribute(
+        True, doc="whether to correct the bias of the means towards their initial zeros"
+    )
     step_count: Shape = attribute(doc="number of each weight's step, from 1")
     num_tensors: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
 
@@ -159,7 +161,7 @@ class MultiLambUpdate(_ManyLamb):
 class MultiMixedLambUpdate(_ManyLamb):
     """Both phases of LAMB for the float32 copy in each group, which the output rounds.
 
-    As in MXNet, the norm that decides the step's length is that of the rounded weight.
+    As in MXNet, the step's length depends on the norm of the rounded weight.
     """
 
     states = ("mean", "var", "weight32")

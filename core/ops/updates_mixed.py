@@ -1,4 +1,4 @@
-"""Steps of optimizers for half precision: a float32 copy of the weight takes the step."""
+"""Optimizer steps for half precision: the step is applied to a float32 copy of the weight."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _FLOAT32 = np.dtype("float32")
 
 
 class _Mixed(Update):
-    """Comes before the rule among the bases: gives it the copy in the weight's place."""
+    """Mix-in that passes the copy to the rule in place of the weight; must precede the rule's
+    base."""
 
     def infer_type(
         self, inputs: list[DType | None], outputs: list[DType | None]

@@ -1,4 +1,4 @@
-"""Steps of AdaGrad, whose gradients often have few rows: without gradient nothing changes."""
+"""AdaGrad, which is often used with gradients of few rows: rows without gradient do not change."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ __all__ = ["AdagradUpdate", "GroupAdagradUpdate"]
 class AdagradUpdate(Update):
     """``weight - lr * g / sqrt(history + epsilon)`` (Duchi et al., JMLR 12, 2121).
 
-    The gradient g is ``clip(rescale_grad * grad)``, and ``history + g^2`` the new history.
+    The gradient g is ``clip(rescale_grad * grad)``, and ``history + g^2`` is the new history.
     """
 
     states: ClassVar[tuple[str, ...]] = ("history",)
 
     lr: float = attribute(doc=RATE)
-    epsilon: float = attribute(1e-7, doc="added below the root")
-    wd: float = attribute(0.0, minimum=0.0, maximum=0.0, doc="there is no weight decay")
+    epsilon: float = attribute(1e-7, doc="added under the square root")
+    wd: float = attribute(
+        0.0, minimum=0.0, maximum=0.0, doc="must be 0: weight decay is not supported"
+    )
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
 
@@ -49,7 +51,7 @@ class GroupAdagradUpdate(Update):
     lr: float = attribute(doc=RATE)
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
-    epsilon: float = attribute(1e-5, doc="added below the root")
+    epsilon: float = attribute(1e-5, doc="added under the square root")
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]

@@ -1,4 +1,4 @@
-"""Windows that slide over images: geometry and layouts, shared by convolution and pooling."""
+"""Geometry and layouts of sliding windows, shared by convolution and pooling."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 class Window:
     """A window of ``kernel`` elements, ``dilate`` apart, moved by ``stride`` over a padded image.
 
-    Every field has one entry per spatial axis. Output ``o`` sees, for every position ``k`` of the
+    Every field has one entry per spatial axis. Output ``o`` reads, for every position ``k`` of the
     kernel, the image element ``o·stride + k·dilate - pad``.
     """
 
@@ -34,16 +34,16 @@ class Window:
 
     @property
     def spans(self) -> Shape:
-        """How many image elements the window covers along each axis."""
+        """The number of image elements that the window spans along each axis."""
         return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilate, strict=True))
 
     @property
     def is_pointwise(self) -> bool:
-        """True where every output sees one element and every element is seen once."""
+        """True if every output reads a single element and every element is read once."""
         return all(x == 1 for x in (*self.kernel, *self.stride))
 
     def counts(self, image: Shape) -> Shape:
-        """How many whole windows fit into an image (the output's spatial shape)."""
+        """Return the number of windows that fit into an image: the output's spatial shape."""
         return tuple(
             (size + 2 * pad - span) // stride + 1
             for size, pad, span, stride in zip(
@@ -56,7 +56,7 @@ class Window:
         return itertools.product(*(range(k) for k in self.kernel))
 
     def padded_slices(self, position: Shape, counts: Shape) -> tuple[slice, ...]:
-        """Return where in the padded image a position of the kernel lies, for all outputs."""
+        """Return the slices of the padded image that a kernel position reads, for all outputs."""
         return tuple(
             slice(k * dilate, k * dilate + (count - 1) * stride + 1, stride)
             for k, dilate, stride, count in zip(
@@ -66,7 +66,7 @@ class Window:
 
 
 def is_channels_last(layout: str | None) -> bool:
-    """Tell whether a layout such as ``NHWC`` has its channels at the end."""
+    """Return whether a layout has channels last, such as ``NHWC``."""
     return layout is not None and layout.endswith("C")
 
 
@@ -85,9 +85,9 @@ def channels_last(shape: Shape | None, layout: str | None) -> Shape | None:
 
 
 def check_window(kernel: Shape, **others: Shape) -> None:
-    """Raise AttributeValueError unless there are 1 to 3 axes, in all attributes alike.
+    """Raise AttributeValueError unless all attributes have the same 1 to 3 axes.
 
-    An empty attribute stands for its default.
+    An empty attribute means its default.
     """
     if not 1 <= len(kernel) <= 3:
         raise AttributeValueError(f"kernel is {kernel}; expected 1 to 3 axes")
@@ -100,6 +100,6 @@ def check_window(kernel: Shape, **others: Shape) -> None:
 
 
 def check_layout(layout: str | None, axes: int) -> None:
-    """Raise AttributeValueError where a layout does not have this many spatial axes."""
+    """Raise AttributeValueError unless a layout has this many spatial axes."""
     if layout is not None and len(layout) != axes + 2:
         raise AttributeValueError(f"layout is {layout!r}; expected one with {axes} spatial axes")

@@ -1,4 +1,4 @@
-"""Operators of MXNet's ``contrib`` namespace that take many lines: detection, attention."""
+"""The larger operators of MXNet's ``contrib`` namespace: detection, attention and others."""
 
 from __future__ import annotations
 

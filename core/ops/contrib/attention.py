@@ -1,7 +1,7 @@
 """Products of multi-head attention on interleaved projections (Vaswani et al., 2017).
 
-Projections are (length, batch, heads · parts · size): for each head its queries, keys and values,
-or those of them that an input has, one after the other. Attention is (batch · heads, queries,
+Projections are (length, batch, heads · parts · size): for each head, its queries, keys and values
+(or those that the input has) follow one another. Attention has shape (batch · heads, queries,
 keys).
 """
 
@@ -30,7 +30,7 @@ class _Attention(Operator, abc.ABC):
         return Reads(inputs=(0, 1) if len(self.input_names()) == 2 else (0,))
 
     def projection(self, name: str, shape: Shape | None, parts: int) -> Shape:
-        """Return the shape of an input of projections, checked."""
+        """Check and return the shape of an input that holds projections."""
         shape = self.expect(name, shape, (0, 0, 0))
         if shape[2] % (self.heads * parts):
             raise ShapeError(
@@ -40,7 +40,8 @@ class _Attention(Operator, abc.ABC):
         return shape
 
     def part(self, array: Array, parts: int, index: int) -> Array:
-        """Return one part of all heads, (batch, heads, length, size), as a view."""
+        """Return a view of one part (queries, keys or values) of all heads, (batch, heads, length,
+        size)."""
         length, batch, width = array.shape
         split = array.reshape(length, batch, self.heads, parts, width // (self.heads * parts))
         view: Array = split[:, :, :, index].transpose(1, 2, 0, 3)
@@ -52,10 +53,10 @@ class _Attention(Operator, abc.ABC):
 
 
 class _Scores(_Attention):
-    """Queries times keys, divided by the square root of a head's size."""
+    """Queries times keys, divided by the square root of the head size."""
 
     def operands(self, arrays: Sequence[Array | None]) -> list[Array | None]:
-        """Return queries and keys of the inputs, or of their gradients, as views."""
+        """Return views of the queries and keys in the inputs, or in their gradients."""
         raise NotImplementedError
 
     @wide_forward
@@ -93,7 +94,7 @@ class _Scores(_Attention):
 
 @register("_contrib_interleaved_matmul_selfatt_qk")
 class SelfAttQK(_Scores):
-    """The scores of a sequence's queries with its own keys, from all three projections."""
+    """Self-attention scores, from the interleaved queries, keys and values of a sequence."""
 
     def input_names(self) -> tuple[str, ...]:
         return ("queries_keys_values",)
@@ -111,7 +112,8 @@ class SelfAttQK(_Scores):
 
 @register("_contrib_interleaved_matmul_encdec_qk")
 class EncDecQK(_Scores):
-    """The scores of one sequence's queries with another's keys, from its keys and values."""
+    """Attention scores of a decoder's queries, from the interleaved keys and values of an
+    encoder."""
 
     def input_names(self) -> tuple[str, ...]:
         return ("queries", "keys_values")
@@ -183,7 +185,8 @@ class _Values(_Attention):
 
 @register("_contrib_interleaved_matmul_selfatt_valatt")
 class SelfAttValAtt(_Values):
-    """A sequence's values weighted by its attention, from all three projections."""
+    """Values weighted by self-attention, from the interleaved queries, keys and values of a
+    sequence."""
 
     parts: ClassVar[int] = 3
     projections: ClassVar[str] = "queries_keys_values"
@@ -191,7 +194,7 @@ class SelfAttValAtt(_Values):
 
 @register("_contrib_interleaved_matmul_encdec_valatt")
 class EncDecValAtt(_Values):
-    """Another sequence's values weighted by attention, from its keys and values."""
+    """Values weighted by attention, from the interleaved keys and values of an encoder."""
 
     parts: ClassVar[int] = 2
     projections: ClassVar[str] = "keys_values"

@@ -1,4 +1,4 @@
-"""What the operators on boxes share."""
+"""Base class of the operators on boxes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["WithoutGradient"]
 
 
 class WithoutGradient(Operator):
-    """An operator through which no gradient flows: its inputs get zeros, as in MXNet."""
+    """An operator that does not propagate gradients: its inputs get zeros, as in MXNet."""
 
     def backward_reads(self) -> Reads:
         return Reads(out_grads=False)

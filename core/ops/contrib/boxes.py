@@ -27,7 +27,7 @@ _INT32 = np.dtype("int32")
 class BoxIoU(WithoutGradient):
     """Intersection over union of every box of one array with every box of another.
 
-    lhs (..., 4) and rhs (..., 4) give the dimensions of both but their last.
+    For lhs (..., 4) and rhs (..., 4), the output has all dimensions of both except their last.
     """
 
     format: str = attribute("corner", choices=FORMATS, doc="what the four numbers of a box are")
@@ -61,14 +61,16 @@ class BoxIoU(WithoutGradient):
 class BipartiteMatching(WithoutGradient):
     """Match rows and columns of score matrices (..., rows, columns), the best pair first.
 
-    The outputs (..., rows) and (..., columns) hold the matched column and row, -1 where there is
-    none. Pairs with a score not beyond ``threshold`` are not matched, nor more than ``topk + 1``
-    (MXNet stops one late).
+    The outputs (..., rows) and (..., columns) hold the matched column and row, or -1 if there is
+    none. Pairs whose score is not beyond ``threshold`` are not matched. At most ``topk + 1`` pairs
+    are matched (MXNet stops one pair late).
     """
 
-    is_ascend: bool = attribute(False, doc="whether small scores are good")
-    threshold: float = attribute(doc="what a matched score is beyond")
-    topk: int = attribute(-1, doc="most matches, less one; -1 for no limit")
+    is_ascend: bool = attribute(False, doc="whether a smaller score is better")
+    threshold: float = attribute(
+        doc="scores of matched pairs are above it, or below it with is_ascend"
+    )
+    topk: int = attribute(-1, doc="maximum number of matches, minus 1; -1 for no limit")
 
     def output_names(self) -> tuple[str, ...]:
         return ("output0", "output1")
@@ -111,12 +113,12 @@ class BipartiteMatching(WithoutGradient):
 
 @register("_contrib_box_encode")
 class BoxEncode(WithoutGradient):
-    """What a network should predict for each anchor: the offsets of the matched box.
+    """Training targets for anchors: the offsets from each anchor to its matched box.
 
-    ``samples`` and ``matches`` are (batch, anchors): 1 where an anchor counts, and which of
-    ``refs`` (batch, boxes, 4) it belongs to; ``anchors`` is (batch, anchors, 4). The offsets, less
-    ``means`` (4,) and divided by ``stds`` (4,), and the mask of those that count are
-    (batch, anchors, 4).
+    ``samples`` (batch, anchors) is 1 for anchors that count, and ``matches`` (batch, anchors) is
+    the index of each anchor's box in ``refs`` (batch, boxes, 4); ``anchors`` is (batch, anchors,
+    4). The outputs are the offsets, normalized by ``means`` (4,) and ``stds`` (4,), and the mask of
+    the anchors that count, both (batch, anchors, 4).
     """
 
     def input_names(self) -> tuple[str, ...]:
@@ -158,17 +160,19 @@ class BoxEncode(WithoutGradient):
 
 @register("_contrib_box_decode")
 class BoxDecode(WithoutGradient):
-    """The boxes (batch, anchors, 4), by their corners, that predicted offsets stand for.
+    """Convert predicted offsets to boxes (batch, anchors, 4), given by their corners.
 
-    ``data`` (batch, anchors, 4) are offsets; they count in units of ``std0`` to ``std3`` from
-    ``anchors`` (1, anchors, 4). Growth is limited to ``clip`` where that is above 0.
+    ``data`` (batch, anchors, 4) are offsets from ``anchors`` (1, anchors, 4), in units of ``std0``
+    to ``std3``. If ``clip`` is above 0, it limits the logarithms of the growth in width and height.
     """
 
     std0: float = attribute(1.0, doc="factor of the offset along x")
     std1: float = attribute(1.0, doc="factor of the offset along y")
     std2: float = attribute(1.0, doc="factor of the logarithm of the width")
     std3: float = attribute(1.0, doc="factor of the logarithm of the height")
-    clip: float = attribute(-1.0, doc="largest logarithm of a growth; below 0 for no limit")
+    clip: float = attribute(
+        -1.0, doc="largest logarithm of the growth in size; below 0 for no limit"
+    )
     format: str = attribute("center", choices=FORMATS, doc="what the four numbers of an anchor are")
 
     def input_names(self) -> tuple[str, ...]:
@@ -206,31 +210,33 @@ class BoxDecode(WithoutGradient):
 
 @register("_contrib_box_nms", "_contrib_box_non_maximum_suppression")
 class BoxNMS(Operator):
-    """The boxes that non-maximum suppression leaves, by falling score, then rows of -1.
+    """Non-maximum suppression: the remaining boxes by descending score, followed by rows of -1.
 
-    ``data`` is (..., boxes, numbers): four coordinates, a score and what else describes a box.
-    Boxes with a score not above ``valid_thresh`` and those of ``background_id`` are left out; only
-    the ``topk`` best remain. A box removes those after it, of its own class unless
-    ``force_suppress``, with which its intersection over union is above ``overlap_thresh``. A
-    hidden second output holds where the boxes came from.
+    ``data`` is (..., boxes, numbers): four coordinates, a score and further numbers of each box.
+    Boxes of class ``background_id`` and those whose score is not above ``valid_thresh`` are
+    dropped, then all but the ``topk`` best. A box suppresses the boxes after it with which its
+    intersection over union is above ``overlap_thresh``: those of its own class, or of any class
+    with ``force_suppress``. A hidden second output holds the original index of each box.
     """
 
     overlap_thresh: float = attribute(
-        0.5, doc="boxes that overlap a better one by more are removed"
+        0.5, doc="boxes that overlap a better one by more than this are removed"
     )
-    valid_thresh: float = attribute(0.0, doc="boxes with no greater score are left out")
-    topk: int = attribute(-1, doc="how many of the best boxes to look at; below 0 for all")
-    coord_start: int = attribute(2, doc="where a box's four coordinates begin")
-    score_index: int = attribute(1, doc="where a box's score is")
-    id_index: int = attribute(-1, doc="where a box's class is; below 0 for none")
-    background_id: int = attribute(-1, doc="the class of boxes to leave out")
-    force_suppress: bool = attribute(False, doc="whether boxes of all classes remove each other")
+    valid_thresh: float = attribute(0.0, doc="boxes with this or a smaller score are dropped")
+    topk: int = attribute(-1, doc="number of best boxes to consider; below 0 for all")
+    coord_start: int = attribute(2, doc="index of the first of a box's four coordinates")
+    score_index: int = attribute(1, doc="index of a box's score")
+    id_index: int = attribute(-1, doc="index of a box's class; below 0 for none")
+    background_id: int = attribute(-1, doc="the class of the boxes to drop")
+    force_suppress: bool = attribute(
+        False, doc="whether boxes suppress boxes of other classes, too"
+    )
     in_format: str = attribute(
         "corner",
         choices=FORMATS,
-        doc="what the four coordinates are: two corners, or center and size",
+        doc="meaning of the four coordinates: two corners, or center and size",
     )
-    out_format: str = attribute("corner", choices=FORMATS, doc="the same of the output")
+    out_format: str = attribute("corner", choices=FORMATS, doc="the same for the output")
 
     def output_names(self) -> tuple[str, ...]:
         return ("output0", "output1")
@@ -302,7 +308,7 @@ class BoxNMS(Operator):
         outputs[1][...] = origins.reshape(outputs[1].shape)
 
     def _choose(self, run: Run, boxes: Array) -> Array:
-        """Return the indices of the boxes that stay, by falling score."""
+        """Return the indices of the boxes that remain, by descending score."""
         xp, scores = run.xp, boxes[:, self.score_index]
         is_valid = scores > self.valid_thresh
         ids = boxes[:, self.id_index].astype("int64") if self.id_index >= 0 else None
@@ -318,7 +324,8 @@ class BoxNMS(Operator):
         return order[Suppression.of(run, self.overlap_thresh).stays(corners, classes)]
 
     def _convert(self, xp: Any, boxes: Array) -> None:
-        """Change the boxes' format in place, but, as MXNet, not of those that begin below 0."""
+        """Convert the boxes' format in place; like MXNet, skip boxes whose first coordinate is
+        negative."""
         first, second = boxes[..., :2], boxes[..., 2:]
         if self.out_format == "center":
             converted = ((first + second) / 2, second - first)

@@ -1,4 +1,4 @@
-"""Convolutions whose kernels look where another input tells them (Dai et al., 2017; Zhu, 2018)."""
+"""Convolutions whose sampling positions are inputs (Dai et al., 2017; Zhu et al., 2018)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ _LAYOUTS = ("NCW", "NCHW", "NCDHW")
 
 
 class _Columns:
-    """What the kernels see of one image: (channels, kernel, height · width of the output)."""
+    """The im2col matrix of one image, sampled at offsets: (channels, kernel, output places)."""
 
     def __init__(
         self, xp: Any, window: Window, data: Array, offset: Array, groups: int, fades: bool
     ) -> None:
         """Prepare for data (channels, height, width) and its offset.
 
-        Beyond the last row and column the image fades into the zeros around it; without ``fades``
-        it goes on until it ends, and before the first ones there are zeros at once.
+        With ``fades``, points within one element around the image are interpolated between its
+        border and the zeros around it. Without, points less than one element beyond the last row or
+        column take the border's value, and points before the first row or column are 0.
         """
         self._xp, self._groups, self._shape = xp, groups, data.shape
         size = window.kernel[0] * window.kernel[1]
@@ -48,7 +49,7 @@ class _Columns:
         self._data = data.reshape(groups, data.shape[0] // groups, -1)
 
     def _grid(self, window: Window, offset: Shape) -> tuple[Array, Array]:
-        """Return where the windows begin, (height, 1) and (width,)."""
+        """Return the positions of the windows' first elements, (height, 1) and (width,)."""
         rows, columns = (
             self._xp.arange(count) * stride - pad
             for count, stride, pad in zip(offset[-2:], window.stride, window.pad, strict=True)
@@ -56,7 +57,7 @@ class _Columns:
         return rows[:, None], columns
 
     def _steps(self, window: Window) -> tuple[Array, Array]:
-        """Return where each position of a kernel lies in it, (kernel, 1, 1) twice."""
+        """Return the row and the column of each kernel position, (kernel, 1, 1) each."""
         xp = self._xp
         rows, columns = (
             xp.arange(count) * dilate
@@ -71,21 +72,22 @@ class _Columns:
         return xp.arange(self._groups)[:, None, None], channels, near.position[:, None]
 
     def read(self) -> Array:
-        """Return (deformable groups, channels of each, kernel · places)."""
+        """Return the sampled values, (deformable groups, channels of each, kernel · places)."""
         columns: Array = sum(
             self._data[self._index(near)] * near.weight[:, None] for near in self._neighbors
         )
         return columns
 
     def spread(self, grad: Array, target: Array) -> None:
-        """Write the image's gradient, given the columns'."""
+        """Write the gradient of the image, given that of the columns."""
         found = self._xp.zeros(self._data.shape, grad.dtype)
         for near in self._neighbors:
             add_to_neighbors(self._xp, found, near, grad)
         target[...] = found.reshape(target.shape)
 
     def offset_gradient(self, grad: Array) -> Array:
-        """Return (deformable groups, 2, kernel · places), given the columns' gradient."""
+        """Return the gradient of the offsets, (deformable groups, 2, kernel · places), given that
+        of the columns."""
         down: Any = 0
         across: Any = 0
         for near in self._neighbors:
@@ -107,7 +109,7 @@ def _without_fading(xp: Any, y: Array, x: Array, height: int, width: int) -> lis
 
 @declares_attributes
 class _Deformable(Operator):
-    """What both operators share; ``mask`` is an input of the second."""
+    """Base of both operators; only the second has the input ``mask``."""
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"workspace"})
     has_mask: ClassVar[bool] = False
@@ -125,9 +127,11 @@ class _Deformable(Operator):
         (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
     )
     num_filter: int = attribute(minimum=1, doc="number of output channels")
-    num_group: int = attribute(1, minimum=1, doc="groups of channels that are filtered apart")
+    num_group: int = attribute(
+        1, minimum=1, doc="number of groups of channels that are filtered separately"
+    )
     num_deformable_group: int = attribute(
-        1, minimum=1, doc="groups of channels that have offsets of their own"
+        1, minimum=1, doc="number of groups of channels with separate offsets"
     )
     no_bias: bool = attribute(False, doc="whether there is no bias")
     layout: str | None = attribute(
@@ -144,7 +148,7 @@ class _Deformable(Operator):
 
     @functools.cached_property
     def window(self) -> Window:
-        """The window as the attributes give it, defaults filled in."""
+        """The window given by the attributes, with defaults filled in."""
         return Window(self.kernel, self.stride or (1, 1), self.dilate or (1, 1), self.pad or (0, 0))
 
     def input_names(self) -> tuple[str, ...]:
@@ -270,12 +274,12 @@ class _Deformable(Operator):
 @register("_contrib_DeformableConvolution")
 @implements(kinds.DEFORMABLE_CONVOLUTION)
 class DeformableConvolution(_Deformable):
-    """Convolution of ``data`` (batch, channels, height, width) read beside its usual places.
+    """Convolution of ``data`` (batch, channels, height, width) sampled at offset positions.
 
-    ``offset`` (batch, 2 · kernel · num_deformable_group, output height, output width) says how far
-    down and across each position of the kernel looks from where it would; between elements the
-    image is interpolated, outside it is 0. Each deformable group has its part of the channels.
-    Within one element beyond the last row or column the last element counts, as in MXNet.
+    ``offset`` (batch, 2 · kernel · num_deformable_group, output height, output width) moves each
+    kernel position down and across. Values between elements are interpolated; outside the image
+    they are 0, but less than one element beyond the last row or column they are those of the
+    border, as in MXNet. Each deformable group has its own share of the channels.
     """
 
     all_inputs = ("data", "offset", "weight", "bias")
@@ -284,10 +288,10 @@ class DeformableConvolution(_Deformable):
 @register("_contrib_ModulatedDeformableConvolution")
 @implements(kinds.DEFORMABLE_CONVOLUTION)
 class ModulatedDeformableConvolution(_Deformable):
-    """``DeformableConvolution`` whose kernel positions are weighted place by place.
+    """``DeformableConvolution`` with a weight for each kernel position at each place of the output.
 
-    ``mask`` is (batch, kernel · num_deformable_group, output height, output width). Within one
-    element around the image it is interpolated towards 0.
+    ``mask`` is (batch, kernel · num_deformable_group, output height, output width). Less than one
+    element outside the image, values are interpolated between the border and 0.
     """
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"workspace", "im2col_step"})

@@ -1,4 +1,4 @@
-"""Position-sensitive pooling whose bins are moved by another input (Dai et al., 2017)."""
+"""Position-sensitive pooling with bins displaced by an input (Dai et al., 2017)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Bins:
         self._xp, self.sizes = xp, sizes
         step = sizes / count
         place, sample = xp.arange(count), xp.arange(points)
-        # Where the bins begin, and where their points are from there, across and down.
+        # The bins' first points, and the offsets of the others from them, across and down.
         across, down = (place * step[i] + starts[i] for i in (0, 1))
         inner_x, inner_y = (sample * (step[i] / points) for i in (0, 1))
         self.part = place * op.parts // count
@@ -49,12 +49,13 @@ class _Bins:
         self.y = xp.broadcast_to(down[..., None, None] + inner_y[:, None], shape)
 
     def read(self, height: int, width: int) -> tuple[Array, list[Neighbor]]:
-        """Return which points count, and their neighbors; points beyond the border lie on it."""
+        """Return which points count, and their neighbors; points beyond the border are moved onto
+        it."""
         xp = self._xp
         inside = (self.x >= -0.5) & (self.x <= width - 0.5)
         inside &= (self.y >= -0.5) & (self.y <= height - 0.5)
         x, y = xp.clip(self.x, 0, width - 1), xp.clip(self.y, 0, height - 1)
-        # On an element the interpolation has no slope, as in MXNet.
+        # The slope of the interpolation at an element itself is taken as 0, as in MXNet.
         slopes = (y > xp.floor(y)), (x > xp.floor(x))
         found = [
             Neighbor(near.position, near.weight, near.down * slopes[0], near.across * slopes[1])
@@ -66,25 +67,30 @@ class _Bins:
 @register("_contrib_DeformablePSROIPooling")
 @implements(kinds.MOVED_REGIONS)
 class DeformablePSROIPooling(OnRegions):
-    """Means of ``sample_per_part``² points in bins that ``trans`` moves.
+    """Means of ``sample_per_part``² points in bins that are displaced by ``trans``.
 
-    ``data`` has ``output_dim · group_size²`` channels, ``rois`` is (regions, 5), ``trans``
-    (regions, 2 · classes, part_size, part_size): how far the bins of each class of channels move
-    across and down, in ``trans_std`` of a region's size. Without it (``no_trans``) they stay.
+    ``data`` has ``output_dim · group_size²`` channels and ``rois`` is (regions, 5). ``trans``
+    (regions, 2 · classes, part_size, part_size) is the displacement, across and down, of the bins
+    of each class of channels, relative to the region's size times ``trans_std``. With ``no_trans``
+    there is no such input and bins are not displaced.
     """
 
     all_inputs: ClassVar[tuple[str, ...]] = ("data", "rois", "trans")
 
     spatial_scale: float = attribute(
-        minimum=0, maximum=1, doc="size of the data over that of the image the regions are of"
+        minimum=0,
+        maximum=1,
+        doc="size of the data divided by the size of the image in which regions are given",
     )
     output_dim: int = attribute(minimum=1, doc="number of output channels")
-    group_size: int = attribute(minimum=1, doc="cells of each side that have channels of their own")
+    group_size: int = attribute(minimum=1, doc="number of channel groups in each direction")
     pooled_size: int = attribute(minimum=1, doc="height and width of the output")
-    part_size: int = attribute(0, minimum=0, doc="parts in each direction; 0 for pooled_size")
-    sample_per_part: int = attribute(1, minimum=1, doc="points of a bin in each direction")
-    trans_std: float = attribute(0.0, minimum=0, maximum=1, doc="factor of the offsets")
-    no_trans: bool = attribute(False, doc="whether there are no offsets")
+    part_size: int = attribute(
+        0, minimum=0, doc="parts of trans in each direction; 0 for pooled_size"
+    )
+    sample_per_part: int = attribute(1, minimum=1, doc="points per bin in each direction")
+    trans_std: float = attribute(0.0, minimum=0, maximum=1, doc="factor of the displacements")
+    no_trans: bool = attribute(False, doc="whether bins are not displaced")
 
     @property
     def parts(self) -> int:
@@ -95,7 +101,7 @@ class DeformablePSROIPooling(OnRegions):
         return ("data", "rois") if self.no_trans else ("data", "rois", "trans")
 
     def stored_outputs(self) -> int:
-        """MXNet hides how many points of each bin count."""
+        """MXNet has a hidden output: the number of points that count in each bin."""
         return 2
 
     def gradient_inputs(self, count: int) -> tuple[int, ...]:
@@ -135,7 +141,7 @@ class DeformablePSROIPooling(OnRegions):
     # -- arithmetic -------------------------------------------------------------------------
 
     def extents(self, xp: Any, rois: Array, images: int) -> tuple[Array, Array, Array]:
-        """Return each region's image, where it begins, and its size, both across and down."""
+        """Return each region's image, and its start and size across and down."""
         scale, half = rois.dtype.type(self.spatial_scale), rois.dtype.type(0.5)
         corners = half_away(xp, rois[:, 1:])
         starts = corners[:, :2] * scale - half
@@ -146,7 +152,8 @@ class DeformablePSROIPooling(OnRegions):
     def _regions(
         self, xp: Any, inputs: Sequence[Array], height: int, width: int
     ) -> Iterator[tuple[int, int, _Bins, Array, list[Neighbor]]]:
-        """Yield each region, its image, its bins, which points count, and their neighbors."""
+        """Yield for each region its index, its image, its bins, which points count, and their
+        neighbors."""
         numbers, starts, sizes = self.extents(xp, inputs[1], inputs[0].shape[0])
         for region, image in enumerate(numbers.tolist()):
             if image < 0:
@@ -159,14 +166,14 @@ class DeformablePSROIPooling(OnRegions):
             yield region, image, bins, inside, found
 
     def _index(self, xp: Any, near: Neighbor) -> tuple[Array, Array]:
-        """Return channel and place in the image of all points, by output channel."""
+        """Return the channel and the position in the image of all points, by output channel."""
         place = xp.arange(self.pooled_size) * self.group_size // self.pooled_size
         group = place[:, None] * self.group_size + place
         channel = xp.arange(self.output_dim)[:, None, None] * self.group_size**2 + group
         return channel[..., None, None], self._by_channel(xp, near.position)
 
     def _by_channel(self, xp: Any, by_class: Array) -> Array:
-        """Return what is true of each class for each of its channels."""
+        """Expand an array by class to one by output channel."""
         return xp.repeat(by_class, self.output_dim // len(by_class), axis=0)
 
     @wide_forward

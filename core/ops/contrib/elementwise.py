@@ -1,4 +1,5 @@
-"""Elementwise functions whose gradient is chosen: scaled, or passed straight through."""
+"""Elementwise functions, some of them with a modified gradient: scaled, or passed straight
+through."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ class _Straight(_Elementwise):
 
 @register("_contrib_round_ste", "_sparse__contrib_round_ste")
 class StraightRound(_Straight):
-    """The nearest whole number, halves away from zero; the gradient passes unchanged."""
+    """Round to the nearest integer, halves away from zero; the gradient passes unchanged."""
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         xp, data = run.xp, inputs[0]
@@ -67,7 +68,7 @@ class StraightSign(_Straight):
 
 @register("_contrib_gradientmultiplier")
 class GradientMultiplier(_Elementwise):
-    """The data; the gradient is multiplied by a number (-1: gradient reversal)."""
+    """The data unchanged; the gradient is multiplied by a number (-1: gradient reversal)."""
 
     ignored_attributes = frozenset({"is_int"})
 

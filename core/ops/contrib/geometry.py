@@ -1,7 +1,7 @@
 """Boxes: their corners, areas and overlaps.
 
-A box is four numbers along the last axis: (left, top, right, bottom), called ``corner``, or
-(x, y, width, height) with x and y in its middle, called ``center``.
+The last axis holds the four numbers of a box: (left, top, right, bottom) in the format ``corner``,
+or (x, y, width, height) with x and y its center in the format ``center``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FORMATS = ("corner", "center")
 
 @dataclasses.dataclass(frozen=True)
 class Corners:
-    """Boxes as one array for each of their sides, and their areas."""
+    """Boxes as separate arrays of left, top, right and bottom sides and of areas."""
 
     left: Array
     top: Array

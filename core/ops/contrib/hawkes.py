@@ -1,4 +1,4 @@
-"""The likelihood of events that excite further events of their kind (Hawkes processes)."""
+"""The likelihood of Hawkes processes, in which events excite further events of their kind."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _INT32, _INT64, _FLOAT64 = np.dtype("int32"), np.dtype("int64"), np.dtype("float
 
 @register("_contrib_hawkesll")
 class HawkesLikelihood(Operator):
-    """Log likelihood of sequences of marked events, and the excitation that is left of them.
+    """Log likelihood of sequences of marked events, and their excitation at the end.
 
-    Events of mark k come at the rate ``lda_k + alpha_k * beta_k * s_k(t)``, where s_k decays as
-    ``exp(-beta_k * t)`` and grows by 1 at each event of mark k. It begins as ``state``. Sequence i
-    has ``valid_length_i`` events, each so long after the one before as ``lags`` says, and is
-    watched from 0 to ``max_time_i``.
+    Events of mark k occur at the rate ``lda_k + alpha_k * beta_k * s_k(t)``, where s_k decays as
+    ``exp(-beta_k * t)``, grows by 1 at each event of mark k, and starts from ``state``. Sequence i
+    has ``valid_length_i`` events; ``lags`` are the times between them. It is observed from time 0
+    to ``max_time_i``.
 
     Shapes: lda and state (n, k), alpha and beta (k,), lags and marks (n, t), valid_length and
     max_time (n,); the outputs are (n,) and (n, k). As in MXNet, gradients of the likelihood go to
@@ -101,12 +101,12 @@ class HawkesLikelihood(Operator):
 
 
 class _Walk:
-    """All sequences, walked through together, event by event.
+    """A walk through all sequences at once, event by event.
 
     Attributes:
-        likelihood: logarithm, so far, for each sequence.
-        left: the excitation at the end, for each sequence and mark.
-        by_lda, by_alpha, by_beta: slopes of the likelihood, for each sequence and mark.
+        likelihood: log likelihood so far of each sequence.
+        left: the remaining excitation, for each sequence and mark.
+        by_lda, by_alpha, by_beta: derivatives of the likelihood, for each sequence and mark.
     """
 
     def __init__(self, xp: Any, inputs: Sequence[Array]) -> None:
@@ -123,11 +123,11 @@ class _Walk:
         self.level = self.left = state.astype(_FLOAT64)
         self.last = xp.zeros(lda.shape, _FLOAT64)
         self.tilt = xp.zeros(lda.shape, _FLOAT64)
-        """Slope of the level by beta."""
+        """Derivative of the level by beta."""
         self.by_lda, self.by_alpha, self.by_beta = (xp.zeros(lda.shape, _FLOAT64) for _ in range(3))
 
     def to_the_end(self, *, slopes: bool) -> None:
-        """Walk through all events and the rest of the time."""
+        """Walk through all events and the time after the last one."""
         xp = self.xp
         for step in range(self.lags.shape[1]):
             self._event(step, slopes)

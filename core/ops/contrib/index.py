@@ -21,7 +21,7 @@ _INT64 = np.dtype("int64")
 class IndexArray(Operator):
     """The index of each element along every axis: (...) gives int64 (..., axes)."""
 
-    axes: Shape | None = attribute(None, doc="axes whose indices to give; None for all")
+    axes: Shape | None = attribute(None, doc="axes whose indices are returned; None for all")
 
     def gradient_inputs(self, count: int) -> tuple[int, ...]:
         return ()
@@ -55,7 +55,8 @@ class IndexArray(Operator):
 
 @register("_contrib_index_copy")
 class IndexCopy(Operator):
-    """``old_tensor`` with the rows that ``index_vector`` names taken from ``new_tensor``."""
+    """``old_tensor`` with the rows listed in ``index_vector`` replaced by those of
+    ``new_tensor``."""
 
     def input_names(self) -> tuple[str, ...]:
         return ("old_tensor", "index_vector", "new_tensor")

@@ -1,4 +1,4 @@
-"""Rows chosen by a mask, in graphs."""
+"""Selection of rows by a mask, in graphs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["BooleanMask"]
 class BooleanMask(Operator):
     """The rows of ``data`` (n, ...) where ``index`` (n,) is not 0.
 
-    How many there are follows from numbers, not from shapes: a graph that has it can be composed,
-    read and written, but not bound. ``mx.nd.contrib.boolean_mask`` computes it.
+    The number of rows depends on the mask's values, not on shapes. A graph with this operator can
+    therefore be composed, loaded and saved, but not bound; use ``mx.nd.contrib.boolean_mask``.
     """
 
-    axis: int = attribute(0, doc="the axis that is masked: 0")
+    axis: int = attribute(0, doc="the axis that is masked; only 0")
 
     def input_names(self) -> tuple[str, ...]:
         return ("data", "index")

@@ -1,7 +1,7 @@
-"""Single-shot detection: default boxes, training targets for them, and detections from them.
+"""Single-shot detection: default boxes, their training targets, and decoding into detections.
 
-Liu et al., "SSD: Single Shot MultiBox Detector", 2016. Boxes are (left, top, right, bottom) in
-shares of the image.
+Liu et al., "SSD: Single Shot MultiBox Detector", 2016. Boxes are (left, top, right, bottom) as
+fractions of the image.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _check_length(name: str, value: Sequence[float], length: int) -> None:
 
 
 def _sides(xp: Any, boxes: Array) -> Corners:
-    """Return boxes (..., 4) by their sides; areas as they come, negative ones too."""
+    """Return the sides of boxes (..., 4); unlike in ``corners_of``, areas may be negative."""
     left, top, right, bottom = (xp.ascontiguousarray(boxes[..., i]) for i in range(4))
     return Corners(left, top, right, bottom, (right - left) * (bottom - top))
 
@@ -42,18 +42,19 @@ def _sides(xp: Any, boxes: Array) -> Corners:
 class MultiBoxPrior(WithoutGradient):
     """The default boxes of a feature map (batch, channels, height, width).
 
-    Every place has one box of the first of ``ratios`` for each of ``sizes`` (as shares of the
-    image's height), and one of the first size for each other ratio: (1, height · width · boxes, 4).
+    Every place has a box with the first ratio for each of ``sizes`` (fractions of the image's
+    height), and a box with the first size for each other ratio. The output is (1, height · width ·
+    boxes, 4).
     """
 
-    sizes: tuple[float, ...] = attribute((1.0,), doc="sizes of boxes, in parts of the image")
-    ratios: tuple[float, ...] = attribute((1.0,), doc="widths over heights")
-    clip: bool = attribute(False, doc="whether boxes end at the image's borders")
+    sizes: tuple[float, ...] = attribute((1.0,), doc="sizes of boxes, as fractions of the image")
+    ratios: tuple[float, ...] = attribute((1.0,), doc="ratios of width to height")
+    clip: bool = attribute(False, doc="whether boxes are clipped to the image")
     steps: tuple[float, ...] = attribute(
-        (-1.0, -1.0), doc="from place to place, down and right; -1 for the map's own"
+        (-1.0, -1.0), doc="distance between places, down and right; -1 for the map's own"
     )
     offsets: tuple[float, ...] = attribute(
-        (0.5, 0.5), minimum=0, maximum=1, doc="of the first place, down and right, in steps"
+        (0.5, 0.5), minimum=0, maximum=1, doc="offset of the first place, down and right, in steps"
     )
 
     def __post_init__(self) -> None:
@@ -78,7 +79,8 @@ class MultiBoxPrior(WithoutGradient):
         return inputs, [self.expect("output", outputs[0], (1, boxes, 4))]
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        # All in float32 and in MXNet's order: equal overlaps with an object stay equal.
+        # Everything is computed in float32 and in MXNet's order: otherwise ties between overlaps
+        # with an object are broken differently.
         xp, (height, width) = run.xp, map(np.float32, inputs[0].shape[2:4])
         step_y, step_x = map(np.float32, self.steps)
         if step_y <= 0 or step_x <= 0:
@@ -91,7 +93,7 @@ class MultiBoxPrior(WithoutGradient):
         columns, rows = (xp.arange(int(count), dtype="float32") for count in (width, height))
         across = (columns + np.float32(self.offsets[1])) * step_x
         down = (rows + np.float32(self.offsets[0])) * step_y
-        # The sides of all boxes of a column, and of a row; a box is the sum of both.
+        # A side of a box depends on its column or its row only, so that broadcasting does the rest.
         wide, tall = (
             xp.zeros((len(at), len(half), 2, 2), dtype="float32") for at in (across, down)
         )
@@ -106,31 +108,31 @@ class MultiBoxPrior(WithoutGradient):
 
 @register("_contrib_MultiBoxTarget", "MultiBoxTarget")
 class MultiBoxTarget(WithoutGradient):
-    """What a detector should say of each default box.
+    """Training targets of a detector for each default box.
 
-    ``anchor`` is (1, anchors, 4); ``label`` (batch, objects, 5 or more): class, box, and what else;
-    an object of class -1 ends the list; ``cls_pred`` (batch, classes, anchors), the background
-    first.
+    ``anchor`` is (1, anchors, 4); ``label`` is (batch, objects, 5 or more): class, box and optional
+    further numbers; an object of class -1 ends the list; ``cls_pred`` is (batch, classes, anchors)
+    with the background first.
 
-    Each object takes the free anchor that it overlaps most; other anchors belong to an object whose
-    overlap with them is above ``overlap_threshold``. Where ``negative_mining_ratio`` is above 0,
-    that many times the positive anchors become background: of those whose overlap is below
-    ``negative_mining_thresh`` the ones predicted least as background. The others are ignored.
+    Each object is matched with the free anchor that it overlaps most; the remaining anchors are
+    matched with their best object if the overlap is above ``overlap_threshold``. If
+    ``negative_mining_ratio`` is above 0, that many times the number of positive anchors become
+    background (hard negative mining): of the anchors whose overlap is below
+    ``negative_mining_thresh``, those with the smallest predicted probability of background. The
+    others are ignored.
 
     Outputs: offsets and their mask (batch, anchors · 4), classes (batch, anchors) with 0 for the
     background. ``minimum_negative_samples`` has no effect, as in MXNet.
     """
 
-    overlap_threshold: float = attribute(0.5, doc="least overlap of an anchor that is a match")
-    ignore_label: float = attribute(-1.0, doc="class of the anchors that do not count")
+    overlap_threshold: float = attribute(0.5, doc="overlap above which an anchor is matched")
+    ignore_label: float = attribute(-1.0, doc="class of the ignored anchors")
     negative_mining_ratio: float = attribute(
-        -1.0, doc="negative anchors for each match; below 0 all"
+        -1.0, doc="negative anchors for each positive one; 0 or less for all"
     )
-    negative_mining_thresh: float = attribute(0.5, doc="negative anchors overlap no more than this")
+    negative_mining_thresh: float = attribute(0.5, doc="negative anchors overlap less than this")
     minimum_negative_samples: int = attribute(0, doc="has no effect")
-    variances: tuple[float, ...] = attribute(
-        _VARIANCES, doc="what offsets are divided by, one for each of the four"
-    )
+    variances: tuple[float, ...] = attribute(_VARIANCES, doc="divisors of the four offsets")
 
     def __post_init__(self) -> None:
         _check_length("variances", self.variances, 4)
@@ -183,7 +185,7 @@ class MultiBoxTarget(WithoutGradient):
     def _assign(
         self, xp: Any, anchors: Array, objects: Array, predictions: Array, classes: Array
     ) -> tuple[Array, Array]:
-        """Write the classes; return the positive anchors and the object of each."""
+        """Write the classes; return the positive anchors and their objects."""
         inside, union = overlap(xp, _sides(xp, anchors)[:, None], _sides(xp, objects[:, 1:5]))
         overlaps = xp.where(union == 0, 0, inside / union)
         match = _match_one_each(xp, overlaps)
@@ -201,7 +203,7 @@ class MultiBoxTarget(WithoutGradient):
         return positive, match[positive]
 
     def _mine(self, xp: Any, predictions: Array, candidates: Array, positive: int) -> Array:
-        """Return the candidates that are predicted least as background."""
+        """Return the hardest negatives: those with the smallest probability of background."""
         anchors = predictions.shape[1]
         count = min(int(positive * self.negative_mining_ratio), anchors - positive)
         if count > len(candidates):
@@ -227,7 +229,7 @@ class MultiBoxTarget(WithoutGradient):
 
 
 def _match_one_each(xp: Any, overlaps: Array) -> Array:
-    """Return for each anchor the object that takes it, -1 for none; the best pair comes first."""
+    """Match pairs greedily by overlap; return the object of each anchor, or -1."""
     left = overlaps.copy()
     match = xp.full(len(left), -1, dtype="int64")
     for _ in range(min(left.shape)):
@@ -243,13 +245,13 @@ def _match_one_each(xp: Any, overlaps: Array) -> Array:
 def _best_classes(xp: Any, probabilities: Array) -> tuple[Array, Array]:
     """Return the largest probability of each box and its class, given (batch, classes, boxes).
 
-    Class by class, whose probabilities lie side by side; nan is nobody's, as in MXNet.
+    The loops run over classes, whose probabilities are contiguous. NaN is ignored, as in MXNet.
     """
     best = xp.full_like(probabilities[:, 0], -1)
     count = probabilities.shape[1]
     for number in range(count):
         xp.fmax(best, probabilities[:, number], out=best)
-    # The first class of the largest probability is the furthest from the end.
+    # The first of equally probable classes has the most classes behind it, so it wins the maximum.
     behind = xp.zeros(best.shape, dtype="int32")
     for number in range(count):
         is_best = (probabilities[:, number] == best).astype("int32")
@@ -259,24 +261,26 @@ def _best_classes(xp: Any, probabilities: Array) -> tuple[Array, Array]:
 
 @register("_contrib_MultiBoxDetection", "MultiBoxDetection")
 class MultiBoxDetection(WithoutGradient):
-    """Detections from what is predicted of each default box.
+    """Decode predictions for default boxes into detections.
 
-    ``cls_prob`` is (batch, classes, anchors), the background first; ``loc_pred``
-    (batch, anchors · 4) offsets from ``anchor`` (1, anchors, 4). The output (batch, anchors, 6) has
-    rows of class, probability and box, by falling probability; class -1 marks suppressed and unused
-    rows. As in MXNet, the rows behind the ``nms_topk`` best are suppressed, and ``background_id``
+    ``cls_prob`` is (batch, classes, anchors) with the background first; ``loc_pred`` (batch,
+    anchors · 4) are offsets from ``anchor`` (1, anchors, 4). The output (batch, anchors, 6) has
+    rows of class, probability and box, by descending probability; class -1 marks suppressed and
+    unused rows. As in MXNet, all but the ``nms_topk`` best are suppressed, and ``background_id``
     has no effect.
     """
 
-    clip: bool = attribute(True, doc="whether boxes end at the image's borders")
-    threshold: float = attribute(0.01, doc="least probability of a detection")
+    clip: bool = attribute(True, doc="whether boxes are clipped to the image")
+    threshold: float = attribute(0.01, doc="smallest probability of a detection")
     background_id: int = attribute(0, doc="the class that is background")
-    nms_threshold: float = attribute(0.5, doc="overlap that suppresses; outside (0, 1] none does")
-    force_suppress: bool = attribute(False, doc="whether boxes of all classes suppress each other")
-    variances: tuple[float, ...] = attribute(
-        _VARIANCES, doc="what offsets are divided by, one for each of the four"
+    nms_threshold: float = attribute(
+        0.5, doc="overlap from which boxes are suppressed; no suppression if outside (0, 1]"
     )
-    nms_topk: int = attribute(-1, doc="how many of the best boxes to keep; -1 for all")
+    force_suppress: bool = attribute(
+        False, doc="whether boxes suppress boxes of other classes, too"
+    )
+    variances: tuple[float, ...] = attribute(_VARIANCES, doc="divisors of the four offsets")
+    nms_topk: int = attribute(-1, doc="number of best boxes to keep; -1 for all")
 
     def __post_init__(self) -> None:
         _check_length("variances", self.variances, 4)
@@ -326,7 +330,7 @@ class MultiBoxDetection(WithoutGradient):
         return xp.clip(boxes, 0, 1) if self.clip else boxes
 
     def _suppress(self, run: Run, rows: Array) -> Array:
-        """Return the rows sorted, with class -1 where they are suppressed."""
+        """Return the rows sorted by probability, suppressed ones with class -1."""
         if not len(rows) or not 0 < self.nms_threshold <= 1:
             return rows
         count = min(self.nms_topk, len(rows)) if self.nms_topk > 0 else len(rows)

@@ -1,4 +1,4 @@
-"""Region proposals (Ren et al., "Faster R-CNN", 2015). Boxes hold the pixels of both their ends."""
+"""Region proposals (Ren et al., "Faster R-CNN", 2015). Boxes include the pixels at both ends."""
 
 from __future__ import annotations
 
@@ -22,17 +22,23 @@ __all__ = ["MultiProposal", "Proposal"]
 
 @declares_attributes
 class _Proposal(WithoutGradient):
-    rpn_pre_nms_top_n: int = attribute(6000, doc="boxes to look at; 0 or less for all")
-    rpn_post_nms_top_n: int = attribute(300, minimum=1, doc="regions to propose for each image")
+    rpn_pre_nms_top_n: int = attribute(
+        6000, doc="number of best boxes to consider; 0 or less for all"
+    )
+    rpn_post_nms_top_n: int = attribute(
+        300, minimum=1, doc="number of regions to propose for each image"
+    )
     threshold: float = attribute(0.7, doc="overlap above which a box is suppressed")
     rpn_min_size: int = attribute(16, doc="least width and height, in pixels of the first image")
     scales: tuple[float, ...] = attribute(
         (4.0, 8.0, 16.0, 32.0), doc="sizes of the anchors, in strides"
     )
-    ratios: tuple[float, ...] = attribute((0.5, 1.0, 2.0), doc="heights over widths")
-    feature_stride: int = attribute(16, minimum=1, doc="pixels from place to place")
-    output_score: bool = attribute(False, doc="whether the scores are an output too")
-    iou_loss: bool = attribute(False, doc="whether the predictions are offsets of the corners")
+    ratios: tuple[float, ...] = attribute((0.5, 1.0, 2.0), doc="ratios of height to width")
+    feature_stride: int = attribute(16, minimum=1, doc="distance between places, in pixels")
+    output_score: bool = attribute(False, doc="whether the scores are an output, too")
+    iou_loss: bool = attribute(
+        False, doc="whether bbox_pred holds offsets of the corners instead of center and size"
+    )
 
     def __post_init__(self) -> None:
         for name, values in (("scales", self.scales), ("ratios", self.ratios)):
@@ -49,7 +55,7 @@ class _Proposal(WithoutGradient):
         return 2 if self.output_score else 1
 
     def regions(self, images: int) -> int:
-        """Return how many regions are proposed for a number of images."""
+        """Return the number of regions proposed for this many images."""
         return self.rpn_post_nms_top_n * images
 
     def infer_shape(
@@ -81,7 +87,7 @@ class _Proposal(WithoutGradient):
             outputs[1][target, 0] = best
 
     def _anchors(self, xp: Any, places: Shape, dtype: Any) -> Array:
-        """Return the boxes that predictions count from, (height, width, anchors, 4)."""
+        """Return the boxes that predictions are relative to, (height, width, anchors, 4)."""
         stride = self.feature_stride
         middle = 0.5 * (stride - 1)
         sizes = []
@@ -99,7 +105,8 @@ class _Proposal(WithoutGradient):
     def _propose(
         self, run: Run, anchors: Array, scores: Array, deltas: Array, image: list[float]
     ) -> tuple[Array, Array]:
-        """Return boxes and scores of one image; they begin again where there are too few."""
+        """Return boxes and scores of one image; if there are too few, they repeat from the
+        first."""
         xp, (rows, columns, count, _) = run.xp, anchors.shape
         deltas = deltas.reshape(count, 4, rows, columns).transpose(2, 3, 0, 1)
         boxes = self._apply(xp, anchors, deltas)
@@ -107,7 +114,7 @@ class _Proposal(WithoutGradient):
         xp.clip(boxes[..., ::2], 0, width - 1, out=boxes[..., ::2])
         xp.clip(boxes[..., 1::2], 0, height - 1, out=boxes[..., 1::2])
         best = scores[count:].transpose(1, 2, 0).copy()
-        # What lies in the padding of a batch of images.
+        # Places in the padding that makes all images of the batch equally large.
         real = [int(size / self.feature_stride) for size in (height, width)]
         if real[0] > rows or real[1] > columns:
             raise MXNetError(
@@ -152,11 +159,12 @@ class _Proposal(WithoutGradient):
 
 @register("_contrib_Proposal")
 class Proposal(_Proposal):
-    """Regions proposed for one image.
+    """Propose regions for one image.
 
-    ``cls_prob`` is (1, 2 · anchors, height, width), the background's half first; ``bbox_pred``
-    (1, 4 · anchors, height, width); ``im_info`` (1, 3): the image's height, width and scale. The
-    output (regions, 5) has rows of 0, left, top, right, bottom, the score (regions, 1).
+    ``cls_prob`` is (1, 2 · anchors, height, width), background probabilities first; ``bbox_pred``
+    is (1, 4 · anchors, height, width); ``im_info`` (1, 3) holds the image's height, width and
+    scale. The output (regions, 5) has rows of 0, left, top, right, bottom; the optional scores are
+    (regions, 1).
     """
 
     def infer_shape(
@@ -176,7 +184,7 @@ class Proposal(_Proposal):
 
 @register("_contrib_MultiProposal")
 class MultiProposal(_Proposal):
-    """Regions proposed for each of several images, like ``Proposal``.
+    """Propose regions for each of several images, like ``Proposal``.
 
-    All inputs have the images along their first axis; the first number of a region is its image.
+    The first axis of all inputs is the batch; the first number of a region is its image's index.
     """

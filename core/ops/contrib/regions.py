@@ -1,8 +1,8 @@
-"""Regions of interest: pieces of feature maps, brought to one size.
+"""Regions of interest: parts of feature maps, resampled to a common size.
 
-A region is a row (image, left, top, right, bottom); ``spatial_scale`` takes its coordinates to
-those of the map. What each place of the output takes from the map is a product of weights along the
-rows and along the columns, so that pooling is two matrix products.
+A region is a row (image, left, top, right, bottom); its coordinates times ``spatial_scale`` are
+those of the map. The weight of a map element in an output element is a product of one weight for
+its row and one for its column, so that pooling amounts to two matrix products.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = ["OnRegions", "PSROIPooling", "ROIAlign", "half_away", "image_numbers"
 
 
 def half_away(xp: Any, x: Array) -> Array:
-    """Round to whole numbers, halves away from zero, as C does."""
+    """Round to integers, halves away from zero, like C's ``round``."""
     return xp.sign(x) * xp.floor(abs(x) + x.dtype.type(0.5))
 
 
 def image_numbers(rois: Array, images: int) -> Array:
-    """Return the image of each region; raise OutOfRange where there is none such."""
+    """Return the image index of each region; raise OutOfRange if there is no such image."""
     numbers = rois[:, 0].astype("int64")
     check_range(numbers, -1, images)
     return numbers
@@ -54,17 +54,19 @@ class OnRegions(Operator):
 
     @abc.abstractmethod
     def pooled(self) -> Shape:
-        """Return height and width of the output."""
+        """Return the height and width of the output."""
 
     def channels(self, data: int) -> int:
-        """Return the output's channels."""
+        """Return the number of output channels."""
         return data
 
     def check_pooled_size(self, name: str = "pooled_size") -> None:
-        """Raise AttributeValueError unless the output has height and width."""
+        """Raise AttributeValueError unless the output's height and width are positive."""
         pooled = self.pooled()
         if len(pooled) != 2 or min(pooled) < 1:
-            raise AttributeValueError(f"{name} is {pooled}; expected height and width from 1 on")
+            raise AttributeValueError(
+                f"{name} is {pooled}; expected height and width of at least 1"
+            )
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -78,10 +80,10 @@ class OnRegions(Operator):
 
 @dataclasses.dataclass(frozen=True)
 class _Weights:
-    """What the places of each region take from the rows and columns of its image.
+    """The weights of an image's rows and columns in the output rows and columns of each region.
 
     Attributes:
-        images: (regions,), below 0 for a region without image.
+        images: (regions,), image indices, below 0 for a region without an image.
         rows: (regions, output height, height).
         columns: (regions, output width, width).
     """
@@ -91,7 +93,8 @@ class _Weights:
     columns: Array
 
     def by_region(self, xp: Any) -> Iterator[tuple[int, int, _Crop]]:
-        """Yield the number of each region with an image, its image, and what it sees of it."""
+        """Yield the index of each region with an image, the image's index, and the region's
+        crop."""
         images = self.images.tolist()
         extents = zip(_extents(xp, self.rows), _extents(xp, self.columns), strict=True)
         for region, (image, (down, across)) in enumerate(zip(images, extents, strict=True)):
@@ -102,7 +105,7 @@ class _Weights:
 
 @dataclasses.dataclass(frozen=True)
 class _Crop:
-    """The part of an image that a region takes anything from, and the weights within it."""
+    """The part of an image in which a region has weights other than 0, and these weights."""
 
     down: slice
     across: slice
@@ -110,12 +113,12 @@ class _Crop:
     columns: Array
 
     def of(self, image: Array) -> Array:
-        """Return the part of an image whose last axes are height and width."""
+        """Return this part of an image (..., height, width)."""
         return image[..., self.down, self.across]
 
 
 def _extents(xp: Any, weights: Array) -> list[slice]:
-    """Return for each region from which to which element there are weights."""
+    """Return for each region the range of elements with weights other than 0."""
     used = (weights != 0).any(axis=1)
     starts = used.argmax(axis=1)
     ends = xp.where(used.any(axis=1), used.shape[1] - used[:, ::-1].argmax(axis=1), 0)
@@ -123,14 +126,14 @@ def _extents(xp: Any, weights: Array) -> list[slice]:
 
 
 class _Weighted(OnRegions):
-    """Pooling by weights; ``groups`` tells which channel a place reads, None for its own."""
+    """Pooling by weights; with ``groups``, each place of the output reads its own channels."""
 
     @abc.abstractmethod
     def weigh(self, xp: Any, rois: Array, shape: Shape) -> _Weights:
-        """Return the weights for regions of data of a shape."""
+        """Return the weights of the regions, for data of this shape."""
 
     def groups(self) -> Shape | None:
-        """Return into how many groups, down and across, the channels are arranged."""
+        """Return the number of channel groups, down and across; None without groups."""
         return None
 
     def _place_groups(self, xp: Any, groups: Shape) -> tuple[Array, Array]:
@@ -174,7 +177,8 @@ class _Weighted(OnRegions):
             if groups is None:
                 target += xp.matmul(xp.matmul(crop.rows.T, grad[region]), crop.columns)
                 continue
-            # The target is a view of the gradient; its channels can be split, not its rows.
+            # Reshaping the crop would copy it, because its rows are not contiguous: hence reshape
+            # first.
             split = crop.of(data_grad[image].reshape(grad.shape[1], *groups, *data_grad.shape[2:]))
             down, across = self._place_groups(xp, groups)
             pairs = itertools.product(enumerate(down[:, 0].tolist()), enumerate(across.tolist()))
@@ -185,19 +189,25 @@ class _Weighted(OnRegions):
 
 @register("_contrib_ROIAlign")
 class ROIAlign(_Weighted):
-    """Means of points read between the elements of a map (He et al., "Mask R-CNN", 2017).
+    """Means of interpolated points of a map (He et al., "Mask R-CNN", 2017).
 
     ``rois`` is (regions, 5); regions of image -1 give zeros. Each place of the output is the mean
-    of ``sample_ratio``² points, or as many as it covers elements. Regions are at least 1 by 1, but
-    with ``aligned`` they begin half an element earlier and have the size they say. With
-    ``position_sensitive`` each place has channels of its own.
+    of ``sample_ratio``² points, by default as many as it covers elements. Regions are enlarged to
+    at least 1 by 1; with ``aligned`` they keep their size and begin half an element earlier. With
+    ``position_sensitive`` each place of the output reads separate channels.
     """
 
     pooled_size: Shape = attribute(doc="height and width of the output")
-    spatial_scale: float = attribute(doc="elements of the map per unit of a region")
-    sample_ratio: int = attribute(-1, doc="points per place and direction; -1 for enough")
-    position_sensitive: bool = attribute(False, doc="whether each cell has channels of its own")
-    aligned: bool = attribute(False, doc="whether coordinates are moved by half a pixel")
+    spatial_scale: float = attribute(
+        doc="size of the map divided by the size of the image in which regions are given"
+    )
+    sample_ratio: int = attribute(
+        -1, doc="points per place in each direction; -1 for as many as elements covered"
+    )
+    position_sensitive: bool = attribute(
+        False, doc="whether each place of the output reads separate channels"
+    )
+    aligned: bool = attribute(False, doc="whether coordinates are shifted by half a pixel")
 
     def __post_init__(self) -> None:
         self.check_pooled_size()
@@ -231,7 +241,7 @@ class ROIAlign(_Weighted):
         return _Weights(image_numbers(rois, shape[0]), rows, columns)
 
     def _hats(self, xp: Any, start: Array, size: Array, places: int, length: int) -> Array:
-        """Return the weights along one axis: of every element, by its distance from the points."""
+        """Return the weights along one axis: for each element, by its distance from the points."""
         step = (size / places)[:, None, None]
         if self.sample_ratio > 0:
             counts, most = self.sample_ratio, self.sample_ratio
@@ -255,18 +265,22 @@ class ROIAlign(_Weighted):
 @register("_contrib_PSROIPooling")
 @implements(kinds.REGION_MEANS)
 class PSROIPooling(_Weighted):
-    """Means over bins, each with channels of its own (Dai et al., "R-FCN", 2016).
+    """Means over bins, each of which reads separate channels (Dai et al., "R-FCN", 2016).
 
-    ``data`` has ``output_dim · group_size²`` channels, ``rois`` is (regions, 5), with whole
-    coordinates after rounding; the right and bottom ones count in.
+    ``data`` has ``output_dim · group_size²`` channels, ``rois`` is (regions, 5); coordinates are
+    rounded to integers, right and bottom inclusive.
     """
 
     spatial_scale: float = attribute(
-        minimum=0, maximum=1, doc="size of the data over that of the image the regions are of"
+        minimum=0,
+        maximum=1,
+        doc="size of the data divided by the size of the image in which regions are given",
     )
     output_dim: int = attribute(minimum=1, doc="number of output channels")
     pooled_size: int = attribute(minimum=1, doc="height and width of the output")
-    group_size: int = attribute(0, minimum=0, doc="groups in each direction; 0 for pooled_size")
+    group_size: int = attribute(
+        0, minimum=0, doc="channel groups in each direction; 0 for pooled_size"
+    )
 
     def pooled(self) -> Shape:
         return (self.pooled_size, self.pooled_size)
@@ -285,7 +299,7 @@ class PSROIPooling(_Weighted):
         return self.output_dim
 
     def bins(self, xp: Any, rois: Array, shape: Shape) -> tuple[Array, Array, Array]:
-        """Return the image of each region, and where its bins down and across begin and end."""
+        """Return the image of each region, and the bounds of its bins down and across."""
         corners = half_away(xp, rois[:, 1:])
         scale = rois.dtype.type(self.spatial_scale)
         starts, ends = corners[:, :2] * scale, (corners[:, 2:] + 1) * scale
@@ -314,7 +328,7 @@ class PSROIPooling(_Weighted):
 
 
 def _means(xp: Any, bins: Array, length: int, dtype: DType) -> Array:
-    """Return the weights of an axis' elements in the mean over each bin."""
+    """Return the weights of an axis's elements in the mean over each bin."""
     element = xp.arange(length)
     weights = ((element >= bins[..., :1]) & (element < bins[..., 1:])).astype(dtype)
     weights /= xp.maximum(weights.sum(axis=-1, keepdims=True), 1)

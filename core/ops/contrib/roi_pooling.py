@@ -22,15 +22,17 @@ _Bins = list[list[int]]
 @register("ROIPooling")
 @implements(kinds.REGION_MAXIMA)
 class ROIPooling(OnRegions):
-    """The maximum of each bin of each region; 0 where a bin has no elements.
+    """The maximum of each bin of each region; 0 for an empty bin.
 
-    ``rois`` is (regions, 5): image, left, top, right, bottom; after scaling and rounding, the right
-    and bottom elements count in. MXNet hides where the maxima are in a second output.
+    ``rois`` is (regions, 5): image, left, top, right, bottom; coordinates are scaled and rounded,
+    right and bottom inclusive. MXNet stores the positions of the maxima in a hidden second output.
     """
 
     pooled_size: Shape = attribute(doc="height and width of the output")
     spatial_scale: float = attribute(
-        minimum=0, maximum=1, doc="elements of the map per unit of a region"
+        minimum=0,
+        maximum=1,
+        doc="size of the map divided by the size of the image in which regions are given",
     )
 
     def __post_init__(self) -> None:
@@ -40,7 +42,7 @@ class ROIPooling(OnRegions):
         return self.pooled_size
 
     def stored_outputs(self) -> int:
-        """MXNet hides where the maxima are."""
+        """MXNet has a hidden output: the positions of the maxima."""
         return 2
 
     def backward_reads(self) -> Reads:
@@ -84,7 +86,7 @@ class ROIPooling(OnRegions):
             top, bottom = rows[0][0], rows[-1][1]
             crop = xp.moveaxis(last[image, top:bottom], 1, 0)
             found = [_first_maxima(xp, crop[slice(*columns[i])]) for i in filled]
-            # Of each bin of columns, row and channel.
+            # The maxima of each bin of columns, for every row and channel.
             lines = xp.stack([maxima for maxima, _ in found], axis=1)
             starts = xp.asarray([columns[i][0] for i in filled])[:, None]
             places = xp.stack([place for _, place in found], axis=1) + starts
@@ -103,14 +105,14 @@ class ROIPooling(OnRegions):
     def _regions(
         self, xp: Any, rois: Array, shape: Shape
     ) -> Iterator[tuple[int, int, _Bins, _Bins]]:
-        """Yield each region's number, image, and the bins of rows and of columns."""
+        """Yield each region's index, its image, and its bins of rows and of columns."""
         images, rows, columns = (found.tolist() for found in self.bins(xp, rois, shape))
         for region, image in enumerate(images):
             if image >= 0:
                 yield region, image, rows[region], columns[region]
 
     def bins(self, xp: Any, rois: Array, shape: Shape) -> tuple[Array, Array, Array]:
-        """Return the image of each region, and where its bins down and across begin and end."""
+        """Return the image of each region, and the bounds of its bins down and across."""
         corners = half_away(xp, rois[:, 1:] * rois.dtype.type(self.spatial_scale))
         height, width = self.pooled_size
         rows = _bins(xp, corners[:, 1], corners[:, 3], height, shape[2])
@@ -119,7 +121,7 @@ class ROIPooling(OnRegions):
 
 
 def _bins(xp: Any, start: Array, end: Array, places: int, length: int) -> Array:
-    """Return where the bins of each region begin and end, within an axis."""
+    """Return the start and end of each region's bins along an axis, clipped to it."""
     step = (xp.maximum(end - start + 1, 1) / start.dtype.type(places))[:, None]
     place = xp.arange(places, dtype=start.dtype)
     begins = xp.floor(place * step) + start[:, None]
@@ -129,7 +131,7 @@ def _bins(xp: Any, start: Array, end: Array, places: int, length: int) -> Array:
 
 
 def _first_maxima(xp: Any, slabs: Array) -> tuple[Array, Array]:
-    """Return the maxima along the first axis, and where each is met first."""
+    """Return the maxima along the first axis, and the first position of each."""
     maxima = slabs[0].copy()
     places = xp.zeros(maxima.shape, dtype="int32")
     for place in range(1, len(slabs)):
@@ -140,9 +142,10 @@ def _first_maxima(xp: Any, slabs: Array) -> tuple[Array, Array]:
 
 
 def _channels_last(run: Run, data: Array) -> Array:
-    """Return (images, height, width, channels): maxima are taken of whole rows of channels.
+    """Return the data as (images, height, width, channels), so that maxima run over contiguous rows
+    of channels.
 
-    As in MXNet, nan counts as the lowest number, which is nobody's maximum.
+    NaN is replaced by the lowest number, because MXNet ignores it.
     """
     images, channels, *sizes = data.shape
     last = run.scratch((images, *sizes, channels), data.dtype)

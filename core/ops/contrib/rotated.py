@@ -19,17 +19,21 @@ __all__ = ["RROIAlign"]
 
 @register("_contrib_RROIAlign")
 class RROIAlign(OnRegions):
-    """Means of points read between the elements of a map, in rotated regions.
+    """Means of interpolated points of a map, in rotated regions.
 
-    ``rois`` is (regions, 6): image, middle x and y, width, height, angle in degrees. Like MXNet's,
-    it has no gradient.
+    ``rois`` is (regions, 6): image, center x and y, width, height, angle in degrees. It has no
+    gradient, as in MXNet.
     """
 
     roi_numbers: ClassVar[int] = 6
 
     pooled_size: Shape = attribute(doc="height and width of the output")
-    spatial_scale: float = attribute(doc="elements of the map per unit of a region")
-    sampling_ratio: int = attribute(-1, doc="points per place and direction; -1 for enough")
+    spatial_scale: float = attribute(
+        doc="size of the map divided by the size of the image in which regions are given"
+    )
+    sampling_ratio: int = attribute(
+        -1, doc="points per place in each direction; -1 for as many as elements covered"
+    )
 
     def __post_init__(self) -> None:
         self.check_pooled_size()
@@ -76,7 +80,7 @@ class RROIAlign(OnRegions):
         return mean
 
     def _points(self, xp: Any, size: float, places: int) -> Array:
-        """Return the distances of all points from the middle, (places, points)."""
+        """Return the distances of all points from the region's center, (places, points)."""
         step = size / places
         count = self.sampling_ratio if self.sampling_ratio > 0 else math.ceil(step)
         point = (xp.arange(count) + 0.5) / count

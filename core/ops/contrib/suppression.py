@@ -1,4 +1,4 @@
-"""Non-maximum suppression: of boxes that overlap, only the first stays."""
+"""Non-maximum suppression: of overlapping boxes only the first is kept."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ __all__ = ["Suppression"]
 
 _BLOCK = 64
 _MOST_PAIRS = 2_500_000
-"""Up to so many pairs of boxes that may overlap, all are listed; beyond, blocks are compared."""
+"""Largest number of candidate pairs to list at once, which bounds memory; with more, boxes are
+compared block by block."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Suppression:
-    """When a box removes one after it.
+    """The condition under which a box suppresses a later one, and the algorithm.
 
     Attributes:
         xp: numpy or cupy.
-        threshold: the intersection over union from which a box is removed.
-        includes_threshold: whether one of just the threshold is.
-        own: the device's own way; None for none.
+        threshold: the intersection over union above which a box is suppressed.
+        includes_threshold: whether a value equal to the threshold suppresses, too.
+        own: the device's implementation, or None.
     """
 
     xp: Any
@@ -35,14 +36,14 @@ class Suppression:
 
     @classmethod
     def of(cls, run: Run, threshold: float, *, includes_threshold: bool = False) -> Suppression:
-        """Return it for what an operator is given."""
+        """Return it for an operator's run."""
         return cls(run.xp, threshold, includes_threshold, run.suppress)
 
     def stays(self, boxes: Corners, classes: Array | None = None, most: int | None = None) -> Array:
-        """Return which of the boxes, the best first, stay; (n,) of bool.
+        """Return which boxes are kept, (n,) of bool; boxes are sorted, the best first.
 
-        ``classes`` (n,) are whole numbers; boxes of different ones leave each other alone. Behind
-        the first ``most`` that stay, others may be said to stay or not.
+        ``classes`` (n,) are integers; boxes of different classes do not suppress each other. After
+        the first ``most`` kept boxes, the result is unspecified.
         """
         count = len(boxes.left)
         if not count:
@@ -65,13 +66,13 @@ class Suppression:
         ratio /= union
         return ratio >= self.threshold if self.includes_threshold else ratio > self.threshold
 
-    # -- few boxes lie near each other: all pairs of them -----------------------------------------
+    # -- few candidate pairs: list them all -------------------------------------------------------
 
     def _close_pairs(self, boxes: Corners, classes: Array | None) -> tuple[Array, Array] | None:
-        """Return all pairs that may overlap, and some more; None where they are too many.
+        """Return a superset of the overlapping pairs; None if there are too many.
 
-        Of two boxes that overlap, the one further right begins within the left one, before the
-        share ``1 - threshold`` of its width.
+        If two boxes overlap by more than the threshold, the right one begins within the first ``1 -
+        threshold`` of the left one's width. Sorting by left sides thus finds all candidates.
         """
         xp, count = self.xp, len(boxes.left)
         left, right = boxes.left.astype("float64"), boxes.right.astype("float64")
@@ -81,7 +82,7 @@ class Suppression:
         if not math.isfinite(span):
             return None
         if classes is not None:
-            # Each class has a place of its own along the axis.
+            # Shifting each class to a separate part of the axis keeps classes apart.
             left, reach = left + classes * (span + 1), reach + classes * (span + 1)
         order = xp.argsort(left)
         place = xp.arange(count)
@@ -102,7 +103,8 @@ class Suppression:
         return xp.minimum(one, other), xp.maximum(one, other)
 
     def _by_pairs(self, count: int, first: Array, later: Array) -> Array:
-        """Resolve the pairs; each round is right about one box more, at least."""
+        """Repeat the suppression until nothing changes; each round settles at least one more
+        box."""
         stays = self.xp.ones(count, dtype="bool")
         while True:
             again = self.xp.ones(count, dtype="bool")
@@ -111,7 +113,7 @@ class Suppression:
                 return stays
             stays = again
 
-    # -- many do: blocks of boxes with all that are left ------------------------------------------
+    # -- many: compare a block of boxes with all that remain --------------------------------------
 
     def _by_blocks(self, boxes: Corners, classes: Array | None) -> Array:
         xp = self.xp

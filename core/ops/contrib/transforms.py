@@ -1,4 +1,4 @@
-"""Fourier transforms, and count sketches: what compact bilinear pooling is made of.
+"""Fourier transforms and count sketches: the components of compact bilinear pooling.
 
 MXNet has these for GPUs only.
 """
@@ -16,18 +16,18 @@ from ..registry import register
 
 __all__ = ["CountSketch", "Fft", "Ifft"]
 
-_PORTION = "rows that MXNet transforms at once; the numbers do not depend on it"
+_PORTION = "number of rows that MXNet transforms at once; has no effect on the result"
 
 
 def _transform(run: Run, data: Array, out: Array) -> None:
-    """Write the spectrum of rows of numbers, real and imaginary parts in turn."""
+    """Write the spectrum of each row, with real and imaginary parts alternating."""
     spectrum = run.xp.fft.fft(data, axis=-1)
     out[..., 0::2] = spectrum.real
     out[..., 1::2] = spectrum.imag
 
 
 def _transform_back(run: Run, spectrum: Array, out: Array) -> None:
-    """Write the real part of the sums over a spectrum, not divided by their length."""
+    """Write the real part of the unnormalized inverse transform of a spectrum."""
     numbers = spectrum[..., 0::2] + 1j * spectrum[..., 1::2]
     out[...] = run.xp.fft.ifft(numbers, axis=-1).real * out.shape[-1]
 
@@ -41,7 +41,8 @@ class _Transform(Operator):
 
 @register("_contrib_fft")
 class Fft(_Transform):
-    """The Fourier transform of each row: (..., d) to (..., 2 d), real and imaginary parts in turn.
+    """The Fourier transform of each row: (..., d) to (..., 2 d), real and imaginary parts
+    alternating.
 
     Source: MXNet's ``contrib.fft``.
     """
@@ -76,7 +77,7 @@ class Fft(_Transform):
 class Ifft(_Transform):
     """The real part of the inverse Fourier transform of each row, times the length of the row.
 
-    (..., 2 d), real and imaginary parts in turn, to (..., d). Source: MXNet's ``contrib.ifft``.
+    (..., 2 d), real and imaginary parts alternating, to (..., d). Source: MXNet's ``contrib.ifft``.
     """
 
     compute_size: int = attribute(128, minimum=1, doc=_PORTION)
@@ -90,7 +91,8 @@ class Ifft(_Transform):
         _check_rows(data)
         if data[-1] % 2:
             raise ShapeError(
-                f"data has shape {data}; its rows need real and imaginary parts in turn"
+                f"data has shape {data}; expected rows of alternating real and imaginary parts, "
+                f"so an even number of them"
             )
         return inputs, [self.expect("output", outputs[0], (*data[:-1], data[-1] // 2))]
 
@@ -111,11 +113,11 @@ class Ifft(_Transform):
 
 @register("_contrib_count_sketch")
 class CountSketch(Operator):
-    """Sums of the columns of (n, d) into ``out_dim``: column j goes to place ``h[j]``, times
-    ``s[j]`` (Charikar, Chen and Farach-Colton, 2002).
+    """Sums of the columns of (n, d): column j times ``s[j]`` is added to column ``h[j]`` of
+    ``out_dim`` (Charikar, Chen and Farach-Colton, 2002).
 
-    ``h`` (1, d) has numbers from 0 to ``out_dim - 1``, those outside are moved to the nearest, and
-    ``s`` (1, d) signs. They get no gradients. Source: MXNet's ``contrib.count_sketch``.
+    ``h`` (1, d) holds indices from 0 to ``out_dim - 1``, clipped to that range; ``s`` (1, d) holds
+    signs. Neither gets a gradient. Source: MXNet's ``contrib.count_sketch``.
     """
 
     out_dim: int = attribute(minimum=1, maximum=2**31 - 1, doc="length of a sketch")

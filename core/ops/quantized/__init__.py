@@ -1,4 +1,4 @@
-"""Operators on tensors of bytes (int8 and uint8): networks that MXNet's quantization has made."""
+"""Operators on tensors of bytes (int8 and uint8), for networks quantized by MXNet."""
 
 from __future__ import annotations
 

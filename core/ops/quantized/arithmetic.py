@@ -1,4 +1,4 @@
-"""Sums, products and batch norms of bytes."""
+"""Addition, multiplication and batch normalization of bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FLOAT64 = np.dtype("float64")
 
 @declares_attributes
 class _Pair(Calibrated, Quantized):
-    """Base of what takes two tensors of one shape."""
+    """Base of operators on two tensors of equal shape."""
 
     min_calib_range: float | None = calibration("smallest")
     max_calib_range: float | None = calibration("largest")
@@ -60,8 +60,8 @@ class _Pair(Calibrated, Quantized):
 class QuantizedAdd(_Pair):
     """Sum of two tensors of bytes, each with its own range.
 
-    With a known range the sum is bytes, uint8 where both tensors are; else int32, with the range
-    that the sum can have.
+    If the output's range is known, the sum is uint8 if both inputs are, else int8. Otherwise it is
+    int32, with the largest range that the sum can have.
     """
 
     has_sums: ClassVar[bool] = True
@@ -93,7 +93,8 @@ class QuantizedAdd(_Pair):
             for tensor, ends in ((inputs[0], inputs[2:4]), (inputs[1], inputs[4:6]))
         )
         if self.is_calibrated and inputs[0].dtype != inputs[1].dtype:
-            # oneDNN converts the first alone, and adds the second to that.
+            # oneDNN converts the first tensor to the output dtype, rounding it, before it adds the
+            # second.
             write_rounded(run, first, outputs[0])
             xp.copyto(first, outputs[0])
         first += second
@@ -110,13 +111,13 @@ class QuantizedAdd(_Pair):
 class QuantizedMultiply(_Pair):
     """Product of two int8 tensors.
 
-    It is int32, with the range that the product can have; with a known range int8, without
-    rounding; or, on demand, float32 without ranges.
+    The output is int32 with the largest range that the product can have; or int8, truncated, if the
+    range is known; or float32 without ranges, if asked for.
     """
 
     has_sums: ClassVar[bool] = True
 
-    enable_float_output: bool = attribute(False, doc="whether to put out float32")
+    enable_float_output: bool = attribute(False, doc="whether the output is float32")
 
     def output_names(self) -> tuple[str, ...]:
         return ("output",) if self.enable_float_output else super().output_names()
@@ -156,20 +157,20 @@ class QuantizedMultiply(_Pair):
 @register("_contrib_quantized_batch_norm")
 @implements(kinds.BATCH_NORM)
 class QuantizedBatchNorm(Calibrated, Quantized):
-    """``BatchNorm`` of bytes with the moving statistics; int8 within a known range.
+    """``BatchNorm`` of bytes with the moving averages; the output is int8 within a known range.
 
-    As in MXNet, gamma counts even where it is fixed, and ``eps`` counts a second time: what comes
-    out is divided by ``sqrt(1 + eps)`` once more, but for the part of beta and the mean.
+    As in MXNet, gamma is used even if it is fixed, and ``eps`` is applied twice: the scale, but not
+    the shift by beta and the mean, is divided by ``sqrt(1 + eps)`` once more.
     """
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
 
     eps: float = attribute(1e-3, doc="added to the variance")
-    momentum: float = attribute(0.9, doc="what the layer did in training")
-    fix_gamma: bool = attribute(True, doc="what the layer did in training")
-    use_global_stats: bool = attribute(False, doc="what the layer did in training")
-    output_mean_var: bool = attribute(False, doc="is refused: both are hidden")
-    axis: int = attribute(1, doc="that of the channels")
+    momentum: float = attribute(0.9, doc="no effect: the setting of the layer in training")
+    fix_gamma: bool = attribute(True, doc="no effect: the setting of the layer in training")
+    use_global_stats: bool = attribute(False, doc="no effect: the setting of the layer in training")
+    output_mean_var: bool = attribute(False, doc="must be False: both are hidden")
+    axis: int = attribute(1, doc="the axis of channels")
 
     min_calib_range: float | None = calibration("smallest")
     max_calib_range: float | None = calibration("largest")
@@ -221,7 +222,7 @@ class QuantizedBatchNorm(Calibrated, Quantized):
         self.write_calibrated(run, outputs)
 
     def _write_signed(self, run: Run, data: Array, numbers: Array) -> None:
-        """Write data as the whole numbers that int8 has for it."""
+        """Write data as int8 numbers; uint8 is rescaled to the range of int8."""
         if data.dtype == INT8:
             run.xp.copyto(numbers, data)
             return
@@ -235,6 +236,8 @@ class QuantizedBatchNorm(Calibrated, Quantized):
                 "them: quantize with a calib_mode other than 'none'"
             )
         if self.output_mean_var:
-            raise AttributeValueError("output_mean_var is True; a batch norm of bytes hides both")
+            raise AttributeValueError(
+                "output_mean_var is True; a batch norm of bytes does not return them"
+            )
         if self.axis != 1:
             raise AttributeValueError(f"axis is {self.axis}; expected 1 in a batch norm of bytes")

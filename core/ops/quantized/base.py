@@ -1,9 +1,8 @@
-"""What all operators on bytes share: tensors that come with the range of numbers they stand for.
+"""Base of the operators on bytes: tensors that come with the range of real numbers they represent.
 
 A tensor of int8 or uint8 comes with two arrays of shape (1,), the smallest and the largest number.
-What is farther from zero decides: byte ``b`` stands for ``b · reach / steps``. Steps are half of
-one more than there are bytes on a side in most of MXNet's kernels (``STEPS``), in some not
-(``WHOLE_STEPS``).
+The larger of their magnitudes is the reach, and byte ``b`` represents ``b · reach / steps``.
+MXNet's kernels disagree on the number of steps: most use ``STEPS``, some ``WHOLE_STEPS``.
 """
 
 from __future__ import annotations
@@ -38,34 +37,35 @@ __all__ = [
 FLOAT32, INT8, INT32, UINT8 = map(np.dtype, ("float32", "int8", "int32", "uint8"))
 
 STEPS = {INT8: 127.5, UINT8: 255.5, INT32: float(2**31 - 1)}
-"""How many steps of a byte (or int32) a range reaches from zero."""
+"""Number of quantization steps from zero to the end of a range."""
 
 WHOLE_STEPS = {INT8: 127.0, UINT8: 255.0, INT32: float(2**31 - 1)}
-"""The same for those operators that leave out the half step, and in the range of products."""
+"""The same without the half step, as some operators and the ranges of products have it."""
 
 _NEARLY_NOTHING = 1e-30
-"""Stands for a reach of 0, by which nothing can be divided."""
+"""Replaces a reach of 0, to avoid division by zero."""
 
 
 def reach(run: Run, low: Array, high: Array) -> Any:
-    """Return how far from 0 a range reaches."""
+    """Return the larger magnitude of a range's ends."""
     return run.xp.maximum(run.xp.abs(low), run.xp.abs(high))
 
 
 def steps_per_unit(
     run: Run, dtype: DType, low: Array, high: Array, steps: Mapping[DType, float] = STEPS
 ) -> Any:
-    """Return by what a number is multiplied to become one of this dtype."""
+    """Return the quantization scale: the factor from a number to its representation in this
+    dtype."""
     return steps[dtype] / run.xp.maximum(reach(run, low, high), _NEARLY_NOTHING)
 
 
 def product_reach(run: Run, dtypes: Sequence[DType], ranges: Sequence[Array]) -> Any:
-    """Return how far from 0 the int32 products of two tensors of bytes reach.
+    """Return the reach that int32 products of two tensors of bytes can have.
 
     Args:
-        run: for numpy or cupy.
+        run: selects numpy or cupy.
         dtypes: of both tensors.
-        ranges: smallest and largest number of the first, then of the second.
+        ranges: smallest and largest number of the first tensor, then of the second.
     """
     unit = 1.0
     for dtype, low, high in zip(dtypes, ranges[::2], ranges[1::2], strict=True):
@@ -74,7 +74,7 @@ def product_reach(run: Run, dtypes: Sequence[DType], ranges: Sequence[Array]) ->
 
 
 def write_rounded(run: Run, numbers: Array, out: Array) -> None:
-    """Write whole numbers, halves to the even one; what is too large becomes the largest."""
+    """Write numbers rounded to integers (halves to even), clipped to the dtype's range."""
     limits = np.iinfo(out.dtype)
     run.xp.rint(numbers, out=numbers)
     run.xp.clip(numbers, limits.min, limits.max, out=numbers)
@@ -87,7 +87,7 @@ def calibration(which: str) -> Any:
 
 
 class Calibrated(Operator):
-    """Base: operators whose output may have a range that is known beforehand, from calibration."""
+    """Base of operators whose output range may be known in advance, from calibration."""
 
     min_calib_range: float | None
     max_calib_range: float | None
@@ -106,41 +106,42 @@ class Calibrated(Operator):
 
     @property
     def calibrated_reach(self) -> float:
-        """How far from 0 the known range reaches."""
+        """The larger magnitude of the known range's ends."""
         ends = (self.min_calib_range or 0.0, self.max_calib_range or 0.0)
         return max(_NEARLY_NOTHING, *map(abs, ends))
 
     def bytes_by_range(self) -> DType:
-        """Return the bytes that suit the known range: uint8 where nothing is below 0."""
+        """Return the dtype for the known range: uint8 if nothing is below 0, else int8."""
         low = self.min_calib_range
         return UINT8 if low is not None and low >= 0 else INT8
 
     def write_calibrated(self, run: Run, outputs: Sequence[Array]) -> None:
-        """Write the known range."""
+        """Write the known range to the outputs."""
         run.xp.copyto(outputs[1], self.min_calib_range)
         run.xp.copyto(outputs[2], self.max_calib_range)
 
 
 @declares_attributes
 class Quantized(Operator):
-    """Base: tensors first, then the ranges of those that are bytes; one tensor and its range out.
+    """Base: inputs are tensors, then the ranges of those that are bytes; outputs a tensor and its
+    range.
 
-    There are no gradients: networks of bytes are made from trained ones.
+    There are no gradients, because quantized networks are made from trained ones.
     """
 
     may_widen: ClassVar[bool] = False
     steps: ClassVar[Mapping[DType, float]] = STEPS
     has_sums: ClassVar[bool] = False
-    """True where int32 sums come out, to be made bytes again."""
+    """True if the output is int32 sums, which a later operator converts to bytes."""
     whole_steps: ClassVar[Mapping[DType, float]] = WHOLE_STEPS
-    """How many steps there are from zero, for kernels."""
+    """The number of quantization steps from zero, for kernels."""
 
     def tensor_names(self) -> tuple[str, ...]:
         """Names of the tensors."""
         return ("data",)
 
     def range_names(self) -> tuple[str, ...]:
-        """Names of their ranges, the smallest and the largest number of each."""
+        """Names of the tensors' ranges: the smallest and the largest number of each."""
         return tuple(f"{end}_{name}" for name in self.tensor_names() for end in ("min", "max"))
 
     def input_names(self) -> tuple[str, ...]:
@@ -188,7 +189,7 @@ class Quantized(Operator):
         return [data, *tensors[1:]], data
 
     def expect_bytes(self, name: str, dtype: DType | None) -> DType | None:
-        """Return a dtype; raise TypeInferenceError where it is not int8 or uint8."""
+        """Return a dtype; raise TypeInferenceError unless it is int8 or uint8."""
         if dtype is not None and dtype not in (INT8, UINT8):
             raise TypeInferenceError(f"{name} has dtype {dtype}; expected int8 or uint8")
         return dtype
@@ -196,7 +197,7 @@ class Quantized(Operator):
     # -- arithmetic -------------------------------------------------------------------------
 
     def pass_range(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Let the output have the range of the first tensor."""
+        """Give the output the range of the first tensor."""
         count = len(self.tensor_names())
         for source, target in zip(inputs[count : count + 2], outputs[1:], strict=True):
             run.xp.copyto(target, source)

@@ -1,4 +1,4 @@
-"""Real numbers as whole numbers of one byte, and back."""
+"""Conversion of floats to bytes and back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["Dequantize", "Quantize", "QuantizeV2", "Requantize"]
 
 @declares_attributes
 class _Conversion(Quantized):
-    """Base of what changes the dtype only."""
+    """Base of operators that only change the dtype."""
 
     def range_names(self) -> tuple[str, ...]:
         return ("min_range", "max_range")
@@ -44,8 +44,8 @@ class _Conversion(Quantized):
 def _write_bytes(
     run: Run, numbers: Array, unit: Any, steps: Mapping[DType, float], outputs: Sequence[Array]
 ) -> None:
-    """Write numbers, in these units, as bytes, given the range; int8 spans the same on both sides
-    of 0."""
+    """Write numbers, in units of ``unit``, as bytes for the range in the outputs; for int8, make
+    this range symmetric."""
     out, *ends = outputs
     scaled = run.scratch(numbers.shape, FLOAT32)
     run.xp.multiply(
@@ -59,21 +59,21 @@ def _write_bytes(
 
 
 def _write_extremes(run: Run, numbers: Array, unit: Any, outputs: Sequence[Array]) -> None:
-    """Write the range of numbers in these units."""
+    """Write the range of numbers, in units of ``unit``."""
     run.xp.multiply(numbers.min().reshape(1), unit, out=outputs[1])
     run.xp.multiply(numbers.max().reshape(1), unit, out=outputs[2])
 
 
 @register("_contrib_quantize")
 class Quantize(_Conversion):
-    """float32 numbers as bytes; what is outside the range becomes its nearest end.
+    """Convert float32 to bytes, clipped to the given range.
 
-    The end that is farther from 0 becomes 127 (or -127) or 255, and 0 stays 0. Negative
-    numbers become 0 in ``uint8``. Outputs: the bytes, and the smallest and the largest number that
-    they stand for.
+    The end with the larger magnitude becomes 127 (or -127) or 255, and 0 stays 0. Negative numbers
+    become 0 in ``uint8``. Outputs: the bytes, and the smallest and the largest number that they
+    represent.
     """
 
-    out_type: str = attribute("uint8", choices=("int8", "uint8"), doc="type of the bytes")
+    out_type: str = attribute("uint8", choices=("int8", "uint8"), doc="dtype of the output")
 
     def infer_tensor_dtypes(
         self, tensors: list[DType | None], output: DType | None
@@ -89,28 +89,29 @@ class Quantize(_Conversion):
 
 @declares_attributes
 class _Ranging(Calibrated, _Conversion):
-    """Base of what finds the range itself where it is not known."""
+    """Base of operators that compute the range of their data if it is not known from
+    calibration."""
 
-    out_type: str = attribute("int8", choices=("auto", "int8", "uint8"), doc="type of the bytes")
+    out_type: str = attribute("int8", choices=("auto", "int8", "uint8"), doc="dtype of the output")
     min_calib_range: float | None = calibration("smallest")
     max_calib_range: float | None = calibration("largest")
 
     keeps_low: ClassVar[bool] = True
-    """False where the range of uint8 begins at 0, for kernels."""
+    """False if the range of uint8 always begins at 0, for kernels."""
 
     @property
     def target(self) -> DType:
-        """Which bytes it makes."""
+        """Dtype of the output."""
         return self.bytes_by_range() if self.out_type == "auto" else to_dtype(self.out_type)
 
 
 @register("_contrib_quantize_v2")
 @implements(kinds.QUANTIZATION)
 class QuantizeV2(_Ranging):
-    """float32 numbers as bytes, within a range known from calibration, else that of the data.
+    """Convert float32 to bytes, with the range from calibration or else that of the data.
 
-    ``auto`` is uint8 where the known range has nothing below 0, else int8. Data that is bytes
-    already is copied; without a known range its bytes then stand for themselves.
+    ``auto`` is uint8 if nothing in the known range is below 0, else int8. Data of bytes is copied;
+    without a known range, its bytes represent their own values.
     """
 
     def range_names(self) -> tuple[str, ...]:
@@ -122,7 +123,7 @@ class QuantizeV2(_Ranging):
         data = tensors[0]
         if data is not None and data not in (FLOAT32, self.target):
             raise TypeInferenceError(
-                f"data has dtype {data}; expected float32, or {self.target} as it puts out "
+                f"data has dtype {data}; expected float32, or {self.target} like the output "
                 f"(out_type is {self.out_type!r})"
             )
         return [data], self.expect_dtype("output0", output, self.target)
@@ -151,9 +152,9 @@ class QuantizeV2(_Ranging):
 @register("_contrib_dequantize")
 @implements(kinds.DEQUANTIZATION)
 class Dequantize(_Conversion):
-    """Bytes as float32 numbers."""
+    """Convert bytes to float32."""
 
-    out_type: str = attribute("float32", choices=("float32",), doc="type of the numbers")
+    out_type: str = attribute("float32", choices=("float32",), doc="dtype of the output")
 
     def output_names(self) -> tuple[str, ...]:
         return ("output",)
@@ -172,7 +173,7 @@ class Dequantize(_Conversion):
 @register("_contrib_requantize")
 @implements(kinds.REQUANTIZATION)
 class Requantize(_Ranging):
-    """int32 sums as bytes, within a range known from calibration, else that of the data."""
+    """Convert int32 sums to bytes, with the range from calibration or else that of the data."""
 
     keeps_low: ClassVar[bool] = False
     steps: ClassVar[Mapping[DType, float]] = WHOLE_STEPS

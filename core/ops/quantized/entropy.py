@@ -1,4 +1,4 @@
-"""Where to cut off a distribution before it is put into few bins."""
+"""Choice of the quantization range that loses the least information."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ _SMOOTHING = 1e-4
 
 @register("_contrib_calibrate_entropy")
 class CalibrateEntropy(Operator):
-    """The threshold beyond which the numbers of a histogram are cut off with the least loss.
+    """The threshold at which clipping a distribution before quantization loses the least
+    information.
 
-    For each threshold, what is left is put into ``num_quantized_bins`` bins; the Kullback-Leibler
-    divergence of the two says what that loses. ``hist`` has an odd number of bins around 0,
-    ``hist_edges`` one more. Outputs: the best threshold and its divergence, of shape (1,).
+    For each threshold, the clipped histogram is merged into ``num_quantized_bins`` bins; the loss
+    is the Kullback-Leibler divergence between the two. ``hist`` has an odd number of bins, centered
+    on 0, and ``hist_edges`` one more. Outputs: the best threshold and its divergence, each (1,).
     """
 
-    num_quantized_bins: int = attribute(255, minimum=1, maximum=2**16, doc="number of bins left")
+    num_quantized_bins: int = attribute(
+        255, minimum=1, maximum=2**16, doc="number of bins after quantization"
+    )
 
     def input_names(self) -> tuple[str, ...]:
         return ("hist", "hist_edges")
@@ -79,7 +82,8 @@ def _on_host(array: Array) -> Any:
 
 
 def _divergence(counts: Any, middle: int, width: int, bins: int) -> float:
-    """Return what is lost if all outside of so many bins around the middle is cut off."""
+    """Return the divergence if everything further than ``width`` bins from the middle is
+    clipped."""
     start, stop = middle - width, middle + width + 1
     inside = counts[start:stop].copy()
     inside[0] = 0
@@ -100,7 +104,7 @@ def _divergence(counts: Any, middle: int, width: int, bins: int) -> float:
 
 
 def _smoothed(numbers: Any) -> Any:
-    """Return a distribution without zeros; None where nearly all are."""
+    """Return a distribution with zeros smoothed away; None if nearly all elements are zero."""
     is_zero = numbers == 0
     zeros = int(is_zero.sum())
     others = numbers.size - zeros

@@ -1,7 +1,7 @@
-"""Layers that MXNet has fused for oneDNN: in float32, and on bytes.
+"""Layers fused by MXNet's oneDNN backend, in float32 and on bytes.
 
-Their subgraph says what they do. What files of different versions say besides (``with_bn``), must
-agree with it.
+Their subgraph defines what they compute. Redundant attributes such as ``with_bn``, which vary
+between MXNet's versions, must agree with it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ __all__ = ["FusedLayer", "SubgraphConvolution", "SubgraphFullyConnected"]
 
 @declares_attributes
 class FusedLayer(Calibrated, Quantized, abc.ABC):
-    """What both layers share. There is no training: batch norms take the moving statistics."""
+    """Base of both layers. They are for inference only, so batch norms use the moving averages."""
 
     graph_names: ClassVar[tuple[str, ...]] = ("layer",)
     layer_name: ClassVar[str]
-    """The operator at the beginning of the subgraph."""
+    """The first operator of the subgraph."""
 
     quantized: bool = attribute(False, doc="whether data is bytes")
     min_calib_range: float | None = calibration("smallest")
@@ -52,7 +52,7 @@ class FusedLayer(Calibrated, Quantized, abc.ABC):
         super().__post_init__()
         if len(self.subgraphs) != 1:
             raise AttributeValueError(
-                f"has {len(self.subgraphs)} subgraphs, expected 1: the layer and what follows it"
+                f"has {len(self.subgraphs)} subgraphs; expected 1: the layer and its fused stages"
             )
         stages = self.stages
         if self.quantized:
@@ -67,15 +67,15 @@ class FusedLayer(Calibrated, Quantized, abc.ABC):
 
     @abc.abstractmethod
     def flags(self, stages: Stages) -> dict[str, bool]:
-        """Return which attributes say of a stage that it is there, and whether it is."""
+        """Return for each group of attributes that announce a stage whether the stage exists."""
 
     @abc.abstractmethod
     def check_bytes(self, stages: Stages) -> None:
-        """Raise AttributeValueError where it cannot be done on bytes."""
+        """Raise AttributeValueError if the stages are not supported on bytes."""
 
     @functools.cached_property
     def stages(self) -> Stages:
-        """What its subgraph consists of."""
+        """The stages of its subgraph."""
         return Stages.of(self.subgraphs[0], self.layer_name)
 
     def held_graphs(self) -> tuple[Subgraph, ...]:
@@ -119,15 +119,15 @@ class FusedLayer(Calibrated, Quantized, abc.ABC):
         return FLOAT32
 
     def folded(self, xp: Any, parameters: Sequence[Array]) -> tuple[Array, Array | None]:
-        """Return weight and bias of the layer with its batch norm in them."""
+        """Return the layer's weight and bias with the batch norm folded in."""
         return folded(xp, self.stages, parameters)
 
     def weight_scales(self, xp: Any, weight: Array) -> Array:
-        """Return what weights are multiplied by to become bytes, for each channel or (1,)."""
+        """Return the quantization scales of the weights, for each channel or (1,)."""
         return weight_scales(xp, weight, by_channel=self.target != INT32)
 
     def forward_floats(self, run: Run, inputs: Sequence[Array], out: Array) -> None:
-        """Run the stages one after the other, each over what it reads."""
+        """Run the stages in order, each in place of its input."""
         stages, count = self.stages, len(self.stages.layer.input_names())
         stages.layer.forward(run, inputs[:count], [out])
         if stages.norm is not None:
@@ -141,12 +141,12 @@ class FusedLayer(Calibrated, Quantized, abc.ABC):
 
     @functools.cached_property
     def inference_norm(self) -> Any:
-        """The batch norm, with moving statistics in any mode."""
+        """The batch norm, set to use the moving averages in any mode."""
         return dataclasses.replace(self.stages.norm, use_global_stats=True)
 
 
 def _is_linear_above_zero(activation: Any) -> bool:
-    """Tell whether a factor may as well be applied before as after it."""
+    """Return whether a positive factor may be applied before or after the activation."""
     if activation is None:
         return True
     kind = activation.names[0], getattr(activation, "act_type", None)
@@ -164,11 +164,11 @@ def _apply(run: Run, activation: Any, out: Array) -> None:
 @register("_sg_mkldnn_conv")
 @implements(kinds.FUSED_CONVOLUTION)
 class SubgraphConvolution(FusedLayer):
-    """A convolution with batch norm, activation, residual and another activation, as far as there.
+    """A convolution with optional batch norm, activation, residual and second activation.
 
-    ``quantized``, data and residual are bytes, weights stay float32 and are made bytes when they
-    change: each output channel has a scale of its own where the range of the output is known. The
-    output is then bytes, else int32 sums.
+    If ``quantized``, data and residual are bytes; weights stay float32 and are quantized when they
+    change. If the output's range is known, each output channel has a separate scale and the output
+    is bytes; otherwise it is int32 sums.
     """
 
     layer_name: ClassVar[str] = "Convolution"
@@ -178,11 +178,11 @@ class SubgraphConvolution(FusedLayer):
     )
 
     with_bn: bool = attribute(False, doc="whether there is a batch norm")
-    with_act: bool = attribute(False, doc="whether there is an activation before the sum")
-    with_relu: bool = attribute(False, doc="``with_act`` of a ReLU, before MXNet 1.5.1")
-    with_sum: bool = attribute(False, doc="whether something is added")
-    with_postsum_act: bool = attribute(False, doc="whether there is an activation of the sum")
-    with_postsum_relu: bool = attribute(False, doc="the same of a ReLU, before MXNet 1.5.1")
+    with_act: bool = attribute(False, doc="whether an activation precedes the sum")
+    with_relu: bool = attribute(False, doc="``with_act`` for a ReLU, before MXNet 1.5.1")
+    with_sum: bool = attribute(False, doc="whether a residual is added")
+    with_postsum_act: bool = attribute(False, doc="whether an activation follows the sum")
+    with_postsum_relu: bool = attribute(False, doc="the same for a ReLU, before MXNet 1.5.1")
 
     def flags(self, stages: Stages) -> dict[str, bool]:
         return {
@@ -195,7 +195,7 @@ class SubgraphConvolution(FusedLayer):
     def check_bytes(self, stages: Stages) -> None:
         if stages.layer.layout not in (None, "NCW", "NCHW", "NCDHW"):
             raise AttributeValueError(
-                f"the layout is {stages.layer.layout}; on bytes channels must come first"
+                f"the layout is {stages.layer.layout}; on bytes, channels must come first"
             )
         for activation in (stages.activation, stages.last_activation):
             if not _is_linear_above_zero(activation) and not self._is_cut(activation):
@@ -230,9 +230,9 @@ class SubgraphConvolution(FusedLayer):
 class SubgraphFullyConnected(FusedLayer):
     """A fully connected layer with an activation.
 
-    ``quantized``, data is bytes. Weight and bias are int8 with ranges, or, with
-    ``channel_wise_quantize``, float32: each row then has a scale of its own. The output is float32
-    where asked for, bytes where its range is known, else int32 sums.
+    If ``quantized``, data is bytes. Weight and bias are int8 with ranges or, with
+    ``channel_wise_quantize``, float32 with a separate scale for each row. The output is float32 if
+    asked for, bytes if its range is known, else int32 sums.
     """
 
     layer_name: ClassVar[str] = "FullyConnected"
@@ -241,10 +241,12 @@ class SubgraphFullyConnected(FusedLayer):
         *(f"{end}_{name}" for name in ("data", "weight", "bias") for end in ("min", "max")),
     )
 
-    enable_float_output: bool = attribute(False, doc="whether to put out float32")
-    with_eltwise: bool = attribute(False, doc="whether there is an activation")
-    with_relu: bool = attribute(False, doc="the same of a ReLU, before MXNet 1.6")
-    channel_wise_quantize: bool | None = attribute(None, doc="whether each row has a scale")
+    enable_float_output: bool = attribute(False, doc="whether the output is float32")
+    with_eltwise: bool = attribute(False, doc="whether an activation follows")
+    with_relu: bool = attribute(False, doc="the same for a ReLU, before MXNet 1.6")
+    channel_wise_quantize: bool | None = attribute(
+        None, doc="whether each row has a separate scale"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

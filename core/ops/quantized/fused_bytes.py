@@ -1,4 +1,4 @@
-"""The arithmetic of fused layers on bytes: whole numbers inside, one rounding at the end."""
+"""The arithmetic of fused layers on bytes: integer sums with a single rounding at the end."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ __all__ = ["ByteConvolution", "ByteProduct", "folded", "weight_scales"]
 _FLOAT64 = np.dtype("float64")
 _TINY = 1e-30
 _LARGEST_BIAS = float(2**30)
-"""In the scale of the sums, so that these cannot overflow."""
+"""Limit in the scale of the sums, so that these cannot overflow."""
 
 
 def folded(xp: Any, stages: Any, parameters: Sequence[Array]) -> tuple[Array, Array | None]:
-    """Return weight and bias of a layer that has taken in the batch norm behind it.
+    """Return the weight and bias of a layer with the batch norm that follows it folded in.
 
     Args:
         xp: numpy or cupy.
         stages: the layer.
-        parameters: weight, bias if any, and gamma, beta, mean and variance if there is a norm.
+        parameters: weight, bias if any, and gamma, beta, mean and variance if there is a batch
+            norm.
     """
     weight, *others = parameters
     bias = None if stages.layer.no_bias else others.pop(0)
@@ -50,7 +51,7 @@ def folded(xp: Any, stages: Any, parameters: Sequence[Array]) -> tuple[Array, Ar
 
 
 def weight_scales(xp: Any, weight: Array, *, by_channel: bool) -> Array:
-    """Return what weights are multiplied by to become bytes, for each channel or (1,)."""
+    """Return the quantization scales of the weights, for each channel or (1,)."""
     furthest = xp.abs(weight).reshape(weight.shape[0], -1).max(axis=1)
     if not by_channel:
         furthest = furthest.max().reshape(1)
@@ -58,7 +59,7 @@ def weight_scales(xp: Any, weight: Array, *, by_channel: bool) -> Array:
 
 
 def _fitting(xp: Any, scales: Array, bias: Array | None, data_scale: Any) -> Array:
-    """Return scales by channel, less where the bias would not fit into the sums."""
+    """Return scales by channel, reduced if the bias would overflow the sums."""
     if bias is None:
         return scales
     most = np.float32(_LARGEST_BIAS) / (xp.maximum(xp.abs(bias), np.float32(_TINY)) * data_scale)
@@ -67,7 +68,7 @@ def _fitting(xp: Any, scales: Array, bias: Array | None, data_scale: Any) -> Arr
 
 @dataclasses.dataclass
 class ByteConvolution:
-    """A convolution of bytes with what follows it; ``layer`` is the operator."""
+    """A convolution of bytes with its fused stages; ``layer`` is the operator."""
 
     layer: Any
 
@@ -97,7 +98,7 @@ class ByteConvolution:
             xp.copyto(outputs[1], -furthest)
             xp.copyto(outputs[2], furthest)
         if getattr(stages.activation, "names", ("",))[0] != "clip":
-            # A clip is done by the range of the bytes.
+            # A clip follows from the range of the bytes.
             _activate(run, stages.activation, numbers)
         if stages.has_sum:
             self._add(run, inputs[count - 1], out_scale, ranges[2:], numbers)
@@ -115,7 +116,7 @@ class ByteConvolution:
         column: tuple[int, ...],
         out: Array,
     ) -> Array:
-        """Return data times weight plus bias, in the scale of the sums."""
+        """Return the convolution of data and weight plus bias, in the scale of the sums."""
         sums, numbers = run.scratch(out.shape, _FLOAT64), run.scratch(out.shape, FLOAT32)
         bare = dataclasses.replace(self.layer.stages.layer, no_bias=True)
         write_sums(run, bare, data, weight, sums)
@@ -135,7 +136,8 @@ class ByteConvolution:
         _activate(run, self.layer.stages.last_activation, numbers)
 
     def _limit_to(self, run: Run, other: Array, numbers: Array) -> None:
-        """Let nothing be larger than what is added could be: MXNet adds in its place."""
+        """Limit the sum to the range of the residual's dtype: MXNet adds in place, in the
+        residual's memory."""
         largest = np.iinfo(other.dtype).max
         run.xp.minimum(numbers, largest, out=numbers)
 
@@ -173,7 +175,7 @@ class ByteProduct:
     def _parameters(
         self, run: Run, given: Sequence[Array], ranges: Sequence[Array], data_scale: Array
     ) -> tuple[Array, Array | None, Array]:
-        """Return weight and bias in the scale of the sums, and the weight's scale."""
+        """Return weight and bias in the scale of the sums, and the scale of the weight."""
         xp, (weight, *bias) = run.xp, given
         if self.layer.channel_wise_quantize:
             scales = weight_scales(xp, weight, by_channel=True)

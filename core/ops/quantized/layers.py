@@ -1,4 +1,4 @@
-"""Convolution and the fully connected layer on bytes, with int32 sums."""
+"""Convolutions and fully connected layers on bytes, with int32 sums."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FLOAT64 = np.dtype("float64")
 
 
 def write_sums(run: Run, layer: Operator, data: Array, weight: Array, sums: Array) -> None:
-    """Write what a layer without bias makes of whole numbers, exactly, as float64."""
+    """Write the exact output of a layer without bias for integers, as float64."""
     exact = [run.scratch(array.shape, _FLOAT64) for array in (data, weight)]
     for target, source in zip(exact, (data, weight), strict=True):
         run.xp.copyto(target, source)
@@ -40,7 +40,7 @@ def write_sums(run: Run, layer: Operator, data: Array, weight: Array, sums: Arra
 
 
 class _Layer(Quantized, abc.ABC):
-    """Base: bytes times int8 weights, plus an int8 bias, which is brought to the sums' scale."""
+    """Base: bytes times int8 weights, plus an int8 bias that is rescaled to the sums."""
 
     has_sums: ClassVar[bool] = True
 
@@ -54,7 +54,7 @@ class _Layer(Quantized, abc.ABC):
     @property
     @abc.abstractmethod
     def layer(self) -> Operator:
-        """What it does with real numbers, without a bias."""
+        """The equivalent layer on real numbers, without a bias."""
 
     @property
     @abc.abstractmethod
@@ -63,7 +63,7 @@ class _Layer(Quantized, abc.ABC):
 
     @abc.abstractmethod
     def bias_column(self, bias: Array) -> Array:
-        """Return a bias in the shape in which it is added to the sums."""
+        """Return a bias in a shape that broadcasts against the sums."""
 
     def tensor_names(self) -> tuple[str, ...]:
         return ("data", "weight") if self.no_bias else ("data", "weight", "bias")
@@ -100,17 +100,17 @@ class _Layer(Quantized, abc.ABC):
         run.xp.copyto(outputs[2], furthest)
 
     def counted_as(self, dtype: DType) -> DType:
-        """Return as which bytes the data counts in the range of the sums."""
+        """Return the dtype that the range of the sums assumes for the data."""
         return dtype
 
 
 @register("_contrib_quantized_conv")
 @implements(kinds.SUMMING_CONVOLUTION)
 class QuantizedConvolution(ConvolutionAttributes, _Layer):
-    """``Convolution`` of bytes with int8 weights: int32 sums, and the range these can have.
+    """``Convolution`` of bytes with int8 weights: int32 sums and their possible range.
 
-    MXNet on CPUs takes the bias as it is, without regard to its range; here, as on GPUs, it is
-    brought to the scale of the sums.
+    MXNet on CPUs adds the bias without regard to its range; here it is rescaled to the sums, as in
+    MXNet on GPUs.
     """
 
     ignored_attributes: ClassVar[frozenset[str]] = Convolution.ignored_attributes
@@ -147,12 +147,13 @@ class QuantizedConvolution(ConvolutionAttributes, _Layer):
 @register("_contrib_quantized_fully_connected")
 @implements(kinds.SUMMING_FULLY_CONNECTED)
 class QuantizedFullyConnected(_Layer):
-    """``FullyConnected`` on bytes with int8 weights: int32 sums, and the range these can have."""
+    """``FullyConnected`` of bytes with int8 weights: int32 sums and their possible range."""
 
-    num_hidden: int = attribute(minimum=1, doc="elements of an output row")
+    num_hidden: int = attribute(minimum=1, doc="number of output features")
     no_bias: bool = attribute(False, doc="whether there is no bias")
     flatten: bool = attribute(
-        True, doc="whether all axes but the first are one; else the last is taken"
+        True,
+        doc="whether all axes but the first are joined; else only the last axis holds features",
     )
 
     @functools.cached_property

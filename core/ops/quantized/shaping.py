@@ -1,4 +1,5 @@
-"""Bytes pooled, joined, looked up: what comes out has the range of what goes in."""
+"""Operators on bytes whose output has the range of the input: pooling, joining, lookup and
+others."""
 
 from __future__ import annotations
 
@@ -39,10 +40,10 @@ __all__ = [
 @register("_contrib_quantized_pooling")
 @implements(kinds.POOLING)
 class QuantizedPooling(PoolingAttributes, Quantized):
-    """``Pooling`` of bytes, maxima and means.
+    """``Pooling`` of bytes: maximum and mean.
 
-    Unlike ``Pooling``, a mean that counts padding is always over a whole window, even where it
-    reaches beyond the padding.
+    Unlike in ``Pooling``, a mean that counts padding is always divided by the size of a whole
+    window, even if it reaches beyond the padding.
     """
 
     ignored_attributes: ClassVar[frozenset[str]] = Pooling.ignored_attributes
@@ -57,7 +58,7 @@ class QuantizedPooling(PoolingAttributes, Quantized):
 
     @functools.cached_property
     def layer(self) -> Pooling:
-        """What it does with real numbers; sums, where it divides them itself."""
+        """The equivalent pooling of real numbers, or a sum if this class does the division."""
         is_mean = self.pool_type == "avg" and self.count_include_pad is not False
         return Pooling(
             kernel=self.kernel,
@@ -103,7 +104,7 @@ class QuantizedFlatten(Quantized):
 @register("_contrib_quantized_act")
 @implements(kinds.ACTIVATION)
 class QuantizedActivation(Quantized):
-    """``Activation`` of bytes; ReLU is the only one."""
+    """``Activation`` of bytes; only ReLU."""
 
     act_type: str = attribute(
         choices=("relu", "sigmoid", "tanh", "softrelu", "softsign"), doc="the function"
@@ -126,19 +127,19 @@ class QuantizedActivation(Quantized):
 
 @register("_contrib_quantized_concat")
 class QuantizedConcat(Quantized):
-    """``Concat`` of bytes, which are brought to the range that holds all of theirs.
+    """``Concat`` of bytes, which are rescaled to the union of their ranges.
 
-    The output is uint8 where all inputs are.
+    The output is uint8 if all inputs are.
     """
 
     variadic: ClassVar[str | None] = "num_args"
 
     num_args: int = attribute(minimum=1, doc="number of tensors")
-    dim: int = attribute(1, doc="the axis along which the tensors lie")
+    dim: int = attribute(1, doc="the axis along which the tensors are joined")
 
     @functools.cached_property
     def layer(self) -> Concat:
-        """What it does with real numbers."""
+        """The equivalent operator on real numbers."""
         return Concat(num_args=self.num_args, dim=self.dim)
 
     def tensor_names(self) -> tuple[str, ...]:
@@ -184,12 +185,12 @@ class QuantizedEmbedding(Quantized):
 
     input_dim: int = attribute(minimum=1, doc="number of rows")
     output_dim: int = attribute(minimum=1, doc="length of a row")
-    dtype: str = attribute("float32", doc="dtype of the weight before it was made int8")
-    sparse_grad: bool = attribute(False, doc="what the layer did in training")
+    dtype: str = attribute("float32", doc="dtype of the weight before quantization")
+    sparse_grad: bool = attribute(False, doc="no effect: the setting of the layer in training")
 
     @functools.cached_property
     def layer(self) -> Embedding:
-        """What it does with real numbers."""
+        """The equivalent operator on real numbers."""
         return Embedding(input_dim=self.input_dim, output_dim=self.output_dim)
 
     def tensor_names(self) -> tuple[str, ...]:

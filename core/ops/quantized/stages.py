@@ -1,4 +1,4 @@
-"""What a layer of MXNet's oneDNN graphs consists of: its subgraph, taken apart."""
+"""The stages of a layer in MXNet's oneDNN graphs, parsed from its subgraph."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _ABOVE_ZERO = {
     "Activation": ("relu", "sigmoid", "softrelu"),
     **dict.fromkeys(("abs", "clip", "exp", "sqrt", "square"), (None,)),
 }
-"""Activations behind which MXNet takes a calibrated output to have nothing below 0."""
+"""Activations after which MXNet assumes that a calibrated output has nothing below 0."""
 
 
 @dataclasses.dataclass
 class Stages:
-    """A layer and what follows it, in this order.
+    """A layer and its fused stages, in this order.
 
     Attributes:
         layer: Convolution or FullyConnected.
-        norm: the batch norm; None for none, like all that follow.
-        activation: what is applied before anything is added, or where nothing is.
-        has_sum: whether the last tensor is added.
-        last_activation: what is applied to the sum.
+        norm: the batch norm; None if there is none, as for the attributes below.
+        activation: the activation before the addition, or the only one.
+        has_sum: whether the last tensor, a residual, is added.
+        last_activation: the activation after the addition.
     """
 
     layer: Any
@@ -39,15 +39,15 @@ class Stages:
 
     @classmethod
     def of(cls, graph: Subgraph, layer: str) -> Stages:
-        """Take a subgraph apart.
+        """Parse a subgraph.
 
         Args:
-            graph: a chain that begins with a layer; its variables are the layer's inputs, those of
-                the batch norm, and what is added, in this order.
-            layer: name of the operator at its beginning.
+            graph: a chain that begins with a layer; its variables are the inputs of the layer,
+                those of the batch norm, and the residual, in this order.
+            layer: name of its first operator.
 
         Raises:
-            AttributeValueError: it is something else.
+            AttributeValueError: the graph has another form.
         """
         first, *others = graph.applications
         names = tuple(one.operator.names[0] for one in graph.applications)
@@ -86,18 +86,18 @@ class Stages:
 
     @property
     def end(self) -> Any:
-        """The activation whose result goes out; None where there is none."""
+        """The activation that computes the output, or None."""
         return self.last_activation if self.has_sum else self.activation
 
     @property
     def ends_above_zero(self) -> bool:
-        """Whether MXNet gives a calibrated output to uint8."""
+        """Whether MXNet's calibrated output is uint8."""
         if self.end is None:
             return False
         return getattr(self.end, "act_type", None) in _ABOVE_ZERO.get(self.end.names[0], ())
 
     def tensor_names(self) -> tuple[str, ...]:
-        """Names of the inputs, as MXNet has them."""
+        """Names of the inputs, as in MXNet."""
         names: tuple[str, ...] = self.layer.input_names()
         if self.norm is not None:
             names += ("gamma", "beta", "mean", "var")
@@ -107,6 +107,6 @@ class Stages:
 def _check(inputs: tuple[tuple[int, int], ...], expected: list[tuple[int, int]], name: str) -> None:
     if list(inputs) != expected:
         raise AttributeValueError(
-            f"its subgraph is no chain at {name}: the inputs are values {list(inputs)}, expected "
-            f"{expected} (variables count first, in the order of the layer's inputs)"
+            f"its subgraph is not a chain at {name}: the inputs are values {list(inputs)}, "
+            f"expected {expected} (variables count first, in the order of the layer's inputs)"
         )

@@ -35,5 +35,7 @@ def test_makes_nothing_of_a_scalar(op: str) -> None:
 
 
 def test_a_triangle_has_no_4_elements() -> None:
-    with pytest.raises(ShapeError, match="A has 4 elements in a row; no triangle has so many"):
+    with pytest.raises(
+        ShapeError, match="A has 4 elements along the last axis; no triangle has that many"
+    ):
         infer("maketrian", (4,))

@@ -106,7 +106,7 @@ def test_split_completes_the_data() -> None:
 def test_number_of_parts_is_checked() -> None:
     with pytest.raises(AttributeValueError, match="minimum is 1"):
         make("SliceChannel", {"num_outputs": 0})
-    with pytest.raises(ShapeError, match="must begin with 0 and rise"):
+    with pytest.raises(ShapeError, match="must begin with 0 and increase"):
         infer("_split_v2", (2, 6), indices=(0, 3, 3))
 
 

@@ -15,7 +15,7 @@ RANDOM = np.random.RandomState(2)
 
 
 def _parts(numbers: np.ndarray) -> np.ndarray:
-    """Return real and imaginary parts in turn along the last axis."""
+    """Return alternating real and imaginary parts along the last axis."""
     both = np.stack([numbers.real, numbers.imag], axis=-1)
     return both.reshape(*numbers.shape[:-1], -1)
 
@@ -53,7 +53,7 @@ def test_count_sketch() -> None:
 
 
 def test_shapes_that_do_not_fit() -> None:
-    with pytest.raises(ShapeError, match="real and imaginary parts in turn"):
+    with pytest.raises(ShapeError, match="alternating real and imaginary parts"):
         make("_contrib_ifft", {}).infer_shape([(2, 3)], [None])
     with pytest.raises(ShapeError, match="expected two axes, or four"):
         make("_contrib_fft", {}).infer_shape([(3,)], [None])
