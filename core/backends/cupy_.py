@@ -100,7 +100,7 @@ class CupyBackend:
     def descend(
         self, weight: Array, velocity: Array | None, gradient: Array, step: Descent
     ) -> bool:
-        """There is no fused kernel on this backend: False."""
+        """Return False: this backend has no fused kernel."""
         return False
 
     def suppress(
@@ -111,5 +111,5 @@ class CupyBackend:
         includes_threshold: bool,
         most: int,
     ) -> Array | None:
-        """There is no kernel on this backend: None."""
+        """Return None: this backend has no kernel."""
         return None

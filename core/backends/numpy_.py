@@ -26,7 +26,8 @@ class NumpyBackend:
     xp: Any = np
 
     def scope(self) -> AbstractContextManager[Any]:
-        """Let faulty numbers become inf and NaN in silence, as every device does."""
+        """Suppress NumPy's floating point warnings: other devices give inf and NaN silently,
+        too."""
         return np.errstate(all="ignore")
 
     def empty(self, shape: Shape, dtype: DType) -> Array:
@@ -55,13 +56,13 @@ class NumpyBackend:
         return int(array.ctypes.data)
 
     def synchronize(self) -> None:
-        """Nothing is queued on the CPU."""
+        """Do nothing: the CPU has no queue."""
 
     def release(self) -> None:
-        """Nothing is kept on the CPU."""
+        """Do nothing: no freed memory is cached."""
 
     def memory(self) -> tuple[int, int] | None:
-        """The CPU has no memory of its own."""
+        """Return None: the CPU has no memory separate from the host's."""
         return None
 
     def chained(self, calls: Sequence[Callable[[], Any]]) -> list[Chain]:
@@ -82,5 +83,5 @@ class NumpyBackend:
         includes_threshold: bool,
         most: int,
     ) -> Array | None:
-        """Suppress with the kernel in C, if there is one."""
+        """Call the C kernel, if it is available."""
         return suppress(sides, classes, threshold, includes_threshold, most)

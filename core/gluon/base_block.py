@@ -1,4 +1,4 @@
-"""Blocks: parameters and children under names, called with arrays (``mx.gluon.Block``)."""
+"""Blocks: callables on arrays, with named parameters and child blocks (``mx.gluon.Block``)."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ __all__ = ["Block"]
 class Block(BlockNames):
     """Base of layers and networks written in Python.
 
-    A subclass makes children and parameters in ``__init__`` (within ``self.name_scope()`` their
-    names start with this block's) and computes in ``forward``.
+    A subclass creates children and parameters in ``__init__`` (within ``self.name_scope()``, which
+    prefixes their names with that of this block) and computes in ``forward``.
 
     Args:
-        prefix: start of the parameters' names; made from the class's name where None.
+        prefix: prefix of the parameters' names; None derives it from the class name.
         params: parameters to share.
     """
 
     _is_chain: ClassVar[bool] = False
-    """Whether it only runs its children, so that a summary leaves it out."""
+    """Whether the block only runs its children; a summary omits such blocks."""
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         self._children: dict[str, Block] = {}
@@ -53,8 +53,8 @@ class Block(BlockNames):
         """Register blocks and parameters under the attribute's name.
 
         Raises:
-            TypeError: the attribute is a block or a parameter and would become something else.
-            UsageError: it is another parameter.
+            TypeError: the attribute is a block or parameter, and the value is of another type.
+            UsageError: the attribute is a parameter already.
         """
         existing = getattr(self, name, None)
         if isinstance(existing, (Block, Parameter)) and not isinstance(value, type(existing)):
@@ -82,12 +82,12 @@ class Block(BlockNames):
 
     @property
     def prefix(self) -> str:
-        """What the names of the parameters start with."""
+        """Prefix of the parameters' names."""
         return self._prefix
 
     @property
     def name(self) -> str:
-        """The prefix without its underscore."""
+        """The prefix without its trailing underscore."""
         return self._name
 
     @property
@@ -97,7 +97,7 @@ class Block(BlockNames):
 
     @contextmanager
     def name_scope(self) -> Iterator[Block]:
-        """Put this block's prefix before the names of blocks made inside."""
+        """Prefix the names of blocks created within with this block's prefix."""
         if self._empty_prefix:
             yield self
             return
@@ -109,14 +109,14 @@ class Block(BlockNames):
             _scopes.blocks.pop()
 
     def register_child(self, block: Block, name: str | None = None) -> None:
-        """Add a child, whose parameters then belong to this block, too."""
+        """Add a child, whose parameters then also belong to this block."""
         self._children[str(len(self._children)) if name is None else name] = block
 
     def collect_params(self, select: str | None = None) -> ParameterDict:
         """Return the parameters of this block and all children.
 
         Args:
-            select: a regular expression that the names must match.
+            select: a regular expression to be matched by the names.
         """
         self._warn_of_containers()
         found = ParameterDict(self._params.prefix)
@@ -152,23 +152,24 @@ class Block(BlockNames):
             param.cast(dtype)
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
-        """Let children that can be compiled be compiled; see ``HybridBlock``."""
+        """Compile all children that can be compiled; see ``HybridBlock``."""
         for child in self._children.values():
             child.hybridize(active, **kwargs)
 
     def apply(self, fn: Any) -> Block:
-        """Call a function with every block, children first; return this one."""
+        """Call a function with every block, children first; return this block."""
         for child in self._children.values():
             child.apply(fn)
         fn(self)
         return self
 
     def save_parameters(self, filename: str, deduplicate: bool = False) -> None:
-        """Write the parameters under their place in the tree: ``0.weight``, ``body.1.bias``.
+        """Write the parameters under names by their position in the tree: ``0.weight``,
+        ``body.1.bias``.
 
         Args:
             filename: the file.
-            deduplicate: write a parameter that blocks share only once.
+            deduplicate: write a parameter shared by several blocks only once.
         """
         params = self._params_by_place()
         if deduplicate:
@@ -185,9 +186,9 @@ class Block(BlockNames):
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Read parameters that ``save_parameters`` or ``collect_params().save`` wrote.
+        """Read parameters written by ``save_parameters`` or ``collect_params().save``.
 
-        Arguments and errors are those of ``ParameterDict.load``.
+        Arguments and errors are as for ``ParameterDict.load``.
         """
         loaded = load_arrays(filename)
         if not isinstance(loaded, Mapping):
@@ -220,18 +221,18 @@ class Block(BlockNames):
     def save(self, prefix: str) -> None:
         """Write ``prefix-model.json``, which describes the blocks, and ``prefix-model.params``.
 
-        Graphs of blocks that have been compiled are in the description.
+        The description includes the graphs of compiled blocks.
         """
         write_description(description_file(prefix), self)
         self.save_parameters(parameters_file(prefix))
 
     def load(self, prefix: str) -> None:
-        """Take over what ``save`` has written, names and compiled graphs included.
+        """Restore what ``save`` has written, including names and compiled graphs.
 
-        The block is to be of the same classes, made in the same order, as the one saved.
+        The block must consist of the same classes, created in the same order, as the saved one.
 
         Raises:
-            FormatError: it is not. MXNetError: a file cannot be read.
+            FormatError: it does not. MXNetError: a file cannot be read.
         """
         read_description(description_file(prefix), self)
         self.load_parameters(parameters_file(prefix))
@@ -249,12 +250,12 @@ class Block(BlockNames):
         return handle
 
     def register_op_hook(self, callback: Any, monitor_all: bool = False) -> None:
-        """Show a function what the operators of compiled children compute; see ``HybridBlock``."""
+        """Pass the outputs of operators in compiled children to a function; see ``HybridBlock``."""
         for child in self._children.values():
             child.register_op_hook(callback, monitor_all)
 
     def summary(self, *inputs: Any) -> None:
-        """Run once on these inputs and print a table of layers, their outputs and parameters.
+        """Run the block on these inputs and print a table of layers, their outputs and parameters.
 
         Raises:
             UsageError: a block has been hybridized.
@@ -262,7 +263,7 @@ class Block(BlockNames):
         print(summarize(self, inputs))
 
     def __call__(self, *args: Any) -> Any:
-        """Return what ``forward`` computes, with the hooks called before and after."""
+        """Call ``forward``, with the hooks before and after it."""
         for hook in tuple(self._forward_pre_hooks.values()):
             hook(self, args)
         outputs = self.forward(*args)
@@ -271,11 +272,11 @@ class Block(BlockNames):
         return outputs
 
     def forward(self, *args: Any) -> Any:
-        """Compute outputs of arrays."""
+        """Compute the outputs for arrays."""
         raise NotImplementedError(f"{type(self).__name__} must define forward")
 
     def _warn_of_containers(self) -> None:
-        """Warn of lists and dicts with blocks, whose parameters nobody would find."""
+        """Warn of lists and dicts of blocks, because the parameters of these would not be found."""
         children = set(self._children.values())
         for name, value in vars(self).items():
             if name not in ("_children", "_compiled") and _has_stranger(value, children):
@@ -287,21 +288,21 @@ class Block(BlockNames):
                 )
 
     def _alias(self) -> str:
-        """Return what names of such blocks are made from."""
+        """Return the base of generated names for this class."""
         return type(self).__name__.lower()
 
     def _rename(self, name: str) -> None:
-        """Take another name, and let the block's own parameters begin with it."""
+        """Change the prefix, also in the names of the block's own parameters."""
         start = f"{self._name}_"
         self._name = name
         self._params.rename(start, f"{name}_")
 
     def _describe_graph(self) -> dict[str, Any]:
-        """Return what ``save`` writes of the compiled graph."""
+        """Return the description of the compiled graph for ``save``."""
         return {}
 
     def _restore_graph(self, record: Mapping[str, Any]) -> None:
-        """Take over the compiled graph that ``save`` has written."""
+        """Restore the compiled graph that ``save`` has written."""
 
     def _params_by_place(self, prefix: str = "") -> dict[str, Parameter]:
         places = {prefix + name: param for name, param in self._reg_params.items()}
@@ -311,13 +312,14 @@ class Block(BlockNames):
 
     @staticmethod
     def _are_shared(loaded: Mapping[str, Any], places: ParameterDict) -> bool:
-        """Tell whether what a file lacks is there under the name of another block that shares."""
+        """Return whether every parameter missing in a file is present under the name of a block
+        that shares it."""
         present = {id(param) for place, param in places.items() if place in loaded}
         return all(id(param) in present for param in places.values())
 
 
 def _has_stranger(value: Any, known: set[Block]) -> bool:
-    """Tell whether a container, at any depth, holds a block that is not known."""
+    """Return whether a container holds, at any depth, a block that is not registered."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
@@ -329,7 +331,7 @@ def _has_stranger(value: Any, known: set[Block]) -> bool:
 
 
 class _Scopes(threading.local):
-    """The blocks whose ``name_scope`` this thread is in, innermost last."""
+    """The blocks whose ``name_scope`` this thread has entered, innermost last."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -341,7 +343,7 @@ _scopes = _Scopes()
 def _named(
     prefix: str | None, params: ParameterDict | None, hint: str
 ) -> tuple[str, ParameterDict]:
-    """Return the prefix and the parameters of a new block."""
+    """Return the prefix and the parameters for a new block."""
     if not _scopes.blocks:
         if prefix is None:
             prefix = NameManager.active().get(None, hint) + "_"

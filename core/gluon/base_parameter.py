@@ -36,11 +36,11 @@ NOT_INITIALIZED = (
 
 
 class DeferredInitializationError(MXNetError):
-    """The parameter waits for its shape."""
+    """The parameter has no value yet, because its shape is not known."""
 
 
 class _Deferred(NamedTuple):
-    """What an initialization that waits for a shape was given."""
+    """The arguments of an initialization that is deferred until the shape is known."""
 
     init: Any
     contexts: list[Context]
@@ -49,14 +49,14 @@ class _Deferred(NamedTuple):
 
 
 def contexts_of(ctx: Context | Sequence[Context] | None) -> list[Context]:
-    """Return a list of devices for one, several or none (the current one)."""
+    """Return a list of devices; None means the current one."""
     if ctx is None:
         return [current_context()]
     return [ctx] if isinstance(ctx, Context) else list(ctx)
 
 
 def is_shape_known(shape: Shape | None) -> bool:
-    """Tell whether rank and all dimensions are known: 0 is unknown, with np-shape -1 is."""
+    """Return whether the rank and all dimensions are known; 0, or with np-shape -1, is unknown."""
     unknown = -1 if is_np_shape() else 0
     return shape is not None and unknown not in shape
 
@@ -67,12 +67,12 @@ class Parameter(ParameterNames):
     Args:
         name: unique among the parameters of a trainer.
         grad_req: ``"write"``, ``"add"`` or ``"null"``.
-        shape: 0 stands for a dimension that is not known yet.
-        dtype: of value and gradient.
+        shape: 0 is a dimension that is not known yet.
+        dtype: dtype of value and gradient.
         lr_mult, wd_mult: multiply the optimizer's learning rate and weight decay.
         init: an initializer, its name, or None for the default given to ``initialize``.
-        allow_deferred_init: ``initialize`` may wait for the shape.
-        differentiable: False makes ``grad_req`` always ``"null"``.
+        allow_deferred_init: whether initialization may be deferred until the shape is known.
+        differentiable: if False, ``grad_req`` is always ``"null"``.
         stype: storage type of the value: ``"default"``, ``"row_sparse"`` or ``"csr"``.
         grad_stype: storage type of the gradient.
     """
@@ -120,7 +120,7 @@ class Parameter(ParameterNames):
 
     @property
     def grad_req(self) -> str:
-        """What a backward pass does to the gradient: ``"write"``, ``"add"`` or ``"null"``."""
+        """How a backward pass changes the gradient: ``"write"``, ``"add"`` or ``"null"``."""
         return self._grad_req
 
     @grad_req.setter
@@ -170,7 +170,7 @@ class Parameter(ParameterNames):
         self._shape = tuple(new_shape)
 
     def var(self) -> Symbol:
-        """Return the variable that stands for the parameter in a symbol."""
+        """Return the variable for the parameter in symbols."""
         if self._var is None:
             self._var = symbol.var(
                 self.name,
@@ -192,16 +192,17 @@ class Parameter(ParameterNames):
         default_init: Any = Uniform(),  # noqa: B008 - MXNet's default, never changed
         force_reinit: bool = False,
     ) -> None:
-        """Give the parameter a value and gradients on devices.
+        """Create and initialize the value, and the gradients, on devices.
 
         Args:
-            init: an initializer or its name; the parameter's own, else ``default_init``.
-            ctx: devices; the current one where None.
-            default_init: used where neither ``init`` nor the parameter says anything.
-            force_reinit: initialize again.
+            init: an initializer or its name; None uses the parameter's own, or else
+                ``default_init``.
+            ctx: devices; None is the current one.
+            default_init: used if neither ``init`` nor the parameter specifies an initializer.
+            force_reinit: initialize again if already initialized.
 
         Raises:
-            ValueError: the shape is not known and must be.
+            ValueError: the shape is not known and initialization may not be deferred.
         """
         if self._data is not None and not force_reinit:
             warnings.warn(
@@ -262,7 +263,7 @@ class Parameter(ParameterNames):
     # -- values -----------------------------------------------------------------------------
 
     def data(self, ctx: Context | None = None) -> NDArray:
-        """Return the value on a device: the only one, else the current one."""
+        """Return the value on a device; by default the only one, or else the current one."""
         self._require_dense(f"on {ctx} via data()", "row_sparse_data()")
         return self._on(self._data, ctx)
 
@@ -272,14 +273,14 @@ class Parameter(ParameterNames):
         return self._all(self._data)
 
     def row_sparse_data(self, row_id: NDArray) -> NDArray:
-        """Return the ``row_sparse`` value on the device of ``row_id``, with these rows."""
+        """Return these rows of the ``row_sparse`` value, on the device of ``row_id``."""
         self._require_sparse("row_sparse_data()", "data()")
         array = self._on(self._data, row_id.context)
         self._pull_rows(array, row_id)
         return array
 
     def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
-        """Return the ``row_sparse`` values on all devices, with these rows."""
+        """Return these rows of the ``row_sparse`` values on all devices."""
         self._require_sparse("list_row_sparse_data()", "list_data()")
         arrays = self._all(self._data)
         self._pull_rows(arrays, row_id)
@@ -331,7 +332,7 @@ class Parameter(ParameterNames):
             return known[0]
         ctx = ctx or current_context()
         for array, context in zip(known, self._ctx_list, strict=True):
-            # As in MXNet cpu, cpu_pinned and cpu_shared are one kind of device, gpu another.
+            # As in MXNet, cpu, cpu_pinned and cpu_shared are one kind of device, gpu is another.
             same_kind = context.device_typeid & 1 == ctx.device_typeid & 1
             if same_kind and context.device_id == ctx.device_id:
                 return array
@@ -406,7 +407,7 @@ class Parameter(ParameterNames):
         autograd.mark_variables(values, self._grad, self.grad_req)
 
     def _reduce(self) -> NDArray:
-        """Return the mean of the devices' values, on the CPU; what a file is given."""
+        """Return the mean of the devices' values, on the CPU, for saving."""
         if self._stype != "default":
             assert self.shape is not None
             whole = zeros(self.shape, stype="row_sparse", dtype=self.dtype)
@@ -431,7 +432,7 @@ class Parameter(ParameterNames):
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Take over a value from a file; see ``ParameterDict.load``."""
+        """Set the value to one loaded from a file; see ``ParameterDict.load``."""
         self._fit_shape(data)
         data = self._fit_dtype(data, cast_dtype, dtype_source)
         if data.stype != self._stype:

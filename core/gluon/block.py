@@ -1,4 +1,4 @@
-"""Blocks under the path that scripts import them by (``mxnet.gluon.block``)."""
+"""Blocks under MXNet's import path (``mxnet.gluon.block``)."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Constant(Parameter):
         self._init_impl(self.value, contexts)
 
     def check_value(self, value: Any) -> None:
-        """Raise UsageError unless a value is this one."""
+        """Raise UsageError unless a value equals this one."""
         other = value if isinstance(value, NDArray) else array(value)
         same = other.shape == self.value.shape and (other.asnumpy() == self.value.asnumpy()).all()
         if not same:

@@ -20,19 +20,20 @@ __all__ = ["ExecutorPool"]
 class ExecutorPool:
     """Executors of one symbol over the same parameters, for one set of input shapes.
 
-    A recorded pass keeps its executor until its recording is gone, since it holds what the
-    backward pass needs; meanwhile other passes get others.
+    A recorded pass keeps its executor as long as the recording exists, because it holds the
+    intermediate values for the backward pass. Other passes get other executors meanwhile.
 
     Attributes:
-        goes_back: True during a backward pass, of which a hook is shown nothing.
+        goes_back: True during a backward pass, in which the hook is not called.
 
     Args:
         symbol: the graph.
         context: the device.
         inputs: names of the inputs.
-        arguments: parameters by name, whose memory is used as it is.
+        arguments: parameters by name, whose memory is used directly.
         auxiliary: auxiliary states by name, likewise.
-        hook: what is shown the arrays of all operators, and whether those they read, too.
+        hook: a function to call with the arrays of all operators, and whether to include their
+            inputs.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class ExecutorPool:
         self._idle: dict[bool, list[Executor]] = {True: [], False: []}
 
     def run(self, values: Sequence[NDArray]) -> list[NDArray]:
-        """Compute the outputs of some inputs, recorded where autograd records."""
+        """Compute the outputs for inputs, and record the pass if autograd is recording."""
         known = set(self.names)
         given = {
             name: value for name, value in zip(self.inputs, values, strict=True) if name in known
@@ -99,17 +100,17 @@ class ExecutorPool:
         return executor
 
     def _show(self, name: str, operator: str, array: NDArray) -> None:
-        """Show the hook an array of a forward pass, under the names that operators give it."""
+        """Call the hook with an array of a forward pass, under the operator's name for it."""
         if self._hook is not None and not self.goes_back and name not in self._variables:
             self._hook[0](name, operator, array)
 
     def give_back(self, executor: Executor, with_gradients: bool) -> None:
-        """Let another pass use the executor."""
+        """Return an executor to the pool."""
         self._idle[with_gradients].append(executor)
 
 
 class _Recorded(autograd.Function):
-    """One pass, with the executor that holds its intermediate values."""
+    """A recorded pass, with the executor that holds its intermediate values."""
 
     def __init__(self, pool: ExecutorPool) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Functions that blocks call before and after they run."""
+"""Functions that blocks call before and after their forward pass."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Hook = Callable[..., Any]
 
 
 class HookHandle:
-    """A registered function; ``detach``, or the end of a ``with`` block, takes it away again."""
+    """A registered hook; ``detach``, or the end of a ``with`` block, removes it."""
 
     def __init__(self) -> None:
         self._hooks: dict[int, Hook] | None = None
 
     def attach(self, hooks: dict[int, Hook], hook: Hook) -> None:
-        """Register a function among others.
+        """Add a hook to a dict of hooks.
 
         Raises:
-            UsageError: this handle stands for one already.
+            UsageError: this handle is already attached.
         """
         if self._hooks is not None:
             raise UsageError("The same handle cannot be attached twice.")
@@ -31,7 +31,7 @@ class HookHandle:
         hooks[id(self)] = hook
 
     def detach(self) -> None:
-        """Take the function away; a second time does nothing."""
+        """Remove the hook; a second call has no effect."""
         if self._hooks is not None:
             self._hooks.pop(id(self), None)
 

@@ -3,9 +3,10 @@
 They are compiled when modserve is installed (``hatch_build.py``), and called through ctypes. Two
 work in oneDNN's layouts, between its kernels: 3x3 convolutions by Winograd's minimal filtering,
 which needs 2.25 times fewer multiplications, and batch normalization in training, which leaves its
-results in the cache. The others are for operators that oneDNN lacks: feature maps read at positions
-given by another input. If they were not compiled, the processor has no AVX-512, or the gain would
-be small, oneDNN or the reference runs. ``chain`` runs consecutive primitives of oneDNN by one call.
+results in the cache. The others are for operators that oneDNN lacks: sampling of feature maps at
+positions given by another input. oneDNN or the reference runs if the kernels were not compiled, the
+processor has no AVX-512, or the gain would be small. ``chain`` runs consecutive primitives of
+oneDNN by one call.
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ _LANES = 16
 
 
 class _BatchNorm(Kernel):
-    """The forward pass. Its workspace is the variance; the operator outputs 1 / sqrt of that.
+    """The forward pass. Its workspace is the variance; the operator outputs 1 / sqrt(variance +
+    eps).
 
     Args:
         norm: operator ``BatchNorm``.
@@ -178,7 +179,7 @@ def _forward(request: KernelRequest[object], norm: BatchNorm, *, has_relu: bool)
 
 
 def _maps(data: TensorSpec) -> Maps | None:
-    """Return sizes and strides; None if channels are not in vectors of 16."""
+    """Return sizes and strides; None if channels are not in blocks of 16."""
     if len(data.shape) != 4 or data.shape[1] % _LANES:
         return None
     images, channels, height, width = data.shape

@@ -1,4 +1,4 @@
-"""What the kernels can do, and for which convolutions they win."""
+"""The convolutions that the Winograd kernels support, and those for which they are fastest."""
 
 from __future__ import annotations
 
@@ -24,29 +24,30 @@ _WINDOW = (3, 3)
 _MOST_PADDING = 2
 
 _TILES, _TILES_OF_FEW = 30, 48
-"""Tiles that a thread transforms together at most: whole blocks of rows in the products, which have
-6 rows, and 12 or 16 where output channels are few. With a multiple of 4 the places of tiles with
-many channels would lie pages apart, and contend for the same lines of the cache."""
+"""Largest number of tiles that a thread transforms together: whole blocks of rows of the matrix
+products, which have 6 rows, or 12 or 16 for few output channels. It is not a multiple of 4, because
+then the elements of a tile with many channels would be pages apart and compete for the same cache
+lines."""
 _FEW = 32
-"""Output channels up to which they are few."""
+"""Largest number of output channels that counts as few."""
 
 _WEIGHTS_PER_TILE = 8192
-"""Pairs of an input and an output channel for each tile of an image, up to which weights are kept
-transformed. They are nearly twice as large, and with few tiles their way from memory is what takes
-time. Batches of any size go by this, so that they share the weights."""
+"""Largest ratio of weights (pairs of input and output channel) to tiles of an image for which
+transformed weights are cached. They are nearly twice as large, and with few tiles loading them
+dominates the time. The ratio is per image, so that batches of any size share the weights."""
 _FEWEST_TILES, _WEIGHTS_PER_TRANSFORM = 64, 4096
-"""Tiles of a batch from which it pays to transform weights for one pass, and pairs of channels for
-each up to which it does."""
+"""Smallest number of tiles in a batch, and largest number of channel pairs per tile, for which
+transforming weights for a single pass pays."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Convolution:
-    """A convolution with windows of 3x3 and strides of 1 whose channels come in rows of 16.
+    """A 3x3 convolution with stride 1 whose channels are in vectors of 16.
 
     Attributes:
         data, output: shapes, ``(images, channels, height, width)``.
         pad: rows above and columns left of the data.
-        is_last: whether channels lie innermost; else in blocks of 16.
+        is_last: whether the layout is channels last, otherwise blocks of 16 channels.
     """
 
     data: Shape
@@ -56,7 +57,7 @@ class Convolution:
 
     @classmethod
     def of(cls, request: KernelRequest[object], direct: DirectProblem) -> Convolution | None:
-        """Return a step's convolution; None where the kernels cannot do it or do not win."""
+        """Return a step's convolution; None if the kernels do not support it or are not faster."""
         stride, dilation, pad, behind = direct.window
         channels = (direct.data[1], direct.output[1])
         is_simple = direct.weight[2:] == _WINDOW and not direct.has_groups
@@ -71,7 +72,7 @@ class Convolution:
         return found if found._wins(is_kept=is_kept) else None
 
     def _wins(self, *, is_kept: bool) -> bool:
-        """Tell whether the kernels are faster, with weights kept transformed or not."""
+        """Return whether the kernels are faster, given whether transformed weights are cached."""
         images, _, height, width = self.output
         tiles, weights = -(-height // 2) * -(-width // 2), self.data[1] * self.output[1]
         if is_kept:
@@ -85,12 +86,12 @@ class Convolution:
         return layout_of(arrange(self.data)), layout_of(arrange(self.output))
 
     def transposed(self) -> Convolution:
-        """Return the convolution that the data's gradient is, of the output's."""
+        """Return the convolution of the output's gradient that gives the data's gradient."""
         pad = tuple(2 - before for before in self.pad)
         return Convolution(self.output, self.data, pad, self.is_last)
 
     def as_c(self) -> library.Problem:
-        """Return it as the library takes it, to be done by the threads there are now."""
+        """Return it as a C structure, for the current number of threads."""
         threads = library.threads()
         return library.Problem(
             images=self.data[0],
@@ -105,7 +106,8 @@ class Convolution:
         )
 
     def _tiles(self, threads: int) -> int:
-        """Return how many tiles a thread transforms together, so that all threads have as many."""
+        """Return the number of tiles that a thread transforms together, balanced between the
+        threads."""
         images, _, height, width = self.output
         count = images * (-(-height // 2) * -(-width // 2))
         most = _TILES if self.output[1] > _FEW else _TILES_OF_FEW
@@ -127,8 +129,8 @@ class Convolution:
 
 
 def _is_last(request: KernelRequest[object], data: TensorSpec) -> bool:
-    """Choose the layout that the data has; of plain data, that of oneDNN's neighbours: channels
-    last in inference, blocks in training."""
+    """Return whether to use channels last: as in the data's layout or, for plain data, as
+    neighbouring oneDNN kernels do, which is channels last in inference and blocks in training."""
     last, blocks = layout_of(channels_last(data.shape)), layout_of(blocked(data.shape))
     if data.layout in (last, blocks):
         return data.layout == last
@@ -136,13 +138,13 @@ def _is_last(request: KernelRequest[object], data: TensorSpec) -> bool:
 
 
 def convolve_bytes(problem: library.Problem) -> int:
-    """Return how much scratch it takes to convolve."""
+    """Return the bytes of scratch memory for a convolution."""
     floats = library.loaded().winograd_convolve_scratch(problem) * problem.threads
     return int(floats * _FLOAT32.itemsize)
 
 
 def problem_of(request: KernelRequest[object], layer: Layer) -> Convolution | None:
-    """Return the convolution of a step or of its gradients; None where oneDNN does it."""
+    """Return the convolution of a step or of its gradients; None if oneDNN shall compute it."""
     out = request.outputs[0]
     if library.library() is None or out is None or not are_float32(request):
         return None

@@ -27,12 +27,12 @@ __all__ = ["convolution_backward"]
 _FLOAT32 = np.dtype("float32")
 
 _LINEAR = 1.0
-"""Slope below zero that means: no activation."""
+"""Negative slope of the activation that means no activation."""
 _SUMS_OF_THREAD = 1 << 20
-"""Largest size of the weights' gradient, in bytes before the inverse transform, for which each
-thread has its own sum. A larger one would not stay in a thread's cache."""
+"""Largest size in bytes of the weights' transformed gradient for which each thread accumulates a
+separate sum. A larger one would not stay in a thread's cache."""
 _TILES_IN_COMMON = 128
-"""Tiles processed at a time where all threads share the sums."""
+"""Tiles processed at a time if all threads share the sums."""
 
 
 class _Backward(Kernel):

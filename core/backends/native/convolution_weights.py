@@ -16,7 +16,7 @@ from .library import Problem, loaded, pointer
 __all__ = ["Weights"]
 
 _PLACES = 16
-"""Of a transformed tile, for each of which there is a matrix of weights."""
+"""Elements of a transformed 4x4 tile; each has a separate matrix of weights."""
 _WEIGHT = 1
 """Position of the weights among a convolution's inputs."""
 
@@ -28,7 +28,8 @@ class Weights:
         problem: the convolution.
         is_kept: whether the plan caches them, which requires a version; otherwise they are
             transformed into the first ``scratch_bytes`` of the scratchpad.
-        is_turned: whether the convolution computes the data's gradient, whose windows are rotated.
+        is_turned: whether the convolution computes the data's gradient, for which kernels are
+            rotated by 180 degrees.
 
     Attributes:
         nbytes: their size.

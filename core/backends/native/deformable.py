@@ -1,4 +1,4 @@
-"""Deformable convolution, with and without a mask: columns read at moved points, and products."""
+"""Deformable convolution, with and without a mask: im2col with sampling, and matrix products."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = ["deformable_convolution"]
 
 
 class _Image:
-    """Between one image and its columns.
+    """Conversion between one image and its im2col matrix.
 
     Args:
         sampling: the sizes.
-        window: where the windows look.
-        pad: gives the memory.
-        is_backward: whether there are gradients to compute.
+        window: geometry of the windows.
+        pad: provides the memory.
+        is_backward: whether it is for the backward pass.
     """
 
     def __init__(
@@ -45,20 +45,21 @@ class _Image:
             self.slopes = pad.numbers((3, sampling.maps, sampling.points))
 
     def find(self, offset: Array) -> None:
-        """Find the elements around all points."""
+        """Find the neighbors of all points."""
         near = pointer(self._near)
         loaded().sampling_find_window(self._sampling, self._window, pointer(offset), near)
 
     def read(self, data: Array, mask: Array | None) -> None:
-        """Fill the columns."""
+        """Sample the image into the columns."""
         self._call(loaded().sampling_read, mask, data, self.columns, self._scratch)
 
     def spread(self, mask: Array | None, data_grad: Array) -> None:
-        """Write the image's gradient, given the columns'."""
+        """Write the gradient of the image, given that of the columns."""
         self._call(loaded().sampling_spread, mask, self.columns, data_grad, self._scratch)
 
     def pull(self, data: Array, mask: Array | None) -> None:
-        """Write the slopes: gradients by rows, columns and mask, given the columns'."""
+        """Write the gradients of the points' rows and columns and of the mask, given that of the
+        columns."""
         operands = (self.columns, data, *self.slopes, self._scratch)
         self._call(loaded().sampling_pull, mask, *operands)
 
@@ -67,7 +68,8 @@ class _Image:
 
 
 def _sizes(sampling: Sampling, *, is_backward: bool) -> list[int]:
-    """Return the bytes of what is known of the points, scratch, columns and slopes."""
+    """Return the sizes in bytes of the neighbors, the scratch memory, the columns and the
+    slopes."""
     points = (sampling.maps, sampling.points)
     sizes = [
         near_bytes(sampling),
@@ -78,7 +80,7 @@ def _sizes(sampling: Sampling, *, is_backward: bool) -> list[int]:
 
 
 class _Matrices(NamedTuple):
-    """Stacks of the groups' matrices, as oneDNN takes them; each also transposed."""
+    """Descriptors of the groups' stacked matrices, optionally transposed."""
 
     groups: int
     filters: int
@@ -105,7 +107,7 @@ def _stack(count: int, rows: int, columns: int, *, flipped: bool) -> MemoryDesc:
 
 
 class _Deformable(Kernel):
-    """Base: the sizes.
+    """Base of both passes.
 
     Args:
         layer: the operator.
@@ -128,23 +130,23 @@ class _Deformable(Kernel):
         self.scratchpad_bytes = sum(needed) + scratchpad_bytes(*self.primitives())
 
     def primitives(self) -> tuple[Primitive, ...]:
-        """Return the products."""
+        """Return the primitives of the matrix products."""
         raise NotImplementedError(f"{type(self).__name__} has no products")
 
     def divide(self, resources: KernelResources) -> tuple[_Image, KernelResources]:
-        """Return what reads an image, and resources for the products."""
+        """Return the converter of an image, and resources for the products."""
         pad = Scratchpad(resources)
         image = _Image(self.sampling, self.window, pad, is_backward=self.is_backward)
         return image, dataclasses.replace(resources, scratchpad=pad.rest())
 
 
 class _Forward(_Deformable):
-    """The forward pass, image by image: columns, and their product with the weights."""
+    """The forward pass, image by image: im2col, then a product with the weights."""
 
     name = "native:deformable_convolution"
 
     def primitives(self) -> tuple[Primitive, ...]:
-        """Return the product of weights and columns."""
+        """Return the primitive of the product of weights and columns."""
         each = self.matrices
         return (Primitive.of("matmul", each.weight(), each.columns(), None, each.output()),)
 
@@ -170,7 +172,7 @@ class _Forward(_Deformable):
 
 
 class _Backward(_Deformable):
-    """The gradients, image by image."""
+    """The backward pass, image by image."""
 
     name = "native:deformable_convolution_backward"
     is_backward = True
@@ -181,7 +183,8 @@ class _Backward(_Deformable):
         self.backward_inputs = tuple(range(4 if layer.has_mask else 3))
 
     def primitives(self) -> tuple[Primitive, ...]:
-        """Return the products for the columns' gradient, and for the weights', which adds up."""
+        """Return the products for the gradients of the columns and of the weights, which
+        accumulates."""
         each = self.matrices
         weight, columns = each.weight(flipped=True), each.columns(flipped=True)
         return (
@@ -192,7 +195,7 @@ class _Backward(_Deformable):
         )
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that computes the gradients that are wanted."""
+        """Return a closure that computes the requested gradients."""
         grad, has_mask = present(arrays.out_grads[0]), self.layer.has_mask
         data, offset = present(arrays.inputs[0]), present(arrays.inputs[1])
         mask = present(arrays.inputs[2]) if has_mask else None
@@ -205,7 +208,7 @@ class _Backward(_Deformable):
         def products(
             primitive: Primitive, left: Array | None, right: Array | None, target: Array
         ) -> list[Callable[[], Any]]:
-            """Return one for each image; a side that is None is the image's gradient."""
+            """Return one call for each image; a side of None is the image's gradient."""
             operands = {Argument.SRC: left, Argument.WEIGHTS: right, Argument.DST: target}
             return [
                 launch(
@@ -241,7 +244,7 @@ class _Backward(_Deformable):
     def _go_back(
         self, image: _Image, data: Array, mask: Array | None, wanted: Sequence[Array | None]
     ) -> None:
-        """Write the gradients of an image, its offsets and its mask, given the columns'."""
+        """Write the gradients of an image, its offsets and its mask, given that of the columns."""
         data_grad, offset_grad, *mask_grads = wanted
         if data_grad is not None:
             image.spread(mask, data_grad)

@@ -18,12 +18,12 @@ _FLOAT32, _FLOAT16 = np.dtype("float32"), np.dtype("float16")
 
 
 class _Cast(Kernel):
-    """A cast, of the data or of its gradient.
+    """A cast of the data or of its gradient.
 
     Args:
-        count: how many elements there are.
-        narrows: whether to float16.
-        is_backward: whether gradients are cast.
+        count: number of elements.
+        narrows: whether the cast is to float16.
+        is_backward: whether it casts gradients.
     """
 
     name = "native:cast"

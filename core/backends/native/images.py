@@ -1,4 +1,4 @@
-"""Images of bytes in another size, in C."""
+"""Resizing of uint8 images in C."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _INT = np.dtype("int32")
 
 
 def resize_bytes(image: Array, taps: Sequence[tuple[Array, Array]]) -> np.ndarray[Any, Any] | None:
-    """Return an image (height, width, channels) uint8 of another size; None where C is not there.
+    """Resize a uint8 image (height, width, channels); None if the C kernels are not available.
 
     Args:
-        image: its rows may lie apart, as those of a part of another image do.
-        taps: for rows and columns, the two old ones around each new one, and their weights in
-            1 / 2048.
+        image: may be a crop of another image, whose rows are not contiguous.
+        taps: for rows and columns, the two source indices of each new one, and their weights in
+            units of 1 / 2048.
     """
     functions = library()
     if functions is None:

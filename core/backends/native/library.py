@@ -43,7 +43,7 @@ _FILE = Path(__file__).with_name("libnative.so")
 
 
 class Tensor(ctypes.Structure):
-    """Size and strides, in elements, of images whose channels lie in rows of 16."""
+    """Size and strides, in elements, of images with channels in vectors of 16."""
 
     _fields_ = tuple(
         (name, c_long) for name in ("height", "width", "image", "block", "row", "pixel")
@@ -51,7 +51,7 @@ class Tensor(ctypes.Structure):
 
 
 class Problem(ctypes.Structure):
-    """A convolution, and how it is to be done, as ``winograd.c`` takes them."""
+    """A convolution and how to compute it; mirrors the structure in ``winograd.c``."""
 
     _fields_ = (
         *((name, c_long) for name in ("images", "inputs", "outputs", "pad_y", "pad_x")),
@@ -63,7 +63,7 @@ class Problem(ctypes.Structure):
 
 
 class Maps(ctypes.Structure):
-    """Images whose channels lie in rows of 16, as ``batch_norm.c`` takes them."""
+    """Images with channels in vectors of 16; mirrors the structure in ``batch_norm.c``."""
 
     _fields_ = tuple(
         (name, c_long)
@@ -72,7 +72,7 @@ class Maps(ctypes.Structure):
 
 
 class Sampling(ctypes.Structure):
-    """Maps that are read at points, as ``sampling.c`` takes them."""
+    """Maps that are sampled at points; mirrors the structure in ``sampling.c``."""
 
     _fields_ = tuple(
         (name, c_long) for name in ("maps", "channels", "height", "width", "points", "threads")
@@ -80,7 +80,7 @@ class Sampling(ctypes.Structure):
 
 
 class SamplingWindow(ctypes.Structure):
-    """Where a kernel's windows look, as ``sampling.c`` takes it."""
+    """Geometry of sliding windows; mirrors the structure in ``sampling.c``."""
 
     _fields_ = (
         *((name, c_long * 2) for name in ("kernel", "stride", "pad", "dilate", "output")),
@@ -89,7 +89,7 @@ class SamplingWindow(ctypes.Structure):
 
 
 class Regions(ctypes.Structure):
-    """Regions of interest and their bins, as ``regions.c`` takes them."""
+    """Regions of interest and their bins; mirrors the structure in ``regions.c``."""
 
     _fields_ = tuple(
         (name, c_long)
@@ -101,7 +101,7 @@ class Regions(ctypes.Structure):
 
 
 class MovedRegions(ctypes.Structure):
-    """Regions of interest whose bins are moved, as ``moved_regions.c`` takes them."""
+    """Regions of interest with displaced bins; mirrors the structure in ``moved_regions.c``."""
 
     _fields_ = (
         *((name, c_long) for name in ("images", "channels", "height", "width", "regions", "bins")),
@@ -111,7 +111,7 @@ class MovedRegions(ctypes.Structure):
 
 
 class Boxes(ctypes.Structure):
-    """The sides of boxes, their areas and classes, as ``suppression.c`` takes them."""
+    """The sides of boxes, their areas and classes; mirrors the structure in ``suppression.c``."""
 
     _fields_ = tuple(
         (name, c_void_p) for name in ("left", "top", "right", "bottom", "area", "classes")
@@ -119,13 +119,13 @@ class Boxes(ctypes.Structure):
 
 
 class SuppressionLimit(ctypes.Structure):
-    """How much boxes may overlap, as ``suppression.c`` takes it."""
+    """How much boxes may overlap; mirrors the structure in ``suppression.c``."""
 
     _fields_ = (("threshold", c_float), ("includes_threshold", c_int))
 
 
 class Resizing(ctypes.Structure):
-    """Sizes of an image, before and after, as ``images.c`` takes them."""
+    """Sizes of an image before and after resizing; mirrors the structure in ``images.c``."""
 
     _fields_ = tuple(
         (name, c_long) for name in ("height", "width", "channels", "row", "new_height", "new_width")
@@ -133,7 +133,7 @@ class Resizing(ctypes.Structure):
 
 
 class ImageTaps(ctypes.Structure):
-    """What new rows or columns are made of, as ``images.c`` takes it."""
+    """Source rows or columns and their weights; mirrors the structure in ``images.c``."""
 
     _fields_ = (("near", c_void_p), ("weight", c_void_p))
 
@@ -179,11 +179,11 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "images_scratch": (c_long, (_RESIZING,)),
     "images_resize": (None, (_RESIZING, c_void_p, _TAPS, _TAPS, *[c_void_p] * 2)),
 }
-"""Result and parameters of the functions."""
+"""Result type and parameter types of the C functions."""
 
 
 class Library:
-    """The functions of the C files; see there."""
+    """The C functions, documented in the C files."""
 
     native_is_supported: Callable[[], int]
     native_source: Callable[[], int]

@@ -1,4 +1,4 @@
-"""Means of points in the bins of regions of interest, which another input moves."""
+"""Means of points in bins of regions of interest that are displaced by an input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["moved_regions"]
 
 
 class _OnMovedRegions(Kernel):
-    """Base: the sizes, and the regions that differ from run to run.
+    """Base: fixed sizes, and regions that change from run to run.
 
     Args:
         pooling: the operator.
@@ -30,7 +30,8 @@ class _OnMovedRegions(Kernel):
     def call(
         self, arrays: KernelArrays, calls: list[tuple[Callable[..., None], list[Array]]]
     ) -> Callable[[], Any]:
-        """Return a closure that calls functions for the regions; each takes arrays at the end."""
+        """Return a closure that calls functions with the regions, followed by each function's
+        arrays."""
         rois = present(arrays.inputs[1])
         trans = None if self._pooling.no_trans else pointer(arrays.inputs[2])
         bound = [(function, [*map(pointer, operands)]) for function, operands in calls]
@@ -45,7 +46,7 @@ class _OnMovedRegions(Kernel):
 
 
 class _Means(_OnMovedRegions):
-    """The means."""
+    """The forward pass."""
 
     name = "native:moved_means"
 
@@ -66,7 +67,7 @@ class _MeansBackward(_OnMovedRegions):
         self.backward_inputs = (0, 1) if pooling.no_trans else (0, 1, 2)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that computes the gradients that are wanted."""
+        """Return a closure that computes the requested gradients."""
         data, grad = present(arrays.inputs[0]), present(arrays.out_grads[0])
         data_grad, _, *trans_grads = arrays.in_grads
         calls = []

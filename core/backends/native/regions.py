@@ -1,4 +1,4 @@
-"""Pooling of regions of interest: maxima of bins, and means of bins with channels of their own."""
+"""Pooling of regions of interest: maxima over bins, and means over bins with separate channels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INT32 = np.dtype("int32")
 
 
 class _OnRegions(Kernel):
-    """Base: the sizes, and the bins that differ from run to run.
+    """Base: fixed sizes, and bins that change from run to run.
 
     Args:
         pooling: the operator.
@@ -32,13 +32,14 @@ class _OnRegions(Kernel):
         self.pooling, self.data, self.regions = pooling, data, regions
 
     def bins(self, rois: Array) -> tuple[Array, Array, Array]:
-        """Return image, rows and columns of each region's bins, as the functions take them."""
+        """Return the image of each region, and the rows and columns of its bins, in the C
+        functions' form."""
         images, rows, columns = self.pooling.bins(np, rois, self.data)
         return images.astype(_INT32), rows.astype(_INT32), columns.astype(_INT32)
 
 
 class _Maxima(_OnRegions):
-    """Maxima of bins; in training it keeps where they are."""
+    """Maxima over bins; in training their positions are kept."""
 
     name = "native:region_maxima"
 
@@ -67,14 +68,14 @@ class _Maxima(_OnRegions):
 
 
 class _MaximaBackward(_OnRegions):
-    """Gives each maximum its gradient."""
+    """Adds each gradient at the position of its maximum."""
 
     name = "native:region_maxima_backward"
     backward_inputs = (1,)
     backward_outputs = ()
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that adds up the gradients."""
+        """Return a closure that sums the gradients."""
         rois = present(arrays.inputs[1])
         grad, data_grad = pointer(arrays.out_grads[0]), pointer(arrays.in_grads[0])
         found = pointer(arrays.workspace)
@@ -104,14 +105,14 @@ class _Means(_OnRegions):
 
 
 class _MeansBackward(_OnRegions):
-    """Shares the gradient of each mean."""
+    """Spreads the gradient of each mean over its bin."""
 
     name = "native:region_means_backward"
     backward_inputs = (1,)
     backward_outputs = ()
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that adds up the gradients."""
+        """Return a closure that sums the gradients."""
         rois = present(arrays.inputs[1])
         grad, data_grad = pointer(arrays.out_grads[0]), pointer(arrays.in_grads[0])
 

@@ -1,4 +1,4 @@
-"""Images read between their elements, at the points of a grid."""
+"""Bilinear sampling of images at the points of a grid."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = [
 
 _FLOAT32 = np.dtype("float32")
 _MOST_PLACES = 2**31 - 1
-"""Of a map, as places are counted in 32 bits."""
+"""Largest number of elements in a map, because the C code uses 32-bit indices."""
 
 
 def sampling_of(data: Shape, maps: int, points: int) -> Sampling | None:
-    """Return the sizes of maps (…, height, width), None where there is nothing to do."""
+    """Return the sizes of maps (..., height, width); None if they are empty or too large."""
     size = int(np.prod(data))
     height, width = data[-2:]
     if not size or not points or height * width > _MOST_PLACES:
@@ -40,12 +40,12 @@ def sampling_of(data: Shape, maps: int, points: int) -> Sampling | None:
 
 
 def near_bytes(sampling: Sampling) -> int:
-    """Return the size of what is known of all points."""
+    """Return the size in bytes of the neighbors of all points."""
     return int(loaded().sampling_near_bytes(sampling))
 
 
 def scratch_bytes(sampling: Sampling, *, is_backward: bool) -> int:
-    """Return the memory that the functions of a pass need for maps in blocks of channels."""
+    """Return the bytes of scratch memory of a pass for maps in blocks of channels."""
     own = loaded().sampling_scratch(sampling) * sampling.threads
     pull = loaded().sampling_pull_scratch(sampling) if is_backward else 0
     return int(max(own, pull)) * _FLOAT32.itemsize
@@ -55,11 +55,11 @@ def scratch_bytes(sampling: Sampling, *, is_backward: bool) -> int:
 
 
 class _OnGrid(Kernel):
-    """Reads images at the points of a grid, or of one made from the matrices in its place.
+    """Samples images at the points of a grid, which is given or made from transformation matrices.
 
     Args:
         sampling: the sizes.
-        transformer: makes the grid; None where the grid is given.
+        transformer: makes the grid; None if the grid is an input.
     """
 
     name = "native:bilinear_sampler"
@@ -70,7 +70,7 @@ class _OnGrid(Kernel):
         self.scratchpad_bytes = sum(map(aligned, sizes))
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that finds the points and reads there."""
+        """Return a closure that finds the neighbors of the points and interpolates."""
         sampling, pad = self._sampling, Scratchpad(resources)
         near = pad.take(near_bytes(sampling))
         scratch = pad.take(scratch_bytes(sampling, is_backward=False))
@@ -80,7 +80,7 @@ class _OnGrid(Kernel):
 
 
 class _OnGridBackward(Kernel):
-    """The gradients by the images and the grid, or the matrices in its place."""
+    """The gradients of the images and of the grid or the matrices."""
 
     name = "native:bilinear_sampler_backward"
     backward_inputs = (0, 1)
@@ -96,7 +96,7 @@ class _OnGridBackward(Kernel):
         self.scratchpad_bytes = sum(map(aligned, sizes))
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that computes the gradients that are wanted."""
+        """Return a closure that computes the requested gradients."""
         sampling, pad = self._sampling, Scratchpad(resources)
         near = pad.take(near_bytes(sampling))
         scratch = pad.take(scratch_bytes(sampling, is_backward=True))
@@ -113,7 +113,7 @@ class _OnGridBackward(Kernel):
         return in_turn(calls)
 
     def _move(self, slopes: Array, where_grad: Array) -> None:
-        """Write the gradient of what says where the points are."""
+        """Write the gradient of the grid or the matrices."""
         sampling, transformer = self._sampling, self._transformer
         down, across = slopes
         across *= _FLOAT32.type((sampling.width - 1) / 2)
@@ -129,7 +129,7 @@ class _OnGridBackward(Kernel):
 def call_of(
     function: Callable[..., Any], sampling: Sampling, operands: Sequence[Array | None]
 ) -> Callable[[], Any]:
-    """Return a call of a C function with some arrays; None for one that is not there."""
+    """Return a call of a C function with some arrays; None passes a null pointer."""
     addresses = (None if one is None else pointer(one) for one in operands)
     return partial(function, sampling, *addresses)
 
@@ -137,7 +137,7 @@ def call_of(
 def _find(
     sampling: Sampling, transformer: SpatialTransformer | None, arrays: KernelArrays, near: Array
 ) -> Callable[[], Any]:
-    """Return what finds the elements around each point of a grid."""
+    """Return the call that finds the neighbors of each point of a grid."""
     where, find = present(arrays.inputs[1]), loaded().sampling_find_grid
     if transformer is None:
         return partial(find, sampling, pointer(where), pointer(near))

@@ -32,7 +32,7 @@ class Scratchpad:
         return self.take(nbytes_of(shape)).view(_FLOAT32).reshape(shape)
 
     def rest(self) -> Array:
-        """Return what is left."""
+        """Return the remaining bytes."""
         return self._left
 
 

@@ -23,7 +23,7 @@ def suppress(
     includes_threshold: bool,
     most: int,
 ) -> Array | None:
-    """Return which boxes stay; see ``Backend.suppress``."""
+    """Return which boxes are kept; see ``Backend.suppress``."""
     found = library()
     arrays = [*sides] if classes is None else [*sides, classes]
     dtypes = [one.dtype for one in arrays]

@@ -1,4 +1,4 @@
-"""The gradients of arithmetic of two tensors, by what is done to them."""
+"""Selection of the kernel for gradients of the arithmetic of two tensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["arithmetic_backward"]
 
 
 def arithmetic_backward(request: KernelRequest[HasArithmetic]) -> Kernel | None:
-    """Prepare the gradients that are wanted."""
+    """Prepare the requested gradients."""
     match request.operator.arithmetic():
         case Arithmetic.ADD:
             return addition_backward(request, sign=1.0)

@@ -1,6 +1,6 @@
-"""Copies of boxes, parts of a tensor with an extent along each axis, between layouts.
+"""Copies of boxes (rectangular parts of tensors) between layouts.
 
-They cut tensors and join gradients where these are: nothing is brought into C order before.
+They slice tensors and join gradients in their own layouts, without reorders to C order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .primitive import first_available
 __all__ = ["concatenation_backward", "parting", "parting_backward", "slicing", "slicing_backward"]
 
 Box = tuple[Shape, Shape]
-"""Where it begins, and its size."""
+"""Start and size along each axis."""
 
 
 def _boxed(operand: Operand, whole: MemoryDesc, box: Box) -> End:
@@ -33,7 +33,7 @@ def _boxed(operand: Operand, whole: MemoryDesc, box: Box) -> End:
 
 
 def slicing(request: KernelRequest[Slicing]) -> Kernel | None:
-    """Prepare to cut a region out of images in a layout of oneDNN's."""
+    """Prepare slicing of images in one of oneDNN's layouts."""
     data, out = request.inputs[0], request.outputs[0]
     if not are_float32(request) or data is None or out is None:
         return None
@@ -49,7 +49,7 @@ def slicing(request: KernelRequest[Slicing]) -> Kernel | None:
 
 
 def slicing_backward(request: KernelRequest[Slicing]) -> Kernel | None:
-    """Prepare to put a gradient in a layout of oneDNN's where the data came from."""
+    """Prepare the gradient of slicing, in one of oneDNN's layouts."""
     data, grad = request.inputs[0], request.out_grads[0]
     if not are_float32(request) or data is None or grad is None:
         return None
@@ -62,7 +62,7 @@ def slicing_backward(request: KernelRequest[Slicing]) -> Kernel | None:
 
 
 def parting(request: KernelRequest[Parting]) -> Kernel | None:
-    """Prepare to part images in a layout of oneDNN's along an axis."""
+    """Prepare splitting of images, in one of oneDNN's layouts, along an axis."""
     data = request.inputs[0]
     if not are_float32(request) or data is None or data.layout is None:
         return None
@@ -81,7 +81,7 @@ def parting(request: KernelRequest[Parting]) -> Kernel | None:
 
 
 def parting_backward(request: KernelRequest[Parting]) -> Kernel | None:
-    """Prepare to join gradients, some of which are in layouts of oneDNN's."""
+    """Prepare joining of gradients, some of which are in oneDNN's layouts."""
     data, grads = request.inputs[0], request.out_grads
     if not are_float32(request) or data is None:
         return None
@@ -100,7 +100,8 @@ def parting_backward(request: KernelRequest[Parting]) -> Kernel | None:
 
 
 def concatenation_backward(request: KernelRequest[Concatenation]) -> Kernel | None:
-    """Prepare to part the gradient, in the layouts of the forward pass or with channels last."""
+    """Prepare splitting of the gradient, in the layouts of the forward pass or with channels
+    last."""
     grad = request.out_grads[0]
     shapes = [spec.shape for spec in request.in_grads if spec is not None]
     if not are_float32(request) or grad is None or len(shapes) < len(request.in_grads):
@@ -130,7 +131,7 @@ def concatenation_backward(request: KernelRequest[Concatenation]) -> Kernel | No
 
 
 def _parts(operator: Parting, data: TensorSpec) -> list[Box] | None:
-    """Return the boxes along the axis; None where that axis is dropped, or there are no images."""
+    """Return the boxes along the axis; None if that axis is removed, or the data is not images."""
     rank = len(data.shape)
     if operator.squeeze_axis or rank < 3:
         return None
@@ -147,7 +148,7 @@ def _along(axis: int, start: int, rank: int) -> Shape:
 
 
 def _box(region: Sequence[slice], data: Shape) -> Box | None:
-    """Return slices as a box; None where they have steps."""
+    """Return slices as a box; None if they have steps other than 1."""
     full = (*region, *(slice(None) for _ in data[len(region) :]))
     bounds = [part.indices(size) for part, size in zip(full, data, strict=True)]
     if any(step != 1 for *_, step in bounds):

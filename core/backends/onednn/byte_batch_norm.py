@@ -1,4 +1,4 @@
-"""The batch norm of bytes: each channel scaled, shifted and rounded."""
+"""Batch normalization of bytes: each channel is scaled, shifted and rounded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FLOAT32, _INT8 = np.dtype("float32"), np.dtype("int8")
 
 
 class _ByteBatchNorm(Kernel):
-    """A primitive with a mean of 0 and a variance of 1: all is in scale and shift."""
+    """A primitive with mean 0 and variance 1, so that scale and shift do everything."""
 
     name = "onednn:batch_norm_bytes"
 
@@ -74,7 +74,7 @@ class _ByteBatchNorm(Kernel):
         return call
 
     def _affine(self, parameters: Sequence[Array], reach: float) -> tuple[Array, Array]:
-        """Return by what bytes of this reach are multiplied, and what is added then."""
+        """Return the scale and shift of bytes with this reach."""
         gamma, beta, mean, variance = parameters
         per_unit = float(self._operator.steps[_INT8]) / float(self._operator.calibrated_reach)
         scale = gamma / np.sqrt(variance + np.float32(self._operator.eps))

@@ -1,4 +1,4 @@
-"""Bytes made of numbers and numbers of bytes, on the way from one layout into another; pooling."""
+"""Quantization and dequantization combined with reorders between layouts; pooling of bytes."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ __all__ = [
 _FLOAT32, _INT8, _UINT8 = map(np.dtype, ("float32", "int8", "uint8"))
 _SCALE = Argument.scales_of(Argument.SRC)
 _NEARLY_NOTHING = 1e-30
-"""Stands for a reach of 0, by which nothing can be divided."""
+"""Replaces a reach of 0, to avoid division by zero."""
 
 
 _O = TypeVar("_O", bound=OnBytes)
 
 
 class _Conversion(Kernel, abc.ABC, Generic[_O]):
-    """Copies a tensor, multiplied by a number that depends on ranges."""
+    """Copies a tensor, multiplied by a factor that depends on ranges."""
 
     name = "onednn:convert_bytes"
 
@@ -74,7 +74,7 @@ class _Conversion(Kernel, abc.ABC, Generic[_O]):
 
     @abc.abstractmethod
     def set_range(self, data: Array, given: Sequence[Array], ends: Sequence[Array]) -> float:
-        """Write the range of what goes out, given that of what comes in; return the factor."""
+        """Write the range of the output, given that of the input; return the factor."""
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that copies."""
@@ -97,10 +97,11 @@ class _Conversion(Kernel, abc.ABC, Generic[_O]):
 
 
 class _Ranging(_Conversion[Converting]):
-    """A conversion to bytes, whose range may be known."""
+    """A conversion to bytes, whose range may be known from calibration."""
 
     def _set_bytes(self, low: float, high: float, unit: float, ends: Sequence[Array]) -> float:
-        """Write the range that bytes stand for; return by what to multiply such units."""
+        """Write the range that the bytes represent; return the factor for numbers in these
+        units."""
         operator, dtype = self.operator, self.dtypes[1]
         known = operator.min_calib_range, operator.max_calib_range
         low, high = (low if known[0] is None else known[0], high if known[1] is None else known[1])
@@ -141,20 +142,20 @@ def _spec(spec: TensorSpec | None) -> TensorSpec:
 
 
 def _last(spec: TensorSpec) -> MemoryDesc:
-    """Return the layout in which layers of bytes have a tensor."""
+    """Return the layout of a tensor that layers of bytes use."""
     arrange = channels_last if len(spec.shape) > 3 else plain
     return arrange(spec.shape, data_type_of(spec.dtype))
 
 
 def _source(spec: TensorSpec) -> MemoryDesc:
-    """Return a tensor's layout, the plain one where it has more elements than the tensor."""
+    """Return a tensor's layout, or the plain one if that layout has padding."""
     own = desc_of(spec)
     is_dense = own.nbytes == spec.dtype.itemsize * int(np.prod(spec.shape))
     return own if is_dense and own.dims == spec.shape else plain(spec.shape, own.data_type)
 
 
 def quantization(request: KernelRequest[Converting]) -> Kernel | None:
-    """Prepare bytes made of float32, channels last."""
+    """Prepare quantization of float32, to channels last."""
     data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
     if data.dtype != _FLOAT32 or 0 in data.shape or not data.shape:
         return None
@@ -162,7 +163,7 @@ def quantization(request: KernelRequest[Converting]) -> Kernel | None:
 
 
 def requantization(request: KernelRequest[Converting]) -> Kernel | None:
-    """Prepare bytes made of int32 sums, in their layout."""
+    """Prepare quantization of int32 sums, in their layout."""
     data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
     if 0 in data.shape or not data.shape:
         return None
@@ -170,7 +171,7 @@ def requantization(request: KernelRequest[Converting]) -> Kernel | None:
 
 
 def dequantization(request: KernelRequest[OnBytes]) -> Kernel | None:
-    """Prepare float32 made of bytes, in their layout."""
+    """Prepare dequantization to float32, in the bytes' layout."""
     data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
     if 0 in data.shape or not data.shape:
         return None
@@ -180,7 +181,7 @@ def dequantization(request: KernelRequest[OnBytes]) -> Kernel | None:
 
 
 class _Passing(PrimitiveKernel):
-    """What leaves bytes their range."""
+    """An operator on bytes that keeps their range."""
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that computes and copies the range."""
@@ -196,7 +197,7 @@ class _Passing(PrimitiveKernel):
 
 
 def byte_pooling(request: KernelRequest[Pooling]) -> Kernel | None:
-    """Prepare maxima and means of bytes."""
+    """Prepare maximum and average pooling of bytes."""
     data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
     if 0 in data.shape or request.operator.layout not in (None, "NCW", "NCHW", "NCDHW"):
         return None

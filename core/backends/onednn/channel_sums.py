@@ -19,11 +19,11 @@ _BYTES = np.dtype("uint8")
 
 
 class ChannelSums:
-    """Adds up by pooling: oneDNN's reductions are generated for plain tensors only.
+    """Sums by average pooling, because oneDNN generates reduction code for plain tensors only.
 
     Args:
-        desc: of the tensor, which has three axes or more.
-        factor: what the sums are multiplied by.
+        desc: describes the tensor, which has three axes or more.
+        factor: factor of the sums.
 
     Raises:
         KernelUnavailable: oneDNN cannot pool in this layout.
@@ -34,10 +34,10 @@ class ChannelSums:
         self.scratchpad_bytes = scratchpad_bytes(self._primitive)
 
     def bind(self, tensor: Array, out: Array, resources: KernelResources) -> Callable[[], None]:
-        """Return a closure that adds up for each channel, of each sample or of all.
+        """Return a closure that sums for each channel, of each sample or over all samples.
 
         Args:
-            tensor: what is added up.
+            tensor: the tensor to sum.
             out: (samples or 1, channels, 1, ...).
             resources: as for a kernel.
         """
@@ -59,7 +59,7 @@ class ChannelSums:
 
 def summing(desc: MemoryDesc, factor: float) -> Primitive:
     """Return the primitive that writes the means of an image's channels, times a factor, as an
-    image of one place.
+    image of one pixel.
 
     Raises:
         KernelUnavailable: oneDNN cannot pool in this layout.
@@ -89,9 +89,9 @@ def scaled(factor: float) -> tuple[PostOperation, ...]:
 
 
 def channel_pixels(pixels: Array, desc: MemoryDesc) -> Array:
-    """Return images of one place as a matrix (batch, channels).
+    """Return images of one pixel as a matrix (batch, channels).
 
-    Channels of one place lie side by side in every layout, with padding behind.
+    In every layout the channels of a single pixel are contiguous, followed by padding.
     """
     batch, channels = desc.dims[:2]
     return pixels.view(_FLOAT32).reshape(batch, -1)[:, :channels]

@@ -1,4 +1,4 @@
-"""The gradient of ``clip``: that of the output where the data is within the bounds."""
+"""The gradient of ``clip``: the output's gradient where the data is within the bounds."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["clip_backward"]
 
 
 def clip_backward(request: KernelRequest[object], clipping: Pointwise) -> Kernel | None:
-    """Prepare the gradient: where clipping changes nothing, what comes from behind.
+    """Prepare the gradient: that of the output where clipping leaves the data unchanged.
 
-    oneDNN's own gradient of clipping is 0 at the lower bound, where MXNet's is 1. Of NaN, clipping
-    makes a number here, which differs from it.
+    oneDNN's own gradient of clipping is 0 at the lower bound, where MXNet's is 1. oneDNN clips NaN
+    to a number, which compares unequal to NaN, so its gradient is 0.
     """
     data, grad = request.inputs[0], request.out_grads[0]
     if not are_float32(request) or data is None or grad is None:

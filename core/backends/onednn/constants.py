@@ -26,7 +26,7 @@ MAX_DIMENSIONS = 12
 
 
 class Status(enum.IntEnum):
-    """What every function returns."""
+    """Status codes returned by every function."""
 
     SUCCESS = 0
     OUT_OF_MEMORY = 1
@@ -69,7 +69,7 @@ class FormatTag(enum.IntEnum):
 
 
 class Propagation(enum.IntEnum):
-    """What a primitive is for."""
+    """Purpose of a primitive."""
 
     FORWARD_TRAINING = 64
     FORWARD_INFERENCE = 96
@@ -78,7 +78,7 @@ class Propagation(enum.IntEnum):
 
 
 class Algorithm(enum.IntEnum):
-    """How a primitive computes."""
+    """Algorithm of a primitive."""
 
     CONVOLUTION_DIRECT = 0x1
     ELTWISE_RELU = 0x20
@@ -120,7 +120,7 @@ class Algorithm(enum.IntEnum):
 
 
 class Direction(enum.IntEnum):
-    """In which order a recurrent layer takes the steps."""
+    """Order in which a recurrent layer processes the steps."""
 
     FORWARDS = 1
     BACKWARDS = 2
@@ -138,14 +138,14 @@ class Normalization(enum.IntFlag):
 
 
 class ScratchpadMode(enum.IntEnum):
-    """Who provides temporary memory."""
+    """Owner of temporary memory."""
 
     LIBRARY = 0
     USER = 1
 
 
 class Argument(enum.IntEnum):
-    """Which tensor of a primitive a memory object is."""
+    """Role of a memory object in a primitive."""
 
     SRC = 1
     SRC_1 = 2
@@ -174,25 +174,25 @@ class Argument(enum.IntEnum):
     DIFF_SCALE = 255
     DIFF_SHIFT = 256
     MULTIPLE_SRC = 1024
-    """The first of several sources; the others follow."""
+    """First of several sources; the others have consecutive numbers."""
     SCALES = 4096
-    """With the bits of another argument: what that is multiplied by."""
+    """Combined with another argument: the scales of that argument."""
     POST_OPERATION = 32768
-    """The first of several post-operations; multiples of it are the others."""
+    """First of several post-operations; the others are multiples of it."""
 
     @classmethod
     def scales_of(cls, argument: Argument) -> Argument:
-        """Return what names the scales of another argument."""
+        """Return the argument for the scales of another argument."""
         return cast("Argument", cls.SCALES | argument)
 
     @classmethod
     def of_post_operation(cls, index: int) -> Argument:
-        """Return what names the second operand of a binary post-operation."""
+        """Return the argument for the second operand of a binary post-operation."""
         return cast("Argument", cls.POST_OPERATION * (index + 1) | cls.SRC_1)
 
 
 class Query(enum.IntEnum):
-    """What can be asked of a descriptor."""
+    """Properties that can be queried from a descriptor."""
 
     IMPLEMENTATION = 8
     STRIDES = 14

@@ -1,6 +1,6 @@
 """The cross entropy of softmax and labels, summed over the rows.
 
-Probabilities are computed in both passes; the label's are found by their places in the array.
+Both passes compute the probabilities; those of the labels are picked by flat index.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = ["cross_entropy", "cross_entropy_backward"]
 _FLOAT32, _INT64 = np.dtype("float32"), np.dtype("int64")
 _ALIGNMENT = 64
 _SMALLEST = np.float32(1e-8)
-"""What MXNet takes for smaller probabilities."""
+"""MXNet's lower limit of probabilities, which keeps logarithms finite."""
 
 
 class _Labels:
-    """Where the probabilities of the labels are, row by row.
+    """Positions of the labels' probabilities in each row.
 
     Attributes:
-        places: in the flat array of all probabilities.
-        shares: 1, but 0 where a label is no class.
+        places: indices in the flat array of all probabilities.
+        shares: 1, or 0 if a label is not a valid class.
     """
 
     def __init__(self, labels: Array, classes: int, resources: KernelResources) -> None:
@@ -42,7 +42,7 @@ class _Labels:
         np.multiply(np.arange(len(labels)), classes, out=self._starts)
 
     def find(self) -> None:
-        """Look at the labels, which are cut to whole numbers."""
+        """Compute both from the labels, which are truncated to integers."""
         np.copyto(self._numbers, self._labels, casting="unsafe")
         np.clip(self._numbers, 0, self._last, out=self.places)
         np.equal(self._numbers, self.places, out=self.shares, casting="unsafe")
@@ -50,7 +50,7 @@ class _Labels:
 
 
 class _CrossEntropy(Kernel):
-    """The forward pass; probabilities lie behind the primitive's scratchpad."""
+    """The forward pass; probabilities are stored after the primitive's scratchpad."""
 
     name = "onednn:softmax_cross_entropy"
     uses_scratch = False
@@ -64,7 +64,7 @@ class _CrossEntropy(Kernel):
         self.scratchpad_bytes = self._start + self._nbytes
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
-        """Return a closure that adds up the logarithms."""
+        """Return a closure that sums the logarithms."""
         data, label = map(present, arrays.inputs)
         out = present(arrays.outputs[0])
         memory = present(resources.scratchpad)[self._start : self._start + self._nbytes]
@@ -88,7 +88,7 @@ class _CrossEntropy(Kernel):
 
 
 class _CrossEntropyBackward(Kernel):
-    """The gradient: probabilities, less 1 at the label, times the gradient of the sum."""
+    """The gradient: (probabilities - one-hot labels) times the gradient of the sum."""
 
     name = "onednn:softmax_cross_entropy_backward"
     backward_inputs = (0, 1)

@@ -1,7 +1,7 @@
-"""The transpose of a convolution, by the primitives of the convolution it is the transpose of.
+"""Deconvolution, computed by the primitives of the convolution that it transposes.
 
-That convolution takes the layer's output to its data, with the same weight: the layer's forward
-pass is its backward pass to the data, and the other way round.
+That convolution maps the layer's output to its data, with the same weight. The layer's forward pass
+is the convolution's gradient of its data, and vice versa.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _DIRECT = Algorithm.CONVOLUTION_DIRECT
 
 
 class _Transpose:
-    """The convolution that a layer is the transpose of; all layouts are the primitives' choice."""
+    """The convolution that a layer transposes; the primitives choose all layouts."""
 
     def __init__(
         self, operator: Deconvolution, data: TensorSpec, weight: TensorSpec, out: Shape
@@ -88,7 +88,8 @@ class _Transpose:
         )
 
     def backward_weights(self, grad: Primitive | None) -> Primitive:
-        """Return the primitive to the weight's gradient; the output's has another's layout."""
+        """Return the primitive for the gradient of the weight; the output's gradient has a given
+        layout."""
         return Primitive.of(
             "convolution_backward_weights",
             _DIRECT,
@@ -127,10 +128,10 @@ def deconvolution(request: KernelRequest[Deconvolution]) -> Kernel | None:
 
 
 class _Biased(PrimitiveKernel):
-    """Adds the bias to a plain output, where oneDNN cannot add it to a blocked one."""
+    """Adds the bias to a plain output in a second step, because the primitive cannot add it."""
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that computes and adds."""
+        """Return a closure that deconvolves and adds the bias."""
         compute = super().bind(arrays, resources)
         out, bias = present(arrays.outputs[0]), present(arrays.inputs[2])
         column = bias.reshape(-1, *(1 for _ in out.shape[2:]))
@@ -144,7 +145,7 @@ class _Biased(PrimitiveKernel):
 
 
 def deconvolution_backward(request: KernelRequest[Deconvolution]) -> Kernel | None:
-    """Prepare the gradients that are wanted."""
+    """Prepare the requested gradients."""
     transpose = _transpose(request)
     wants_data, wants_weight, *wants_bias = (grad is not None for grad in request.in_grads)
     if transpose is None or not (wants_data or wants_weight):
@@ -171,7 +172,7 @@ def deconvolution_backward(request: KernelRequest[Deconvolution]) -> Kernel | No
 
 
 class _BiasedBackward(PrimitiveKernel):
-    """Adds up the gradient of the bias, too."""
+    """Also computes the gradient of the bias."""
 
     def __init__(
         self, name: str, request: KernelRequest[object], *launches: Any, **options: Any

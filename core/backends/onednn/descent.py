@@ -1,7 +1,8 @@
 """Stochastic gradient descent in one pass over weights, momentum and gradients.
 
-All of a step but the last addition is one primitive: a product with post-operations. These can
-multiply only the sum so far, so what came before an addend is divided by that addend's factor.
+All of a step except the last addition is a single primitive: a product with post-operations. A
+post-operation can scale only the sum so far, so the terms before an addend are divided by the
+addend's factor first.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ _PIECE = 1 << 19
 """Elements updated at a time: weight, velocity and gradient stay in the caches."""
 
 _LEAST_FACTOR = 1e-12
-"""Smaller ones are not divided by."""
+"""Smaller factors are not used as divisors."""
 
 _FEWEST = 1024
-"""Fewer elements are faster without the library."""
+"""For fewer elements, NumPy is faster than calling the library."""
 
 
 def descend(weight: Array, velocity: Array | None, gradient: Array, step: Descent) -> bool:
-    """Take a step; tell whether that was possible here.
+    """Take a step; return whether the library supports it.
 
     Args:
         weight, velocity, gradient: one-dimensional; the first two are updated in place. Without a
@@ -126,7 +127,7 @@ class _Pass:
 
 
 class _Passes(threading.local):
-    """Those made so far by this thread, the most recently used last."""
+    """A cache, per thread, of primitives for recently used sizes, the latest last."""
 
     most = 32
 

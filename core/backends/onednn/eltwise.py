@@ -1,4 +1,4 @@
-"""Functions of one number, element by element in whatever layout arrives."""
+"""Elementwise functions of one tensor, in any layout."""
 
 from __future__ import annotations
 
@@ -57,11 +57,12 @@ _FROM_OUTPUT = {
     Function.SQUARE_ROOT: Algorithm.ELTWISE_ROOT_FROM_OUTPUT,
     Function.TANH: Algorithm.ELTWISE_TANH_FROM_OUTPUT,
 }
-"""Functions that are differentiated by their output; all others but the linear by their input."""
+"""Functions whose gradient reads the output; that of others, except linear ones, reads the
+input."""
 
 
 class Eltwise(NamedTuple):
-    """A function as oneDNN's primitives take it."""
+    """A function in the form of oneDNN's primitives."""
 
     algorithm: Algorithm
     alpha: float
@@ -69,7 +70,8 @@ class Eltwise(NamedTuple):
 
 
 def eltwise(function: Pointwise) -> Eltwise:
-    """Return a function as oneDNN's primitives take it; raise KernelUnavailable for another."""
+    """Return a function in the form of oneDNN's primitives; raise KernelUnavailable if it has
+    none."""
     algorithm = _ALGORITHMS.get(function.function)
     if algorithm is None:
         raise KernelUnavailable(f"oneDNN has no function {function.function.value}")
@@ -77,10 +79,10 @@ def eltwise(function: Pointwise) -> Eltwise:
 
 
 def post_operation(activation: HasFunction) -> PostOperation:
-    """Return what lets a primitive apply an activation to its result; raise KernelUnavailable."""
+    """Return the post-operation for an activation; raise KernelUnavailable if there is none."""
     function = activation.pointwise()
     if function is None:
-        raise KernelUnavailable("what follows the layer is no function that oneDNN has")
+        raise KernelUnavailable("oneDNN has no function for what follows the layer")
     return ("eltwise", *eltwise(function))
 
 
@@ -95,12 +97,12 @@ def activation(request: KernelRequest[HasFunction]) -> Kernel | None:
 
 
 def _loses_nan(function: Pointwise) -> bool:
-    """Tell whether oneDNN makes a number of NaN where the operator does not."""
+    """Return whether oneDNN maps NaN to a number where the operator keeps NaN."""
     return function.keeps_nan and (is_relu(function) or function.function is Function.CLIP)
 
 
 def activation_backward(request: KernelRequest[HasFunction]) -> Kernel | None:
-    """Prepare the backward pass, which reads the output, or the input where it must."""
+    """Prepare the backward pass, which reads the output if possible, else the input."""
     function = request.operator.pointwise()
     if function is None or not are_float32(request):
         return None
@@ -130,7 +132,7 @@ def activation_backward(request: KernelRequest[HasFunction]) -> Kernel | None:
 
 
 def _linear_backward(request: KernelRequest[object], function: Pointwise) -> Kernel | None:
-    """Prepare the gradient of a linear function: the same without what it adds."""
+    """Prepare the gradient of a linear function: the function without its constant term."""
     grad = request.out_grads[0]
     if grad is None:
         return None

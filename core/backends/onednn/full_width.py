@@ -1,7 +1,8 @@
-"""Convolutions of one channel whose windows are as wide as the data: of sentences, row by row.
+"""Convolutions of one channel whose windows are as wide as the data, as for sentences.
 
-Word vectors one below the other are such data (Kim, Convolutional Neural Networks for Sentence
-Classification, 2014). Without a copy they are sequences whose channels lie innermost.
+Such data has one word vector per row (Kim, Convolutional Neural Networks for Sentence
+Classification, 2014). The same memory, without a copy, is a sequence of word vectors in
+channels-last layout.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ PostOperations = tuple[PostOperation, ...]
 def full_width_convolution(
     request: KernelRequest[object], layer: Convolution, post: PostOperations = ()
 ) -> Kernel | None:
-    """Prepare the forward pass with an activation, where the layer is of this form."""
+    """Prepare the forward pass with an activation, if the layer has this form."""
     data, out = request.inputs[0], request.outputs[0]
     if not are_float32(request) or data is None or out is None or data.layout is not None:
         return None
@@ -55,8 +56,7 @@ def _of_sequences(
     out: Shape,
     post: PostOperations,
 ) -> Kernel:
-    """Return the kernel that takes the rows for places of a sequence, and their columns for its
-    channels."""
+    """Return the kernel that views rows as steps of a sequence and columns as its channels."""
     batch, _, length, width = data
     _, filters, places, _ = out
     none = (0,)

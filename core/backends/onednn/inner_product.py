@@ -24,12 +24,12 @@ from .primitive import PostOperation, Primitive, first_available
 __all__ = ["Problem", "inner_product", "inner_product_backward"]
 
 _LARGE = 1 << 20
-"""Numbers of a weight whose copies count."""
+"""Number of elements from which copies of a weight take too much memory."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """A product of matrices: rows of features with a weight (hidden, features)."""
+    """A matrix product of rows of features and a weight (hidden, features)."""
 
     rows: int
     weight: Shape
@@ -44,11 +44,11 @@ class Problem:
         request: KernelRequest[Dense],
         post: tuple[PostOperation, ...] = (),
     ) -> Primitive:
-        """Return the forward primitive; it chooses the layout of weights that stay.
+        """Return the forward primitive, which chooses the layout of constant weights.
 
-        Small batches and large ones prefer different layouts. Of large weights that would keep a
-        copy for each, so all batches use the layout that is best for one row: 0.87 to 1.17 times
-        the speed.
+        Small and large batches prefer different layouts. For large weights, a copy in each layout
+        would waste memory, so all batches use the layout that is best for a single row: 0.87 to
+        1.17 times the speed.
         """
         stays = not request.is_train and request.is_constant[1]
         make = partial(self._forward, request, post)
@@ -93,7 +93,7 @@ def inner_product(
 
 
 def inner_product_backward(request: KernelRequest[Dense]) -> Kernel | None:
-    """Prepare the gradients that are wanted: of the data, of weight and bias."""
+    """Prepare the requested gradients: of the data, or of weight and bias."""
     data, weight = request.inputs[:2]
     if not are_float32(request) or data is None or weight is None:
         return None

@@ -1,6 +1,7 @@
-"""Division by Euclidean lengths (L2Normalization).
+"""L2 normalization.
 
-The squares, and backwards the products that are added up, lie for a moment where the result will.
+The squares, and in the backward pass the products to be summed, are stored temporarily in the
+memory of the result.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ _LESS_WHAT_IS_THERE: PostOperation = ("sum", -1.0)
 
 
 class _View(NamedTuple):
-    """How a tensor lies in memory: three axes, and lengths are taken along the middle one."""
+    """View of a tensor with three axes; norms are computed along the middle one."""
 
     stage: Stage
     layout: Layout | None
 
     @classmethod
     def of(cls, mode: str, data: TensorSpec) -> _View:
-        """Return the view in which a tensor's lengths are simple, in its own layout if possible."""
+        """Return the view for this mode, in the tensor's own layout if possible."""
         batch, channels, *space = data.shape
         places = shape_size(tuple(space))
         if mode == "instance":
@@ -55,7 +56,8 @@ class _View(NamedTuple):
         return cls(Stage(batch * places, channels, 1), layout_of(channels_last(data.shape)))
 
     def binary(self, algorithm: Algorithm, *, by_length: bool, post: Any = ()) -> Primitive:
-        """Return the arithmetic of the tensor and another one, or of a number for each length."""
+        """Return the primitive for arithmetic with another tensor, or with one number for each
+        norm."""
         outer, size, inner = self.stage
         columns = (inner,) if inner > 1 else ()
         whole, lengths = plain((outer, size, *columns)), plain((outer, 1, *columns))
@@ -81,7 +83,7 @@ class _UnitLength(Kernel):
         self.layouts = KernelLayouts((view.layout,), (view.layout, None))
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that divides."""
+        """Return a closure that normalizes."""
         data, (out, lengths), eps = present(arrays.inputs[0]), arrays.outputs, self._eps
         out, lengths = present(out), present(lengths)
         tensors = {Argument.SRC: data, Argument.SRC_1: data, Argument.DST: out}
@@ -101,7 +103,7 @@ class _UnitLength(Kernel):
 
 
 class _UnitLengthBackward(Kernel):
-    """The gradient: that of the output without its part along the output, divided by the length."""
+    """The gradient: that of the output minus its projection on the output, divided by the norm."""
 
     name = "onednn:l2_normalization_backward"
     inplace = ()
@@ -123,7 +125,7 @@ class _UnitLengthBackward(Kernel):
         self.layouts = KernelLayouts((None,), (*layouts, None), (*layouts, None), layouts)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that differentiates."""
+        """Return a closure that computes the gradient."""
         out, lengths = map(present, arrays.outputs)
         grad, data_grad = present(arrays.out_grads[0]), present(arrays.in_grads[0])
         along, inverse = (resources.allocate(lengths.shape, _FLOAT32) for _ in range(2))
@@ -149,7 +151,7 @@ class _UnitLengthBackward(Kernel):
 
 
 def l2_normalization(request: KernelRequest[L2Normalization]) -> Kernel | None:
-    """Prepare the forward pass: over samples in any layout, over channels with these innermost."""
+    """Prepare the forward pass: over samples in any layout, over channels in channels-last."""
     data = request.inputs[0]
     if not are_float32(request) or data is None:
         return None
@@ -159,7 +161,7 @@ def l2_normalization(request: KernelRequest[L2Normalization]) -> Kernel | None:
 
 
 def l2_normalization_backward(request: KernelRequest[L2Normalization]) -> Kernel | None:
-    """Prepare the backward pass of a forward pass that ran by ``l2_normalization``."""
+    """Prepare the backward pass if ``l2_normalization`` prepared the forward pass."""
     forward = request.forward
     if not isinstance(forward, _UnitLength):
         return None

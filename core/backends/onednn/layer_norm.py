@@ -21,7 +21,7 @@ _FLAGS = Normalization.USE_SCALE | Normalization.USE_SHIFT
 
 
 class _LayerNorm(Kernel):
-    """The forward pass, which writes the mean and sqrt(variance + eps), too."""
+    """The forward pass, which also writes the mean and sqrt(variance + eps)."""
 
     name = "onednn:layer_norm"
     inplace = ()
@@ -55,7 +55,7 @@ class _LayerNorm(Kernel):
 
 
 class _LayerNormBackward(Kernel):
-    """The backward pass, which takes the variance back out of sqrt(variance + eps)."""
+    """The backward pass, which recovers the variance from sqrt(variance + eps)."""
 
     name = "onednn:layer_norm_backward"
     backward_inputs = (0, 1)
@@ -68,7 +68,7 @@ class _LayerNormBackward(Kernel):
         self.scratchpad_bytes = scratchpad_bytes(primitive)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
-        """Return a closure that computes the gradients wanted."""
+        """Return a closure that computes the requested gradients."""
         data, gamma = present(arrays.inputs[0]), present(arrays.inputs[1])
         mean, deviation = present(arrays.outputs[1]), present(arrays.outputs[2])
         variance = resources.allocate(deviation.shape, _FLOAT32)
@@ -82,7 +82,7 @@ class _LayerNormBackward(Kernel):
             Argument.MEAN: mean,
             Argument.VARIANCE: variance,
             Argument.SCALE: gamma,
-            # Asked for, but not read.
+            # Required by the primitive, but not read.
             Argument.SHIFT: gamma,
             Argument.DIFF_DST: present(arrays.out_grads[0]),
             Argument.DIFF_SRC: present(data_grad),
@@ -105,7 +105,7 @@ def layer_norm(request: KernelRequest[LayerNorm]) -> Kernel | None:
 
 
 def layer_norm_backward(request: KernelRequest[LayerNorm]) -> Kernel | None:
-    """Prepare the backward pass, where the data's gradient is wanted."""
+    """Prepare the backward pass if the gradient of the data is requested."""
     if not _holds(request) or request.in_grads[0] is None:
         return None
     desc, statistics = _descs(request)
@@ -144,7 +144,7 @@ def _descs(request: KernelRequest[object]) -> tuple[MemoryDesc, MemoryDesc]:
 
 
 def _holds(request: KernelRequest[LayerNorm]) -> bool:
-    """Tell whether the axis is the last of two or more."""
+    """Return whether the axis is the last of two or more."""
     data = request.inputs[0]
     if not are_float32(request) or data is None or len(data.shape) < 2:
         return False

@@ -1,4 +1,4 @@
-"""The gradient of the softmax loss layer: probabilities less the labels, row by row."""
+"""The gradient of the softmax loss layer: probabilities minus labels, row by row."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _FLOAT32, _INT64 = np.dtype("float32"), np.dtype("int64")
 
 
 class _SoftmaxOutputBackward(Kernel):
-    """The gradient for labels that number the classes.
+    """The gradient for labels that are class indices.
 
     A row holds the probabilities of one label: with ``multi_output``, those of one place along
-    axis 1. All are multiplied by their row's factor; then the label's of each row, found by its
-    place in the whole array, is made smaller by that factor.
+    axis 1. All are multiplied by their row's factor; then this factor is subtracted from the
+    element of the row's label, found by flat index.
     """
 
     name = "onednn:softmax_output_backward"
@@ -53,7 +53,7 @@ class _SoftmaxOutputBackward(Kernel):
         """Return a closure that writes the gradient."""
         samples, classes, places_each = self._shape
         rows = samples * places_each
-        # MXNet reads the first labels only where there are more of them than rows.
+        # If there are more labels than rows, MXNet reads the first ones only.
         all_labels = present(arrays.inputs[1]).reshape(-1)
         labels = all_labels[:rows]
         grad = present(arrays.in_grads[0])
@@ -78,7 +78,7 @@ class _SoftmaxOutputBackward(Kernel):
             scale()
             np.copyto(numbers, labels, casting="unsafe")
             np.clip(numbers, 0, classes - 1, out=places)
-            # A label that is no class's number takes nothing away.
+            # For a label that is not a valid class, nothing is subtracted.
             np.equal(numbers, places, out=share, casting="unsafe")
             np.multiply(share, row_factors, out=share)
             if places_each > 1:
@@ -127,7 +127,7 @@ class _SoftmaxOutputBackward(Kernel):
 
 
 def softmax_output_backward(request: KernelRequest[SoftmaxOutput]) -> Kernel | None:
-    """Prepare the gradient, where labels number the classes and nothing else is added."""
+    """Prepare the gradient if labels are class indices and no option modifies it."""
     operator, out, label = request.operator, request.outputs[0], request.inputs[1]
     if not are_float32(request) or out is None or label is None:
         return None

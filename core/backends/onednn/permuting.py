@@ -1,4 +1,4 @@
-"""Axes in another order, and channels dealt out: one copy each, from one layout to another."""
+"""Transposes and channel shuffles, each a single copy between layouts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def transposition(request: KernelRequest[Permuting]) -> Kernel | None:
 
 
 def transposition_backward(request: KernelRequest[Permuting]) -> Kernel | None:
-    """Prepare its gradient, from any layout; images that were in a layout get channels last."""
+    """Prepare its gradient, from any layout; for images that had a layout, the result is channels
+    last."""
     data, grad = request.inputs[0], request.out_grads[0]
     if not are_float32(request) or data is None or grad is None:
         return None
@@ -37,7 +38,7 @@ def transposition_backward(request: KernelRequest[Permuting]) -> Kernel | None:
 
 
 def shuffling(request: KernelRequest[Shuffle]) -> Kernel | None:
-    """Prepare to deal channels out, in C order or where they lie innermost."""
+    """Prepare a channel shuffle, in C order or channels last."""
     shuffle = request.operator
     data, groups = request.inputs[0], shuffle.groups
     if not are_float32(request) or data is None:
@@ -46,7 +47,7 @@ def shuffling(request: KernelRequest[Shuffle]) -> Kernel | None:
 
 
 def shuffling_backward(request: KernelRequest[Shuffle]) -> Kernel | None:
-    """Prepare to gather the gradients of channels."""
+    """Prepare the gradient of a channel shuffle."""
     shuffle = request.operator
     grad, groups = request.out_grads[0], shuffle.groups
     if not are_float32(request) or grad is None:
@@ -62,7 +63,7 @@ def _shuffle(
     rows: int,
     ends: tuple[Operand, Operand],
 ) -> Kernel:
-    """Return what transposes the matrix that the channels of each pixel are, row by row."""
+    """Return the kernel that transposes the channels of each pixel, viewed as a matrix."""
     batch, channels, *space = data.shape
     columns, pixels = channels // rows, shape_size(tuple(space))
     if data.layout is None:

@@ -1,4 +1,4 @@
-"""Sums and means over all places of an image, in the layout that convolutions keep."""
+"""Sums and means over all pixels of an image, in the layout of convolutions."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _BYTES = np.dtype("uint8")
 
 
 class _Matrix(Kernel):
-    """Reads or writes images of one place as a plain matrix (batch, channels).
+    """Reads or writes images of one pixel as a plain matrix (batch, channels).
 
     Args:
         request: the step.
-        primitive: forwards from images to pixels, backwards from pixels to images.
+        primitive: from images to single pixels, or in the backward pass from pixels to images.
     """
 
     name = "onednn:reduction"
@@ -91,8 +91,8 @@ class _Matrix(Kernel):
     def _pixels(
         self, argument: Argument, matrix: Array, resources: KernelResources
     ) -> tuple[Array, Array]:
-        """Return the memory of the primitive's pixels, and these as a matrix: the given one itself
-        where channels have no padding."""
+        """Return the memory of the primitive's pixels, and its view as a matrix. This is the given
+        matrix if channels have no padding."""
         desc = self._primitive.desc(argument)
         if desc.nbytes == matrix.nbytes:
             return matrix, matrix
@@ -102,7 +102,7 @@ class _Matrix(Kernel):
 
 
 def places_sum(request: KernelRequest[object], *, is_mean: bool) -> Kernel:
-    """Prepare the forward pass for data whose layout is oneDNN's.
+    """Prepare the forward pass for data in one of oneDNN's layouts.
 
     Raises:
         KernelUnavailable: oneDNN cannot pool in this layout.
@@ -118,7 +118,7 @@ def places_sum(request: KernelRequest[object], *, is_mean: bool) -> Kernel:
 
 
 def places_spreading(request: KernelRequest[object], *, is_mean: bool) -> Kernel:
-    """Prepare the backward pass for data whose layout is oneDNN's.
+    """Prepare the backward pass for data in one of oneDNN's layouts.
 
     Raises:
         KernelUnavailable: oneDNN cannot enlarge images in this layout.
@@ -134,13 +134,13 @@ def places_spreading(request: KernelRequest[object], *, is_mean: bool) -> Kernel
 
 
 def is_over_places(data: TensorSpec, axes: Shape) -> bool:
-    """Tell whether the axes are all places of images, which are in a layout of oneDNN's."""
+    """Return whether the axes are all spatial axes of images in one of oneDNN's layouts."""
     is_image = data.layout is not None and desc_of(data).dims == data.shape
     return is_image and bool(axes) and axes == tuple(range(2, len(data.shape)))
 
 
 def _spreading(desc: MemoryDesc, factor: float) -> Primitive:
-    """Return the primitive that enlarges images of one place."""
+    """Return the primitive that enlarges images of one pixel."""
     return Primitive.of(
         "resampling_forward",
         Propagation.FORWARD_INFERENCE,

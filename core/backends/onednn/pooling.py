@@ -37,15 +37,15 @@ class Problem:
 
     algorithm: Algorithm
     window: tuple[Shape, Shape, Shape, Shape, Shape]
-    """Strides, kernel, dilations (0 for none), padding before and behind."""
+    """Strides, kernel, dilations (0 for none), padding before and after the data."""
 
     @classmethod
     def of(
         cls, operator: Pooling, data: Shape, out: Shape, *, has_whole_windows: bool = False
     ) -> Problem | None:
-        """Return the problem; None where oneDNN means something else.
+        """Return the problem; None if oneDNN computes something else.
 
-        In oneDNN means are over whole windows, even where these reach beyond the padding.
+        oneDNN averages over whole windows, even if they reach beyond the padding.
         """
         sizes, counts, axes = data[2:], out[2:], len(data) - 2
         if operator.global_pool:
@@ -68,7 +68,7 @@ class Problem:
 
     @classmethod
     def even(cls, data: Shape, out: Shape) -> Problem | None:
-        """Return the means over windows that tile the data; None where they overlap."""
+        """Return average pooling with windows that tile the data; None if they overlap."""
         sizes, counts = data[2:], out[2:]
         if any(size % count for size, count in zip(sizes, counts, strict=True)):
             return None
@@ -77,7 +77,7 @@ class Problem:
         return cls(Algorithm.POOLING_AVERAGE_EXCLUDE_PADDING, (window, window, none, none, none))
 
     def forward(self, request: KernelRequest[object], data: MemoryDesc) -> Primitive:
-        """Return the forward primitive for data in this layout, which it keeps."""
+        """Return the forward primitive for data in this layout; the output has the same."""
         return Primitive.of(
             "pooling_forward",
             forward_propagation(request),
@@ -98,22 +98,22 @@ class _Pooling(PrimitiveKernel):
 
 
 def pooling(request: KernelRequest[Pooling]) -> Kernel | None:
-    """Prepare the forward pass; in training, maxima keep where they were found."""
+    """Prepare the forward pass; in training, positions of maxima are kept."""
     return _forward(request, _problem(request))
 
 
 def pooling_backward(request: KernelRequest[Pooling]) -> Kernel | None:
-    """Prepare the backward pass of a forward pass that ran by ``pooling``."""
+    """Prepare the backward pass if ``pooling`` prepared the forward pass."""
     return _backward(request, _problem(request))
 
 
 def adaptive_pooling(request: KernelRequest[object]) -> Kernel | None:
-    """Prepare means over windows that cover the data evenly, where they do not overlap."""
+    """Prepare adaptive average pooling if its windows do not overlap."""
     return _forward(request, _even_problem(request))
 
 
 def adaptive_pooling_backward(request: KernelRequest[object]) -> Kernel | None:
-    """Prepare the backward pass of a forward pass that ran by ``adaptive_pooling``."""
+    """Prepare the backward pass if ``adaptive_pooling`` prepared the forward pass."""
     return _backward(request, _even_problem(request))
 
 
@@ -170,7 +170,7 @@ def _algorithm(operator: Pooling, *, overhangs: bool) -> Algorithm | None:
         return None
     if operator.count_include_pad is False:
         return Algorithm.POOLING_AVERAGE_EXCLUDE_PADDING
-    # A window that reaches beyond the padding is smaller in MXNet, but not in oneDNN.
+    # MXNet clips windows that reach beyond the padding; oneDNN does not.
     return None if overhangs else Algorithm.POOLING_AVERAGE_INCLUDE_PADDING
 
 

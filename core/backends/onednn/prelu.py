@@ -1,4 +1,4 @@
-"""The leaky ReLU whose slope is learned, one for each channel or one for all."""
+"""The leaky ReLU with learned slopes: one for each channel, or one for all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FLOAT32 = np.dtype("float32")
 
 
 class _Prelu(Kernel):
-    """The forward pass. oneDNN gets the slopes as a tensor of the data's axes, padded."""
+    """The forward pass. oneDNN takes the slopes as a padded tensor with the data's axes."""
 
     name = "onednn:prelu"
     inplace = ((0, 0),)
@@ -75,7 +75,7 @@ class _PreluBackward(Kernel):
         self.layouts = layouts_of(request, ((primitive, operands),))
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
-        """Return a closure that computes the gradients wanted."""
+        """Return a closure that computes the requested gradients."""
         data, gamma = map(present, arrays.inputs)
         data_grad, gamma_grad = arrays.in_grads
         slopes, fill = _slopes(self._primitive, gamma, resources)
@@ -123,7 +123,7 @@ def prelu_backward(request: KernelRequest[object]) -> Kernel | None:
 
     grad = request.out_grads[0]
     given = () if grad is None else (desc_of(grad),)
-    # The layout of the gradient, which is that of the output: two reorders less than the data's.
+    # The layout of the output's gradient: that of the data would need two more reorders.
     return _PreluBackward(request, first_available(make, (*given, *alternatives(data))))
 
 
@@ -133,7 +133,7 @@ def _forward(desc: MemoryDesc) -> Primitive:
 
 
 def _data(request: KernelRequest[object]) -> TensorSpec | None:
-    """Return the data, if it has channels and the slopes belong to these or to all."""
+    """Return the data if it has channels and there is one slope for each or one for all."""
     data, gamma = request.inputs
     if not are_float32(request) or data is None or len(data.shape) < 2:
         return None
@@ -151,7 +151,7 @@ def _channels(primitive: Primitive) -> int:
 def _slopes(
     primitive: Primitive, gamma: Array, resources: KernelResources
 ) -> tuple[Array, Callable[[], None]]:
-    """Return the bytes of the slopes as oneDNN reads them, and what copies them there."""
+    """Return the memory of the slopes in oneDNN's form, and a closure that copies them there."""
     slopes = resources.allocate((primitive.desc(Argument.WEIGHTS).nbytes,), np.dtype("uint8"))
     slopes.fill(0)
     per_channel = slopes.view(_FLOAT32)[: _channels(primitive)]

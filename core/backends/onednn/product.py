@@ -1,4 +1,4 @@
-"""Matrix products: ``dot`` and ``batch_dot``, whose transposes are a matter of strides."""
+"""Matrix products: ``dot`` and ``batch_dot``; transposes are expressed by strides."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ __all__ = ["product", "product_backward"]
 
 
 class _Matrix(NamedTuple):
-    """A stack of matrices in memory: sizes (batch, rows, columns), and whether it is transposed:
-    whether memory holds the rows of (batch, columns, rows)."""
+    """A stack of matrices: sizes (batch, rows, columns), and whether it is transposed, so that
+    memory holds (batch, columns, rows)."""
 
     operand: Operand
     shape: tuple[int, int, int]
     is_transposed: bool
 
     def transposed(self) -> _Matrix:
-        """Return the same memory seen the other way."""
+        """Return the transposed view of the same memory."""
         batch, rows, columns = self.shape
         return _Matrix(self.operand, (batch, columns, rows), not self.is_transposed)
 
     def at(self, operand: Operand) -> _Matrix:
-        """Return a matrix of the same form in another tensor."""
+        """Return a stack of the same form in another tensor."""
         return self._replace(operand=operand)
 
     @property
     def desc(self) -> MemoryDesc:
-        """As oneDNN takes it."""
+        """The descriptor of the stack."""
         _, rows, columns = self.shape
         strides = (1, rows) if self.is_transposed else (columns, 1)
         return strided(self.shape, (rows * columns, *strides))
 
 
 Product = tuple[_Matrix, _Matrix, _Matrix]
-"""Left, right, and what it is written to."""
+"""Left operand, right operand and target."""
 
 
 class _Products(Kernel):
-    """Products one after the other."""
+    """A sequence of matrix products."""
 
     inplace = ()
     uses_scratch = False
@@ -99,7 +99,7 @@ def product(request: KernelRequest[arrays.Product]) -> Kernel | None:
 
 
 def product_backward(request: KernelRequest[arrays.Product]) -> Kernel | None:
-    """Prepare the gradients that are wanted."""
+    """Prepare the requested gradients."""
     if not are_float32(request):
         return None
     left, right, out = _matrices(request)
@@ -124,13 +124,13 @@ def _matrices(request: KernelRequest[arrays.Product]) -> Product:
 
 
 def _stack(operand: Operand, shape: Shape, transpose: bool, *, inner_is_last: bool) -> _Matrix:
-    """Return the matrices in the last two axes."""
+    """Return the stack of matrices in the last two axes."""
     matrix = _Matrix(operand, (math.prod(shape[:-2]), shape[-2], shape[-1]), is_transposed=False)
     return matrix.transposed() if transpose else matrix
 
 
 def _flat(operand: Operand, shape: Shape, transpose: bool, *, inner_is_last: bool) -> _Matrix:
-    """Return a tensor as one matrix: the axis summed over, and all others joined."""
+    """Return a tensor as one matrix: the axis to sum over, and all others joined."""
     if inner_is_last is not transpose:
         sizes = (math.prod(shape[:-1]), shape[-1])
     else:
@@ -140,7 +140,7 @@ def _flat(operand: Operand, shape: Shape, transpose: bool, *, inner_is_last: boo
 
 
 def _upright(product: Product) -> Product:
-    """Return the product whose target is not transposed, both sides transposed if need be."""
+    """Return an equivalent product whose target is not transposed."""
     left, right, target = product
     if not target.is_transposed:
         return product

@@ -1,5 +1,4 @@
-"""Gradients of products and quotients, element by element: of two tensors, or of one that is
-repeated along some axes."""
+"""Gradients of elementwise products and quotients of two tensors, one of which may be broadcast."""
 
 from __future__ import annotations
 
@@ -34,11 +33,12 @@ _FLOAT32 = np.dtype("float32")
 
 
 class _ScaleBackward(Kernel):
-    """The gradients of ``wide * narrow``: the head's times the narrow, and the sums of the head's
-    times the wide, whose summands lie for a moment where the first gradient will.
+    """The gradients of ``wide * narrow``: the head gradient times the narrow tensor, and the sums
+    of the head gradient times the wide tensor. The terms of these sums are stored temporarily in
+    the memory of the first gradient.
 
-    Of a quotient, the head's divided by the narrow; and the sums of the head's times the output,
-    divided by the narrow, too.
+    For a quotient: the head gradient divided by the narrow tensor, and the sums of the head
+    gradient times the output, divided by the narrow tensor.
     """
 
     name = "onednn:scale_backward"
@@ -77,7 +77,7 @@ class _ScaleBackward(Kernel):
         self.layouts = layouts_of(request, launches)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that computes the gradients wanted."""
+        """Return a closure that computes the requested gradients."""
         grad, wide_grad = present(arrays.out_grads[0]), present(arrays.in_grads[self._wide])
         narrow = present(arrays.inputs[self._narrow])
         tensors = {Argument.SRC: grad, Argument.SRC_1: narrow, Argument.DST: wide_grad}
@@ -102,7 +102,7 @@ class _ScaleBackward(Kernel):
 
 
 def multiplication_backward(request: KernelRequest[object]) -> Kernel | None:
-    """Prepare the gradients that are wanted, in the layout of the head's."""
+    """Prepare the requested gradients, in the layout of the head gradient."""
     left, right = request.inputs
     grad = request.out_grads[0]
     if not are_float32(request) or left is None or right is None or grad is None:
@@ -114,7 +114,7 @@ def multiplication_backward(request: KernelRequest[object]) -> Kernel | None:
 
 
 def division_backward(request: KernelRequest[object]) -> Kernel | None:
-    """Prepare the gradients that are wanted, where it is the divisor that may be repeated."""
+    """Prepare the requested gradients; only the divisor may be broadcast."""
     left, right = request.inputs
     grad = request.out_grads[0]
     if not are_float32(request) or left is None or right is None or grad is None:
@@ -149,7 +149,7 @@ def _of_repeated(
 def _elementwise(
     request: KernelRequest[object], grad: TensorSpec, algorithm: Algorithm
 ) -> Primitive:
-    """Return the arithmetic in a layout that is there, if possible."""
+    """Return the arithmetic in the layout of one of the operands, if possible."""
 
     def make(desc: MemoryDesc) -> Primitive:
         return Primitive.of("binary", algorithm, desc, desc, desc)
@@ -173,12 +173,12 @@ def _of_product(request: KernelRequest[object], grad: TensorSpec) -> Kernel:
         for index in (1, 0)
         if request.in_grads[index] is not None
     ]
-    # The left gradient may lie over the head's: it comes last.
+    # The left gradient may share the head gradient's memory, so it must be written last.
     return PrimitiveKernel("multiply_backward", request, *launches, inplace=((0, 0),))
 
 
 def _of_quotient(request: KernelRequest[object], grad: TensorSpec) -> Kernel:
-    """The right gradient is the left one times the output, negative."""
+    """The right gradient is the negated product of the left one and the output."""
     divide = _elementwise(request, grad, Algorithm.BINARY_DIVIDE)
     left, right = (spec is not None for spec in request.in_grads)
     quotient = in_grad(0 if left else 1)

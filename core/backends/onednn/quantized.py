@@ -1,8 +1,8 @@
 """Layers of bytes.
 
-oneDNN computes ``sums · scale + bias``, adds, activates and divides by the output's scale, before
-it rounds once. Scales depend on the ranges that come with the tensors: they are set when these
-change.
+oneDNN computes ``sums · scale + bias``, adds a residual, applies the activation, divides by the
+output's scale and then rounds once. Scales depend on the ranges that accompany the tensors and are
+updated when these change.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ _WEIGHT_SCALES = Argument.scales_of(Argument.WEIGHTS)
 _OUT_SCALE = Argument.scales_of(Argument.DST)
 _DTYPES = {DataType.INT8: _INT8, DataType.UINT8: _UINT8}
 _LARGEST_BIAS = 2.0**30
-"""Up to which it is rounded in the scale of the sums."""
+"""Largest bias that is rounded in the scale of the sums."""
 _NEARLY_NOTHING = 1e-30
-"""Stands for a reach of 0, by which nothing can be divided."""
+"""Replaces a reach of 0, to avoid division by zero."""
 
 
 @dataclasses.dataclass(frozen=True)
 class LayerScales:
-    """By channel, what sums are multiplied by and what is added; what all is divided by."""
+    """Scales and biases of the sums by channel, and the scale of the output."""
 
     factors: Array
     shifts: Array
@@ -84,13 +84,13 @@ _L = TypeVar("_L", bound=ByteLayer)
 
 
 class _ByteLayer(Kernel, abc.ABC, Generic[_L]):
-    """Base: a layer whose weights are kept as bytes, where it is known when they change.
+    """Base: a layer whose quantized weights are cached, if changes of the weights can be detected.
 
     Args:
         request: the step.
-        primitive: with scales of the weights.
-        weight: the weights before they are reordered.
-        divides: whether the primitive has a scale of the output, too.
+        primitive: has scales of the weights.
+        weight: layout of the weights before the reorder.
+        divides: whether the primitive also has a scale of the output.
     """
 
     def __init__(
@@ -112,23 +112,23 @@ class _ByteLayer(Kernel, abc.ABC, Generic[_L]):
 
     @property
     def parameters(self) -> range:
-        """Positions of the inputs that the weights are made of."""
+        """Positions of the inputs from which the weights are computed."""
         return range(1, self._tensors)
 
     @abc.abstractmethod
     def whole(self, inputs: Sequence[Array]) -> tuple[Array, Array, Array]:
-        """Return int8 weights, their scales and the bias, by channel or one for all."""
+        """Return int8 weights, their scales and the bias, each by channel or a single one."""
 
     @abc.abstractmethod
     def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> LayerScales:
-        """Return what follows from these and from the ranges of the inputs."""
+        """Return the scales of the layer, given these and the ranges of the inputs."""
 
     @abc.abstractmethod
     def limits(self, scales: Array, ends: Sequence[float]) -> tuple[float, ...]:
-        """Return the range of the output; none for an output without."""
+        """Return the range of the output; empty if the output has none."""
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that computes with weights that the plan keeps."""
+        """Return a closure that computes with weights cached by the plan."""
         inputs, desc = arrays.inputs, self._primitive.desc(Argument.WEIGHTS)
         make = partial(self._keep, [inputs[index] for index in self.parameters], resources)
         nbytes = desc.nbytes + 2 * self._channels * _FLOAT32.itemsize
@@ -187,14 +187,14 @@ class _ByteLayer(Kernel, abc.ABC, Generic[_L]):
         launch(make_reorder(self._weight, desc), tensors, resources)()
 
     def _key(self) -> tuple[Any, ...]:
-        """Return what the kept weights depend on besides arrays."""
+        """Return the cache key of the weights: what they depend on besides arrays."""
         return ()
 
     def _scale_descs(self) -> dict[Argument, MemoryDesc]:
         return {_WEIGHT_SCALES: plain((self._channels,)), _OUT_SCALE: plain((1,))}
 
     def _per_unit(self, dtype: DType, low: float, high: float) -> float:
-        """Return by what numbers of this range are multiplied to become bytes."""
+        """Return the quantization scale of numbers in this range."""
         return float(self._layer.steps[dtype]) / max(abs(low), abs(high), _NEARLY_NOTHING)
 
 
@@ -207,7 +207,7 @@ _F = TypeVar("_F", bound=FusedByteLayer)
 
 
 class _FusedLayer(_ByteLayer[_F]):
-    """Base: a layer of MXNet's oneDNN graphs, with what is fused with it."""
+    """Base: a layer of MXNet's oneDNN graphs with its fused stages."""
 
     def limits(self, scales: Array, ends: Sequence[float]) -> tuple[float, ...]:
         known = self._layer.min_calib_range, self._layer.max_calib_range
@@ -218,9 +218,9 @@ class _FusedLayer(_ByteLayer[_F]):
 
 
 class _Convolution(_FusedLayer[FusedByteLayer]):
-    """A convolution with all that is fused with it.
+    """A convolution with its fused stages.
 
-    Inside, numbers are in the units of what is added, or else of the output.
+    Intermediate numbers are in units of the residual or, without one, of the output.
     """
 
     name = "onednn:convolution_bytes"
@@ -277,7 +277,7 @@ class _Convolution(_FusedLayer[FusedByteLayer]):
         return _DTYPES[self._primitive.desc(Argument.DST).data_type]
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that computes; it first copies what is to be added."""
+        """Return a closure that first copies the residual to the output and then convolves."""
         compute = super().bind(arrays, resources)
         if self._other is None:
             return compute
@@ -296,7 +296,7 @@ class _Convolution(_FusedLayer[FusedByteLayer]):
 
 
 class _Product(_FusedLayer[FusedByteDense]):
-    """A fully connected layer with its activation; inside, numbers are real."""
+    """A fully connected layer with its activation; intermediate numbers are real."""
 
     name = "onednn:inner_product_bytes"
 
@@ -329,7 +329,7 @@ class _Product(_FusedLayer[FusedByteDense]):
 
 
 class ByteSums(_ByteLayer[SummingLayer]):
-    """A layer whose int32 sums go out, with an int8 bias in their scale."""
+    """A layer that outputs int32 sums; its int8 bias is rescaled to the sums."""
 
     name = "onednn:sums_of_bytes"
 
@@ -368,7 +368,7 @@ def _as_bytes(weight: Array, scales: Array) -> Array:
 
 
 def _rounded(bias: Array, in_sums: Array) -> Array:
-    """Return a bias as it is when rounded to int32 in the scale of the sums, where that can be."""
+    """Return a bias rounded in the scale of the sums, if it is small enough for that."""
     whole = np.rint(bias * in_sums)
     return np.where(np.abs(whole) <= _LARGEST_BIAS, whole / in_sums, bias)
 
@@ -378,7 +378,7 @@ def _last(spec: TensorSpec) -> MemoryDesc:
 
 
 def byte_convolution(request: KernelRequest[FusedByteLayer]) -> Kernel | None:
-    """Prepare a fused convolution of bytes; one with a sum only where the range is known."""
+    """Prepare a fused convolution of bytes; with a residual only if the output's range is known."""
     fused, out = request.operator, _spec(request.outputs[0])
     has_sums = out.dtype == _INT32
     if not fused.quantized or (has_sums and fused.stages.has_sum) or request.is_train:
@@ -415,7 +415,7 @@ _S = TypeVar("_S", bound=ByteSums)
 
 
 def sums_convolution(request: KernelRequest[SummingConvolution]) -> Kernel | None:
-    """Prepare a convolution of bytes that puts out int32 sums."""
+    """Prepare a convolution of bytes that outputs int32 sums."""
     return sums_of_convolution(request, ByteSums)
 
 
@@ -446,7 +446,7 @@ def sums_of_convolution(
 
 
 def sums_product(request: KernelRequest[SummingLayer]) -> Kernel | None:
-    """Prepare a fully connected layer of bytes that puts out int32 sums."""
+    """Prepare a fully connected layer of bytes that outputs int32 sums."""
     return sums_of_product(request, ByteSums)
 
 
@@ -462,7 +462,7 @@ def sums_of_product(
 
 
 def byte_product(request: KernelRequest[FusedByteDense]) -> Kernel | None:
-    """Prepare a fused fully connected layer of bytes that puts out bytes or floats."""
+    """Prepare a fused fully connected layer of bytes that outputs bytes or floats."""
     fused, out = request.operator, _spec(request.outputs[0])
     is_summed = not (fused.is_calibrated or fused.enable_float_output)
     if not fused.quantized or is_summed or request.is_train:
@@ -493,7 +493,7 @@ def _product(
 
 
 def _function(activation: HasFunction | None) -> list[PostOperation]:
-    """Return an activation; a clip is left to the range of the bytes."""
+    """Return an activation; None for a clip, which the range of the bytes implies."""
     function = None if activation is None else activation.pointwise()
     if activation is None or (function is not None and function.function is Function.CLIP):
         return []

@@ -1,7 +1,7 @@
-"""Recurrent networks: a primitive for each layer, with both its directions.
+"""Recurrent networks: one primitive for each layer, with both directions.
 
-The fused ``RNN`` has all its parameters in one vector; the layer that a plan makes of unrolled
-cells has each as an array of its own, with the gates in any order.
+The operator ``RNN`` has all its parameters in one vector. A layer that a plan has made from
+unrolled cells has a separate array for each, with the gates in any order.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ Parameters = list[list[Any]]
 
 
 def recurrent(request: KernelRequest[Rnn]) -> Kernel | None:
-    """Prepare the forward pass, where no sequence has a length of its own."""
+    """Prepare the forward pass, if all sequences have the same length."""
     return _forward(request, _Joined(request.operator))
 
 
 def recurrent_backward(request: KernelRequest[Rnn]) -> Kernel | None:
-    """Prepare the backward pass of a forward pass that ran by ``recurrent``."""
+    """Prepare the backward pass if ``recurrent`` prepared the forward pass."""
     return _backward(request, _Joined(request.operator))
 
 
 def recurrent_layer(request: KernelRequest[Recurrent]) -> Kernel | None:
-    """Prepare the forward pass of a layer whose parameters are apart."""
+    """Prepare the forward pass of a layer whose parameters are separate arrays."""
     layer = request.operator
     return _forward(request, _Apart(layer))
 
 
 def recurrent_layer_backward(request: KernelRequest[Recurrent]) -> Kernel | None:
-    """Prepare the backward pass of a forward pass that ran by ``recurrent_layer``."""
+    """Prepare the backward pass if ``recurrent_layer`` prepared the forward pass."""
     layer = request.operator
     return _backward(request, _Apart(layer))
 
@@ -75,12 +75,12 @@ def _holds(request: KernelRequest[object], form: _Form) -> bool:
 
 
 class _Form(Protocol):
-    """Where an operator has data, parameters and states among its inputs, or their gradients.
+    """The positions of data, parameters and states among an operator's inputs, or their gradients.
 
     Attributes:
         rnn: the network as ``RNN`` describes it.
         order: the place of each of its gates in the weights; None for its own order.
-        visible_outputs: number of outputs before what is kept for the backward pass.
+        visible_outputs: number of outputs before the reserve for the backward pass.
     """
 
     rnn: Rnn
@@ -88,7 +88,7 @@ class _Form(Protocol):
     visible_outputs: int
 
     def parameters(self, inputs: Sequence[Array | None], data: Array) -> Parameters | None:
-        """Return views of the parameters; None where they are not there."""
+        """Return views of the parameters; None if they are absent."""
         ...
 
     def states(self, inputs: Sequence[Array | None]) -> list[Array | None]:
@@ -96,16 +96,17 @@ class _Form(Protocol):
         ...
 
     def last_states(self, outputs: Sequence[Array | None]) -> list[Array | None]:
-        """Return the states after the last step, likewise; none where the operator has none."""
+        """Return the states after the last step, likewise; empty if the operator does not output
+        them."""
         ...
 
     def parameter_inputs(self, count: int) -> range:
-        """Return the positions of the parameters among so many inputs."""
+        """Return the positions of the parameters among this many inputs."""
         ...
 
 
 class _Joined:
-    """``RNN``'s: data, the vector of all parameters, states."""
+    """The form of ``RNN``: data, the vector of all parameters, states."""
 
     def __init__(self, operator: Rnn) -> None:
         self.rnn = operator
@@ -126,7 +127,7 @@ class _Joined:
 
 
 class _Apart:
-    """A plan's layer's: data, states without an axis for layers, weights and biases."""
+    """The form of a plan's layer: data, states without an axis for layers, weights and biases."""
 
     def __init__(self, operator: Recurrent) -> None:
         self._operator = operator
@@ -152,7 +153,7 @@ _NO_BYTES = np.empty(0, np.uint8)
 
 
 class _Kept(NamedTuple):
-    """What the forward pass of a layer keeps for its backward pass."""
+    """What a layer's forward pass keeps for its backward pass."""
 
     workspace: Array
     output: Array | None
@@ -170,8 +171,8 @@ def _kept(layers: Sequence[Layer], block: Block) -> list[_Kept]:
 
 
 class _Recurrent(Kernel):
-    """The forward pass. Its workspace holds oneDNN's, and the outputs of all layers but the last;
-    the operator's own reserve stays unwritten."""
+    """The forward pass. Its workspace holds oneDNN's workspaces and the outputs of all layers but
+    the last; the operator's own reserve is not written."""
 
     name = "onednn:rnn"
     inplace = ()
@@ -197,8 +198,8 @@ class _Recurrent(Kernel):
             self.workspace_bytes = block.nbytes
 
     def _temporaries(self, block: Block) -> tuple[list[Packed], list[Array | None]]:
-        """Return what the parameters are packed into, and the outputs of the layers but the last,
-        as far as they are not kept."""
+        """Return temporary memory for the packed parameters and for the outputs of all layers but
+        the last, unless these are kept."""
         packed = [] if self._keeps_parameters else self._packed(block)
         between = [
             None if self._is_train or layer is self._layers[-1] else block.take(layer.output)
@@ -210,7 +211,7 @@ class _Recurrent(Kernel):
         return [Packed.of(layer, block) for layer in self._layers]
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Call:
-        """Return a closure that packs the parameters, unless they seldom change, and runs the
+        """Return a closure that packs the parameters, unless they are cached, and runs the
         layers."""
         data, out = present(arrays.inputs[0]), present(arrays.outputs[0])
         states = [present(one) for one in self._form.states(arrays.inputs)]
@@ -265,7 +266,7 @@ class _Recurrent(Kernel):
     def _kept_parameters(
         self, resources: KernelResources, make: Callable[..., list[Call]]
     ) -> Array:
-        """Return the parameters in oneDNN's form, which the plan keeps as long as they are."""
+        """Return the parameters in oneDNN's form, which the plan caches until they change."""
         block = Block()
         self._packed(block)
 
@@ -296,8 +297,8 @@ class _RecurrentBackward(Kernel):
     def _temporaries(
         self, block: Block
     ) -> tuple[list[tuple[Packed, Packed]], list[Array], list[Array], Array, int]:
-        """Return by layer the weights and their gradients; two outputs' gradients; gradients of
-        the first states; the data's gradient; and the number of bytes."""
+        """Return the weights and their gradients by layer, the gradients of two outputs, of the
+        initial states and of the data, and the number of bytes."""
         packed = [(Packed.of(one, block), Packed.of(one, block)) for one in self._layers]
         first = self._layers[0]
         between = [block.take(first.output) for _ in range(min(2, len(self._layers) - 1))]
@@ -307,7 +308,7 @@ class _RecurrentBackward(Kernel):
         return packed, between, states, data, block.nbytes
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Call:
-        """Return a closure that computes all gradients and writes those wanted."""
+        """Return a closure that computes all gradients and writes the requested ones."""
         form = self._form
         data, out = present(arrays.inputs[0]), present(arrays.outputs[0])
         out_grad = present(arrays.out_grads[0])
@@ -367,7 +368,7 @@ class _RecurrentBackward(Kernel):
 
 
 def _there(primitive: Primitive | None) -> Primitive:
-    """Return a primitive that must be there."""
+    """Return a primitive; raise an error if the layer has none."""
     if primitive is None:
         raise KernelUnavailable("this layer was prepared without a backward pass")
     return primitive

@@ -1,4 +1,4 @@
-"""The layers of a fused recurrent network as oneDNN sees them: sizes and primitives."""
+"""The layers of a fused recurrent network in oneDNN's form: sizes and primitives."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _OVERWRITE_GRADIENTS = 1
 
 
 class Cell(NamedTuple):
-    """How oneDNN sees a mode.
+    """A mode in oneDNN's terms.
 
     Attributes:
-        kind: of the primitive.
-        head: parameters of its maker between propagation and direction.
-        tail: parameters behind the flags.
-        gates: the operator's gate at each of oneDNN's places.
-        biases: at each of oneDNN's places, the gates of the input's and of the hidden bias that
-            are added up there; None for neither.
-        has_memory: whether there is a second state.
+        kind: kind of the primitive.
+        head: arguments of its constructor between propagation and direction.
+        tail: arguments after the flags.
+        gates: for each of oneDNN's gates, the operator's gate.
+        biases: for each of oneDNN's biases, the gates of the input bias and of the hidden bias that
+            it sums; None for none.
+        has_memory: whether the cell has a second state.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class Cell(NamedTuple):
     has_memory: bool = False
 
     def with_gates_at(self, order: tuple[int, ...]) -> Cell:
-        """Return the cell for parameters that have the operator's gates at these places."""
+        """Return the cell for parameters whose gates have this order."""
 
         def place(gate: int | None) -> int | None:
             return None if gate is None else order[gate]
@@ -60,7 +60,7 @@ CELLS = {
 
 
 class Layer(NamedTuple):
-    """Sizes of one layer and its primitives."""
+    """Sizes and primitives of one layer."""
 
     cell: Cell
     steps: int
@@ -74,33 +74,33 @@ class Layer(NamedTuple):
 
     @property
     def states(self) -> Shape:
-        """Of a state, as oneDNN takes it."""
+        """Shape of a state in oneDNN's form."""
         return (1, self.directions, self.batch, self.hidden)
 
     @property
     def output(self) -> Shape:
-        """Of the layer's output."""
+        """Shape of the layer's output."""
         return (self.steps, self.batch, self.directions * self.hidden)
 
     @property
     def data(self) -> Shape:
-        """Of what it reads."""
+        """Shape of the layer's input."""
         return (self.steps, self.batch, self.inputs)
 
     def weights(self, columns: int) -> Shape:
-        """Return the sizes of a weight as oneDNN has it in the forward pass."""
+        """Return the shape of a weight in oneDNN's forward pass."""
         return (1, self.directions, columns, len(self.cell.gates), self.hidden)
 
     @property
     def bias(self) -> Shape:
-        """Of the bias."""
+        """Shape of the bias."""
         return (1, self.directions, len(self.cell.biases), self.hidden)
 
 
 def make_layers(
     request: KernelRequest[object], rnn: Rnn, order: tuple[int, ...] | None = None
 ) -> list[Layer]:
-    """Make the primitives of all layers; KernelUnavailable where one cannot be made.
+    """Make the primitives of all layers; raise KernelUnavailable if one cannot be made.
 
     Args:
         request: the step.

@@ -1,7 +1,7 @@
-"""Parameters of recurrent layers in oneDNN's form, and their gradients back in the operator's.
+"""Conversion of recurrent layers' parameters to oneDNN's form, and of gradients back.
 
-oneDNN has the gates' rows in an order of its own, each weight transposed in the forward pass, and
-one bias where the operator has two (but for the GRU's candidate).
+oneDNN orders gates differently, takes transposed weights in the forward pass, and has one bias
+instead of the operator's two (except for the GRU's candidate).
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ Call = Callable[[], Any]
 
 
 class Block:
-    """Hands out pieces of memory one after the other; without any, only counts the bytes."""
+    """Hands out consecutive pieces of memory; without memory it only counts the bytes."""
 
     def __init__(self, memory: Array | None = None) -> None:
         self._memory = memory
         self.nbytes = 0
 
     def take(self, shape: Shape) -> Array:
-        """Return the next piece; an empty array where there is no memory."""
+        """Return the next piece; an empty array if there is no memory."""
         return self.take_bytes(shape_size(shape) * _FLOAT32.itemsize).view(_FLOAT32)
 
     def take_bytes(self, nbytes: int) -> Array:
-        """Return so many bytes."""
+        """Return this many bytes."""
         start = self.nbytes
         self.nbytes += -(-nbytes // _ALIGNMENT) * _ALIGNMENT
         if self._memory is None:
@@ -56,7 +56,7 @@ class Packed(NamedTuple):
 
     @classmethod
     def of(cls, layer: Layer, block: Block) -> Packed:
-        """Take the memory."""
+        """Allocate the memory."""
         return cls(
             block.take(layer.weights(layer.inputs)),
             block.take(layer.weights(layer.hidden)),
@@ -72,14 +72,14 @@ def pack(
     *,
     has_rows: bool = False,
 ) -> list[Call]:
-    """Return closures that bring parameters into oneDNN's form.
+    """Return closures that convert parameters to oneDNN's form.
 
     Args:
-        layer: whose they are.
-        parameters: of each direction.
-        packed: where to.
+        layer: the layer.
+        parameters: the parameters of each direction.
+        packed: memory for the result.
         resources: of the kernel.
-        has_rows: leave the weights untransposed, as the backward pass wants them.
+        has_rows: do not transpose the weights, as for the backward pass.
     """
     calls: list[Call] = []
     for side, given in enumerate(parameters):
@@ -96,7 +96,7 @@ def pack(
 def unpack(
     layer: Layer, packed: Packed, gradients: Sequence[Any], resources: KernelResources
 ) -> list[Call]:
-    """Return closures that bring the parameters' gradients into the operator's form."""
+    """Return closures that convert the parameters' gradients to the operator's form."""
     calls: list[Call] = []
     for side, target in enumerate(gradients):
         for weight, whole in ((target.i2h_weight, packed.i2h), (target.h2h_weight, packed.h2h)):
@@ -175,7 +175,7 @@ def _split_bias(layer: Layer, packed: Array, gradients: Any) -> Call:
 
 
 def _runs(gates: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Return (place, gate, count) of gates that stand next to each other in both orders."""
+    """Return (place, gate, count) for runs of gates that are adjacent in both orders."""
     runs: list[tuple[int, int, int]] = []
     for place, gate in enumerate(gates):
         if runs and runs[-1][1] + runs[-1][2] == gate:

@@ -1,6 +1,6 @@
-"""Reductions over axes, and what their gradients spread.
+"""Reductions over axes, and their gradients.
 
-Plain tensors are reduced in stages; sums over all places of an image keep its layout.
+Plain tensors are reduced in stages; sums over all pixels of an image are computed in its layout.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["StageKernel", "reduction", "reduction_backward"]
 
 _FLOAT32 = np.dtype("float32")
 _FEW = 1 << 10
-"""Elements of rows whose extremes numpy finds more slowly."""
+"""Largest number of elements in a row for which NumPy finds extremes more slowly."""
 
 
 class StageKernel(Kernel):
@@ -49,8 +49,8 @@ class StageKernel(Kernel):
 
     Args:
         name: of the kernel.
-        work: what is done.
-        source, target: what is read and written.
+        work: the sums or repetitions.
+        source, target: the operands to read and write.
     """
 
     inplace = ()
@@ -66,18 +66,17 @@ class StageKernel(Kernel):
         self._work, self._source, self._target = work, source, target
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that does it."""
+        """Return a closure that runs them."""
         return self._work.bind(self._source.of(arrays), self._target.of(arrays), resources)
 
 
 class _OfRows(Kernel):
-    """The product or an extreme of each row.
+    """The product, minimum or maximum of each row.
 
     Args:
-        stage: of rows.
-        algorithm: the reduction's.
-        repair: computes what oneDNN does not where a row has a NaN, which it may lose; None where
-            it does not.
+        stage: sizes of the rows.
+        algorithm: the reduction.
+        repair: recomputes rows that have a NaN, which oneDNN may lose; None if it does not.
     """
 
     name = "onednn:reduction"
@@ -104,7 +103,7 @@ class _OfRows(Kernel):
 
         def call() -> None:
             reduce()
-            # Zero times a number is zero, but not where that is infinite or none at all.
+            # Zero times any finite number is zero, but times infinity or NaN it is NaN.
             np.dot(rows, zeros, out=spoiled)
             if spoiled.any():
                 repair(rows, axis=1, out=target)
@@ -113,7 +112,7 @@ class _OfRows(Kernel):
 
 
 class _Norm(Kernel):
-    """The lengths of rows: the roots of their products with themselves."""
+    """Euclidean norms of rows: the square roots of their products with themselves."""
 
     name = "onednn:norm"
     inplace = ()
@@ -141,7 +140,7 @@ class _Norm(Kernel):
 
 
 def reduction(request: KernelRequest[Reducing]) -> Kernel | None:
-    """Prepare what is computed along the axes."""
+    """Prepare a reduction."""
     match request.operator.reduction():
         case Reduction.SUM:
             return _total(request, is_mean=False)
@@ -159,7 +158,7 @@ def reduction(request: KernelRequest[Reducing]) -> Kernel | None:
 
 
 def reduction_backward(request: KernelRequest[Reducing]) -> Kernel | None:
-    """Prepare the gradient of sums and means, where it is not one number for all."""
+    """Prepare the gradient of sums and means, unless it is the same number for all elements."""
     known = request.operator.reduction()
     is_mean = known is Reduction.MEAN
     if not is_mean and known is not Reduction.SUM:
@@ -194,8 +193,8 @@ def _product(request: KernelRequest[Reducing]) -> Kernel | None:
 def _extreme(
     request: KernelRequest[Reducing], algorithm: Algorithm, repair: Callable[..., Any]
 ) -> Kernel | None:
-    """Prepare maxima and minima over the last axes; numpy takes longer for each row, but less for
-    each element."""
+    """Prepare maxima and minima over the last axes, for short rows: NumPy takes longer per row, but
+    less per element."""
     stage = _only_rows(request)
     if stage is None or stage.size > _FEW:
         return None
@@ -214,7 +213,7 @@ def _axes(request: KernelRequest[Reducing], shape: Shape) -> Shape:
 
 
 def _stages(request: KernelRequest[Reducing]) -> list[Stage]:
-    """Return the stages; none where there is nothing to reduce, or no kernel for it."""
+    """Return the stages; none if there is nothing to reduce or there is no kernel."""
     data = request.inputs[0]
     if not are_float32(request) or data is None:
         return []

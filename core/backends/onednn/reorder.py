@@ -32,10 +32,10 @@ class Reordering(Kernel):
 
 
 def reorder(source: TensorSpec, target: TensorSpec) -> Kernel:
-    """Return the kernel that copies a tensor to or from a layout of oneDNN's, or between two."""
+    """Return the kernel that copies a tensor to or from one of oneDNN's layouts, or between two."""
     layout = target.layout if source.layout is None else source.layout
     assert isinstance(layout, BlockedLayout)
-    # A plain end has the axes that oneDNN sees, which may be others than the graph's.
+    # A plain tensor is described with oneDNN's axes, which may differ from those in the graph.
     dims = layout.desc.dims
     return Reordering(make_reorder(desc_of(source, dims), desc_of(target, dims)))
 

@@ -1,4 +1,4 @@
-"""Tensors repeated along axes of length 1: to a shape, along axes, or like another one."""
+"""Broadcasting along axes of length 1: to a shape, along given axes, or like another tensor."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["repeated_axes", "repeating", "repeating_backward"]
 
 
 def repeated_axes(narrow: Shape, wide: Shape) -> Shape:
-    """Return the axes along which a tensor is repeated; missing ones are the first."""
+    """Return the axes along which a tensor is broadcast; missing axes are leading ones."""
     aligned = (1,) * (len(wide) - len(narrow)) + narrow
     return tuple(axis for axis, size in enumerate(wide) if aligned[axis] != size)
 
 
 def repeating(request: KernelRequest[object]) -> Kernel | None:
-    """Prepare the forward pass, where it is no mere copy or one number everywhere."""
+    """Prepare the forward pass, unless it is a mere copy or fills with a single number."""
     data, out = request.inputs[0], request.outputs[0]
     if not are_float32(request) or data is None or out is None or set(data.shape) == {1}:
         return None
@@ -27,7 +27,7 @@ def repeating(request: KernelRequest[object]) -> Kernel | None:
 
 
 def repeating_backward(request: KernelRequest[object]) -> Kernel | None:
-    """Prepare the sums over what was repeated."""
+    """Prepare the gradient: sums over the broadcast axes."""
     data, grad = request.inputs[0], request.out_grads[0]
     if not are_float32(request) or data is None or grad is None:
         return None

@@ -1,4 +1,4 @@
-"""Sums of bytes that are made bytes again in the same primitive."""
+"""Layers of bytes whose sums are requantized in the same primitive."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _Layer(ByteSums):
 
 
 def _per_unit(requantize: Calibrated, dtype: Any) -> float:
-    """Return by what numbers are multiplied to become bytes."""
+    """Return the quantization scale."""
     return float(requantize.steps[dtype]) / float(requantize.calibrated_reach)
 
 
@@ -93,7 +93,7 @@ class _Addition(Kernel):
         self.inplace = ()
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that adds."""
+        """Return a closure that adds and requantizes."""
         first, second, *ends = (present(array) for array in arrays.inputs)
         out, low, high = (present(array) for array in arrays.outputs)
         factors = np.empty(1, _FLOAT32), np.empty(1, _FLOAT32)
@@ -121,7 +121,7 @@ class _Addition(Kernel):
 
 
 def requantized(request: KernelRequest[Requantized]) -> Kernel | None:
-    """Prepare a layer, or an addition, with what makes bytes of its sums."""
+    """Prepare a layer or an addition that is fused with the requantization of its sums."""
     source = request.operator.source
     made: _Layer | None = None
     if is_of(source, SUMMING_CONVOLUTION):

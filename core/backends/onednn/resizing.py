@@ -1,4 +1,4 @@
-"""Images resized along one axis after the other, each by a product of matrices."""
+"""Resizing of images, one axis at a time, by matrix products."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _FLOAT32 = np.dtype("float32")
 
 
 class _Resizing(Kernel):
-    """Multiplies the rows by one matrix and the columns by the other.
+    """Multiplies rows by one matrix and columns by another.
 
-    Forwards, ``lines = data · columnsᵀ`` and ``output = rows · lines``; backwards
-    ``lines = rowsᵀ · gradient`` and ``gradient of the data = lines · columns``.
+    Forward: ``lines = data · columnsᵀ`` and ``output = rows · lines``. Backward: ``lines = rowsᵀ ·
+    gradient`` and ``data gradient = lines · columns``.
     """
 
     inplace = ()
@@ -107,7 +107,7 @@ def resizing_backward(request: KernelRequest[Resampling]) -> Kernel | None:
 
 
 def averaging(request: KernelRequest[Resampling]) -> Kernel | None:
-    """Prepare means over windows that cover the data evenly: a pooling, where they tile it."""
+    """Prepare adaptive average pooling, as a plain pooling if its windows tile the data."""
     return adaptive_pooling(request) or resizing(request)
 
 

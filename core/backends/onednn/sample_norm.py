@@ -1,8 +1,8 @@
 """Instance and group normalization.
 
-Plain data are rows, each with a mean and a variance: layer normalization without scale and shift,
-which then follow. Images in the layout that convolutions keep stay in it: an instance
-normalization is a batch normalization of one sample after the other.
+Plain data is viewed as rows, each with a mean and a variance: layer normalization without scale and
+shift, which are applied afterwards. Images in the layout of convolutions stay in it: an instance
+normalization is a batch normalization of each sample separately.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SCALED = Normalization.USE_SCALE | Normalization.USE_SHIFT
 
 
 class _Rows(Kernel):
-    """Normalizes rows, then scales and shifts them, each by the numbers of its channel or group.
+    """Normalizes rows, then scales and shifts each by the numbers of its channel or group.
 
     Args:
         view: samples, channels or groups, and the elements of each.
@@ -76,7 +76,8 @@ class _Rows(Kernel):
 
 
 class _RowsBackward(Kernel):
-    """The gradients of ``_Rows``. That of the data holds for a moment what others are sums of."""
+    """The gradients of ``_Rows``. The memory of the data's gradient temporarily holds the terms of
+    the sums for the other gradients."""
 
     name = "onednn:sample_norm_backward"
     inplace = ()
@@ -101,7 +102,7 @@ class _RowsBackward(Kernel):
         self.scratchpad_bytes = scratchpad_bytes(self._scale, self._differentiate)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that computes the gradients wanted."""
+        """Return a closure that computes the requested gradients."""
         data, gamma = present(arrays.inputs[0]), present(arrays.inputs[1])
         mean, deviation = present(arrays.outputs[1]), present(arrays.outputs[2])
         grad, data_grad = present(arrays.out_grads[0]), present(arrays.in_grads[0])
@@ -162,7 +163,7 @@ class _RowsBackward(Kernel):
 
 
 class _Samples(Kernel):
-    """Normalizes the channels of one sample after the other."""
+    """Normalizes the channels of each sample in turn."""
 
     inplace = ((0, 0),)
     uses_scratch = False
@@ -211,7 +212,7 @@ class _Samples(Kernel):
 
 
 class _SamplesBackward(Kernel):
-    """The gradients of ``_Samples``; those of gamma and beta are added up in the end."""
+    """The gradients of ``_Samples``; those of gamma and beta are summed at the end."""
 
     name = "onednn:sample_norm_backward"
     inplace = ()
@@ -238,7 +239,7 @@ class _SamplesBackward(Kernel):
         self.layouts = KernelLayouts((layout, *none), (), (layout, *none), (layout, *none))
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
-        """Return a closure that computes the gradients wanted."""
+        """Return a closure that computes the requested gradients."""
         data, gamma = present(arrays.inputs[0]), present(arrays.inputs[1])
         mean, deviation = present(arrays.outputs[1]), present(arrays.outputs[2])
         grad, data_grad = present(arrays.out_grads[0]), present(arrays.in_grads[0])
@@ -291,14 +292,14 @@ def instance_norm(request: KernelRequest[SampleNorm]) -> Kernel | None:
 
 
 def group_norm(request: KernelRequest[SampleNorm]) -> Kernel | None:
-    """Prepare the forward pass on plain data: groups of channels cut through the blocks of
+    """Prepare the forward pass on plain data, because groups of channels do not match the blocks of
     layouts."""
     view = _view(request)
     return None if view is None else _Rows(request, view)
 
 
 def sample_norm_backward(request: KernelRequest[SampleNorm]) -> Kernel | None:
-    """Prepare the backward pass of either, where the data's gradient is wanted."""
+    """Prepare the backward pass of either if the gradient of the data is requested."""
     data, view, forward = request.inputs[0], _view(request), request.forward
     if data is None or view is None or request.in_grads[0] is None:
         return None
@@ -308,7 +309,7 @@ def sample_norm_backward(request: KernelRequest[SampleNorm]) -> Kernel | None:
 
 
 def _view(request: KernelRequest[SampleNorm]) -> Shape | None:
-    """Return the three axes that the operator sees; None where each row is but a number."""
+    """Return the operator's view of three axes; None if each row is a single number."""
     data = request.inputs[0]
     if not are_float32(request) or data is None:
         return None
@@ -331,7 +332,7 @@ def _layer_norm(view: Shape, eps: float) -> Primitive:
 
 
 def _scaling(view: Shape, *, shifts: bool) -> Primitive:
-    """Return the primitive that multiplies each row by its channel's number, and adds another."""
+    """Return the primitive that scales each row by a number of its channel, and adds another."""
     samples, channels, size = view
     rows, numbers = plain((samples, channels, size, 1)), plain((1, channels, 1, 1))
     post = (("binary", Algorithm.BINARY_ADD, numbers),) if shifts else ()

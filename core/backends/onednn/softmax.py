@@ -38,12 +38,12 @@ def softmax(request: KernelRequest[AlongAxis]) -> Kernel | None:
 
 
 def softmin(request: KernelRequest[AlongAxis]) -> Kernel | None:
-    """Prepare the forward pass on the data's negative."""
+    """Prepare the forward pass on the negated data."""
     return _along_axis(request, Algorithm.SOFTMAX_ACCURATE, sign=-1.0)
 
 
 def log_softmax(request: KernelRequest[AlongAxis]) -> Kernel | None:
-    """Prepare the forward pass of the logarithm."""
+    """Prepare the forward pass of log-softmax."""
     return _along_axis(request, Algorithm.SOFTMAX_LOG)
 
 
@@ -76,17 +76,17 @@ def softmax_backward(request: KernelRequest[AlongAxis]) -> Kernel | None:
 
 
 def softmin_backward(request: KernelRequest[AlongAxis]) -> Kernel | None:
-    """Prepare the backward pass on the data's negative."""
+    """Prepare the backward pass on the negated data."""
     return _backward_along_axis(request, Algorithm.SOFTMAX_ACCURATE, sign=-1.0)
 
 
 def log_softmax_backward(request: KernelRequest[AlongAxis]) -> Kernel | None:
-    """Prepare the backward pass of the logarithm."""
+    """Prepare the backward pass of log-softmax."""
     return _backward_along_axis(request, Algorithm.SOFTMAX_LOG)
 
 
 def softmax_activation_backward(request: KernelRequest[SoftmaxActivation]) -> Kernel | None:
-    """Prepare the backward pass, over axis 1 in both modes as MXNet does."""
+    """Prepare the backward pass; like MXNet's, it uses axis 1 in both modes."""
     out = request.outputs[0]
     if not are_float32(request) or out is None:
         return None
@@ -113,7 +113,7 @@ def _backward_along_axis(
 
 
 def _factor(request: KernelRequest[AlongAxis], sign: float) -> float | None:
-    """Return what the data is multiplied by; None where only a part of it counts."""
+    """Return the factor of the data; None if lengths limit the elements that count."""
     operator = request.operator
     is_whole = not operator.use_length and operator.temperature != 0
     return sign / (operator.temperature or 1) if is_whole and are_float32(request) else None
@@ -178,11 +178,11 @@ def _primitive(algorithm: Algorithm, desc: MemoryDesc, axis: int) -> Primitive:
 
 
 def _is_narrow(spec: TensorSpec, axis: int) -> bool:
-    """Tell whether the reference is faster, which takes all places at once: it counts classes,
-    where oneDNN counts places."""
+    """Return whether the reference is faster: it makes one vectorized pass per class, oneDNN one
+    pass per place."""
     return axis < len(spec.shape) - 1 and spec.shape[axis] < _FEW_CLASSES
 
 
 def _layouts(spec: TensorSpec, axis: int) -> tuple[MemoryDesc, ...]:
-    """Return the tensor's own layout, then that which has the classes side by side."""
+    """Return the tensor's own layout, then the one with contiguous classes."""
     return tuple(dict.fromkeys((desc_of(spec), innermost(spec.shape, axis))))

@@ -1,8 +1,8 @@
-"""Plain tensors reduced, or repeated, along one group of neighbouring axes after the other.
+"""Reduction and repetition of plain tensors along one group of neighbouring axes at a time.
 
-The innermost group is reduced first, and repeated last. A group is rows, whose elements lie one
-behind the other, or columns, of which many lie side by side. oneDNN generates code for the sums of
-long rows; short ones are a product with a vector, and columns are pooled.
+The innermost group is reduced first and repeated last. A group is reduced along rows, whose
+elements are contiguous, or along columns, which are interleaved. Long rows use oneDNN's reductions,
+short rows a product with a vector of ones, and columns average pooling.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["Repetitions", "Stage", "Sums", "count_of", "in_parts", "reducing", "
 
 _FLOAT32 = np.dtype("float32")
 _SHORT = 128
-"""Elements of rows that a product of matrices adds up faster than oneDNN's reduction."""
+"""Largest number of elements in a row that a matrix product sums faster than oneDNN's reduction."""
 _LONG = 1 << 12
-"""Elements of a row that are added up at once at most, or sums would lose digits."""
+"""Largest number of elements summed in one pass; longer float32 sums would lose precision."""
 
 
 class Stage(NamedTuple):
-    """The middle one of three axes is reduced."""
+    """A reduction of the middle one of three axes."""
 
     outer: int
     size: int
@@ -40,7 +40,7 @@ class Stage(NamedTuple):
 
 
 def stages_of(shape: Shape, axes: Shape) -> list[Stage]:
-    """Return the reductions, one after the other, of a tensor over some of its axes."""
+    """Return the stages, in order, of a tensor's reduction over some of its axes."""
     marked = [(axis in axes, size) for axis, size in enumerate(shape) if size > 1]
     groups = [
         (is_reduced, math.prod(size for _, size in group))
@@ -56,7 +56,7 @@ def stages_of(shape: Shape, axes: Shape) -> list[Stage]:
 
 
 def _split(stage: Stage) -> list[Stage]:
-    """Return a stage of long rows as several of shorter ones, where they divide evenly."""
+    """Split a stage of long rows into several of shorter rows, if these divide evenly."""
     outer, size, inner = stage
     if inner > 1 or size <= _LONG:
         return [stage]
@@ -68,7 +68,7 @@ def _split(stage: Stage) -> list[Stage]:
 
 
 class Sums:
-    """Adds up over some axes of a plain tensor, and multiplies by a factor."""
+    """Sums over some axes of a plain tensor, times a factor."""
 
     def __init__(self, stages: Sequence[Stage], factor: float) -> None:
         self._stages = stages
@@ -81,17 +81,17 @@ class Sums:
 
     @classmethod
     def over(cls, shape: Shape, axes: Shape, factor: float = 1.0) -> Sums | None:
-        """Return the sums over these axes; None where there are none, or rows are too long."""
+        """Return the sums over these axes; None if there are none, or rows are too long."""
         return cls.of(stages_of(shape, axes), factor)
 
     @classmethod
     def of(cls, stages: Sequence[Stage], factor: float = 1.0) -> Sums | None:
-        """Return the sums of these stages; None where there are none, or rows are too long."""
+        """Return the sums of these stages; None if there are none, or rows are too long."""
         parts = in_parts(stages)
         return cls(parts, factor) if parts else None
 
     def bind(self, source: Array, out: Array, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that adds up."""
+        """Return a closure that computes the sums."""
         calls: list[Callable[[], Any]] = []
         for index, (stage, primitive) in enumerate(
             zip(self._stages, self._primitives, strict=True)
@@ -112,11 +112,11 @@ class Sums:
 
 
 class Repetitions:
-    """Repeats a plain tensor along the axes that reductions take away, and multiplies by a factor.
+    """Repeats a plain tensor along reduced axes, and multiplies by a factor.
 
     Args:
-        stages: of the reductions.
-        factor: what to multiply by.
+        stages: stages of the reductions to reverse.
+        factor: the factor.
     """
 
     def __init__(self, stages: Sequence[Stage], factor: float = 1.0) -> None:
@@ -147,25 +147,25 @@ class Repetitions:
 
 
 def in_parts(stages: Sequence[Stage]) -> list[Stage]:
-    """Return stages in which no row is too long to be added up; none where that cannot be."""
+    """Return stages in which no row is too long to be summed; none if that is impossible."""
     parts = [part for stage in stages for part in _split(stage)]
     is_sound = all(part.inner > 1 or part.size <= _LONG for part in parts)
     return parts if is_sound else []
 
 
 def count_of(stages: Sequence[Stage]) -> int:
-    """Return how many elements become one."""
+    """Return the number of elements in each sum."""
     return math.prod(stage.size for stage in stages)
 
 
 def reducing(stage: Stage, algorithm: Algorithm, factor: float = 1.0) -> Primitive:
-    """Return the primitive that reduces rows, and multiplies by a factor."""
+    """Return the primitive that reduces rows and multiplies by a factor."""
     rows, numbers = plain((stage.outer, stage.size)), plain((stage.outer, 1))
     return Primitive.of("reduction", algorithm, rows, numbers, 0.0, 0.0, post=scaled(factor))
 
 
 def _adding(stage: Stage, factor: float) -> Primitive | None:
-    """Return the primitive that adds up; None where that is a product with a vector."""
+    """Return the primitive that sums; None if it is a product with a vector."""
     if stage.inner == 1:
         if stage.size < _SHORT:
             return None
@@ -188,7 +188,7 @@ def _adding(stage: Stage, factor: float) -> Primitive | None:
 
 
 def _repeating(stage: Stage, factor: float) -> Primitive:
-    """Return the primitive that repeats: a product with a row of factors, or an enlargement."""
+    """Return the primitive that repeats: an outer product with a row of factors, or a resizing."""
     outer, size, inner = stage
     if inner == 1:
         numbers, row, rows = plain((outer, 1)), plain((1, size)), plain((outer, size))
@@ -205,7 +205,7 @@ def _repeating(stage: Stage, factor: float) -> Primitive:
 
 
 def _columns(stage: Stage) -> MemoryDesc:
-    """Return columns as images of one line, channels last."""
+    """Return columns as images with a single row, channels last."""
     outer, size, inner = stage
     return strided((outer, inner, size), (size * inner, 1, inner))
 

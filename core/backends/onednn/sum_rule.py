@@ -1,4 +1,4 @@
-"""Gradients of a tensor plus, or minus, one that is repeated along some axes (a bias)."""
+"""Gradients of a tensor plus or minus one that is broadcast, such as a bias."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ __all__ = ["addition_backward", "sums_for"]
 
 
 class _Repeated(Kernel):
-    """The gradient of the wide tensor, which is the output's, and the sums of it.
+    """The gradient of the wide tensor, which is that of the output, and its sums for the narrow
+    one.
 
     Args:
-        wide: position of the wide one of the two inputs.
-        sums: of a plain gradient, or of one in any layout for each channel.
+        wide: position of the input that is not broadcast.
+        sums: sums of a plain gradient, or by channel of one in any layout.
     """
 
     name = "onednn:add_backward"
@@ -47,7 +48,7 @@ class _Repeated(Kernel):
             self.layouts = KernelLayouts(out_grads=(grad.layout,), in_grads=layouts)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
-        """Return a closure that computes the gradients wanted."""
+        """Return a closure that computes the requested gradients."""
         grad, narrow_grad = present(arrays.out_grads[0]), present(arrays.in_grads[self._narrow])
         wide_grad = arrays.in_grads[self._wide]
         if wide_grad is not None and wide_grad.ctypes.data == grad.ctypes.data:
@@ -63,11 +64,12 @@ class _Repeated(Kernel):
 
 
 def addition_backward(request: KernelRequest[object], *, sign: float) -> Kernel | None:
-    """Prepare the gradients where one input has the output's shape, and the other's is wanted.
+    """Prepare the gradients if one input has the output's shape and the other's gradient is
+    requested.
 
     Args:
         request: the step.
-        sign: that of the right input.
+        sign: sign of the right input.
     """
     left, right = request.inputs
     grad = request.out_grads[0]
@@ -88,8 +90,8 @@ def addition_backward(request: KernelRequest[object], *, sign: float) -> Kernel 
 
 
 def sums_for(desc: MemoryDesc, narrow: Shape, factor: float = 1.0) -> Sums | ChannelSums | None:
-    """Return what adds up a tensor to the shape before it was repeated: one with a layout of its
-    own for each channel, else a plain one; None where there is no such kernel."""
+    """Return the sums that reduce a tensor to its shape before broadcasting: by channel for
+    oneDNN's layouts, otherwise of a plain tensor; None if there is no kernel."""
     wide = desc.dims
     if desc != plain(wide) and is_per_channel(narrow, wide):
         return ChannelSums(desc, factor)

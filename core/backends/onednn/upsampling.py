@@ -1,4 +1,4 @@
-"""Images made larger by repeating pixels."""
+"""Nearest-neighbour upsampling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NEAREST = Algorithm.RESAMPLING_NEAREST
 
 
 def upsampling(request: KernelRequest[UpSampling]) -> Kernel | None:
-    """Prepare the forward pass, for one input."""
+    """Prepare the forward pass for a single input."""
     data, out = request.inputs[0], request.outputs[0]
     if not _repeats(request) or data is None or out is None:
         return None
@@ -37,9 +37,10 @@ def upsampling(request: KernelRequest[UpSampling]) -> Kernel | None:
 
 
 def upsampling_backward(request: KernelRequest[UpSampling]) -> Kernel | None:
-    """Prepare the backward pass: sums over the copies of each pixel.
+    """Prepare the backward pass: the sums over the copies of each pixel.
 
-    As means of windows, times their size: the library's own way back is slow in plain layouts.
+    They are computed as means over windows, times the windows' size, because the library's own
+    backward primitive is slow in plain layouts.
     """
     data, grad = request.inputs[0], request.out_grads[0]
     if not _repeats(request) or data is None or grad is None:

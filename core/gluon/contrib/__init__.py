@@ -1,4 +1,4 @@
-"""Further blocks (``mx.gluon.contrib``)."""
+"""Additional blocks (``mx.gluon.contrib``)."""
 
 from __future__ import annotations
 

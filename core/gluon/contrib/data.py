@@ -1,4 +1,4 @@
-"""Samplers under the path that scripts import them by (``mxnet.gluon.contrib.data``)."""
+"""Samplers under MXNet's import path (``mxnet.gluon.contrib.data``)."""
 
 from __future__ import annotations
 

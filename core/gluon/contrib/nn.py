@@ -1,4 +1,4 @@
-"""Further layers (``mx.gluon.contrib.nn``)."""
+"""Additional layers (``mx.gluon.contrib.nn``)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = [
 
 
 class Concurrent(Sequential):
-    """Blocks side by side: what they make of the same input is joined.
+    """Applies blocks to the same input and concatenates their outputs.
 
     Args:
-        axis: along which it is.
-        prefix, params: as of ``Block``.
+        axis: axis of the concatenation.
+        prefix, params: as for ``Block``.
     """
 
     def __init__(
@@ -36,16 +36,16 @@ class Concurrent(Sequential):
         self.axis = axis
 
     def forward(self, *args: Any) -> Any:
-        """Run each block and join what they give."""
+        """Run each block and concatenate the outputs."""
         return ndarray.concat(*[block(*args) for block in self], dim=self.axis)
 
 
 class HybridConcurrent(HybridSequential):
-    """Blocks side by side, which can be compiled together.
+    """``Concurrent`` that can be compiled.
 
     Args:
-        axis: along which what they make of the same input is joined.
-        prefix, params: as of ``Block``.
+        axis: axis of the concatenation.
+        prefix, params: as for ``Block``.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class HybridConcurrent(HybridSequential):
         self.axis = axis
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run each block and join what they give."""
+        """Run each block and concatenate the outputs."""
         return F.concat(*[block(x) for block in self], dim=self.axis)
 
 
 class Identity(HybridBlock):
-    """Returns its input: a way around the other blocks of a ``HybridConcurrent``."""
+    """Returns its input, as a shortcut beside the other blocks of a ``HybridConcurrent``."""
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the input."""
@@ -68,14 +68,14 @@ class Identity(HybridBlock):
 
 
 class SparseEmbedding(Block):
-    """A vector for each number, where parameter and gradient are ``row_sparse``.
+    """``Embedding`` whose parameter and gradient are ``row_sparse``.
 
     Args:
-        input_dim: how many vectors.
+        input_dim: number of vectors.
         output_dim: their length.
-        dtype: of the vectors.
+        dtype: dtype of the vectors.
         weight_initializer: initializer or its name.
-        **kwargs: as of ``Block``.
+        **kwargs: as for ``Block``.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class SparseEmbedding(Block):
         )
 
     def forward(self, *args: Any) -> Any:
-        """Look the vectors up, where only those needed are fetched."""
+        """Look up the vectors, fetching only the rows that are needed."""
         (x,) = args
         weight = self.weight.row_sparse_data(x)
         return ndarray.Embedding(x, weight, name="fwd", **self._kwargs)
@@ -115,10 +115,10 @@ class SparseEmbedding(Block):
 
 
 class _PixelShuffle(HybridBlock):
-    """Moves elements of groups of channels to between those of one channel.
+    """Base: interleaves groups of channels as pixels (sub-pixel convolution).
 
     Args:
-        factor: how much longer the image gets, or by axis.
+        factor: enlargement of the image, as one number or by axis.
     """
 
     _axes: ClassVar[int]
@@ -131,10 +131,10 @@ class _PixelShuffle(HybridBlock):
         self._factors = given
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Make channels into pixels."""
+        """Rearrange channels into pixels."""
         axes = self._axes
-        # In turn, from the last axis on, channels are split by that axis's factor: -4 splits, 0
-        # keeps, -3 merges two.
+        # For each axis, from the last to the first, split its factor off the channels. Codes of
+        # reshape: -4 splits, 0 keeps, -3 merges two.
         for done, factor in enumerate(reversed(self._factors)):
             x = F.reshape(x, shape=(0, -4, -1, factor, *[0] * (axes + done)))
         pairs = [axis for at in range(axes) for axis in (2 + axes + at, 2 + at)]

@@ -1,7 +1,7 @@
-"""How examples become a batch: functions for ``DataLoader(batchify_fn=...)``.
+"""Functions that combine examples into a batch, for ``DataLoader(batchify_fn=...)``.
 
-MXNet 1.9.1 has but the default function; the classes are those of its later versions and of
-GluonNLP. All take the list of a batch's examples.
+MXNet 1.9.1 has only the default function; the classes are from its later versions and from
+GluonNLP. All take a list of examples.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ _SHARED = Context("cpu_shared", 0)
 
 
 def default_batchify_fn(data: Sequence[Any]) -> Any:
-    """Return arrays stacked, tuples as a list with one batch for each place, numbers as an array.
+    """Stack arrays, combine numbers into an array, and tuples into a list of one batch per element.
 
-    What is no NDArray keeps the dtype that NumPy gives it: int64 for whole numbers.
+    Anything but an NDArray keeps NumPy's dtype: int64 for integers.
     """
     return _stacked(data, None)
 
 
 def default_mp_batchify_fn(data: Sequence[Any]) -> Any:
-    """Return what ``default_batchify_fn`` does, with ``cpu_shared(0)`` as its context."""
+    """Do the same as ``default_batchify_fn``, with the context ``cpu_shared(0)``."""
     return _stacked(data, _SHARED)
 
 
 class Stack:
-    """Stacks arrays or numbers; of tuples and lists the elements at each place.
+    """Stacks arrays or numbers; tuples and lists elementwise.
 
     Args:
-        use_shared_mem: let the batch have the context ``cpu_shared(0)``, as all batches have that
-            come from worker processes.
+        use_shared_mem: give the batch the context ``cpu_shared(0)``, which batches from worker
+            processes always have.
     """
 
     def __init__(self, use_shared_mem: bool = False) -> None:
@@ -65,12 +65,12 @@ class Stack:
 
 
 class Pad:
-    """Fills arrays up to the longest one's length, in every axis, and stacks them.
+    """Pads arrays to the length of the longest, in every axis, and stacks them.
 
     Args:
-        val: what they are filled up with, 0 where None.
-        dtype: of the batch, by default that of the first array.
-        round_to: lengths become multiples of this number.
+        val: value of the padding; None is 0.
+        dtype: dtype of the batch, by default that of the first array.
+        round_to: round lengths up to multiples of this number.
         use_shared_mem: see ``Stack``.
     """
 
@@ -91,7 +91,7 @@ class Pad:
         """Return the batch.
 
         Raises:
-            NotImplementedError: examples of several elements; ``Group`` is for them.
+            NotImplementedError: examples have several elements; use ``Group``.
         """
         if not isinstance(data[0], (NDArray, np.ndarray, list)):
             raise NotImplementedError(
@@ -110,11 +110,11 @@ class Pad:
 
 
 class Append:
-    """Leaves arrays of different shapes beside each other, in a list.
+    """Collects arrays of different shapes in a list.
 
     Args:
-        expand: give each an axis of length 1 for the batch.
-        batch_axis: where that axis is.
+        expand: insert a batch axis of length 1 into each.
+        batch_axis: position of that axis.
         use_shared_mem: see ``Stack``.
     """
 
@@ -126,7 +126,7 @@ class Append:
         self._context = _SHARED if use_shared_mem else None
 
     def __call__(self, data: Sequence[Any]) -> list[NDArray]:
-        """Return the arrays; what is no NDArray becomes one of float32."""
+        """Return the arrays; anything but an NDArray is converted to one of float32."""
         arrays = [
             _moved(one, self._context) if isinstance(one, NDArray) else array(one, self._context)
             for one in data
@@ -137,13 +137,13 @@ class Append:
 
 
 class Group:
-    """Applies a function of its own to each element of the examples.
+    """Applies a separate function to each element of the examples.
 
     Args:
         fn, args: one function for each element, or a list of them.
 
     Raises:
-        UsageError: a list and further functions, or something that cannot be called.
+        UsageError: a list is followed by further functions, or something is not callable.
     """
 
     def __init__(self, fn: Batchify | Sequence[Batchify], *args: Batchify) -> None:
@@ -166,7 +166,7 @@ class Group:
         """Return a batch for each element.
 
         Raises:
-            UsageError: an example has another number of elements than there are functions.
+            UsageError: the number of elements in an example differs from that of functions.
         """
         if len(data[0]) != len(self._fn):
             raise UsageError(
@@ -179,7 +179,7 @@ class Group:
 
 
 class AsList:
-    """Leaves the examples as they are, in a list: texts, for instance."""
+    """Returns the list of examples unchanged, for instance texts."""
 
     def __call__(self, data: Sequence[Any]) -> list[Any]:
         """Return the list."""
@@ -196,9 +196,9 @@ def _stacked(data: Sequence[Any], context: Context | None) -> Any:
 
 
 def gathered(data: Sequence[Any]) -> Any:
-    """Return what ``default_mp_batchify_fn`` does, with arrays that are stacked as they are sent.
+    """Do the same as ``default_mp_batchify_fn``, but stack arrays while they are sent.
 
-    For worker processes: nothing else can be done with ``Rows``.
+    For worker processes only, because ``Rows`` can only be sent.
     """
     if isinstance(data[0], tuple):
         return [gathered(part) for part in zip(*data, strict=True)]

@@ -1,4 +1,4 @@
-"""Batches of a dataset, made by worker processes or threads while others are computed with."""
+"""Batches of a dataset, prepared by worker processes or threads during computation."""
 
 from __future__ import annotations
 
@@ -25,33 +25,34 @@ __all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
 
 
 class DataLoader:
-    """Batches of a dataset, to be iterated over again and again.
+    """An iterable over batches of a dataset, which can be iterated repeatedly.
 
-    Workers are started here, with the dataset as it is now. Where they are processes, what is
-    random in a batch follows from the states of ``random``, ``numpy.random`` and ``mx.random`` when
-    the round begins, the number of the round and that of the batch: workers do not repeat each
-    other, and the same seeds give the same batches with any number of them.
+    Workers are started by the constructor, with the current state of the dataset. In worker
+    processes, random numbers of a batch depend on the states of ``random``, ``numpy.random`` and
+    ``mx.random`` at the start of the round, on the round's number and on the batch's number.
+    Workers thus draw different numbers, and equal seeds give equal batches for any number of
+    workers.
 
     Args:
-        dataset: anything with ``len`` and ``[]``, arrays included.
-        batch_size: examples in a batch.
-        shuffle: in another order every time.
-        sampler: the order, in place of ``shuffle``.
-        last_batch: what becomes of the rest, see ``BatchSampler``; ``"keep"`` by default.
-        batch_sampler: lists of indices, in place of the four before.
-        batchify_fn: makes a batch of a list of examples; ``default_batchify_fn`` where None.
-        num_workers: processes or threads; with 0 batches are made when they are asked for.
+        dataset: anything with ``len`` and ``[]``, including arrays.
+        batch_size: number of examples in a batch.
+        shuffle: use a new random order in each round.
+        sampler: defines the order instead of ``shuffle``.
+        last_batch: treatment of an incomplete batch, see ``BatchSampler``; ``"keep"`` by default.
+        batch_sampler: yields lists of indices; replaces the four arguments before.
+        batchify_fn: makes a batch from a list of examples; None is ``default_batchify_fn``.
+        num_workers: number of processes or threads; with 0, batches are made on demand.
         pin_memory: give batches the context ``cpu_pinned(pin_device_id)``.
         pin_device_id: see ``pin_memory``.
-        prefetch: batches that workers are asked for ahead; twice ``num_workers`` where None.
-        thread_pool: workers are threads, which Python lets run one at a time.
-        timeout: seconds that a worker may take for a batch.
-        auto_reload: ask for the first batches of a round when the one before has ended, and of the
-            first round now.
+        prefetch: number of batches requested ahead; None is twice ``num_workers``.
+        thread_pool: use threads as workers, which Python runs one at a time.
+        timeout: largest number of seconds that a worker may take for a batch.
+        auto_reload: request the first batches of each round when the previous one ends, and those
+            of the first round now.
 
     Raises:
-        ValueError: no ``batch_size``, or arguments that exclude each other.
-        UsageError: no positive ``timeout``.
+        ValueError: ``batch_size`` is missing, or arguments exclude each other.
+        UsageError: ``timeout`` is not positive.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class DataLoader:
         return len(self._batch_sampler)
 
     def refresh(self) -> None:
-        """Begin the next round, and ask for its first batches."""
+        """Begin the next round and request its first batches."""
         self._rounds += 1
         if self._pool is None:
             self._iter = self._made_here()
@@ -115,7 +116,7 @@ class DataLoader:
             self._iter = _Round(self, self._pool, _seed_of_round(self._rounds))
 
     def clean(self) -> None:
-        """Forget the batches asked for ahead; the next round begins when it is iterated over."""
+        """Discard batches requested ahead; the next round begins with the next iteration."""
         self._iter = None
 
     def _made_here(self) -> Iterator[Any]:
@@ -127,7 +128,7 @@ class DataLoader:
 
 
 class _Round:
-    """The batches of one round, in their order, some of them asked for ahead."""
+    """The batches of one round in order, some of them requested ahead."""
 
     def __init__(self, loader: DataLoader, pool: WorkerPool | ThreadPool, seed: bytes) -> None:
         self._loader = loader
@@ -197,7 +198,7 @@ def _moved(batch: Any, context: Context) -> Any:
 
 
 def _seed_of_round(number: int) -> bytes:
-    """Return what follows from the states of all generators, which are left as they are."""
+    """Return a seed derived from the states of all generators, without changing them."""
     numpy_state: Any = np.random.get_state()
     states = (random.getstate(), numpy_state[1].tobytes(), numpy_state[2], get_state(), number)
     return hashlib.blake2b(pickle.dumps(states), digest_size=16).digest()

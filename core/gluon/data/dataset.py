@@ -1,4 +1,4 @@
-"""Examples by number: datasets, and datasets made of others."""
+"""Datasets, which are sequences of examples, and datasets derived from others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
 
 
 class Dataset:
-    """Base of datasets: ``len(dataset)`` examples, ``dataset[i]`` each."""
+    """Base of datasets: ``len(dataset)`` examples, each ``dataset[i]``."""
 
     def __getitem__(self, idx: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define __getitem__")
@@ -25,14 +25,15 @@ class Dataset:
         raise NotImplementedError(f"{type(self).__name__} must define __len__")
 
     def filter(self, fn: Callable[[Any], Any]) -> Dataset:
-        """Return the examples for which a function returns true; it is asked at once."""
+        """Return the examples for which a function returns true; it is called for all of them
+        now."""
         return _SampledDataset(self, FilterSampler(fn, self))
 
     def shard(self, num_shards: int, index: int) -> Dataset:
         """Return one of ``num_shards`` parts that differ by at most one example in length.
 
         Raises:
-            UsageError: there is no part of this number.
+            UsageError: there is no part with this index.
         """
         if not 0 <= index < num_shards:
             raise UsageError(f"shard {index} is not among {num_shards}; they are numbered from 0")
@@ -41,16 +42,16 @@ class Dataset:
         return _SampledDataset(self, SequentialSampler(length + (index < rest), start))
 
     def take(self, count: int | None) -> Dataset:
-        """Return the first examples, all of them where ``count`` is None or more than there are."""
+        """Return the first ``count`` examples; all if it is None or too large."""
         length = len(self)
         taken = length if count is None else min(length, count)
         return _SampledDataset(self, SequentialSampler(taken))
 
     def sample(self, sampler: Sampler) -> Dataset:
-        """Return the examples that a sampler chooses, in its order; it is asked at once.
+        """Return the examples selected by a sampler, in its order; it is iterated now.
 
         Raises:
-            TypeError: it is no ``Sampler``.
+            TypeError: it is not a ``Sampler``.
         """
         if not isinstance(sampler, Sampler):
             raise TypeError(
@@ -59,22 +60,22 @@ class Dataset:
         return _SampledDataset(self, sampler)
 
     def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
-        """Return what a function makes of each example.
+        """Return a dataset of the examples transformed by a function.
 
         Args:
             fn: called with an example, or with the elements of a tuple.
-            lazy: call it whenever an example is asked for; otherwise once for all, now.
+            lazy: call it at each access of an example; otherwise once for all examples, now.
         """
         transformed = _TransformedDataset(self, fn)
         return transformed if lazy else SimpleDataset(list(_examples(transformed)))
 
     def transform_first(self, fn: Callable[[Any], Any], lazy: bool = True) -> Dataset:
-        """Return examples whose first element a function has changed; see ``transform``."""
+        """Transform only the first element of each example; see ``transform``."""
         return self.transform(_OnFirst(fn), lazy)
 
 
 class SimpleDataset(Dataset):
-    """The elements of a list, an array or anything else that has ``len`` and ``[]``."""
+    """The elements of a list, an array or anything else with ``len`` and ``[]``."""
 
     def __init__(self, data: Any) -> None:
         self._data = data
@@ -87,10 +88,11 @@ class SimpleDataset(Dataset):
 
 
 class ArrayDataset(Dataset):
-    """Tuples of an element of each of several arrays, lists or datasets; of one, its elements.
+    """Tuples of one element from each of several arrays, lists or datasets; for a single one, its
+    elements.
 
     Raises:
-        UsageError: nothing is given, or not all have the same length.
+        UsageError: there are no arguments, or their lengths differ.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -103,7 +105,7 @@ class ArrayDataset(Dataset):
                     f"All arrays must have the same length; array[0] has length {self._length} "
                     f"while array[{place}] has {len(data)}."
                 )
-        # Labels are numbers then, as in MXNet, and not arrays of one.
+        # As in MXNet, so that labels are numbers instead of arrays of one element.
         self._data = [
             data.asnumpy() if isinstance(data, NDArray) and data.ndim == 1 else data
             for data in args
@@ -121,10 +123,11 @@ class ArrayDataset(Dataset):
 class RecordFileDataset(Dataset):
     """The records of a RecordIO file, as bytes.
 
-    Every thread, and every process that is forked, reads through a file of its own.
+    Every thread and every forked process opens the file separately, because they would otherwise
+    share its position.
 
     Args:
-        filename: path of the records; their index lies beside it, with the extension ``.idx``.
+        filename: path of the records; the index beside it has the extension ``.idx``.
     """
 
     def __init__(self, filename: str) -> None:
@@ -157,7 +160,7 @@ class RecordFileDataset(Dataset):
 
 
 class _SampledDataset(Dataset):
-    """The examples that a sampler chooses."""
+    """The examples selected by a sampler."""
 
     def __init__(self, dataset: Dataset, sampler: Sampler) -> None:
         self._dataset = dataset
@@ -172,7 +175,7 @@ class _SampledDataset(Dataset):
 
 
 class _TransformedDataset(Dataset):
-    """What a function makes of examples whenever they are asked for."""
+    """Examples transformed by a function at each access."""
 
     def __init__(self, data: Dataset, fn: Callable[..., Any]) -> None:
         self._data = data
@@ -187,7 +190,8 @@ class _TransformedDataset(Dataset):
 
 
 class _OnFirst:
-    """A function applied to the first of several elements; a class, so that it can be pickled."""
+    """Applies a function to the first of several elements; a class, because closures cannot be
+    pickled."""
 
     def __init__(self, fn: Callable[[Any], Any]) -> None:
         self._fn = fn

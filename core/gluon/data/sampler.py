@@ -1,4 +1,4 @@
-"""Which examples come when: orders of indices, and their division into batches."""
+"""Samplers: orders of indices, and their division into batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LAST_BATCHES = ("keep", "discard", "rollover")
 
 
 class Sampler:
-    """Base of samplers: an iterable of indices that knows how many there are."""
+    """Base of samplers: an iterable of indices with a length."""
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} must define __iter__")
@@ -32,7 +32,7 @@ class Sampler:
 
 
 class SequentialSampler(Sampler):
-    """The indices ``start`` to ``start + length - 1`` in their order."""
+    """The indices ``start`` to ``start + length - 1`` in order."""
 
     def __init__(self, length: int, start: int = 0) -> None:
         self._length = length
@@ -46,7 +46,8 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """The indices below ``length`` in an order that is drawn from ``numpy.random`` every time."""
+    """The indices below ``length``, in a new random order from ``numpy.random`` at each
+    iteration."""
 
     def __init__(self, length: int) -> None:
         self._length = length
@@ -64,7 +65,7 @@ class FilterSampler(Sampler):
     """The indices of the examples for which a function returns true.
 
     Args:
-        fn: called with each example, once, when the sampler is made.
+        fn: called once with each example, when the sampler is created.
         dataset: the examples.
     """
 
@@ -85,8 +86,8 @@ class IntervalSampler(Sampler):
 
     Args:
         length: number of examples; also the sampler's length, as in MXNet.
-        interval: distance of the indices.
-        rollover: go on with the first index left out, until none is left.
+        interval: distance between indices.
+        rollover: continue from the first index that was left out, until none is.
 
     Raises:
         UsageError: ``interval`` is greater than ``length``.
@@ -112,12 +113,12 @@ class BatchSampler(Sampler):
 
     Args:
         sampler: the indices.
-        batch_size: how many of them are in a list.
-        last_batch: what becomes of the rest: ``"keep"`` makes a smaller list of it, ``"discard"``
-            leaves it out, ``"rollover"`` begins the next round with it.
+        batch_size: number of indices in a list.
+        last_batch: treatment of an incomplete batch: ``"keep"`` yields it, ``"discard"`` drops it,
+            ``"rollover"`` starts the next round with it.
 
     Raises:
-        ValueError: another ``last_batch``.
+        ValueError: ``last_batch`` has another value.
     """
 
     def __init__(self, sampler: Any, batch_size: int, last_batch: str = "keep") -> None:

@@ -1,7 +1,7 @@
-"""Objects handed from one process to another: their arrays lie in memory that both have mapped.
+"""Transfer of objects between processes, with arrays in shared memory.
 
-The memory has no name, so that nothing is left of it where a process is killed: it is freed when
-the last array in it is gone.
+The memory is an anonymous file (memfd), so that nothing remains if a process is killed: the system
+frees it with the last mapping.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Rows", "SharedObject", "write_object"]
 
 _ALIGNMENT = 64
 _VECTORS = 1024
-"""Buffers that one call of the system may write."""
+"""Largest number of buffers in one system call (IOV_MAX)."""
 
 _SHARED = Context("cpu_shared", 0)
 
@@ -33,17 +33,17 @@ Raw = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Arrays of one shape and dtype that are to arrive as one NDArray, stacked as they are sent."""
+    """Arrays of equal shape and dtype that arrive as one stacked NDArray."""
 
     arrays: Sequence[Raw]
 
 
 def write_object(value: Any) -> tuple[int, int]:
-    """Put anything that can be pickled into memory of its own.
+    """Write any picklable object to new shared memory.
 
     Returns:
-        the file of the memory, which the caller closes or hands on, and where in it the pickle
-        begins; before that lie the arrays.
+        the file of the memory, which the caller must close or pass on, and the offset of the pickle
+        in it; the arrays are before it.
     """
     stream = io.BytesIO()
     pickler = _Pickler(stream)
@@ -58,10 +58,10 @@ def write_object(value: Any) -> tuple[int, int]:
 
 
 class SharedObject:
-    """What another process put into memory; the file is closed at once.
+    """An object that another process has written to shared memory; the constructor closes the file.
 
     Args:
-        file, start: what ``write_object`` returned there.
+        file, start: the results of ``write_object`` in that process.
     """
 
     def __init__(self, file: int, start: int) -> None:
@@ -72,16 +72,16 @@ class SharedObject:
         self._start = start
 
     def load(self) -> Any:
-        """Return the object; its arrays are not copied, and may be written to."""
+        """Return the object; its arrays are not copied and are writable."""
         return _Unpickler(io.BytesIO(self._memory[self._start :]), self._memory).load()
 
 
 class _Pickler(pickle.Pickler):
-    """Leaves dense arrays out of the pickle, which says where in the memory they are.
+    """Replaces dense arrays in the pickle by their offsets in the memory.
 
     Attributes:
         pieces: the bytes of the arrays, in order.
-        size: how many they are.
+        size: total number of these bytes.
     """
 
     def __init__(self, stream: io.BytesIO) -> None:
@@ -90,7 +90,8 @@ class _Pickler(pickle.Pickler):
         self.size = 0
 
     def persistent_id(self, value: Any) -> Any:
-        """Return (whether it is an NDArray, place, shape, dtype) of an array, None of others."""
+        """Return (whether it is an NDArray, offset, shape, dtype) for an array, None for other
+        objects."""
         kind = type(value)
         if kind is Rows:
             shape = (len(value.arrays), *value.arrays[0].shape)
@@ -115,14 +116,14 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Finds the arrays that ``_Pickler`` has left out."""
+    """Restores the arrays that ``_Pickler`` has replaced."""
 
     def __init__(self, stream: io.BytesIO, memory: mmap.mmap) -> None:
         super().__init__(stream)
         self._memory = memory
 
     def persistent_load(self, found: Any) -> Any:
-        """Return the array of an answer of ``persistent_id``."""
+        """Return the array for a result of ``persistent_id``."""
         is_handle, start, shape, dtype = found
         raw: Raw = np.ndarray(shape, dtype, self._memory, start)
         return NDArray(raw, _SHARED) if is_handle else raw
@@ -131,12 +132,12 @@ class _Unpickler(pickle.Unpickler):
 def _new_file() -> int:
     if hasattr(os, "memfd_create"):
         return os.memfd_create("batch")
-    with tempfile.TemporaryFile() as stream:  # not on Linux
+    with tempfile.TemporaryFile() as stream:  # does not exist on Linux
         return os.dup(stream.fileno())
 
 
 def _write(file: int, pieces: Sequence[Any]) -> None:
-    """Write all bytes, however few the system takes at a time."""
+    """Write all bytes, also if the system writes only some of them at a time."""
     left = [memoryview(piece).cast("B") for piece in pieces if len(piece)]
     first = 0
     while first < len(left):

@@ -1,4 +1,4 @@
-"""Threads that make batches side by side."""
+"""Threads that make batches in parallel."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["ThreadPool"]
 
 
 class ThreadPool:
-    """What ``WorkerPool`` is, with threads: nothing is copied, and Python runs one at a time.
+    """Like ``WorkerPool``, with threads: nothing is copied, but Python runs only one at a time.
 
     Args:
-        count: how many.
+        count: number of threads.
         dataset: the examples.
-        batchify: makes a batch of a list of them.
+        batchify: makes a batch from a list of them.
     """
 
     def __init__(self, count: int, dataset: Any, batchify: Callable[[Sequence[Any]], Any]) -> None:
@@ -34,11 +34,11 @@ class ThreadPool:
         )
 
     def submit(self, samples: Sequence[Any], seed: int) -> Future[Any]:
-        """Ask for the batch of some indices; random numbers are those of the whole process."""
+        """Request the batch of these indices; threads share the process's random generators."""
         return self._threads.submit(_batch, self._dataset, self._batchify, samples)
 
     def result(self, batch: Future[Any], timeout: float) -> Any:
-        """Wait for a batch; errors are as of ``WorkerPool``."""
+        """Wait for a batch; errors are as for ``WorkerPool``."""
         try:
             return batch.result(timeout)
         except FutureTimeout:
@@ -46,16 +46,16 @@ class ThreadPool:
                 raise
             raise multiprocessing.TimeoutError(
                 f"a thread of the DataLoader has not made its batch within {timeout} s; give a "
-                "greater timeout where transformations take long"
+                "greater timeout if transformations take long"
             ) from None
 
     def forget(self, batches: Sequence[Future[Any]]) -> None:
-        """Make no batches that nobody waits for."""
+        """Cancel batches that are no longer needed."""
         for batch in batches:
             batch.cancel()
 
     def close(self) -> None:
-        """End the threads, each when its batch is made."""
+        """End the threads, each after its current batch."""
         self._closing()
 
 

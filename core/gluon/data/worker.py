@@ -1,8 +1,8 @@
-"""What a worker process of a ``DataLoader`` does: batches, one after the other, until it is told.
+"""A worker process of a ``DataLoader``, which makes batches until it is stopped.
 
-It is forked, so that datasets and functions need not be pickled. What it computes with is bound to
-threads that the fork did not take along (OpenMP's): the work is done by a thread of its own, which
-makes new ones.
+It is forked, so that datasets and functions need not be picklable. A fork does not copy OpenMP's
+threads, which kernels on the main thread would wait for; the work therefore runs on a new thread,
+for which OpenMP starts new ones.
 """
 
 from __future__ import annotations
@@ -28,25 +28,26 @@ from .shared_memory import SharedObject, write_object
 __all__ = ["ANSWER", "DONE", "LONGEST_REQUEST", "Failure", "Task", "run_worker"]
 
 ANSWER = struct.Struct("<QQQ")
-"""Number of the batch, ``DONE`` or ``FAILED``, where the pickle in the memory sent along begins."""
+"""Number of the batch, ``DONE`` or ``FAILED``, and the offset of the pickle in the memory sent with
+it."""
 
 DONE, FAILED = range(2)
 
 LONGEST_REQUEST = 1 << 15
-"""Bytes; a longer one comes in memory, and the place in there is sent."""
+"""Largest size in bytes; a longer request is sent in shared memory, with an offset."""
 
 _CHECK_SECONDS = 1.0
-"""How long it takes at most to see that the parent has gone."""
+"""Interval at which to check whether the parent is still alive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a worker makes batches of.
+    """The dataset of a worker, and how it makes batches.
 
     Attributes:
         dataset: the examples.
-        batchify: makes a batch of a list of them.
-        np_shape: the parent's mode.
+        batchify: makes a batch from a list of them.
+        np_shape: whether np-shape is active in the parent.
     """
 
     dataset: Any
@@ -56,7 +57,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error of a worker; ``error`` is None where it cannot be pickled."""
+    """An error in a worker; ``error`` is None if it cannot be pickled."""
 
     error: BaseException | None
     description: str
@@ -64,7 +65,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """Describe an error that is being handled."""
+        """Describe the error being handled."""
         trace = traceback.format_exc()
         description = "".join(traceback.format_exception_only(error)).strip()
         try:
@@ -77,15 +78,15 @@ class Failure:
 def run_worker(
     connection: socket.socket, others: Sequence[socket.socket], parent: int, task: Task
 ) -> None:
-    """Make the batches that are asked for until the parent closes the connection, or is gone.
+    """Make the requested batches until the parent closes the connection or ends.
 
     Args:
-        connection: to the parent, this worker's own.
-        others: the parent's ends of connections, which the fork brought along.
+        connection: this worker's connection to the parent.
+        others: the parent's ends of connections, inherited by the fork, which must be closed.
         parent: its process id.
-        task: the dataset and how a batch is made of it.
+        task: the dataset, and how to make batches of it.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, too, and stops us
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     for other in others:
@@ -124,16 +125,16 @@ def _answer(
 
 
 def _result(task: Task, samples: Sequence[Any], seed: int) -> tuple[int, int, int]:
-    """Return whether a batch could be made, and the memory it or the error lies in."""
+    """Return whether a batch could be made, and the memory with it or with the error."""
     try:
         _seed(seed)
         return (DONE, *write_object(task.batchify([task.dataset[index] for index in samples])))
-    except BaseException as error:  # SystemExit, too: the parent hears of everything
+    except BaseException as error:  # including SystemExit: the parent must learn of every failure
         return (FAILED, *write_object(Failure.of(error)))
 
 
 def _seed(seed: int) -> None:
-    """Let a batch depend on its number, not on the worker that makes it."""
+    """Seed all generators, so that a batch depends on its number and not on the worker."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
     seed_engine(seed)

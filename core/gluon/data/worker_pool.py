@@ -1,4 +1,4 @@
-"""Processes that make batches side by side, and what becomes of them when something goes wrong."""
+"""Processes that make batches in parallel, and the handling of their failures."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ from .worker import ANSWER, DONE, LONGEST_REQUEST, Failure, Task, run_worker
 __all__ = ["WorkerPool"]
 
 _CHECK_SECONDS = 1.0
-"""How long it takes at most to see that a worker has gone where no file tells it."""
+"""Interval at which to check for dead workers if no file descriptor reports it."""
 _GRACE_SECONDS = 1.0
-"""How long workers may take to end by themselves."""
+"""Time for workers to end by themselves, before they are killed."""
 
 _connections: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-"""To all workers of this process; workers forked later must not keep them open."""
+"""Connections to all workers of this process; workers forked later must close their copies."""
 
 
 class WorkerTraceback(Exception):
-    """Where in a worker an error was raised: the cause of the error that the caller gets."""
+    """The traceback of an error in a worker; attached as the cause of the error raised to the
+    caller."""
 
     def __str__(self) -> str:
         return f'\n"""\n{self.args[0]}"""'
 
 
 class _Worker:
-    """A process, the connection to it, and the numbers of the batches it was asked for."""
+    """A process, the connection to it, and the numbers of the batches requested from it."""
 
     def __init__(self, task: Task) -> None:
         self.asked: set[int] = set()
@@ -52,11 +53,13 @@ class _Worker:
         self.process: BaseProcess = _fork_context().Process(
             target=run_worker, args=arguments, daemon=True
         )
-        # The worker lets Ctrl-C pass as soon as it has said that it is not meant.
+        # Block SIGINT until the worker ignores it, or Ctrl-C during the fork would end it with a
+        # traceback.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
             with theirs, warnings.catch_warnings():
-                # Python 3.12 warns of forks beside threads; ``worker`` says why this one may be.
+                # Python 3.12 warns of forks in processes with threads; ``worker`` explains why this
+                # is safe.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self.process.start()
         except BaseException:
@@ -67,12 +70,12 @@ class _Worker:
 
 
 class WorkerPool:
-    """Worker processes of one ``DataLoader``; they end when it is no longer used.
+    """Worker processes of one ``DataLoader``; they end when it is garbage-collected.
 
     Args:
-        count: how many.
+        count: number of processes.
         dataset: the examples.
-        batchify: makes a batch of a list of them.
+        batchify: makes a batch from a list of them.
     """
 
     def __init__(self, count: int, dataset: Any, batchify: Callable[[Sequence[Any]], Any]) -> None:
@@ -88,30 +91,30 @@ class WorkerPool:
             self._workers.append(_Worker(self._task))
 
     def submit(self, samples: Sequence[Any], seed: int) -> int:
-        """Ask for the batch of some indices; return its number.
+        """Request the batch of these indices; return its number.
 
         Args:
             samples: the indices.
-            seed: what everything random in it starts from.
+            seed: seed of all random generators for this batch.
         """
         self._receive(0)
         self._replace_dead()
         number, self._next = self._next, self._next + 1
         content = pickle.dumps((number, samples, seed))
         while not self._send(min(self._workers, key=lambda one: len(one.asked)), content):
-            pass  # to a worker that has died; another one has taken its place
+            pass  # the worker has died and was replaced
         return number
 
     def result(self, number: int, timeout: float) -> Any:
         """Wait for a batch.
 
         Args:
-            number: what ``submit`` returned.
+            number: the result of ``submit``.
             timeout: seconds to wait.
 
         Raises:
             multiprocessing.TimeoutError: it takes longer. MXNetError: the worker has died.
-            Exception: what the worker raised, with its traceback as the cause.
+            Exception: the error of the worker, with its traceback as the cause.
         """
         deadline = time.monotonic() + timeout
         while number not in self._results:
@@ -119,7 +122,7 @@ class WorkerPool:
             if left <= 0:
                 raise multiprocessing.TimeoutError(
                     f"a worker of the DataLoader has not made its batch within {timeout} s; give "
-                    "a greater timeout where transformations take long"
+                    "a greater timeout if transformations take long"
                 )
             self._receive(min(left, _CHECK_SECONDS))
         found = self._results.pop(number)
@@ -131,7 +134,7 @@ class WorkerPool:
         raise _error(shared.load())
 
     def forget(self, numbers: Sequence[int]) -> None:
-        """Let nobody wait for some batches any more."""
+        """Discard batches that are no longer needed."""
         for number in numbers:
             if self._results.pop(number, None) is None:
                 self._forgotten.add(number)
@@ -141,7 +144,7 @@ class WorkerPool:
         self._closing()
 
     def _send(self, worker: _Worker, content: bytes) -> bool:
-        """Send a request, taking answers meanwhile; return whether the worker got it."""
+        """Send a request while receiving answers; return whether the worker received it."""
         number = self._next - 1
         worker.asked.add(number)
         while worker in self._workers:
@@ -159,7 +162,7 @@ class WorkerPool:
         return False
 
     def _receive(self, timeout: float, to_send: _Worker | None = None) -> None:
-        """Take the answers that are there; wait for one, or until ``to_send`` takes a request."""
+        """Receive available answers; wait for one, or until ``to_send`` is writable."""
         poll = select.poll()
         by_file = {worker.connection.fileno(): worker for worker in self._workers}
         for file, worker in by_file.items():
@@ -172,13 +175,13 @@ class WorkerPool:
             self._replace_dead()
 
     def _replace_dead(self) -> None:
-        """Replace workers that have ended, though their connections may not tell yet."""
+        """Replace workers that have ended, even if their connections do not report it yet."""
         for worker in list(self._workers):
             if not worker.process.is_alive():
                 self._replace(worker)
 
     def _take(self, worker: _Worker) -> None:
-        """Take all answers that a worker has sent."""
+        """Receive all answers that a worker has sent."""
         while True:
             try:
                 content, files, _, _ = socket.recv_fds(worker.connection, ANSWER.size, 1)
@@ -198,10 +201,10 @@ class WorkerPool:
                 self._results[number] = (status, SharedObject(files[0], start))
 
     def _replace(self, worker: _Worker) -> None:
-        """Put another worker in the place of one that has died, and its batches down as lost."""
+        """Replace a dead worker, and record its batches as lost."""
         worker.connection.close()
         process = worker.process
-        process.kill()  # it may have closed its connection only
+        process.kill()  # it may only have closed its connection
         process.join()
         code = process.exitcode or 0
         how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with code {code}"
@@ -226,9 +229,9 @@ def _send_in_memory(connection: socket.socket, content: bytes) -> None:
 
 
 def _stop(workers: list[_Worker], owner: int) -> None:
-    """End workers; those that do not by themselves are killed."""
+    """Stop workers; kill those that do not end in time."""
     if os.getpid() != owner:
-        return  # a process that was forked: they are its parent's
+        return  # in a forked process: the workers belong to its parent
     for worker in workers:
         worker.connection.close()
     deadline = time.monotonic() + _GRACE_SECONDS

@@ -1,4 +1,4 @@
-"""Datasets of images and what is done to them (``mx.gluon.data.vision``)."""
+"""Datasets of images, and transformations of images (``mx.gluon.data.vision``)."""
 
 from __future__ import annotations
 

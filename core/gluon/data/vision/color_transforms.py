@@ -1,4 +1,4 @@
-"""Colors that are changed by chance, by the operators ``mx.nd.image.random_...``."""
+"""Random changes of colors, by the operators ``mx.nd.image.random_...``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
 
 
 class _RandomColor(HybridBlock):
-    """Base: a color is changed by a factor from [max(0, 1 - spread), 1 + spread)."""
+    """Base: changes a color by a random factor from [max(0, 1 - spread), 1 + spread)."""
 
     _operator: ClassVar[str]
 
@@ -31,7 +31,7 @@ class _RandomColor(HybridBlock):
 
 
 class RandomBrightness(_RandomColor):
-    """Brightness changed by a factor from [max(0, 1 - brightness), 1 + brightness)."""
+    """Changes brightness by a random factor from [max(0, 1 - brightness), 1 + brightness)."""
 
     _operator: ClassVar[str] = "random_brightness"
 
@@ -40,7 +40,7 @@ class RandomBrightness(_RandomColor):
 
 
 class RandomContrast(_RandomColor):
-    """Contrast changed by a factor from [max(0, 1 - contrast), 1 + contrast)."""
+    """Changes contrast by a random factor from [max(0, 1 - contrast), 1 + contrast)."""
 
     _operator: ClassVar[str] = "random_contrast"
 
@@ -49,7 +49,7 @@ class RandomContrast(_RandomColor):
 
 
 class RandomSaturation(_RandomColor):
-    """Saturation changed by a factor from [max(0, 1 - saturation), 1 + saturation)."""
+    """Changes saturation by a random factor from [max(0, 1 - saturation), 1 + saturation)."""
 
     _operator: ClassVar[str] = "random_saturation"
 
@@ -58,7 +58,7 @@ class RandomSaturation(_RandomColor):
 
 
 class RandomHue(_RandomColor):
-    """Hue turned by a factor of the circle, from [max(0, 1 - hue), 1 + hue)."""
+    """Rotates hues by a random factor from [max(0, 1 - hue), 1 + hue) of a full circle."""
 
     _operator: ClassVar[str] = "random_hue"
 
@@ -67,7 +67,7 @@ class RandomHue(_RandomColor):
 
 
 class RandomColorJitter(HybridBlock):
-    """Brightness, contrast, saturation and hue changed, in an order that is drawn."""
+    """Changes brightness, contrast, saturation and hue, in random order."""
 
     def __init__(
         self, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0
@@ -86,10 +86,10 @@ class RandomColorJitter(HybridBlock):
 
 
 class RandomLighting(HybridBlock):
-    """Principal components of ImageNet's colors added, as for AlexNet.
+    """Adds the principal components of ImageNet's colors with random factors, as for AlexNet.
 
     Args:
-        alpha: deviation of their factors.
+        alpha: standard deviation of their factors.
     """
 
     def __init__(self, alpha: float) -> None:

@@ -1,4 +1,4 @@
-"""Transformations made of others."""
+"""Compositions of transformations."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["Compose", "RandomApply"]
 
 
 class Compose(Sequential):
-    """Transformations one after the other.
+    """A sequence of transformations.
 
-    Neighbors that are hybrid blocks become one ``HybridSequential``, as in MXNet. It is not
-    compiled: a plan would be made for every size of image, and transformations gain nothing by it.
+    As in MXNet, consecutive hybrid blocks are joined to a ``HybridSequential``. It is not compiled,
+    because each image size would need a separate plan and transformations gain nothing from it.
 
     Args:
-        transforms: blocks; the list is left as it is.
+        transforms: blocks; the list is not changed.
     """
 
     def __init__(self, transforms: Sequence[Any]) -> None:
@@ -44,11 +44,11 @@ class Compose(Sequential):
 
 
 class RandomApply(Sequential):
-    """A transformation that is made or left out by chance, which Python's ``random`` decides.
+    """Applies a transformation with a probability, by Python's ``random``.
 
     Args:
-        transforms: the transformation, a block or function; a list of them is a chain.
-        p: probability of making it.
+        transforms: the transformation, a block or function, or a list of them to apply in order.
+        p: the probability.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class RandomApply(Sequential):
         self._chain = [transforms] if callable(transforms) else list(transforms)
 
     def forward(self, x: Any) -> Any:
-        """Return the image, transformed or not."""
+        """Return the image, possibly transformed."""
         if self.p < random.random():
             return x
         for transform in self._chain:

@@ -1,4 +1,4 @@
-"""From the pixels of files to the tensors of networks."""
+"""Conversion from images to the tensors of networks."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ __all__ = ["Cast", "Normalize", "ToTensor"]
 
 
 class Cast(HybridBlock):
-    """Anything in another dtype."""
+    """Converts an array to a dtype."""
 
     def __init__(self, dtype: Any = "float32") -> None:
         super().__init__()
         self._dtype = dtype
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Return the array in the dtype."""
+        """Return the converted array."""
         return F.cast(x, dtype=self._dtype)
 
 
 class ToTensor(HybridBlock):
-    """(height, width, channels) of 0 to 255 as (channels, height, width) float32 of 0 to 1."""
+    """Converts (height, width, channels) of 0 to 255 to (channels, height, width) float32 of 0 to
+    1."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Return the tensor; of stacked images, stacked ones."""
+        """Return the tensor, or stacked tensors for stacked images."""
         return F.image.to_tensor(x)
 
 
 class Normalize(HybridBlock):
-    """``(x - mean) / std`` of each channel of (channels, height, width), also of stacked tensors.
+    """``(x - mean) / std`` for each channel of (channels, height, width); also for stacked tensors.
 
     Args:
         mean, std: one number, or one for each channel.

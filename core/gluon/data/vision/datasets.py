@@ -1,4 +1,4 @@
-"""Datasets of images under the path that scripts import them by."""
+"""Datasets of images under MXNet's import path."""
 
 from __future__ import annotations
 

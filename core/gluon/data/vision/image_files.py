@@ -27,8 +27,8 @@ class ImageRecordDataset(RecordFileDataset):
 
     Args:
         filename: path of the ``.rec`` file.
-        flag: 1 for red, green and blue, 0 for grey.
-        transform: called with image and label; what it returns is the example.
+        flag: 1 for RGB, 0 for grayscale.
+        transform: called with image and label; returns the example.
     """
 
     def __init__(self, filename: str, flag: int = 1, transform: Transform | None = None) -> None:
@@ -47,15 +47,15 @@ class ImageRecordDataset(RecordFileDataset):
 class ImageFolderDataset(Dataset):
     """Images in folders, one for each class: ``root/car/0001.jpg``, ``root/bus/123.png``.
 
-    What is no folder, or neither JPEG nor PNG, is passed over with a warning.
+    Entries that are not folders, and files other than JPEG and PNG, are skipped with a warning.
 
     Args:
-        root: the folder of the folders.
-        flag: 1 for red, green and blue, 0 for grey.
-        transform: called with image and label; what it returns is the example.
+        root: the parent of the folders.
+        flag: 1 for RGB, 0 for grayscale.
+        transform: called with image and label; returns the example.
 
     Attributes:
-        synsets: names of the folders; the place of one is its label.
+        synsets: names of the folders; a label is an index in this list.
         items: (path, label) of all images, in the order of their names.
     """
 
@@ -96,16 +96,16 @@ class ImageFolderDataset(Dataset):
 
 
 class ImageListDataset(Dataset):
-    """Images named in a list, with labels; a class of MXNet's later versions.
+    """Images and labels from a list; a class of MXNet's later versions.
 
     Args:
-        root: folder that the paths start from.
+        root: folder to which paths are relative.
         imglist: path of a ``.lst`` file (lines ``number<TAB>label...<TAB>path``), or a list of
-            ``[label, path]``, where there may be several labels or a list of them.
-        flag: 1 for red, green and blue, 0 for grey.
+            ``[label, path]``, also with several labels or a list of labels.
+        flag: 1 for RGB, 0 for grayscale.
 
     Raises:
-        UsageError: no list. FormatError: a line or entry of another form.
+        UsageError: it is not a list. FormatError: a line or entry has another form.
         MXNetError: the list cannot be read.
     """
 
@@ -152,7 +152,7 @@ def _read_list(path: str) -> Iterator[tuple[str, NDArray]]:
 
 
 def _listed(entry: Sequence[Any], place: str) -> tuple[str, NDArray]:
-    """Return the path and the labels of an entry, which is named by ``place`` in errors."""
+    """Return the path and the labels of an entry; errors name it by ``place``."""
     labels, path = entry[:-1], entry[-1] if len(entry) > 1 else None
     try:
         values = np.atleast_1d(np.asarray(labels[0] if len(labels) == 1 else labels, np.float32))

@@ -1,4 +1,4 @@
-"""Images cropped, resized, mirrored and turned. Sizes are one number or (width, height)."""
+"""Cropping, resizing, flipping and rotation. Sizes are one number or (width, height)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _RATIOS = (3.0 / 4.0, 4.0 / 3.0)
 
 
 class Resize(HybridBlock):
-    """An image, or several stacked, in another size.
+    """Resizes an image, or stacked images.
 
     Args:
         size: the new size.
-        keep_ratio: one number is the length of the shorter edge, else of both.
+        keep_ratio: a single number is the size of the shorter edge, otherwise of both edges.
         interpolation: see ``mx.image.imresize``.
     """
 
@@ -50,10 +50,10 @@ class Resize(HybridBlock):
 
 
 class CenterCrop(Block):
-    """The middle of an image; what is smaller than ``size`` is enlarged.
+    """Crops the center of an image; smaller images are enlarged to ``size``.
 
     Args:
-        size: of the result.
+        size: size of the result.
         interpolation: see ``mx.image.imresize``.
     """
 
@@ -67,12 +67,12 @@ class CenterCrop(Block):
 
 
 class RandomResizedCrop(Block):
-    """A part of random area and shape, in one size.
+    """Crops a part of random area and aspect ratio, and resizes it.
 
     Args:
-        size: of the result.
-        scale: least and greatest share of the image's area.
-        ratio: least and greatest ratio of width to height.
+        size: size of the result.
+        scale: smallest and largest fraction of the image's area.
+        ratio: smallest and largest ratio of width to height.
         interpolation: see ``mx.image.imresize``.
     """
 
@@ -87,17 +87,17 @@ class RandomResizedCrop(Block):
         self._args = (_both_sides(size), scale, ratio, interpolation)
 
     def forward(self, x: NDArray) -> NDArray:
-        """Return the part, resized."""
+        """Return the resized part."""
         return random_size_crop(x, *self._args)[0]
 
 
 class CropResize(HybridBlock):
-    """One part of an image, or of several stacked, in another size where one is given.
+    """Crops a part of an image, or of stacked images, and optionally resizes it.
 
     Args:
-        x, y: left and upper edge of the part.
+        x, y: left and top edge of the part.
         width, height: its size.
-        size: of the result, by default that of the part.
+        size: size of the result, by default that of the part.
         interpolation: see ``mx.image.imresize``; linear by default.
     """
 
@@ -124,7 +124,7 @@ class CropResize(HybridBlock):
 
 
 class RandomFlipLeftRight(HybridBlock):
-    """An image mirrored left to right, or not, with the same probability."""
+    """Flips an image left to right with probability 1/2."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Return the image."""
@@ -132,7 +132,7 @@ class RandomFlipLeftRight(HybridBlock):
 
 
 class RandomFlipTopBottom(HybridBlock):
-    """An image mirrored top to bottom, or not, with the same probability."""
+    """Flips an image top to bottom with probability 1/2."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Return the image."""
@@ -140,10 +140,10 @@ class RandomFlipTopBottom(HybridBlock):
 
 
 class Rotate(Block):
-    """Tensors (channels, height, width) float32 turned about the middle, also stacked ones.
+    """Rotates tensors (channels, height, width) float32 around the center; also stacked ones.
 
     Args:
-        rotation_degrees, zoom_in, zoom_out: as of ``mx.image.imrotate``.
+        rotation_degrees, zoom_in, zoom_out: as for ``mx.image.imrotate``.
     """
 
     def __init__(
@@ -153,21 +153,21 @@ class Rotate(Block):
         self._args = (rotation_degrees, zoom_in, zoom_out)
 
     def forward(self, x: NDArray) -> NDArray:
-        """Return the turned tensor; TypeError where it is not float32."""
+        """Return the rotated tensor; raise TypeError unless it is float32."""
         _require_float32(x)
         return imrotate(x, *self._args)
 
 
 class RandomRotation(Block):
-    """Tensors (channels, height, width) float32 turned by an angle drawn, also stacked ones.
+    """Rotates tensors (channels, height, width) float32 by a random angle; also stacked ones.
 
     Args:
-        angle_limits: least and greatest angle in degrees.
-        zoom_in, zoom_out: as of ``mx.image.imrotate``.
-        rotate_with_proba: probability that anything is turned at all.
+        angle_limits: smallest and largest angle in degrees.
+        zoom_in, zoom_out: as for ``mx.image.imrotate``. rotate_with_proba: probability of any
+        rotation.
 
     Raises:
-        ValueError: limits in the wrong order, or no probability.
+        ValueError: limits are in the wrong order, or the probability is not between 0 and 1.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class RandomRotation(Block):
         self._rotate_with_proba = rotate_with_proba
 
     def forward(self, x: NDArray) -> NDArray:
-        """Return the tensor; TypeError where it is to be turned and not float32."""
+        """Return the tensor; raise TypeError if it is to be rotated and is not float32."""
         if np.random.random() > self._rotate_with_proba:
             return x
         _require_float32(x)

@@ -1,4 +1,4 @@
-"""Published datasets, from files that lie on this machine: nothing is downloaded."""
+"""Published datasets, read from local files: nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Published(Dataset):
 
     Args:
         root: folder of the files.
-        transform: called with image and label; what it returns is the example.
+        transform: called with image and label; returns the example.
     """
 
     def __init__(self, root: str, transform: Transform | None) -> None:
@@ -51,16 +51,16 @@ class _Published(Dataset):
 
 
 class MNIST(_Published):
-    """Handwritten digits, (28, 28, 1), from the four idx files, packed by gzip or not.
+    """Handwritten digits, (28, 28, 1), from the four idx files, optionally compressed by gzip.
 
     Args:
-        root: folder with ``train-images-idx3-ubyte.gz``, ``train-labels-idx1-ubyte.gz`` or, to
-            test, ``t10k-...``; ``$MXNET_HOME/datasets/mnist`` by default.
-        train: the digits to train with, else those to test with.
-        transform: called with image and label; what it returns is the example.
+        root: folder with ``train-images-idx3-ubyte.gz``, ``train-labels-idx1-ubyte.gz`` or, for
+            testing, ``t10k-...``; ``$MXNET_HOME/datasets/mnist`` by default.
+        train: whether to read the training set, otherwise the test set.
+        transform: called with image and label; returns the example.
 
     Raises:
-        MXNetError: a file is not there; the message says which. FormatError: it is damaged.
+        MXNetError: a file does not exist; the message says which. FormatError: it is damaged.
     """
 
     def __init__(
@@ -83,11 +83,11 @@ class MNIST(_Published):
 
 
 class FashionMNIST(MNIST):
-    """Articles of clothing, in files of the same names and form as those of ``MNIST``.
+    """Articles of clothing, in files with the same names and format as those of ``MNIST``.
 
     Args:
         root: their folder, ``$MXNET_HOME/datasets/fashion-mnist`` by default.
-        train, transform: as of ``MNIST``.
+        train, transform: as for ``MNIST``.
     """
 
     def __init__(
@@ -101,9 +101,9 @@ class CIFAR10(_Published):
 
     Args:
         root: folder with ``data_batch_1.bin`` to ``data_batch_5.bin`` or ``test_batch.bin``, or
-            with the archive ``cifar-10-binary.tar.gz``, which is read as it is;
+            with the archive ``cifar-10-binary.tar.gz``, which is read without unpacking;
             ``$MXNET_HOME/datasets/cifar10`` by default.
-        train, transform: as of ``MNIST``.
+        train, transform: as for ``MNIST``.
     """
 
     _archive = "cifar-10-binary.tar.gz"
@@ -155,8 +155,8 @@ class CIFAR100(CIFAR10):
     Args:
         root: folder with ``train.bin`` or ``test.bin``, or with ``cifar-100-binary.tar.gz``;
             ``$MXNET_HOME/datasets/cifar100`` by default.
-        fine_label: the class is the label, else the group.
-        train, transform: as of ``MNIST``.
+        fine_label: whether the label is the class, otherwise the group.
+        train, transform: as for ``MNIST``.
     """
 
     _archive = "cifar-100-binary.tar.gz"
@@ -185,7 +185,7 @@ def _default_root(name: str) -> str:
 
 
 def _existing(root: str, names: Sequence[str]) -> str | None:
-    """Return the path of the first of these files that is there."""
+    """Return the path of the first of these files that exists."""
     paths = (os.path.join(root, name) for name in names)
     return next((path for path in paths if os.path.isfile(path)), None)
 
@@ -197,12 +197,12 @@ def _require(
     if missing:
         raise MXNetError(
             f"{root} lacks {', '.join(missing)}. Nothing is downloaded: put these files there"
-            f"{instead and ', '}{instead}, or say root= where they are."
+            f"{instead and ', '}{instead}, or give their folder as root=."
         )
 
 
 def _members(archive: str, names: Sequence[str]) -> list[tuple[str, bytes]]:
-    """Return the files of an archive that have these names, in whichever folder, in this order."""
+    """Return the files of an archive with these names, in this order, whatever their folder."""
     try:
         with tarfile.open(archive) as opened:
             inside = {os.path.basename(one.name): one for one in opened if one.isfile()}

@@ -1,7 +1,7 @@
 """Transformations of images as blocks, to be given to ``Dataset.transform_first``.
 
-Where nothing else is said they take an image (height, width, channels); those made of operators of
-``mx.nd.image`` also take several stacked, where the operator does.
+Unless stated otherwise they take an image (height, width, channels). Those based on operators of
+``mx.nd.image`` also take stacked images if the operator does.
 """
 
 from __future__ import annotations

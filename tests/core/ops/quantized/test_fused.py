@@ -84,11 +84,11 @@ def _nodes(node: dict[str, Any]) -> Any:
         ("int8_clip", lambda node: node["attrs"].pop("max_calib_range"), "give both or none"),
         ("int8_dense_floats", _set(min_calib_range="0", max_calib_range="1"), "give one of them"),
         ("int8_dense_sums", _set(channel_wise_quantize="True"), "its output needs"),
-        ("float", lambda node: node.pop("subgraphs"), "has 0 subgraphs, expected 1"),
+        ("float", lambda node: node.pop("subgraphs"), "has 0 subgraphs; expected 1"),
         (
             "float",
             lambda node: _nodes(node)[-1].update(inputs=[[0, 0, 0], [0, 0, 0], [2, 0, 0]]),
-            "no chain at Convolution",
+            "not a chain at Convolution",
         ),
         ("int8_sum", lambda node: node["attrs"].pop("with_sum"), "none is True"),
     ],

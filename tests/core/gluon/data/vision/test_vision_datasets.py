@@ -73,7 +73,7 @@ def test_missing_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         vision.MNIST(str(tmp_path), train=False)
     assert str(caught.value) == (
         f"{tmp_path} lacks t10k-labels-idx1-ubyte.gz. Nothing is downloaded: put these files "
-        "there, or say root= where they are."
+        "there, or give their folder as root=."
     )
     monkeypatch.setenv("MXNET_HOME", str(tmp_path / "home"))
     with pytest.raises(MXNetError, match="home/datasets/fashion-mnist lacks train-images-idx3"):
