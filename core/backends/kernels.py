@@ -176,6 +176,8 @@ class KernelRequest(Generic[S]):
         in_grads: specs of the wanted gradients; None for those that are not wanted.
         is_constant: which inputs change only when their version does (weights in inference).
         forward: the kernel chosen for the forward step.
+        joins_channels: whether to prefer blocks of channels, so that images are concatenated
+            without copies.
     """
 
     operator: S
@@ -187,6 +189,7 @@ class KernelRequest(Generic[S]):
     in_grads: Specs = ()
     is_constant: tuple[bool, ...] = ()
     forward: Kernel | None = None
+    joins_channels: bool = False
 
     def of(self, operator: O) -> KernelRequest[O]:
         """Return the same request for another operator, a part of this one with equal tensors."""
@@ -200,6 +203,7 @@ class KernelRequest(Generic[S]):
             self.in_grads,
             self.is_constant,
             self.forward,
+            self.joins_channels,
         )
 
 
@@ -274,6 +278,8 @@ class Kernel:
             only the reference's backward reads them.
         inplace: pairs as in ``Operator.inplace_forward`` or ``inplace_backward``; None: as the
             operator declares.
+        parts: of a kernel that only copies its inputs one after the other, the offset of each in
+            the output, in bytes. The executor may have the inputs written there and omit the step.
         scratchpad_bytes: temporary memory needed during a call, at a fixed address.
         uses_scratch: whether its closure calls ``KernelResources.scratch``.
     """
@@ -285,6 +291,7 @@ class Kernel:
     backward_outputs: tuple[int, ...] | None = None
     unwritten_outputs: tuple[int, ...] = ()
     inplace: tuple[tuple[int, int], ...] | None = None
+    parts: tuple[int, ...] | None = None
     scratchpad_bytes: int = 0
     uses_scratch: bool = True
 

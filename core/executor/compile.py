@@ -13,6 +13,7 @@ from .fuse_training import fuse_local_responses, fuse_norms
 from .gates import Gate, find_gates
 from .gradient import append_gradients
 from .ir import Program, Step
+from .joins import join
 from .layout import choose_kernels
 from .memory import Lifetime, MemoryPlan, assign_inplace, lifetimes, plan_memory
 from .opening import open_layers
@@ -116,6 +117,8 @@ def compile_graph(
         verify_program(program, requests, after="choose_kernels")
     if not options.plan:
         return Compiled(program, lifetimes(program), None)
+    if options.rewrite and join(program):
+        verify_program(program, requests, after="join")
     assign_inplace(program)
     verify_program(program, requests, after="assign_inplace")
     lives = lifetimes(program)

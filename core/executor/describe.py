@@ -53,4 +53,4 @@ def _address(compiled: Compiled, program: Program, value: int) -> str:
         return f"{owner.place.value}[{owner.index}]"
     if compiled.memory is None:
         return "memory of its own"
-    return f"arena+{compiled.memory.offsets[owner.id]}"
+    return f"arena+{compiled.memory.offsets[owner.id] + program.offset(value)}"

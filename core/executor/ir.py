@@ -62,6 +62,8 @@ class Value:
         base: the value whose memory this one occupies; None if it has its own.
         is_view: True if it is the base's data in another shape; False if it overwrites the
             base's data.
+        part: offset in bytes from the base, for an input of a concatenation that is written
+            straight into the output; None for a value that begins where its base does.
     """
 
     id: int
@@ -74,6 +76,7 @@ class Value:
     stype: str = "default"
     base: int | None = None
     is_view: bool = False
+    part: int | None = None
 
     @property
     def spec(self) -> TensorSpec:
@@ -189,6 +192,24 @@ class Program:
         while found.base is not None:
             found = self.values[found.base]
         return found
+
+    def region(self, value: int) -> int:
+        """Return the id of the value whose bytes this one occupies.
+
+        That is an input placed inside the output of a concatenation, or the owner of the memory.
+        """
+        found = self.values[value]
+        while found.base is not None and found.part is None:
+            found = self.values[found.base]
+        return found.id
+
+    def offset(self, value: int) -> int:
+        """Return the offset of a value in the memory of its owner, in bytes."""
+        found, offset = self.values[value], 0
+        while found.base is not None:
+            offset += found.part or 0
+            found = self.values[found.base]
+        return offset
 
     def data(self, value: int) -> int:
         """Return the id of the value that a view shows, through any number of views."""

@@ -26,6 +26,7 @@ from ..ops import Operator
 from ..types import shape_size
 from .fuse import without_last
 from .ir import Place, Program, Slots, Step
+from .joins import prefers_blocks
 from .primitives import Reorder
 
 __all__ = ["choose_kernels"]
@@ -70,6 +71,7 @@ class _Chooser:
         self._backend = backend
         self._constants = constants
         self._keep_reference = keep_reference
+        self._joins_channels = prefers_blocks(program)
         self._steps: list[Step] = []
         self._reordered: dict[tuple[int, Layout | None], int] = {}
         self._selected: dict[KernelRequest[Operator], Kernel | None] = {}
@@ -173,6 +175,7 @@ class _Chooser:
             in_grads=program.specs(step.in_grads),
             is_constant=tuple(slot in self._constants for slot in source.inputs),
             forward=None if step.source is None else step.source.kernel,
+            joins_channels=self._joins_channels,
         )
 
     def _read_what_the_kernel_reads(self, step: Step, source: Step, kernel: Kernel) -> None:

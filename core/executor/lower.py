@@ -19,6 +19,7 @@ from .arena import Arena, Cached, Scratch
 from .check import checked
 from .ir import Place, Program, Slots, Step, Value
 from .memory import MemoryPlan, aligned
+from .primitives import Joined
 from .sparse_step import SparseStep
 
 __all__ = ["Bindings", "Call", "Lowering", "Refresh"]
@@ -141,7 +142,10 @@ class Lowering:
         return [version for version in versions if version is not None]
 
     def call(self, step: Step) -> Call | None:
-        """Return the closure that runs a step; None if it was added to ``refreshes`` instead."""
+        """Return the closure that runs a step; None if it was added to ``refreshes`` instead or
+        there is nothing to do."""
+        if isinstance(step.op, Joined):
+            return None
         call = self._reference_call(step) if step.kernel is None else self._kernel_call(step)
         for target in step.writes():
             value = self.program.values[target]
@@ -159,7 +163,10 @@ class Lowering:
         if value.layout is not None:
             shape, dtype = (value.nbytes,), _BYTES
         if value.base is not None:
-            return _as(self.array(value.base), shape, dtype)
+            array = self.array(value.base)
+            if value.part is not None:
+                array = array.reshape(-1).view(_BYTES)[value.part : value.part + value.nbytes]
+            return _as(array, shape, dtype)
         bound = self._bound.get(value.place)
         if bound is not None:
             array = bound[value.index]

@@ -70,8 +70,11 @@ def assign_inplace(program: Program) -> None:
         taken: set[int] = set()
         for source, target in _inplace_pairs(step):
             owner, value = program.memory(source), program.values[target]
-            if owner.id not in taken and _may_overwrite(
-                program, step, position, owner, value, last_read
+            is_whole = program.region(source) == owner.id
+            if (
+                owner.id not in taken
+                and is_whole
+                and _may_overwrite(program, step, position, owner, value, last_read)
             ):
                 taken.add(owner.id)
                 value.base = owner.id

@@ -12,7 +12,17 @@ from ..ops import Operator, Run
 from ..ops.rows import Rows
 from ..types import Array
 
-__all__ = ["Accumulate", "Copy", "KeepRows", "Primitive", "Reorder", "SumRows", "ToDense", "Zeros"]
+__all__ = [
+    "Accumulate",
+    "Copy",
+    "Joined",
+    "KeepRows",
+    "Primitive",
+    "Reorder",
+    "SumRows",
+    "ToDense",
+    "Zeros",
+]
 
 
 class Primitive(Operator):
@@ -75,6 +85,16 @@ class Reorder(Primitive):
     """Copy a tensor into another layout. It has no reference: the layout's backend runs it."""
 
     names = ("_plan_reorder",)
+
+
+class Joined(Primitive):
+    """A concatenation whose inputs are written straight into its output.
+
+    Nothing is left to compute: the step only marks that the inputs are read and the output is
+    complete.
+    """
+
+    names = ("_plan_joined",)
 
 
 class ToDense(Primitive):

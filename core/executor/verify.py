@@ -13,7 +13,7 @@ from ..errors import MXNetError
 from ..types import shape_size
 from .ir import Place, Program, Slots, Step, Value
 from .memory import ALIGNMENT, Lifetime, MemoryPlan
-from .primitives import Reorder
+from .primitives import Joined, Reorder
 
 __all__ = ["InvalidPlan", "verify_memory", "verify_program"]
 
@@ -52,9 +52,14 @@ class _Checker:
         self._after = after
         self._operators = operators
         self._memory = [program.memory(value.id).id for value in program.values]
+        self._region = [program.region(value.id) for value in program.values]
+        self._parts: dict[int, list[int]] = {}
+        for value in program.values:
+            if value.part is not None:
+                self._parts.setdefault(self._memory[value.id], []).append(value.id)
         self._data = [program.data(value.id) for value in program.values]
         self._held: dict[int, int] = {}
-        """The value whose data each buffer currently holds, by the buffer's owner."""
+        """The value whose data each region of memory currently holds, by region."""
         self._written: set[int] = set()
 
     def run(self) -> None:
@@ -88,6 +93,9 @@ class _Checker:
         for value in step.reads():
             self._check_read(step, value)
         self._check_specs(step)
+        if isinstance(step.op, Joined):
+            self._join(step)
+            return
         for value in step.writes():
             if value in self._written:
                 self._fail(step, f"writes {self._name(value)} a second time")
@@ -96,8 +104,28 @@ class _Checker:
                 self._check_overwriting(step, value, owner)
             self._hold(value)
 
+    def _join(self, step: Step) -> None:
+        """Check that the inputs of a concatenation fill its output, one after the other."""
+        (whole,) = step.outputs
+        assert whole is not None
+        values, end = self._program.values, 0
+        for part in (values[slot] for slot in step.inputs if slot is not None):
+            if (part.base, part.part) != (whole, end):
+                self._fail(step, f"expects {self._name(part.id)} at offset {end}, got {part.part}")
+            end += part.nbytes
+        if end != values[whole].nbytes or self._region[whole] != whole:
+            self._fail(step, f"leaves parts of {self._name(whole)} unwritten")
+        if whole in self._written:
+            self._fail(step, f"writes {self._name(whole)} a second time")
+        self._written.add(whole)
+        self._held[whole] = whole
+
     def _check_overwriting(self, step: Step, value: int, owner: int) -> None:
         target, memory = self._program.values[value], self._program.values[owner]
+        if target.part is not None:
+            begin = self._program.offset(value)
+            if begin % ALIGNMENT or begin + target.nbytes > memory.nbytes:
+                self._fail(step, f"writes {self._name(value)} at {begin} of {memory.name!r}")
         if target.is_view:
             self._fail(step, f"writes {self._name(value)}, which is a view")
         if target.nbytes > memory.nbytes:
@@ -107,13 +135,14 @@ class _Checker:
         data = self._data[value]
         if data not in self._written:
             self._fail(step, f"reads {self._name(value)} before it is written")
-        holds = self._held[self._memory[value]]
+        holds = self._held[self._region[value]]
         if holds != data:
             self._fail(
                 step, f"reads {self._name(value)}, which {self._name(holds)} has overwritten"
             )
         is_plain = self._program.values[value].layout is None
-        if step.kernel is None and not is_plain and not self._is_in_one_order(step):
+        has_kernel = step.kernel is not None or isinstance(step.op, Joined)
+        if not has_kernel and not is_plain and not self._is_in_one_order(step):
             self._fail(step, f"reads {self._name(value)} in a layout, but has no kernel")
 
     def _is_in_one_order(self, step: Step) -> bool:
@@ -129,7 +158,7 @@ class _Checker:
         elif step.source is not None:
             self._check_same(step, step.in_grads, step.source.inputs)
             self._check_same(step, step.out_grads, step.source.outputs)
-        elif self._operators:
+        elif self._operators and not isinstance(step.op, Joined):
             self._check_inference(step)
 
     def _check_inference(self, step: Step) -> None:
@@ -194,7 +223,27 @@ class _Checker:
 
     def _hold(self, value: int) -> None:
         self._written.add(value)
-        self._held[self._memory[value]] = value
+        region = self._region[value]
+        self._held[region] = value
+        # Other regions that share bytes with this one no longer hold what was written there.
+        for other in self._overlapping(region):
+            self._held[other] = value
+
+    def _overlapping(self, region: int) -> list[int]:
+        """Return the other regions that share bytes with a region."""
+        memory, values, offset = self._memory[region], self._program.values, self._program.offset
+        parts = self._parts.get(memory, [])
+        if not parts:
+            return []
+        begin = offset(region)
+        end = begin + values[region].nbytes
+        return [
+            other
+            for other in (memory, *parts)
+            if other != region
+            and begin < offset(other) + values[other].nbytes
+            and offset(other) < end
+        ]
 
     def _name(self, value: int) -> str:
         return f"value {value} {self._program.values[value].name!r}"

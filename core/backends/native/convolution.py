@@ -130,11 +130,12 @@ class Convolution:
 
 def _is_last(request: KernelRequest[object], data: TensorSpec) -> bool:
     """Return whether to use channels last: as in the data's layout or, for plain data, as
-    neighbouring oneDNN kernels do, which is channels last in inference and blocks in training."""
+    neighbouring oneDNN kernels do, which is channels last in inference and blocks in training or
+    if channels are to be concatenated without copies."""
     last, blocks = layout_of(channels_last(data.shape)), layout_of(blocked(data.shape))
     if data.layout in (last, blocks):
         return data.layout == last
-    return not request.is_train
+    return not request.is_train and not request.joins_channels
 
 
 def convolve_bytes(problem: library.Problem) -> int:

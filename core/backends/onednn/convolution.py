@@ -21,7 +21,7 @@ from .kernel import (
     out_grad,
     output,
 )
-from .memory import MemoryDesc, any_layout, channels_last, plain
+from .memory import MemoryDesc, any_layout, blocked, channels_last, plain
 from .primitive import PostOperation, Primitive, first_available
 
 __all__ = ["Problem", "convolution", "convolution_backward", "has_channels_first"]
@@ -124,6 +124,11 @@ class Problem:
         is_ragged = min(channels) >= _BLOCK and any(count % _BLOCK for count in channels)
         return is_ragged and math.prod(self.weight[2:]) > 1 and not self.has_groups
 
+    @property
+    def _has_blocks(self) -> bool:
+        """Whether the data are images whose channels fill whole blocks."""
+        return len(self.data) == 4 and self.data[1] % _BLOCK == 0 and not self.has_groups
+
     def forward(
         self,
         request: KernelRequest[object],
@@ -147,6 +152,9 @@ class Problem:
                 post=post,
             )
 
+        if request.joins_channels and self._has_blocks:
+            with contextlib.suppress(KernelUnavailable):
+                return primitive((blocked(self.data), blocked(self.output)))
         first, second = self.layouts(is_train=request.is_train)
         found = first_available(primitive, (first, second))
         if self.pads and _PRODUCT in found.implementation:

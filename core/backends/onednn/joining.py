@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import cast
 
@@ -16,6 +17,7 @@ from .memory import (
     MemoryDesc,
     alternatives,
     any_layout,
+    blocked,
     channels_last,
     desc_of,
     plain,
@@ -31,6 +33,8 @@ _ALGORITHMS = {
     Arithmetic.MULTIPLY: Algorithm.BINARY_MULTIPLY,
     Arithmetic.SUBTRACT: Algorithm.BINARY_SUBTRACT,
 }
+_BLOCK = 16
+"""Channels in a block."""
 _MOST_SOURCES = 1024
 """Largest number of inputs of a concatenation. The argument numbers of more inputs would collide
 with those of other arguments, and oneDNN is slow to create primitives with so many."""
@@ -101,8 +105,31 @@ def concatenation(request: KernelRequest[Concatenation]) -> Kernel | None:
         operands: dict[Argument, Operand] = {Argument.DST: output()}
         for index in range(len(descs)):
             operands[cast("Argument", Argument.MULTIPLE_SRC + index)] = input_(index)
-        return PrimitiveKernel("concat", request, (primitive, operands))
+        kernel = PrimitiveKernel("concat", request, (primitive, operands))
+        kernel.parts = _parts(descs, primitive.desc(Argument.DST), axis)
+        return kernel
     return None
+
+
+def _parts(
+    sources: tuple[MemoryDesc, ...], target: MemoryDesc, axis: int
+) -> tuple[int, ...] | None:
+    """Return the offset of each source in the target, in bytes.
+
+    None if a source is not contiguous there: an axis before has more than one element, or the
+    layout is neither C order nor in blocks of channels that all are full.
+    """
+    if math.prod(target.dims[:axis]) != 1:
+        return None
+    descs = (*sources, target)
+    if not all(desc == plain(desc.dims) for desc in descs):
+        is_blocked = len(target.dims) == 4 and all(
+            desc.dims[1] % _BLOCK == 0 and desc == blocked(desc.dims) for desc in descs
+        )
+        if not is_blocked or axis != 1:
+            return None
+    ends = itertools.accumulate(desc.nbytes for desc in sources)
+    return (0, *ends)[: len(sources)]
 
 
 def _alike(specs: list[TensorSpec]) -> Iterator[tuple[MemoryDesc, ...]]:

@@ -5,8 +5,9 @@ import dataclasses
 import pytest
 
 from core.executor.compile import CompileOptions
-from core.executor.ir import Place
+from core.executor.ir import Place, Step
 from core.executor.memory import Lifetime, MemoryPlan, lifetimes, plan_memory
+from core.executor.primitives import Joined
 from core.executor.verify import InvalidPlan, verify_memory, verify_program
 from core.types import to_dtype
 
@@ -134,3 +135,47 @@ def test_address_outside_or_unaligned(offset):
 def test_value_without_an_address():
     with pytest.raises(InvalidPlan, match="value 0"):
         verify_memory({0: Lifetime(0, 1, 64)}, MemoryPlan({}, 0, 0, 0))
+
+
+@pytest.fixture
+def joined(net):
+    """Return squares of two inputs, written one behind the other, and exp of both."""
+    parts = [net.op("square", name, net.var(f"{name}_data")) for name in ("left", "right")]
+    whole = net.op("exp", "e", net.op("Concat", "both", *parts, num_args=2, dim=0))
+    found = net.compile(
+        whole, is_train=False, options=UNPLANNED, left_data=(2, 16), right_data=(2, 16)
+    ).program
+    left, right, concat, _ = found.steps
+    (out,) = concat.outputs
+    for step, begin in ((left, 0), (right, 128)):
+        value = found.values[step.outputs[0]]
+        value.base, value.part = out, begin
+    found.steps[2] = Step(Joined(), concat.node, concat.inputs, concat.outputs)
+    verify_program(found, {}, after="test")
+    return found
+
+
+def test_parts_in_the_wrong_place(joined):
+    for step, begin in zip(joined.steps[:2], (128, 0), strict=True):
+        joined.values[step.outputs[0]].part = begin
+    fails(joined, "at offset 0, got 128", {})
+
+
+def test_a_part_that_reaches_beyond_the_whole(joined):
+    joined.values[joined.steps[1].outputs[0]].part = 192
+    fails(joined, "writes .* at 192 of", {})
+
+
+def test_a_part_overwritten_by_another(joined):
+    right = joined.steps[1]
+    joined.values[right.outputs[0]].part = 0
+    fails(joined, "which value .* has overwritten", {})
+
+
+def test_a_part_overwritten_before_the_whole_is_read(joined):
+    left = joined.steps[0]
+    extra = joined.new_value("extra", (2, 16), to_dtype("float32"))
+    extra.base = left.outputs[0]
+    joined.steps.insert(3, dataclasses.replace(left, outputs=(extra.id,)))
+    joined.forward_length += 1
+    fails(joined, "'both_output', which value .* 'extra' has overwritten", {})

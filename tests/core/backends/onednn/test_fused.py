@@ -332,7 +332,7 @@ def test_inputs_of_unlike_layouts_are_concatenated():
     pooled = mx.sym.Pooling(first, kernel=(2, 2), stride=(2, 2), pool_type="max")
     branch = convolution(pooled, "c2", num_filter=32, kernel=(1, 1), pad=(0, 0))
     symbol = mx.sym.Concat(pooled, branch, dim=1)
-    assert_equal_to_reference(symbol, (1, 3, 64, 64), "concat")
+    assert_equal_to_reference(symbol, (2, 3, 64, 64), "concat")
 
 
 def test_simple_bind_folds_what_is_no_input():
