@@ -45,11 +45,13 @@ class Chain:
         call: runs them; returns the status of the first that failed, or what a single step returns.
         count: number of steps.
         done: returns how many steps the last call completed before one failed.
+        needs_scope: whether it has to run inside ``Backend.scope``.
     """
 
     call: Callable[[], Any]
     count: int = 1
     done: Callable[[], int] = lambda: 0
+    needs_scope: bool = True
 
 
 class Backend(Protocol):

@@ -49,7 +49,7 @@ class NumpyBackend:
 
     def copy_into(self, target: Array, source: Array) -> None:
         """Copy into the target with a cast where dtypes differ."""
-        np.copyto(target, self.asarray(source), casting="unsafe")
+        target[...] = source if isinstance(source, np.ndarray) else self.asarray(source)
 
     def address(self, array: Array) -> int:
         """Return the address of the first element."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from contextlib import nullcontext
+from functools import cached_property, partial
 from operator import length_hint
 from time import perf_counter
 from typing import Any, Protocol
@@ -29,6 +30,9 @@ __all__ = ["BoundBodies", "Observer", "Plan", "PlanMemory"]
 
 Observer = Callable[[Step, Lowering, bool], None]
 """Called before (True) and after (False) each step of a plan that a monitor watches."""
+
+
+_NO_SCOPE = nullcontext()
 
 
 class BoundBodies(Bodies, Protocol):
@@ -70,6 +74,11 @@ class _Pass:
     steps: Sequence[Step]
     calls: Sequence[Call]
     chains: Sequence[Chain]
+
+    @cached_property
+    def needs_scope(self) -> bool:
+        """Whether any chain has to run inside the backend's scope, which takes time to enter."""
+        return any(chain.needs_scope for chain in self.chains)
 
     def stepwise(self, wrap: Callable[[Step, Call], Call]) -> _Pass:
         """Return the pass with a call for each step, made by this function from the step's own."""
@@ -230,7 +239,7 @@ class Plan:
     def _run_chains(self, run: _Pass) -> None:
         scratch, remaining = self._scratch, iter(run.chains)
         try:
-            with self._arena.backend.scope():
+            with self._arena.backend.scope() if run.needs_scope else _NO_SCOPE:
                 for chain in remaining:
                     status = chain.call()
                     if status.__class__ is int and status:

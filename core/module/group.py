@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..backends import backend_of
 from ..compat.group_names import GroupNames
 from ..device import Context
 from ..errors import ShapeError, UsageError
@@ -21,6 +20,7 @@ from ..ndarray.sparse_array import sparse_zeros
 from ..symbol.graph import Entry
 from ..symbol.infer import GraphSpecs, infer_graph
 from ..types import DType, Shape, shape_size, to_dtype
+from .batch_input import BatchInput, cut_rows
 from .checks import storage_type
 from .group_spec import GroupSpec
 from .parameters import DeviceParameters
@@ -93,6 +93,8 @@ class ExecutorGroup(GroupNames):
         self.execs: list[Any] = []
         for position in range(len(spec.contexts)):
             self._bind_device(position, descs, shared)
+        self._data_inputs = self._inputs_of(self.data_shapes)
+        self._label_inputs = self._inputs_of(self.label_shapes or ())
 
     # -- arrays -----------------------------------------------------------------------------
 
@@ -146,13 +148,13 @@ class ExecutorGroup(GroupNames):
     def forward(self, batch: Any, is_train: bool) -> None:
         """Copy a batch (or a list of one batch per device) to the devices and run them."""
         if isinstance(batch, list):
-            self._load_sliced(self.data_shapes, [one.data for one in batch])
+            self._load_shares(self._data_inputs, [one.data for one in batch])
             if self._has_labels(batch[0], is_train):
-                self._load_sliced(self.label_shapes or (), [one.label for one in batch])
+                self._load_shares(self._label_inputs, [one.label for one in batch])
         else:
-            self._load(self.data_shapes, batch.data)
+            _load(self._data_inputs, batch.data)
             if self._has_labels(batch, is_train):
-                self._load(self.label_shapes or (), batch.label)
+                _load(self._label_inputs, batch.label)
         for exe in self.execs:
             exe.forward(is_train=is_train)
 
@@ -160,7 +162,7 @@ class ExecutorGroup(GroupNames):
         """Run the backward pass on every device with its share of the head gradients."""
         for exe, rows, context in zip(self.execs, self.slices, self.spec.contexts, strict=True):
             share = [
-                _cut(grad, rows, axis).as_in_context(context) if axis >= 0 else grad
+                cut_rows(grad, rows, axis).as_in_context(context) if axis >= 0 else grad
                 for grad, axis in zip(out_grads, self._output_axes, strict=False)
             ]
             exe.backward(out_grads=share)
@@ -216,7 +218,7 @@ class ExecutorGroup(GroupNames):
             else:
                 axes = [self._input_axes[desc.name] for desc in label_descs]
                 share = [
-                    _cut(label, rows, axis) if axis >= 0 else label
+                    cut_rows(label, rows, axis) if axis >= 0 else label
                     for label, axis in zip(labels, axes, strict=False)
                 ]
             by_name = dict(zip([desc.name for desc in label_descs], share, strict=False))
@@ -353,33 +355,41 @@ class ExecutorGroup(GroupNames):
             )
         return False
 
-    def _load(self, descs: Sequence[DataDesc], arrays: Sequence[Any]) -> None:
-        _check_count(descs, arrays)
-        is_alone = len(self.execs) == 1
-        for desc, source in zip(descs, arrays, strict=True):
-            name, axis = desc.name, self._input_axes[desc.name]
-            # NDArrayIter may return more labels than rows in a padded batch; the rest is cut off.
-            is_longer = 0 <= axis < len(source.shape) and source.shape[axis] > self.batch_size
-            if is_alone and not is_longer:
-                axis = -1
-            for exe, rows in zip(self.execs, self.slices, strict=True):
-                target = exe.arg_dict.get(name)
-                if target is not None:
-                    _copy(name, source if axis < 0 else _cut(source, rows, axis), target)
+    def _inputs_of(self, descs: Sequence[DataDesc]) -> list[BatchInput]:
+        return [
+            BatchInput(
+                desc.name,
+                self._input_axes[desc.name],
+                self.batch_size,
+                [
+                    (rows, exe.arg_dict[desc.name])
+                    for rows, exe in zip(self.slices, self.execs, strict=True)
+                    if desc.name in exe.arg_dict
+                ],
+            )
+            for desc in descs
+        ]
 
-    def _load_sliced(self, descs: Sequence[DataDesc], per_device: Sequence[Sequence[Any]]) -> None:
+    def _load_shares(
+        self, inputs: Sequence[BatchInput], per_device: Sequence[Sequence[Any]]
+    ) -> None:
         if len(per_device) != len(self.execs):
             raise UsageError(f"{len(per_device)} batches for {len(self.execs)} devices")
-        for exe, arrays in zip(self.execs, per_device, strict=True):
-            _check_count(descs, arrays)
-            for desc, source in zip(descs, arrays, strict=True):
-                if desc.name in exe.arg_dict:
-                    _copy(desc.name, source, exe.arg_dict[desc.name])
+        for device, arrays in enumerate(per_device):
+            _check_count(inputs, arrays)
+            for one, source in zip(inputs, arrays, strict=True):
+                one.load_share(device, source)
 
 
-def _check_count(descs: Sequence[DataDesc], arrays: Sequence[Any]) -> None:
-    if len(descs) != len(arrays):
-        names = [desc.name for desc in descs]
+def _load(inputs: Sequence[BatchInput], arrays: Sequence[Any]) -> None:
+    _check_count(inputs, arrays)
+    for one, source in zip(inputs, arrays, strict=True):
+        one.load(source)
+
+
+def _check_count(inputs: Sequence[BatchInput], arrays: Sequence[Any]) -> None:
+    if len(inputs) != len(arrays):
+        names = [one.name for one in inputs]
         raise ShapeError(f"the batch has {len(arrays)} arrays for the {len(names)} inputs {names}")
 
 
@@ -403,32 +413,6 @@ def _check_shared(
                 f"{name!r} has shape {shapes[name]} in this bucket, the shared array has "
                 f"{parameters.value(name).shape}; buckets must agree on their parameters"
             )
-
-
-def _copy(name: str, source: Any, target: NDArray) -> None:
-    shape, bound = tuple(source.shape), target.shape
-    if shape != bound:
-        if shape_size(shape) != target.size or len(shape) == len(bound):
-            raise ShapeError(f"input {name!r} has shape {shape}, but {bound} is bound")
-        source = source.reshape(bound)
-    elif target.stype != "default":
-        target[:] = source
-        return
-    backend_of(target.context).copy_into(target.dense_for_write(), _raw(source))
-
-
-def _raw(source: Any) -> Any:
-    return source.dense() if isinstance(source, NDArray) else source
-
-
-def _cut(source: Any, rows: slice, axis: int) -> NDArray:
-    if axis == 0:
-        share = source[rows.start : rows.stop]
-        return share if isinstance(share, NDArray) else NDArray(share, Context("cpu", 0))
-    index = (*[slice(None)] * axis, rows)
-    raw = _raw(source)
-    context = source.context if isinstance(source, NDArray) else Context("cpu", 0)
-    return NDArray(raw[index], context)
 
 
 def _merge(arrays: Sequence[Sequence[NDArray]], axes: Sequence[int]) -> list[NDArray]:

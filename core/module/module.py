@@ -294,6 +294,14 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
         assert self._exec_group is not None
         return self._exec_group
 
+    def _initialized_group(self, call: str) -> ExecutorGroup:
+        """Return the executors; StageError unless the parameters have values."""
+        group = self._exec_group
+        if group is None or not self._host.known:
+            self._require(call, Stage.INITIALIZED)
+        assert group is not None
+        return group
+
     # -- parameters -------------------------------------------------------------------------
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
@@ -332,7 +340,6 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
                 stacklevel=2,
             )
             return
-        self._require("init_params()", Stage.BOUND)
         group = self._group("init_params()")
         self._host.initialize(group, initializer, arg_params, aux_params, allow_missing)
 
@@ -354,7 +361,6 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
                 stacklevel=2,
             )
             return
-        self._require("set_params()", Stage.BOUND)
         self._host.overwrite(self._group("set_params()"), arg_params, aux_params, allow_extra)
 
     def prepare(
@@ -439,13 +445,12 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
             data_batch: a batch, or a list of one batch per device.
             is_train: run a training pass; None for what the module was bound for.
         """
-        self._require("forward()", Stage.INITIALIZED)
-        step = self._step
-        other = other_shapes(data_batch, self._group("forward()"))
+        group, step = self._initialized_group("forward()"), self._step
+        other = other_shapes(data_batch, group)
         if other is not None:
             self.reshape(*other)
+            group = self._group("forward()")
         training = self.for_training if is_train is None else is_train
-        group = self._group("forward()")
         if training:
             self._note_updated_states(group)
         group.forward(data_batch, training)
@@ -460,7 +465,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
         Args:
             out_grads: gradients of the outputs; not needed for outputs of loss layers.
         """
-        self._require("backward()", Stage.INITIALIZED)
+        group = self._initialized_group("backward()")
         if not self.for_training:
             raise StageError("backward() needs a module bound with for_training=True")
         if self._step is StepState.IDLE:
@@ -468,7 +473,6 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
                 "backward() needs a training pass before it; call forward(batch, is_train=True)"
             )
         grads = [out_grads] if isinstance(out_grads, NDArray) else list(out_grads or ())
-        group = self._group("backward()")
         self._note_updated_states(group)
         group.backward(grads)
         self._step = StepState.BACKWARDED
@@ -500,20 +504,18 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
 
         They are not copies: the next pass overwrites them.
         """
-        self._require("get_outputs()", Stage.INITIALIZED)
-        return self._group("get_outputs()").get_outputs(merge_multi_context)
+        return self._initialized_group("get_outputs()").get_outputs(merge_multi_context)
 
     def get_input_grads(self, merge_multi_context: bool = True) -> Any:
         """Return the gradients of the data inputs."""
-        self._require("get_input_grads()", Stage.INITIALIZED)
+        group = self._initialized_group("get_input_grads()")
         if not self.inputs_need_grad:
             raise StageError("get_input_grads() needs bind(..., inputs_need_grad=True)")
-        return self._group("get_input_grads()").get_input_grads(merge_multi_context)
+        return group.get_input_grads(merge_multi_context)
 
     def get_states(self, merge_multi_context: bool = True) -> Any:
         """Return the states; unmerged, as a list of the devices' arrays for each state."""
-        self._require("get_states()", Stage.INITIALIZED)
-        arrays = self._group("get_states()").state_arrays
+        arrays = self._initialized_group("get_states()").state_arrays
         if not merge_multi_context:
             return arrays
         if len(self._context) > 1:
@@ -525,8 +527,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
         """Set the states from arrays (per state, per device), or all to one value."""
-        self._require("set_states()", Stage.INITIALIZED)
-        self._group("set_states()").set_states(states, value)
+        self._initialized_group("set_states()").set_states(states, value)
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         """Accumulate a metric over the last outputs."""

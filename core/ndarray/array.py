@@ -82,7 +82,7 @@ class NDArray(Arithmetic["NDArray"], Handle["NDArray"], OperatorMethods, ArrayNa
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """Return a NumPy copy."""
-        return np.array(backend_of(self._context).to_host(self.dense()), order="C")
+        return backend_of(self._context).to_host(self.dense()).copy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return self.asnumpy() if dtype is None else self.asnumpy().astype(dtype)

@@ -68,5 +68,8 @@ def _chain(calls: Sequence[PrimitiveCall]) -> Chain:
     # Keep alive what the addresses point to.
     chain.kept = (calls, launches)
     return Chain(
-        partial(loaded().chain_run, ctypes.byref(chain)), len(calls), lambda: int(chain.done)
+        partial(loaded().chain_run, ctypes.byref(chain)),
+        len(calls),
+        lambda: int(chain.done),
+        needs_scope=False,
     )

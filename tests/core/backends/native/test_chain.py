@@ -57,9 +57,13 @@ def bound() -> Any:
     return bind(perceptron(), mx.cpu(), {name: mx.nd.array(one) for name, one in INPUTS.items()})
 
 
-def chains_of(executor: Any) -> list[int]:
+def plan_of(executor: Any) -> Any:
     (plan,) = executor._plans.values()
-    return [chain.count for chain in plan._forward.chains]
+    return plan
+
+
+def chains_of(executor: Any) -> list[int]:
+    return [chain.count for chain in plan_of(executor)._forward.chains]
 
 
 def test_consecutive_primitives_are_one_call() -> None:
@@ -82,6 +86,18 @@ def test_a_step_in_python_stands_between_chains() -> None:
     (out,) = executor.forward()
     assert chains_of(executor) == [1, 1, 1]
     assert out.asnumpy().tolist() == [[16.0] * 3] * 2
+
+
+@pytest.mark.parametrize("has_python", [False, True])
+def test_numbers_that_overflow_are_silent(has_python: bool) -> None:
+    layer = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=1, no_bias=True, name="fc")
+    # NumPy computes cosh, and needs to be told to be silent; oneDNN is silent anyway.
+    head = mx.sym.cosh(layer) if has_python else layer
+    large = mx.nd.array([[1e30]])
+    executor = bind(head, mx.cpu(), {"x": large, "fc_weight": large})
+    with np.errstate(all="raise"):
+        assert executor.forward()[0].asscalar() == np.inf
+    assert plan_of(executor)._forward.needs_scope is has_python
 
 
 @pytest.mark.parametrize("threads", [1, 2])
