@@ -1,4 +1,4 @@
-"""modserve's engine: MXNet's symbolic world on NumPy and CuPy.
+"""modserve's engine: MXNet's symbolic API on NumPy and CuPy.
 
     import core as mx
 

@@ -1,4 +1,4 @@
-"""Attributes that all symbols made within a scope get (``mx.attribute``)."""
+"""Scopes that set attributes of symbols (``mx.attribute``)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["AttrScope"]
 
 
 class AttrScope(Scope):
-    """Sets attributes of every symbol made within; an inner scope adds to the outer ones.
+    """Sets attributes of every symbol created within; inner scopes extend outer ones.
 
     >>> with mx.AttrScope(ctx_group="stage1"):
     ...     fc1 = mx.sym.FullyConnected(data, num_hidden=10)
 
     Raises:
-        ValueError: a value is not text.
+        ValueError: a value is not a string.
     """
 
     _subgraph_names: ClassVar[defaultdict[str, int]] = defaultdict(int)
-    """How many loops and branches there are of each name (``subgraph_name``)."""
+    """Number of loops and branches created under each name (``subgraph_name``)."""
 
     def __init__(self, **kwargs: str) -> None:
         for key, value in kwargs.items():
@@ -32,13 +32,14 @@ class AttrScope(Scope):
         self._entered: list[dict[str, str]] = []
 
     def get(self, attr: Mapping[str, str] | None) -> dict[str, str]:
-        """Return the scope's attributes with those given added; the latter win."""
+        """Return the scope's attributes updated with the given ones."""
         own = self._entered[-1] if self._entered else self._attr
         return {**own, **(attr or {})}
 
     @staticmethod
     def subgraph_name(hint: str) -> str:
-        """Return a new name for what is made inside a loop or branch, within that around it."""
+        """Return a new name for the body of a loop or branch, nested in that of the enclosing
+        one."""
         outer = AttrScope.active().get(None).get("__subgraph_name__")
         name = f"{outer}${hint}" if outer else hint
         AttrScope._subgraph_names[name] += 1

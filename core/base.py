@@ -1,4 +1,4 @@
-"""What scripts import from ``mxnet.base``: the error they catch and the names of plain types."""
+"""Names that scripts import from ``mxnet.base``: the error and aliases of plain types."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ integer_types = (int, np.int32, np.int64)
 numeric_types = (float, int, np.generic)
 string_types = (str,)
 mx_real_t = np.float32
-"""The dtype of arrays made without one."""
+"""Default dtype of arrays."""
 
 
 def py_str(text: bytes | str) -> str:
-    """Decode UTF-8; what executors tell their monitors is text already."""
+    """Decode UTF-8; a str, such as executors pass to monitors, is returned unchanged."""
     return text if isinstance(text, str) else text.decode("utf-8")
 
 
 def _as_list(obj: object) -> list[object] | tuple[object, ...]:
-    """Return a list or tuple as it is, anything else as a list of one."""
+    """Return lists and tuples unchanged, anything else as a list of one element."""
     return obj if isinstance(obj, (list, tuple)) else [obj]

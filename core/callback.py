@@ -60,11 +60,11 @@ def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[Any], N
 
 
 class Speedometer:
-    """Batch-end callback that logs samples a second and the metric.
+    """Batch-end callback that logs samples per second and the metric.
 
     Args:
-        batch_size: examples a batch.
-        frequent: batches between two lines.
+        batch_size: examples per batch.
+        frequent: number of batches between lines.
         auto_reset: reset the metric after each line.
     """
 
@@ -77,7 +77,7 @@ class Speedometer:
         self.auto_reset = auto_reset
 
     def __call__(self, param: Any) -> None:
-        """Log where it is time to."""
+        """Log if ``frequent`` batches have passed."""
         count = param.nbatch
         if self.last_count > count:
             self.init = False
@@ -112,7 +112,7 @@ class ProgressBar:
     """Batch-end callback that logs a bar of the epoch's progress.
 
     Args:
-        total: batches an epoch.
+        total: batches per epoch.
         length: width of the bar in characters.
     """
 

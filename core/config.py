@@ -1,7 +1,8 @@
 """Environment settings of the engine; malformed ones are refused.
 
-``Config`` is read once, at import. What MXNet reads whenever it needs it, because scripts set it as
-they run, is a function here. No other module of the engine reads settings of the environment.
+``Config`` is read once, at import. Settings that MXNet reads at each use, because scripts change
+them while running, are functions here. No other module of the engine reads settings from the
+environment.
 """
 
 from __future__ import annotations
@@ -31,14 +32,16 @@ class Config:
     """Settings of the engine.
 
     Attributes:
-        threads: of one executor's kernels and of BLAS (``MODSERVE_THREADS``), 0 for what there is.
-        sharers: executors that share the processors with each other and with their server
-            (``CORE_SHARERS``), 0 for a process that has them for itself.
+        threads: number of threads of an executor's kernels and of BLAS (``MODSERVE_THREADS``); 0
+            uses all processors.
+        sharers: number of executors that share the processors with each other and with their server
+            (``CORE_SHARERS``); 0 for a process that has them for itself.
         check_kernels: run every fast kernel against its reference (``CORE_CHECK_KERNELS``).
-        native_kernels: use the kernels in C where they win (``CORE_NATIVE_KERNELS``).
+        native_kernels: use the kernels in C where they are faster (``CORE_NATIVE_KERNELS``).
         gpu_as_cpu: answer ``gpu(i)`` with ``cpu(i)`` (``CORE_GPU_AS_CPU``).
-        mirror: let backward passes recompute what is cheap (``MXNET_BACKWARD_DO_MIRROR``).
-        mirror_step: of so many such steps, one is kept all the same (``MXNET_MIRROR_STEP``).
+        mirror: rematerialization: recompute cheap operators in backward passes
+            (``MXNET_BACKWARD_DO_MIRROR``).
+        mirror_step: keep one in this many of such steps nevertheless (``MXNET_MIRROR_STEP``).
     """
 
     threads: int = 0
@@ -73,12 +76,13 @@ def read_config(environ: Mapping[str, str]) -> Config:
 
 
 def updates_on_kvstore() -> bool:
-    """Tell whether key-value stores may run the optimizer (``MXNET_UPDATE_ON_KVSTORE``)."""
+    """Return whether key-value stores may run the optimizer (``MXNET_UPDATE_ON_KVSTORE``)."""
     return _read_flag(os.environ, "MXNET_UPDATE_ON_KVSTORE", default="1")
 
 
 def aggregation_size() -> int:
-    """Return how many parameters LARS updates at a time (``MXNET_OPTIMIZER_AGGREGATION_SIZE``)."""
+    """Return the number of parameters that LARS updates at a time
+    (``MXNET_OPTIMIZER_AGGREGATION_SIZE``)."""
     name = "MXNET_OPTIMIZER_AGGREGATION_SIZE"
     size = os.environ.get(name, "4")
     if not size.isdecimal() or int(size) == 0:
@@ -87,20 +91,20 @@ def aggregation_size() -> int:
 
 
 def eliminates_common_subexpressions() -> bool:
-    """Tell whether graphs compute each thing once (``MXNET_ELIMINATE_COMMON_EXPR``)."""
+    """Return whether to eliminate common subexpressions (``MXNET_ELIMINATE_COMMON_EXPR``)."""
     return os.environ.get("MXNET_ELIMINATE_COMMON_EXPR", "1") not in ("0", "false")
 
 
 def are_library_threads_set() -> bool:
-    """Tell whether the user has told the libraries themselves how many threads to use.
+    """Return whether the user has set the libraries' own variables for the number of threads.
 
-    That is ``OMP_NUM_THREADS`` or ``OPENBLAS_NUM_THREADS``, before the first kernel runs.
+    These are ``OMP_NUM_THREADS`` and ``OPENBLAS_NUM_THREADS``, as set before the first kernel runs.
     """
     return any(name in os.environ for name in _LIBRARY_THREADS)
 
 
 def data_home() -> str:
-    """Return where MXNet's scripts keep data: ``MXNET_HOME``, by default ``~/.mxnet``."""
+    """Return the data directory of MXNet's scripts: ``MXNET_HOME``, by default ``~/.mxnet``."""
     return os.environ.get("MXNET_HOME") or str(Path.home() / ".mxnet")
 
 

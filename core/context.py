@@ -1,4 +1,4 @@
-"""Devices under the name that scripts import them by (``mxnet.context``)."""
+"""Devices under MXNet's import path (``mxnet.context``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def num_gpus() -> int:
 
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
-    """Return the free bytes of a CUDA device and those it has in all.
+    """Return the free and the total bytes of a CUDA device.
 
     Raises:
         DeviceError: there is no such device.

@@ -1,4 +1,4 @@
-"""How many processors this process may use: its affinity, cpusets and the quota of its cgroups."""
+"""The number of processors this process may use, by its affinity, cpusets and cgroup quotas."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _PROC = Path("/proc/self")
 
 
 def available_cpus(proc: Path = _PROC) -> int:
-    """Return the count, at least 1; of a quota that is no whole number the rest is not counted.
+    """Return the number, at least 1; fractional quotas are rounded down.
 
-    More threads than that would spend a cgroup's quota on waiting for each other, and then be held
-    for the rest of each period.
+    More threads would spend the cgroup's quota on waiting for each other, and then be throttled for
+    the rest of each period.
 
     Args:
-        proc: where the process's ``cgroup`` and ``mountinfo`` are read.
+        proc: folder from which the process's ``cgroup`` and ``mountinfo`` are read.
     """
     return max(1, int(min([_affinity(), *_quotas(proc)])))
 
@@ -26,11 +26,11 @@ def available_cpus(proc: Path = _PROC) -> int:
 def _affinity() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1  # not on Linux
+    return os.cpu_count() or 1  # systems other than Linux
 
 
 def _quotas(proc: Path) -> Iterator[float]:
-    """Yield the quota, in processors, of each cgroup that this process is in or below."""
+    """Yield the quotas, in processors, of this process's cgroups and all their ancestors."""
     for top, folder in _cgroups(proc):
         while True:
             quota = _quota(folder)
@@ -42,7 +42,8 @@ def _quotas(proc: Path) -> Iterator[float]:
 
 
 def _cgroups(proc: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield mount point and folder of the process's cgroup in each hierarchy with processors."""
+    """Yield the mount point and folder of the process's cgroup in each hierarchy with the cpu
+    controller."""
     paths = _cgroup_paths(proc)
     for line in _lines(proc / "mountinfo"):
         before, _, after = line.partition(" - ")
@@ -59,7 +60,7 @@ def _cgroups(proc: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _cgroup_paths(proc: Path) -> dict[str, str]:
-    """Return the process's cgroup by controller of version 1, and by ``""`` of version 2."""
+    """Return the process's cgroups by controller for version 1, and under ``""`` for version 2."""
     paths: dict[str, str] = {}
     for line in _lines(proc / "cgroup"):
         _, controllers, path = line.split(":", 2)
@@ -68,13 +69,13 @@ def _cgroup_paths(proc: Path) -> dict[str, str]:
 
 
 def _below(path: str, root: str) -> str:
-    """Return a cgroup's path below what is mounted; what is not below it is not to be seen."""
+    """Return a cgroup's path below the mounted root; None if it is outside and thus not visible."""
     inside = path == root or path.startswith(root.rstrip("/") + "/")
     return path[len(root.rstrip("/")) :].strip("/") if inside else ""
 
 
 def _quota(folder: Path) -> float | None:
-    """Return the quota of one cgroup, of either version; None where it has none."""
+    """Return the quota of a cgroup of either version; None if it has none."""
     text = _lines(folder / "cpu.max")
     if text:
         quota, period = (*text[0].split(), "100000")[:2]

@@ -1,4 +1,4 @@
-"""Devices as MXNet names them: ``cpu(0)``, ``gpu(1)``, ``cpu_pinned(0)``."""
+"""Devices under MXNet's names: ``cpu(0)``, ``gpu(1)``, ``cpu_pinned(0)``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "set_defaul
 class Context(metaclass=ContextType):
     """A device. Several ``cpu(i)`` are logical devices on the same processor, as in MXNet.
 
-    Used with ``with`` it becomes the default context of the block.
+    In a ``with`` statement it becomes the default context of the block.
     """
 
     devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
@@ -48,7 +48,7 @@ class Context(metaclass=ContextType):
         return self.devtype2str[self.device_typeid]
 
     def empty_cache(self) -> None:
-        """Give memory back to the device that is kept for arrays to come."""
+        """Free the device memory that is cached for future arrays."""
         backend_of(self).release()
 
     @classmethod
@@ -109,12 +109,12 @@ def gpu(device_id: int = 0) -> Context:
 
 
 def current_context() -> Context:
-    """Return the context of the innermost ``with`` block, else this thread's default."""
+    """Return the context of the innermost ``with`` block, or this thread's default."""
     return Context._current()
 
 
 def set_default_context(ctx: Context) -> None:
-    """Make a context the default of this thread, in place of ``cpu(0)``."""
+    """Set this thread's default context, which is initially ``cpu(0)``."""
     Context._stack.default = ctx
 
 

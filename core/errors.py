@@ -1,7 +1,7 @@
 """Errors of the engine.
 
     MXNetError
-    ├── GraphError            a symbol or symbol JSON that makes no graph
+    ├── GraphError a symbol or symbol JSON that is not a valid graph
     │   ├── UnknownOperator
     │   └── AttributeValueError   unknown, missing or malformed operator attribute
     ├── ShapeError            contradicting or unknown shapes
@@ -13,10 +13,10 @@
     ├── NotImplementedForSymbol   an NDArray method called on a symbol
     ├── NotSupportedForSparseNDArray   a method called on a sparse array that only dense ones have
     ├── OutOfRange            an index in the data that lies outside an axis
-    ├── DeviceError           a device that is not there
-    └── KernelError           a device's library that refuses to run an operator
+    ├── DeviceError a device that does not exist
+    └── KernelError a device's library failed to run an operator
 
-Every message names the node or argument, what was got, what was expected and what to do.
+Every message names the node or argument, what was given, what was expected and what to do.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 
 class MXNetError(RuntimeError):
-    """Base of all errors of the engine (the name MXNet scripts catch)."""
+    """Base of all errors of the engine; MXNet scripts catch it under this name."""
 
 
 class GraphError(MXNetError):
@@ -57,13 +57,13 @@ class UnknownOperator(GraphError):
 
 
 class AttributeValueError(GraphError, ValueError):
-    """An operator attribute is unknown, missing or has a value it cannot take."""
+    """An operator attribute is unknown, missing or has an invalid value."""
 
 
 class ShapeError(MXNetError, AssertionError, ValueError):
     """Shapes contradict each other or cannot be inferred.
 
-    MXNet asserts where it looks at shapes in Python, and raises an MXNetError elsewhere.
+    It is also an AssertionError, because MXNet asserts where it checks shapes in Python.
     """
 
 
@@ -76,29 +76,29 @@ class OutOfRange(MXNetError, IndexError):
 
 
 class FormatError(MXNetError, ValueError):
-    """A file is truncated, damaged or not in the format expected."""
+    """A file is truncated, damaged or not in the expected format."""
 
 
 class StageError(MXNetError, AssertionError):
-    """A call came before the call it depends on; the message says which.
+    """A call was made before another call that it depends on; the message says which.
 
-    MXNet asserts here, as with UsageError.
+    It is also an AssertionError, like UsageError.
     """
 
 
 class UsageError(MXNetError, AssertionError, ValueError):
     """Arguments or calls that contradict each other.
 
-    MXNet asserts here, so scripts may catch AssertionError; this one is raised under -O too.
+    MXNet uses assert here, so scripts may catch AssertionError; unlike assert, this works under -O.
     """
 
 
 class WrongType(UsageError, TypeError):
-    """An argument has a type that cannot be used, where MXNet asserts another one."""
+    """An argument has an unusable type, which MXNet checks by assert."""
 
 
 class NotImplementedForSymbol(MXNetError):
-    """A symbol has no values: what was asked of it only an NDArray can do."""
+    """The method needs values, which an NDArray has and a symbol does not."""
 
     def __init__(self, function: str) -> None:
         super().__init__(
@@ -108,7 +108,7 @@ class NotImplementedForSymbol(MXNetError):
 
 
 class NotSupportedForSparseNDArray(MXNetError):
-    """A sparse array cannot do what was asked of it: only a dense one can."""
+    """The method exists for dense arrays only."""
 
     def __init__(self, function: str, kind: str) -> None:
         super().__init__(
@@ -118,11 +118,11 @@ class NotSupportedForSparseNDArray(MXNetError):
 
 
 class DeviceError(MXNetError):
-    """The device asked for does not exist on this machine."""
+    """The requested device does not exist on this machine."""
 
 
 class KernelError(MXNetError):
-    """A device's library refuses to run an operator, which it could prepare."""
+    """A device's library failed to run an operator that it had prepared."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Python's garbage collector, out of the way of what makes many objects that stay."""
+"""Pausing Python's garbage collector while many long-lived objects are created."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ __all__ = ["collector_paused"]
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause the collector for a block: a compiler makes no cycles to be found."""
+    """Pause the collector for a block, such as a compiler, whose objects contain no cyclic
+    garbage."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""How parameters get their first values (``mx.init``)."""
+"""Initial values of parameters (``mx.init``)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 class InitDesc(str):
-    """A parameter's name with its symbol attributes and the initializer to fall back to."""
+    """A parameter's name, with its symbol attributes and the default initializer."""
 
     attrs: dict[str, str]
     global_init: Initializer | None
@@ -62,9 +62,9 @@ class InitDesc(str):
 class Initializer:
     """Base of all initializers.
 
-    Called with an ``InitDesc`` it follows the parameter's own ``__init__`` attribute if it has one,
-    else its name: ``*weight`` is what a subclass defines, ``*bias`` and ``*beta`` are 0,
-    ``*gamma`` is 1.
+    Called with an ``InitDesc``, it uses the parameter's ``__init__`` attribute if there is one.
+    Otherwise the name decides: ``*weight`` gets the values that a subclass defines, ``*bias`` and
+    ``*beta`` get 0, ``*gamma`` gets 1.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -75,13 +75,13 @@ class Initializer:
     def set_verbosity(
         self, verbose: bool = False, print_func: Callable[[NDArray], str] | None = None
     ) -> Initializer:
-        """Log each initialized array with a statistic of it."""
+        """Log a statistic of each initialized array."""
         self._verbose = verbose
         self._print_func = print_func or _root_mean_square
         return self
 
     def dumps(self) -> str:
-        """Return the JSON from which ``create`` makes an equal initializer."""
+        """Return JSON from which ``create`` makes an equal initializer."""
         return json.dumps([type(self).__name__.lower(), self._kwargs])
 
     def __call__(self, desc: str, arr: NDArray) -> None:
@@ -217,8 +217,8 @@ class Load:
 
     Args:
         param: file name, or arrays by name.
-        default_init: called for parameters not found; without it they raise.
-        verbose: log where each array came from.
+        default_init: called for parameters that are not found; without it, they are an error.
+        verbose: log the source of each array.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class Load:
 
 
 class Mixed:
-    """Choose an initializer by the first regular expression that matches the name."""
+    """Use the initializer of the first regular expression that matches the name."""
 
     def __init__(self, patterns: Sequence[str], initializers: Sequence[Initializer]) -> None:
         if len(patterns) != len(initializers):
@@ -297,13 +297,13 @@ class One(Initializer):
 
 @register
 class Constant(Initializer):
-    """All weights one value, or those of an array of the same shape."""
+    """All weights get one value, or the values of an array of the same shape."""
 
     def __init__(self, value: Any) -> None:
         plain = value.asnumpy() if isinstance(value, NDArray) else value
         if isinstance(plain, (np.ndarray, np.generic)):
             plain = plain.tolist()
-        super().__init__(value=plain)  # as JSON has it, whatever the value is
+        super().__init__(value=plain)  # a form that JSON can represent, also for arrays
         self.value = value
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
@@ -363,8 +363,8 @@ class Xavier(Initializer):
 
     Args:
         rnd_type: ``"uniform"`` or ``"gaussian"``.
-        factor_type: ``"avg"``, ``"in"`` or ``"out"``: which fan the factor is.
-        magnitude: numerator; 3 gives Glorot's bounds.
+        factor_type: ``"avg"``, ``"in"`` or ``"out"``: the fan used as factor.
+        magnitude: the numerator; 3 gives Glorot's bounds.
     """
 
     def __init__(
@@ -407,7 +407,7 @@ class MSRAPrelu(Xavier):
 
 @register
 class Bilinear(Initializer):
-    """The kernel with which a deconvolution upsamples bilinearly."""
+    """The kernel for bilinear upsampling by a deconvolution."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -418,7 +418,7 @@ class Bilinear(Initializer):
 
 @register
 class LSTMBias(Initializer):
-    """0 for all gates of an ``LSTMCell`` but the forget gate."""
+    """0 for all gates of an ``LSTMCell`` except the forget gate."""
 
     def __init__(self, forget_bias: float = 1.0) -> None:
         super().__init__(forget_bias=forget_bias)
@@ -435,7 +435,7 @@ class FusedRNN(Initializer):
     """Initialize the parameter vector of the fused ``RNN`` operator gate by gate.
 
     Args:
-        init: initializer of the weights and biases; the global one where None.
+        init: initializer of the weights and biases; None is the global one.
         num_hidden, num_layers, mode, bidirectional: as given to the operator.
         forget_bias: value of the LSTM forget gates' biases.
     """

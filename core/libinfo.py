@@ -1,4 +1,4 @@
-"""Which version of MXNet this engine does the same as (``mx.libinfo``)."""
+"""The version of MXNet whose behaviour the engine reproduces (``mx.libinfo``)."""
 
 from __future__ import annotations
 

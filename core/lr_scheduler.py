@@ -1,4 +1,4 @@
-"""Learning rate schedules under the name that scripts import them by (``mxnet.lr_scheduler``)."""
+"""Learning rate schedules under MXNet's import path (``mxnet.lr_scheduler``)."""
 
 from __future__ import annotations
 

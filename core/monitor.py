@@ -24,10 +24,10 @@ class Monitor:
 
     Args:
         interval: batches between two collections.
-        stat_func: from an NDArray to the statistic; norm / sqrt(size) by default.
-        pattern: regular expression on the names to collect.
+        stat_func: computes the statistic of an NDArray; norm / sqrt(size) by default.
+        pattern: regular expression for the names to collect.
         sort: sort the results by name.
-        monitor_all: collect the inputs of operators too.
+        monitor_all: also collect the inputs of operators.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Monitor:
         self.step += 1
 
     def toc(self) -> list[tuple[int, str, str]]:
-        """End a batch; return (step, name, statistic as text) of what was collected."""
+        """End a batch; return the collected (step, name, statistic as text)."""
         if not self.activated:
             return []
         for exe in self.exes:
@@ -83,7 +83,7 @@ class Monitor:
         return [(step, name, _text(stats)) for step, name, stats in queue]
 
     def toc_print(self) -> None:
-        """End a batch and log what was collected."""
+        """End a batch and log the collected statistics."""
         for step, name, stats in self.toc():
             logging.info("Batch: %7d %-30s %s", step, name, stats)
 

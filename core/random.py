@@ -45,7 +45,7 @@ class DeviceRandom:
         self.seed(seed_value)
 
     def seed(self, seed_value: int) -> None:
-        """Start the sequence that belongs to a seed and this device."""
+        """Start the sequence for this seed and device."""
         key = np.array([seed_value % 2**64, hash_device(self._context)], dtype=np.uint64)
         self._generator = np.random.Generator(np.random.Philox(key=key))
 
@@ -57,10 +57,11 @@ class DeviceRandom:
             out += low
 
     def bernoulli(self, out: Array, probability: float, value: float = 1.0) -> None:
-        """Fill ``out`` with ``value`` where something of this probability happens, else with 0.
+        """Fill ``out`` with ``value`` with this probability, else with 0, independently for each
+        element.
 
-        Eight bits decide on an element, and a float64 where they do not, so that the probability
-        is exact and an element takes a quarter of the time that a number of ``uniform`` takes.
+        Eight random bits decide most elements, and a float64 the remaining ones. The probability is
+        exact, and an element takes a quarter of the time of a number from ``uniform``.
         """
         if self._on_host and out.flags.c_contiguous:
             self._write_chances(out.reshape(-1), probability, value)
@@ -82,7 +83,7 @@ class DeviceRandom:
         Parameters are numbers, or arrays of this device that broadcast to the shape.
 
         Raises:
-            MXNetError: a parameter is outside what the distribution allows.
+            MXNetError: a parameter is out of the distribution's range.
         """
         backend = backend_of(self._context)
         given = [backend.to_host(p) if hasattr(p, "shape") else p for p in parameters]
@@ -94,7 +95,7 @@ class DeviceRandom:
 
     def permutation(self, count: int) -> Array:
         """Return the numbers below ``count`` in random order, int64."""
-        # A generator that takes half as long for numbers below a bound, seeded by one draw.
+        # SFC64 takes half as long for bounded integers; one draw seeds it.
         shuffler = np.random.Generator(np.random.SFC64(int(self._generator.integers(2**63))))
         return backend_of(self._context).asarray(shuffler.permutation(count))
 
@@ -111,7 +112,7 @@ class DeviceRandom:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from a position returned by ``get_state``."""
+        """Continue from a position returned by ``get_state``."""
         self._generator.bit_generator.state = {
             "bit_generator": "Philox",
             "state": {
@@ -150,7 +151,7 @@ class DeviceRandom:
 
 
 def hash_device(context: Context) -> int:
-    """Return the number that tells this device's sequence from the others'."""
+    """Return a number that makes this device's sequence differ from those of other devices."""
     return (context.device_typeid << 32) | context.device_id
 
 
@@ -163,7 +164,7 @@ class _Generators:
 
 
 _lock = threading.Lock()
-# A process that is forked while another thread draws could never take the lock.
+# If a process is forked while another thread draws, its copy of the lock is never released.
 os.register_at_fork(
     before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
 )
@@ -179,10 +180,10 @@ def _present() -> _Generators:
 
 @contextmanager
 def own_generators() -> Iterator[None]:
-    """Let this thread have generators of its own within the block.
+    """Give this thread separate generators within the block.
 
-    They begin at a place nobody can foresee; see ``set_state``. What other threads draw meanwhile
-    depends on nothing that is drawn here, nor the other way round.
+    They start from unpredictable positions; see ``set_state``. Draws of this thread and of other
+    threads do not affect each other.
     """
     before = _present()
     _of_thread.generators = _Generators()
@@ -207,7 +208,8 @@ def host_random() -> DeviceRandom:
 
 
 def seed(seed_state: int, ctx: Context | str = "all") -> None:
-    """Seed the generator of one context, or of all present and future ones (``mx.random.seed``)."""
+    """Seed the generator of one context, or of all existing and future ones
+    (``mx.random.seed``)."""
     if isinstance(ctx, Context):
         device_random(ctx).seed(seed_state)
         return
@@ -229,7 +231,8 @@ def get_state() -> dict[str, Any]:
 
 
 def set_state(state: dict[str, Any]) -> None:
-    """Go on from what ``get_state`` returned; a device it does not list begins its sequence."""
+    """Continue from the positions returned by ``get_state``; devices not listed start their
+    sequences."""
     present = _present()
     with _lock:
         present.seed = int(state["seed"])

@@ -1,8 +1,8 @@
-"""RecordIO files: records one after the other, as ``im2rec`` writes them (``mx.recordio``).
+"""RecordIO files: sequences of records, as written by ``im2rec`` (``mx.recordio``).
 
-A record is a magic number, a word with its length (29 bits) and which part of a record it is (3
-bits), and its bytes, filled up to a multiple of four. Where the magic number lies within a record
-at such a multiple, the record is divided there (dmlc-core, ``recordio.h``).
+A record is a magic number, a word with its length (29 bits) and its part flag (3 bits), and its
+bytes, padded to a multiple of four. If the magic number occurs in the bytes at such a multiple, the
+record is split into parts there (dmlc-core, ``recordio.h``).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MXRecordIO:
         flag: ``"w"`` creates or overwrites the file, ``"r"`` reads it.
 
     Raises:
-        ValueError: another flag. MXNetError: the file cannot be opened.
+        ValueError: the flag is unknown. MXNetError: the file cannot be opened.
     """
 
     def __init__(self, uri: str, flag: str) -> None:
@@ -82,8 +82,8 @@ class MXRecordIO:
         """Append a record.
 
         Raises:
-            UsageError: the file is read, or the record too long. RuntimeError: the file was opened
-            by another process.
+            UsageError: the file is open for reading, or the record is too long. RuntimeError: the
+            file was opened by another process.
         """
         self._require(writable=True)
         if len(buf) > _MAX_LENGTH:
@@ -97,10 +97,10 @@ class MXRecordIO:
             self._stream.write(part + bytes(-len(part) % 4))
 
     def read(self) -> bytes | None:
-        """Return the next record, None at the end.
+        """Return the next record; None at the end.
 
         Raises:
-            FormatError: the file is damaged. UsageError, RuntimeError: as of ``write``.
+            FormatError: the file is damaged. UsageError, RuntimeError: as for ``write``.
         """
         self._require(writable=False)
         parts: list[bytes] = []
@@ -123,7 +123,7 @@ class MXRecordIO:
                 return _MAGIC.join(parts)
 
     def places(self) -> Iterator[int]:
-        """Yield where each record starts, reading the file from its start."""
+        """Yield the offset of each record, reading the file from its start."""
         self.reset()
         while True:
             place = self._stream.tell()
@@ -132,7 +132,7 @@ class MXRecordIO:
             yield place
 
     def read_at(self, place: int) -> bytes:
-        """Return the record that starts at a place; FormatError where there is none."""
+        """Return the record at an offset; raise FormatError if there is none."""
         self._check_pid(allow_reset=True)
         self._stream.seek(place)
         record = self.read()
@@ -172,13 +172,13 @@ class MXRecordIO:
 
 
 class MXIndexedRecordIO(MXRecordIO):
-    """A file of records with an index of their places, to read them in any order.
+    """A file of records with an index of their offsets, to read them in any order.
 
     Args:
-        idx_path: path of the index, a line ``key<TAB>place`` for each record.
+        idx_path: path of the index, with a line ``key<TAB>offset`` for each record.
         uri: path of the records.
         flag: ``"w"`` or ``"r"``.
-        key_type: from the index's text to a key.
+        key_type: converts the index's text to a key.
     """
 
     def __init__(
@@ -213,16 +213,16 @@ class MXIndexedRecordIO(MXRecordIO):
             self._index.close()
 
     def seek(self, idx: Any) -> None:
-        """Make the record of a key the next one; KeyError where there is none."""
+        """Make the record of a key the next one; raise KeyError if there is none."""
         if self.writable:
-            raise UsageError(f"{self.uri} is written; seek is for reading")
+            raise UsageError(f"{self.uri} is open for writing; seek is for reading")
         self._check_pid(allow_reset=True)
         self._stream.seek(self.idx[idx])
 
     def tell(self) -> int:
-        """Return where the next record will be written."""
+        """Return the offset at which the next record will be written."""
         if not self.writable:
-            raise UsageError(f"{self.uri} is read; tell is for writing")
+            raise UsageError(f"{self.uri} is open for reading; tell is for writing")
         place: int = self._stream.tell()
         return place
 
@@ -246,12 +246,12 @@ class MXIndexedRecordIO(MXRecordIO):
 
 
 class IRHeader(NamedTuple):
-    """What stands before the bytes of a record.
+    """The header before the bytes of a record.
 
     Attributes:
-        flag: number of labels where there are several, else anything.
+        flag: number of labels if there are several, else arbitrary.
         label: a number, or an array of several.
-        id, id2: number of the record, and its higher 64 bits.
+        id, id2: the lower and the higher 64 bits of the record's number.
     """
 
     flag: int
@@ -264,7 +264,8 @@ _HEADER = struct.Struct("IfQQ")
 
 
 def pack(header: Any, s: bytes) -> bytes:
-    """Return a record of a header and bytes; a label that is no number makes ``flag`` its size."""
+    """Return a record with a header and bytes; for an array of labels, ``flag`` is set to its
+    size."""
     header = IRHeader(*header)
     if isinstance(header.label, numbers.Number):
         header = header._replace(flag=0)
@@ -279,7 +280,7 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
     """Return the header and the bytes of a record.
 
     Raises:
-        FormatError: fewer bytes than the header needs.
+        FormatError: there are fewer bytes than the header needs.
     """
     if len(s) < _HEADER.size:
         raise FormatError(f"a record of {len(s)} bytes is too short for its header")
@@ -305,15 +306,15 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, Image]:
 
 
 def encode_image(img: Image, quality: int = 95, img_fmt: str = ".jpg") -> bytes:
-    """Return an image's bytes as JPEG or PNG.
+    """Encode an image as JPEG or PNG.
 
     Args:
         img: (height, width) grey or (height, width, 3) blue, green, red; uint8.
-        quality: of JPEG, 1 to 100; of PNG how much it is compressed, 0 to 9.
+        quality: quality of JPEG, 1 to 100, or compression level of PNG, 0 to 9.
         img_fmt: ``".jpg"``, ``".jpeg"`` or ``".png"``.
 
     Raises:
-        UsageError: another format, shape or dtype.
+        UsageError: the format, shape or dtype is not supported.
     """
     from PIL import Image as pillow
 
@@ -342,14 +343,14 @@ def decode_image(encoded: bytes, iscolor: int = -1) -> Image:
         iscolor: 1 always color, 0 always grey, -1 as it is.
 
     Raises:
-        FormatError: the bytes are no image.
+        FormatError: the bytes are not an image.
     """
     pixels = decode(encoded, {1: 3, 0: 1}.get(iscolor))
     return pixels[..., 0] if pixels.shape[2] == 1 else pixels[..., ::-1].copy()
 
 
 def _divided(buf: bytes) -> list[bytes]:
-    """Return the parts of a record between magic numbers at multiples of four."""
+    """Split a record at magic numbers at multiples of four."""
     parts, start, found = [], 0, buf.find(_MAGIC)
     while found >= 0:
         if found % 4 == 0:

@@ -1,4 +1,4 @@
-"""Classes that are created by name, as MXNet's initializers and metrics are."""
+"""Registries of classes that are created by name, such as initializers and metrics."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _registries: dict[type, ClassRegistry[Any]] = {}
 
 
 class ClassRegistry(Generic[_T]):
-    """Subclasses of one base by lower-case name.
+    """The subclasses of a base class, by lower-case name.
 
     Args:
         base: the common base class.
-        kind: what they are called in errors, for example ``"initializer"``.
+        kind: their name in errors, for example ``"initializer"``.
     """
 
     def __init__(self, base: type[_T], kind: str) -> None:
@@ -39,12 +39,14 @@ class ClassRegistry(Generic[_T]):
     def register(self, klass: type[_T], name: str | None = None) -> type[_T]:
         """Register a class under a name, its own by default."""
         if not (isinstance(klass, type) and issubclass(klass, self.base)):
-            raise WrongType(f"{klass!r} is no {self.base.__name__}; derive it from there")
+            raise WrongType(
+                f"{klass!r} is not a subclass of {self.base.__name__}; derive it from that class"
+            )
         self._classes[(name or klass.__name__).lower()] = klass
         return klass
 
     def alias(self, *names: str) -> Callable[[type[_T]], type[_T]]:
-        """Return a decorator that registers a class under further names."""
+        """Return a decorator that registers a class under additional names."""
 
         def decorate(klass: type[_T]) -> type[_T]:
             for name in names:
@@ -57,8 +59,9 @@ class ClassRegistry(Generic[_T]):
         """Return an instance for a name, its JSON form, a dict or an instance.
 
         Raises:
-            UsageError: the name is not registered, or comes with arguments that it cannot take.
-            WrongType: the class takes other options.
+            UsageError: the name is not registered, or arguments are given together with an
+                instance.
+            WrongType: the class does not take these options.
         """
         if isinstance(name, self.base):
             if args or kwargs:
@@ -85,7 +88,8 @@ class ClassRegistry(Generic[_T]):
         return found(*args, **kwargs)
 
     def _check_options(self, name: str, found: type[_T], options: Mapping[str, Any]) -> None:
-        """Refuse an option that a class does not take, by the names of those that it takes."""
+        """Raise WrongType for an option that a class does not take; the message lists its
+        options."""
         parameters = inspect.signature(found).parameters.values()
         if any(one.kind is one.VAR_KEYWORD for one in parameters):
             return

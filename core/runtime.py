@@ -1,4 +1,4 @@
-"""What this build can do, under the names of MXNet's build flags (``mxnet.runtime``)."""
+"""Features of this build, under the names of MXNet's build flags (``mxnet.runtime``)."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _NAMES = [
 
 
 class Feature:
-    """One thing a build has or has not.
+    """A feature that a build may have.
 
     Attributes:
-        name: MXNet's name of it.
-        enabled: whether it is there.
+        name: MXNet's name for it.
+        enabled: whether this build has it.
     """
 
     def __init__(self, name: str, enabled: bool) -> None:
@@ -80,10 +80,10 @@ class Features(dict[str, Feature]):
         return str(list(self.values()))
 
     def is_enabled(self, feature_name: str) -> bool:
-        """Tell whether a feature is there; capitals or not.
+        """Return whether a feature is enabled; case is ignored.
 
         Raises:
-            UsageError: MXNet knows no such feature.
+            UsageError: MXNet has no such feature.
         """
         name = feature_name.upper()
         if name not in self:

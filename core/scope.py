@@ -1,4 +1,4 @@
-"""Scopes entered with ``with``, of which each thread has an innermost one."""
+"""Scopes entered with ``with``, separately in each thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ __all__ = ["Scope"]
 
 
 class Scope(metaclass=ScopeType):
-    """Base of scopes. A direct subclass starts a kind of scopes; its own subclasses share it."""
+    """Base of scopes. Each direct subclass is a separate kind of scope, shared by its own
+    subclasses."""
 
     _stacks: ClassVar[_Stacks]
 
@@ -22,7 +23,7 @@ class Scope(metaclass=ScopeType):
 
     @classmethod
     def active(cls) -> Any:
-        """Return the innermost scope of this thread; outside of all, the thread's default scope."""
+        """Return this thread's innermost scope, or its default scope outside of all."""
         return cls._stacks.scopes[-1]
 
     @classmethod
@@ -43,7 +44,7 @@ class Scope(metaclass=ScopeType):
 
 
 class _Stacks(threading.local):
-    """The scopes each thread has entered, innermost last, above one that is always there."""
+    """The scopes that each thread has entered, innermost last; the first is the default scope."""
 
     def __init__(self, outermost: type[Scope]) -> None:
         self.scopes: list[Any] = [outermost()]

@@ -1,4 +1,4 @@
-"""Shapes and dtypes as MXNet writes them.
+"""Shapes and dtypes in MXNet's conventions.
 
 A shape is a tuple of ints in which 0 stands for an unknown dimension; an unknown rank is ``None``.
 """
@@ -40,10 +40,10 @@ __all__ = [
 Shape: TypeAlias = tuple[int, ...]
 DType: TypeAlias = np.dtype[Any]
 Array: TypeAlias = Any
-"""A ``numpy.ndarray`` or ``cupy.ndarray``; which one is the backend's affair."""
+"""A ``numpy.ndarray`` or ``cupy.ndarray``, depending on the backend."""
 
 MAX_RANK = 32
-"""Most dimensions an array can have (NumPy's own limit before 2.0)."""
+"""Maximum number of dimensions (NumPy's limit before 2.0)."""
 
 DTYPE_NAMES = (
     "float32",
@@ -68,7 +68,8 @@ DTYPE_CODES = {name: code for code, name in enumerate(DTYPE_NAMES)}
 
 
 def to_dtype(value: Any) -> DType:
-    """Return the NumPy dtype for a name, code, type or dtype; raise on what MXNet cannot hold."""
+    """Return the NumPy dtype for a name, code, type or dtype; raise an error if MXNet does not have
+    it."""
     if isinstance(value, int) and not isinstance(value, bool):
         return dtype_from_code(value)
     dtype: DType | None
@@ -77,7 +78,7 @@ def to_dtype(value: Any) -> DType:
     except TypeError:
         dtype = None
     if dtype is not None and dtype.names == ("bfloat16",):
-        dtype = np.dtype(ml_dtypes.bfloat16)  # MXNet's own name of it is a structure
+        dtype = np.dtype(ml_dtypes.bfloat16)  # MXNet represents bfloat16 by a structured dtype
     if dtype is None or dtype.name not in DTYPE_CODES:
         raise TypeInferenceError(
             f"dtype {value!r} is not one MXNet knows; use one of {', '.join(DTYPE_NAMES)}"
@@ -86,24 +87,24 @@ def to_dtype(value: Any) -> DType:
 
 
 def dtype_code(dtype: Any) -> int:
-    """Return MXNet's number of a dtype."""
+    """Return MXNet's code of a dtype."""
     return DTYPE_CODES[to_dtype(dtype).name]
 
 
 def dtype_from_code(code: int) -> DType:
-    """Return the dtype of MXNet's number."""
+    """Return the dtype for MXNet's code."""
     if not 0 <= code < len(DTYPE_NAMES):
         raise TypeInferenceError(f"dtype code {code} is unknown; 0 to {len(DTYPE_NAMES) - 1} are")
     return np.dtype(DTYPE_NAMES[code])
 
 
 def is_half(dtype: DType) -> bool:
-    """Tell whether a dtype is float16 or bfloat16."""
+    """Return whether a dtype is float16 or bfloat16."""
     return dtype in _HALF
 
 
 def is_floating(dtype: DType) -> bool:
-    """Tell whether a dtype is one of floating point numbers, bfloat16 included."""
+    """Return whether a dtype is floating point, including bfloat16."""
     return dtype.kind == "f" or dtype in _HALF
 
 
@@ -115,7 +116,7 @@ def lowest(dtype: DType) -> float:
 class _NoElements(int):
     """The length of an axis without elements, for inference.
 
-    The plain 0 stands for an unknown length there; this one is equal to itself only, and true.
+    In inference, a plain 0 means an unknown length. This number equals only itself and is truthy.
     """
 
     def __bool__(self) -> bool:
@@ -135,7 +136,7 @@ NO_ELEMENTS: Final[int] = _NoElements(0)
 
 
 def largest_whole(dtype: DType) -> int:
-    """Return up to which number a dtype holds every whole number."""
+    """Return the largest n such that a dtype represents all integers up to n."""
     if not is_floating(dtype):
         return np.iinfo(dtype).max
     bits = int(ml_dtypes.finfo(dtype).nmant) + 1  # type: ignore[no-untyped-call]
@@ -143,17 +144,17 @@ def largest_whole(dtype: DType) -> int:
 
 
 def with_known_zeros(shape: Shape) -> Shape:
-    """Return the shape of an array that is there, for inference: its lengths of 0 are known."""
+    """Return the shape of an existing array for inference, in which lengths of 0 are known."""
     return tuple(dim or NO_ELEMENTS for dim in shape)
 
 
 def with_plain_zeros(shape: Shape) -> Shape:
-    """Return a shape as arrays have it, whether its lengths of 0 were known or not."""
+    """Return a shape with plain zeros, whether its lengths of 0 were known or not."""
     return tuple(map(int, shape))
 
 
 def is_known(shape: Shape | None) -> TypeGuard[Shape]:
-    """Tell whether rank and every dimension are known."""
+    """Return whether the rank and every dimension are known."""
     return shape is not None and 0 not in shape
 
 
@@ -172,10 +173,10 @@ def merge_shapes(a: Shape | None, b: Shape) -> Shape: ...
 @overload
 def merge_shapes(a: Shape | None, b: Shape | None) -> Shape | None: ...
 def merge_shapes(a: Shape | None, b: Shape | None) -> Shape | None:
-    """Combine what is known of one shape from two sides.
+    """Merge two partially known shapes.
 
     Raises:
-        ShapeError: the two contradict each other.
+        ShapeError: they contradict each other.
     """
     if a is None or b is None:
         return b if a is None else a
@@ -191,7 +192,7 @@ def merge_dtypes(a: DType | None, b: DType) -> DType: ...
 @overload
 def merge_dtypes(a: DType | None, b: DType | None) -> DType | None: ...
 def merge_dtypes(a: DType | None, b: DType | None) -> DType | None:
-    """Combine what is known of one dtype from two sides; raise TypeInferenceError on conflict."""
+    """Merge two possibly unknown dtypes; raise TypeInferenceError on a conflict."""
     if a is None or b is None:
         return b if a is None else a
     if a != b:
@@ -200,7 +201,7 @@ def merge_dtypes(a: DType | None, b: DType | None) -> DType | None:
 
 
 def broadcast_shapes(a: Shape | None, b: Shape | None) -> Shape | None:
-    """Return the NumPy broadcast of two shapes, or ``None`` while either is not fully known."""
+    """Return the NumPy broadcast of two shapes; None if either is not fully known."""
     if not is_known(a) or not is_known(b):
         return None
     try:

@@ -53,14 +53,14 @@ def print_summary(
 ) -> None:
     """Print a table of the operators: output shape, number of parameters, inputs.
 
-    Parameters are counted as MXNet does: of Convolution, FullyConnected, BatchNorm and Embedding,
-    and where shapes are given, by the channels of what comes before.
+    Like in MXNet, parameters are counted for Convolution, FullyConnected, BatchNorm and Embedding,
+    using the channels of the preceding node if shapes are given.
 
     Args:
         symbol: the graph.
-        shape: shapes of the inputs by name; without it shapes are left out.
+        shape: shapes of the inputs by name; if omitted, shapes are not shown.
         line_length: width of the table.
-        positions: where the columns end, in characters or as fractions of the width.
+        positions: ends of the columns, in characters or as fractions of the width.
     """
     table = _Table(symbol, shape)
     if positions[-1] <= 1:
@@ -79,13 +79,14 @@ def print_summary(
 
 
 class _Table:
-    """What each line of a summary says."""
+    """The content of each line of a summary."""
 
     def __init__(self, symbol: Symbol, shape: Mapping[str, Shape] | None) -> None:
         _require_symbol(symbol)
         graph = json.loads(symbol.tojson())
         self.nodes: list[Json] = graph["nodes"]
-        # MXNet takes the numbers of the first head's entry for nodes: its own, and node 0.
+        # Reproduces an error of MXNet, which takes all numbers of the first head's entry for node
+        # indices.
         self._heads = set(graph["heads"][0])
         self._shapes = None if shape is None else _inferred_shapes(symbol, shape)
 
@@ -151,12 +152,12 @@ def plot_network(
 
     Args:
         symbol: the graph.
-        title: name of the file that is drawn.
+        title: name of the file to draw.
         save_format: ``"pdf"``, ``"png"``, ...
         shape: shapes of the inputs by name, to label the edges.
         dtype: dtypes of the inputs by name, to label the edges.
         node_attrs: graphviz attributes of all nodes.
-        hide_weights: leave parameters out.
+        hide_weights: do not show parameters.
 
     Raises:
         ImportError: the Python package graphviz is not installed.
@@ -212,7 +213,7 @@ def _label(node: Json) -> str:
 def _drawn_inputs(node: Json, nodes: Sequence[Json]) -> Iterator[Json]:
     if node["op"] == "null":
         return
-    # The second input of this operator only lends its shape.
+    # The second input of this operator only provides its shape.
     entries = node["inputs"][:1] if node["op"] == "_contrib_BilinearResize2D" else node["inputs"]
     for entry in entries:
         yield nodes[entry[0]]

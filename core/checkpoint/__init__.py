@@ -1,4 +1,4 @@
-"""What a model is saved as: its graph, its parameters, its optimizer's states."""
+"""Files of a model: its graph, its parameters and its optimizer's states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names that may stand in a ``.states`` file, and what they mean here."""
+"""The names that ``.states`` files may contain, and the classes they refer to."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _names: dict[type, tuple[str, str]] = {cls: name for name, cls in _classes.items
 
 
 def register_pickled(cls: type, module: str) -> None:
-    """Let objects of a class stand in ``.states`` files, under the module MXNet has it in.
+    """Allow objects of a class in ``.states`` files, under the name of its module in MXNet.
 
-    Reading makes an object without calling the class, and gives it the pickled attributes: numbers,
-    texts, arrays, and objects of other known classes, nothing else.
+    Reading creates an object without calling the class and sets the pickled attributes, which can
+    only be numbers, texts, arrays and objects of other known classes.
     """
     _classes[module, cls.__name__] = cls
     _names[cls] = (module, cls.__name__)
 
 
 def class_of(module: str, name: str) -> type | None:
-    """Return the class that a pickled name means, None for a name that is not known."""
+    """Return the class for a pickled name; None if the name is not known."""
     found = _classes.get((module, name))
     if found is None and module.startswith("mxnet.optimizer"):
         # MXNet moved its optimizers between submodules over the years.
@@ -40,5 +40,5 @@ def class_of(module: str, name: str) -> type | None:
 
 
 def name_of(cls: type) -> tuple[str, str] | None:
-    """Return (module, name) a class is pickled under, None where it may not be."""
+    """Return the (module, name) under which a class is pickled; None if it must not be."""
     return _names.get(cls)

@@ -1,4 +1,4 @@
-"""A model's files: ``prefix-symbol.json`` and ``prefix-0010.params``."""
+"""The files of a model: ``prefix-symbol.json`` and ``prefix-0010.params``."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ logger = logging.getLogger(__name__)
 
 
 class BatchEndParam(NamedTuple):
-    """What a callback gets after a batch.
+    """The argument of callbacks after a batch.
 
     Attributes:
-        epoch: number of the epoch, from 0.
-        nbatch: number of the batch in it.
+        epoch: index of the epoch, from 0.
+        nbatch: index of the batch in the epoch.
         eval_metric: the metric so far, or None.
         locals: the caller's local variables.
     """
@@ -51,10 +51,10 @@ def save_checkpoint(
     aux_params: Mapping[str, NDArray],
     remove_amp_cast: bool = True,
 ) -> None:
-    """Write ``prefix-symbol.json`` and ``prefix-%04d.params``, each whole or not at all.
+    """Write ``prefix-symbol.json`` and ``prefix-%04d.params``, each atomically.
 
     Args:
-        prefix: path and beginning of the files' names.
+        prefix: path and common prefix of the files' names.
         epoch: number of the checkpoint.
         symbol: the graph; None writes no symbol file.
         arg_params: parameters by name, written as ``arg:name``.
@@ -75,17 +75,18 @@ def save_checkpoint(
 
 
 def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Return the parameters and auxiliary states of ``prefix-%04d.params``; see the next."""
+    """Return the parameters and auxiliary states of ``prefix-%04d.params``; see
+    ``load_params_file``."""
     return load_params_file(_params_path(prefix, epoch))
 
 
 def load_params_file(path: str) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Return the parameters and auxiliary states that a file of any name holds.
+    """Return the parameters and auxiliary states in a file.
 
-    Names with another prefix than ``arg:`` and ``aux:`` are dropped.
+    Names with a prefix other than ``arg:`` and ``aux:`` are dropped.
 
     Raises:
-        FormatError: a damaged file; ValueError: a name without a prefix.
+        FormatError: the file is damaged. ValueError: a name has no prefix.
         MXNetError: the file cannot be read.
     """
     loaded = load_arrays(path)
@@ -112,7 +113,7 @@ def load_checkpoint(
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file that appears under its name only when all of it is on the disk."""
+    """Write a file so that it appears under its name only once it is completely on disk."""
     with atomic_write(path) as stream:
         stream.write(data)
 

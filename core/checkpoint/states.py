@@ -20,7 +20,7 @@ from .unpickle import unpickle
 __all__ = ["copy_states", "read_states", "write_states"]
 
 PROTOCOL = 4
-"""What Python 3.8 and later write by default, and MXNet's users with them."""
+"""The default of Python 3.8 and later, and thus the protocol of files that MXNet writes there."""
 
 _NOTHING = (None,)
 
@@ -28,11 +28,11 @@ _NOTHING = (None,)
 def read_states(data: bytes) -> Any:
     """Return the object in a ``.states`` file.
 
-    Nothing in the file is executed. Arrays come back on the device they were saved from where it is
-    host memory, else on ``cpu(0)``.
+    Nothing in the file is executed. Arrays are restored on their device if it was host memory,
+    otherwise on ``cpu(0)``.
 
     Raises:
-        FormatError: damaged, or with names that optimizer states do not use.
+        FormatError: the file is damaged, or uses names other than those of optimizer states.
     """
     return unpickle(bytes(data))
 
@@ -41,7 +41,7 @@ def write_states(states: Any) -> bytes:
     """Return the bytes of a ``.states`` file, the same that MXNet 1.9.1 writes on Python 3.8+.
 
     Raises:
-        FormatError: the object holds something that MXNet's reader or ours would not know.
+        FormatError: the object contains something that MXNet's reader or ours could not read.
     """
     out = io.BytesIO()
     _Pickler(out, PROTOCOL).dump(states)
@@ -49,8 +49,8 @@ def write_states(states: Any) -> bytes:
 
 
 def copy_states(states: Any) -> Any:
-    """Return states as they are now, on the host: ``write_states`` may write them at any time later
-    and in any thread, whatever becomes of the arrays meanwhile."""
+    """Return a snapshot of states on the host, which ``write_states`` can write later, in any
+    thread, even if the arrays change meanwhile."""
     if isinstance(states, NDArray):
         stored = states.stored()
         auxiliary = tuple(one.copy() for one in stored.auxiliary)
@@ -65,20 +65,21 @@ def copy_states(states: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Copied:
-    """What an array of some class held when it was copied."""
+    """A copy of an array's values, and the array's class."""
 
     cls: type[NDArray]
     stored: StoredArray
 
 
 class _Pickler(pickle._Pickler):
-    """Write our classes under MXNet's names, and no others.
+    """Writes our classes under MXNet's names, and refuses all others.
 
-    The C pickler insists on importing the names it writes; the Python one can be told not to.
+    It extends the pickler written in Python, because the one in C imports every name it writes, and
+    MXNet's names cannot be imported here.
     """
 
     def reducer_override(self, obj: Any) -> Any:
-        """Reduce an array to what MXNet's NDArray reduces to."""
+        """Reduce an array to the same form as MXNet's NDArray."""
         if isinstance(obj, NDArray):
             return type(obj), _NOTHING, obj.__getstate__()
         if isinstance(obj, _Copied):
@@ -86,7 +87,7 @@ class _Pickler(pickle._Pickler):
         return NotImplemented
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
-        """Write a class by the name MXNet has for it."""
+        """Write a class under its name in MXNet."""
         known = name_of(obj) if isinstance(obj, type) else None
         if known is None:
             raise FormatError(

@@ -1,8 +1,8 @@
-"""A reader of pickles that runs no code but its own.
+"""A reader of pickles that executes no code from the pickle.
 
-Python's unpickler calls whatever a pickle names and allocates whatever size it states. This one
-interprets the instructions of protocols 2 to 5 that data needs, knows the names of
-``core.checkpoint.known_names``, and takes no size on trust.
+Python's unpickler calls anything that a pickle names, and allocates any size that it states. This
+one interprets only the instructions of protocols 2 to 5 that data needs, accepts only the names in
+``core.checkpoint.known_names``, and checks all sizes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def unpickle(data: bytes) -> Any:
     Dicts, lists, tuples, numbers, texts, None, arrays, and objects of registered classes.
 
     Raises:
-        FormatError: not a pickle, damaged, or with anything else in it; names the position.
+        FormatError: the data is not a pickle, is damaged, or contains anything else; names the
+            position.
     """
     value = _Machine(data).run()
     _check_nesting(value)
@@ -39,7 +40,7 @@ def unpickle(data: bytes) -> Any:
 
 
 class _Constructor:
-    """A name of the pickle, standing for what may be called or made under it."""
+    """A name in the pickle, for something that may be called or created."""
 
     __slots__ = ("cls", "is_scalar", "module", "name")
 
@@ -63,7 +64,7 @@ class _Constructor:
         return self.make(arguments)
 
     def make(self, arguments: Any) -> Any:
-        """Return a bare object, which a BUILD instruction is to fill."""
+        """Return an object without attributes, which a BUILD instruction fills."""
         assert self.cls is not None
         if issubclass(self.cls, NDArray) and arguments == (None,):
             return self.cls()
@@ -159,7 +160,7 @@ class _Machine:
 
     def name(self, module: Any, name: Any) -> None:
         if not isinstance(module, str) or not isinstance(name, str):
-            raise FormatError("a name is no text")
+            raise FormatError("a name is not text")
         self.push(_Constructor(module, name))
 
     def stack_name(self, _: Any) -> None:
@@ -177,9 +178,9 @@ class _Machine:
     def build(self, _: Any) -> None:
         state, target = self.pop(), self._stack[-1]
         if isinstance(target, np.dtype):
-            return  # byte order and alignment, which a number does not need
+            return  # byte order and alignment, which are the default
         if not isinstance(state, dict) or not all(isinstance(key, str) for key in state):
-            raise FormatError(f"the state of a {type(target).__name__} is no dict of attributes")
+            raise FormatError(f"the state of a {type(target).__name__} is not a dict of attributes")
         if isinstance(
             target, (dict, list, tuple, str, bytes, int, float, _Constructor, type(None))
         ):
@@ -205,7 +206,8 @@ def _constructor(value: Any) -> _Constructor:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value that may be part of the result; names, marks and bare arrays may not."""
+    """Return a value that may be part of the result; raise an error for names, marks and unfilled
+    arrays."""
     if value is _MARK or isinstance(value, _Constructor):
         raise FormatError("a name or mark stands where a value is expected")
     if isinstance(value, NDArray) and value._data is None:
@@ -220,7 +222,7 @@ def _make_bytearray(arguments: tuple[Any, ...]) -> bytearray:
         case (bytes() as data,):
             return bytearray(data)
         case (str() as text, "latin-1"):
-            # How protocol 2, which has no bytes, writes them.
+            # Protocol 2 has no bytes and writes them this way.
             return bytearray(text, "latin-1")
     raise FormatError("a bytearray is made from something else than bytes")
 
@@ -250,7 +252,7 @@ def _children(value: Any) -> Iterator[Any]:
 
 
 def _check_nesting(root: Any) -> None:
-    """Raise FormatError where values nest in themselves or too deeply to be walked safely."""
+    """Raise FormatError if values contain themselves or nest too deeply for recursion."""
     depths: dict[int, int] = {}
     open_values: set[int] = {id(root)}
     stack = [(root, _children(root), 0)]
@@ -290,7 +292,7 @@ def _push(make: Callable[[], Any]) -> _Handler:
 
 
 def _ignore(machine: _Machine, argument: Any) -> None:
-    """Framing and protocol number mean nothing to a reader of whole bytes."""
+    """Skip framing and the protocol number, which do not matter if all bytes are in memory."""
 
 
 _LITERALS = (

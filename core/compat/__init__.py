@@ -1,6 +1,6 @@
-"""What scripts written for MXNet reach for and the engine itself has no use for.
+"""Names that scripts written for MXNet use and the engine itself does not need.
 
-Modules under the names that scripts import them by (``paths.py`` says which), views of a module and
-its executors under MXNet's private names (mix-ins of names, with no behaviour of their own), and
-class attributes that MXNet has deprecated.
+These are modules under MXNet's import paths (see ``paths.py``), mix-ins that give parts of a module
+and its executors MXNet's private names, without behaviour of their own, and deprecated class
+attributes.
 """

@@ -1,4 +1,4 @@
-"""Methods that MXNet's arrays keep to themselves and that scripts reach for nevertheless."""
+"""Private methods of MXNet's arrays that scripts use nevertheless."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ __all__ = ["ArrayNames"]
 
 
 class ArrayNames:
-    """Private names of ``mxnet.nd.NDArray``."""
+    """Private methods of ``mxnet.nd.NDArray``."""
 
     __slots__ = ()
 
     @staticmethod
     def _basic_indexing_sliced_shape(slc_key: Sequence[slice], shape: Shape) -> Shape:
-        """Return the shape of what slices, one for each axis, take of a shape."""
+        """Return the shape of the region selected by one slice for each axis."""
         return _taken(slc_key, shape)
 
     @staticmethod
     def _basic_indexing_slice_is_contiguous(slc_key: Sequence[slice], shape: Shape) -> bool:
-        """Tell whether slices, one for each axis, take one stretch of memory."""
+        """Return whether the region selected by one slice for each axis is contiguous in memory."""
         taken = _taken(slc_key, shape)
         if shape_size(taken) <= 1:
             return True
@@ -38,7 +38,7 @@ class ArrayNames:
     def _basic_indexing_contiguous_flat_begin_end(
         slc_key: Sequence[slice], shape: Shape
     ) -> tuple[int, int]:
-        """Return where the stretch of memory that slices take begins and ends."""
+        """Return the start and end of the contiguous memory selected by slices."""
         count = shape_size(_taken(slc_key, shape))
         if count == 0:
             return 0, 0

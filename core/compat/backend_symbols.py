@@ -1,7 +1,7 @@
-"""Symbols rewritten for a backend (``Symbol.optimize_for``).
+"""Rewriting of symbols for a backend (``Symbol.optimize_for``).
 
-MXNet's backends replace parts of a graph by fused operators. Here that is done when a symbol is
-bound, for whatever it is bound to, and the symbol stays as it is.
+MXNet's backends replace parts of a graph by fused operators. Here operators are fused when a symbol
+is bound, for its shapes and device, and the symbol itself does not change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..types import to_dtype
 __all__ = ["BackendSymbols"]
 
 _BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE")
-"""Those of MXNet's wheel for CPUs."""
+"""The backends of MXNet's wheel for CPUs."""
 
 _STORAGE_TYPES = ("default", "row_sparse", "csr")
 
@@ -40,20 +40,20 @@ class BackendSymbols:
         skip_infer: bool = False,
         **kwargs: Any,
     ) -> Self:
-        """Return the symbol as a backend has it: the same graph, since binding fuses operators.
+        """Return the symbol for a backend: the same graph, because operators are fused by binding.
 
-        Of a backend that does not exist the log says so, as in MXNet.
+        An unknown backend is logged as an error, as in MXNet.
 
         Args:
             backend: ``"MKLDNN"`` or ``"MKLDNN_QUANTIZE"``.
             args, aux: arrays by name; with ``shape_dict`` (tuples), ``type_dict`` and
-                ``stype_dict`` they tell MXNet's backends what the graph will be bound to.
+                ``stype_dict`` they tell MXNet's backends how the graph will be bound.
             ctx: the device it will be bound on.
-            skip_infer, kwargs: for backends that users write for MXNet.
+            skip_infer, kwargs: for users' own MXNet backends; no effect.
 
         Raises:
-            UsageError: no name, no dict or no context; ValueError: no shape or storage type.
-            TypeError: no dtype.
+            UsageError: an argument is not a name, dict or context. ValueError: a shape or storage
+            type is invalid. TypeError: a dtype is invalid.
         """
         if not isinstance(backend, str):
             raise UsageError(f"backend is {type(backend).__name__}; expected a name")
@@ -75,7 +75,7 @@ class BackendSymbols:
         return copy.copy(self)
 
     def get_backend_symbol(self, backend: str) -> Self:
-        """Return the symbol as a backend has it; see ``optimize_for``.
+        """Return the symbol for a backend; see ``optimize_for``.
 
         Raises:
             MXNetError: there is no such backend.

@@ -1,4 +1,4 @@
-"""Methods of Gluon's blocks that MXNet has deprecated."""
+"""Deprecated methods of Gluon's blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["BlockNames"]
 
 
 class BlockNames:
-    """The older pair of methods that write and read a block's parameters."""
+    """The older pair of methods to write and read a block's parameters."""
 
     def save_params(self: Any, filename: str) -> None:
         """Write parameters under names without the block's prefix; deprecated, as in MXNet."""
@@ -30,6 +30,6 @@ class BlockNames:
         allow_missing: bool = False,
         ignore_extra: bool = False,
     ) -> None:
-        """Do what ``load_parameters`` does; deprecated, as in MXNet."""
+        """Call ``load_parameters``; deprecated, as in MXNet."""
         warnings.warn("load_params is deprecated. Please use load_parameters.", stacklevel=2)
         self.load_parameters(filename, ctx, allow_missing, ignore_extra)

@@ -1,4 +1,4 @@
-"""Attributes of classes that MXNet 1.9 has deprecated; setting them takes a metaclass."""
+"""Class attributes deprecated by MXNet 1.9. They need metaclasses, because they can be set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ContextType(type):
 
     @property
     def default_ctx(cls: Any) -> Any:
-        """The present context; deprecated: ``current_context()``."""
+        """The current context; deprecated: use ``current_context()``."""
         _warn_of_default()
         return cls._current()
 

@@ -1,8 +1,8 @@
-"""How many operators run at once (``mx.engine``): one, whatever these functions are told.
+"""The bulk size of operators (``mx.engine``), which has no effect here.
 
-MXNet hands operators to other threads in bulks of a size that scripts may choose. Here an operator
-called on arrays has run when the call returns, and executors plan their steps ahead; so the size is
-remembered, for scripts that ask for it, and changes nothing.
+MXNet passes operators to its threads in bulks, whose size scripts can choose. Here an operator on
+arrays has finished when the call returns, and executors plan their steps in advance. The size is
+only stored, for scripts that read it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _size = 0
 
 
 def set_bulk_size(size: int) -> int:
-    """Remember a size; return the one before, 0 at first as in MXNet."""
+    """Store a size; return the previous one, which is 0 at first, as in MXNet."""
     global _size
     before, _size = _size, int(size)
     return before
@@ -24,7 +24,7 @@ def set_bulk_size(size: int) -> int:
 
 @contextmanager
 def bulk(size: int) -> Iterator[None]:
-    """Remember a size for a ``with`` block."""
+    """Store a size within a ``with`` block."""
     before = set_bulk_size(size)
     try:
         yield

@@ -1,4 +1,4 @@
-"""How a batch is divided among devices, where scripts import it from (``mx.executor_manager``)."""
+"""Division of a batch among devices, under MXNet's import path (``mx.executor_manager``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["_check_arguments", "_split_input_slice"]
 
 
 def _split_input_slice(batch_size: int, work_load_list: Sequence[float]) -> list[slice]:
-    """Return the rows of a batch that each device gets, in proportion to its work load.
+    """Return the rows of a batch for each device, in proportion to its work load.
 
     Raises:
         ValueError: a device would get no row.
@@ -20,10 +20,10 @@ def _split_input_slice(batch_size: int, work_load_list: Sequence[float]) -> list
 
 
 def _check_arguments(symbol: Symbol) -> None:
-    """Refuse a symbol in which two arguments, or two auxiliary states, have one name.
+    """Check that no two arguments, and no two auxiliary states, have the same name.
 
     Raises:
-        ValueError: which name it is.
+        ValueError: two have; the message names them.
     """
     for kind, names in (
         ("argument", symbol.list_arguments()),

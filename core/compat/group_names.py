@@ -1,4 +1,4 @@
-"""Attributes of a group of executors under the names that scripts know from MXNet."""
+"""Attributes of a group of executors under MXNet's names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..symbol import Symbol
 __all__ = ["GroupNames"]
 
 Slices = list[list[tuple[slice, NDArray]]]
-"""For each input its rows of the batch and its array, on all devices."""
+"""For each input, its rows of the batch and its array on every device."""
 
 
 class GroupNames:
@@ -29,7 +29,7 @@ class GroupNames:
 
     @property
     def symbol(self) -> Symbol:
-        """What is computed."""
+        """The computed symbol."""
         return self.spec.symbol
 
     @property
@@ -84,37 +84,37 @@ class GroupNames:
 
     @property
     def num_outputs(self) -> int:
-        """How many outputs there are."""
+        """Number of outputs."""
         return len(self.output_names)
 
     @property
     def for_training(self) -> bool:
-        """True where gradients are allocated."""
+        """Whether gradients are allocated."""
         return self.spec.for_training
 
     @property
     def inputs_need_grad(self) -> bool:
-        """True where the data inputs have gradients."""
+        """Whether the data inputs have gradients."""
         return self.spec.inputs_need_grad
 
     @property
     def grad_req(self) -> Mapping[str, str]:
-        """What happens to each argument's gradient."""
+        """How each argument's gradient is stored: ``"write"``, ``"add"`` or ``"null"``."""
         return self.spec.gradient_requests(self.data_names)
 
     @property
     def data_arrays(self) -> Slices:
-        """Each data input's rows of the batch and array, on all devices."""
+        """Rows of the batch and array of each data input, on every device."""
         return self._sliced(self.data_shapes)
 
     @property
     def label_arrays(self) -> Slices | None:
-        """Each label's rows of the batch and array, on all devices."""
+        """Rows of the batch and array of each label, on every device."""
         return self._sliced(self.label_shapes) if self.label_shapes else None
 
     @property
     def input_grad_arrays(self) -> list[list[NDArray]] | None:
-        """Each data input's gradient, on all devices."""
+        """Gradient of each data input, on every device."""
         grads: list[list[NDArray]] = self.get_input_grads(merge=False)
         return grads if self.spec.inputs_need_grad else None
 

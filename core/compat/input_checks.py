@@ -14,14 +14,14 @@ __all__ = ["_check_input_names", "_check_names_match", "_parse_data_desc"]
 
 
 def _check_input_names(symbol: Symbol, names: Sequence[str], typename: str, throw: bool) -> None:
-    """Raise ValueError (or warn, unless ``throw``) for names that are no arguments."""
+    """Raise ValueError (or warn, unless ``throw``) for names that are not arguments."""
     check_input_names(symbol, names, typename, throw)
 
 
 def _check_names_match(
     data_names: Sequence[str], data_shapes: Sequence[Any], name: str, throw: bool
 ) -> None:
-    """Raise ValueError (or warn, unless ``throw``) where described inputs are not those named."""
+    """Raise ValueError (or warn, unless ``throw``) if described inputs do not match the names."""
     check_names_match(data_names, describe(data_shapes), name, throw)
 
 
@@ -31,10 +31,10 @@ def _parse_data_desc(
     data_shapes: Sequence[Any],
     label_shapes: Sequence[Any] | None,
 ) -> tuple[list[DataDesc], list[DataDesc] | None]:
-    """Return descriptions of data and labels, None where no labels are given.
+    """Return descriptions of data and labels; None if no labels are given.
 
     Raises:
-        ValueError: the data are not those named; of labels, given or not, a warning says so.
+        ValueError: the data do not match the names; labels that do not match cause a warning.
     """
     data = describe(data_shapes)
     labels = None if label_shapes is None else describe(label_shapes)

@@ -22,7 +22,7 @@ _PLACE = "%(asctime)s %(process)d %(pathname)s:%(funcName)s:%(lineno)d]\x1b[0m %
 
 
 class _Lines(logging.Formatter):
-    """A letter for the level, the time, the place and the message."""
+    """Formats the level as a letter, then time, place and message."""
 
     def __init__(self) -> None:
         super().__init__(datefmt="%m%d %H:%M:%S")
@@ -42,10 +42,10 @@ def get_logger(
     """Return a logger that writes to a file or, in colored lines, to the terminal.
 
     Args:
-        name: of the logger; the root logger, left as it is, where None.
+        name: name of the logger; None is the root logger, which is not changed.
         filename: file to write to.
-        filemode: how it is opened; appended to where None.
-        level: least level that is written.
+        filemode: mode in which it is opened; None appends.
+        level: lowest level that is written.
     """
     logger = logging.getLogger(name)
     if name is None or getattr(logger, "_init_done", False):

@@ -1,4 +1,4 @@
-"""The schedulers of learning rates that came before ``mx.lr_scheduler`` (``mxnet.misc``)."""
+"""Learning rate schedulers that preceded ``mx.lr_scheduler`` (``mxnet.misc``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["FactorScheduler", "LearningRateScheduler"]
 
 
 class LearningRateScheduler:
-    """Base: ``base_lr`` is the first rate, a call gives that of an iteration."""
+    """Base: ``base_lr`` is the initial rate; a call returns the rate of an iteration."""
 
     def __init__(self) -> None:
         self.base_lr = 0.01
@@ -19,14 +19,14 @@ class LearningRateScheduler:
 
 
 class FactorScheduler(LearningRateScheduler):
-    """Multiplies the rate with a factor after every so many iterations.
+    """Multiplies the rate by a factor every ``step`` iterations.
 
     Args:
         step: number of iterations, 1 or more.
         factor: below 1.
 
     Raises:
-        ValueError: another ``step`` or ``factor``.
+        ValueError: ``step`` or ``factor`` is out of range.
     """
 
     def __init__(self, step: int, factor: float = 0.1) -> None:

@@ -1,4 +1,4 @@
-"""What training loops of users' own import from ``mxnet.model``, under its names there."""
+"""Helpers that users' training loops import from ``mxnet.model``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 Copies = Sequence[Sequence[NDArray]]
-"""An array of each device, for every parameter."""
+"""For every parameter, one array on each device."""
 
 
 def _create_kvstore(
@@ -27,7 +27,7 @@ def _create_kvstore(
     """Return the store (or None) and whether it updates the parameters.
 
     Raises:
-        TypeError: no store and no name.
+        TypeError: it is neither a store nor a name.
     """
     return choose_kvstore(kvstore, num_device, arg_params.values())
 
@@ -44,7 +44,7 @@ def _initialize_kvstore(
     param_names: Sequence[str],
     update_on_kvstore: bool,
 ) -> None:
-    """Give a store the parameters' values, and the devices those it will update."""
+    """Initialize a store with the parameters' values; pull those that the store will update."""
     for name, copies in zip(param_names, param_arrays, strict=True):
         if not update_on_kvstore or arg_params[name].stype != "default":
             kvstore.init(name, arg_params[name])
@@ -58,7 +58,7 @@ def _update_params_on_kvstore(
     kvstore: Any,
     param_names: Sequence[str],
 ) -> None:
-    """Let a store update the parameters, and fetch them; those without gradient stay."""
+    """Update parameters on the store and pull them; skip those without gradient."""
     for index, (weights, grads) in enumerate(zip(param_arrays, grad_arrays, strict=True)):
         if grads[0] is not None:
             kvstore.pushpull(param_names[index], list(grads), out=list(weights), priority=-index)
@@ -72,9 +72,9 @@ def _update_params(
     kvstore: Any = None,
     param_names: Sequence[str] | None = None,
 ) -> None:
-    """Update the parameters of every device, from the sum of the gradients where a store is given.
+    """Update the parameters on every device; with a store, by the summed gradients.
 
-    Parameter ``i`` on device ``k`` is number ``i * num_device + k`` to the updater.
+    The updater knows parameter ``i`` on device ``k`` by the index ``i * num_device + k``.
     """
     updates: list[list[tuple[int, NDArray, NDArray]]] = [[] for _ in range(num_device)]
     for index, (weights, grads) in enumerate(zip(param_arrays, grad_arrays, strict=True)):
@@ -92,6 +92,6 @@ def _update_params(
 
 
 def _multiple_callbacks(callbacks: Any, *args: Any, **kwargs: Any) -> None:
-    """Call one callback, several in a list, or none."""
+    """Call a callback, or all callbacks in a list; None calls nothing."""
     for callback in callbacks if isinstance(callbacks, list) else [callbacks] if callbacks else []:
         callback(*args, **kwargs)

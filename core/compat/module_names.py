@@ -1,4 +1,4 @@
-"""Attributes that MXNet calls its own and that scripts reach for nevertheless."""
+"""Private attributes of MXNet's modules that scripts use nevertheless."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["PrivateNames"]
 
 
 class PrivateNames:
-    """Views of a module under the names that ``mxnet.module.Module`` gives its parts."""
+    """The parts of a module under their private names in ``mxnet.module.Module``."""
 
     _host: HostParameters
     _exec_group: ExecutorGroup | None

@@ -1,4 +1,4 @@
-"""A method of parameters that MXNet calls its own and that forks of its ``Trainer`` call."""
+"""A private method of MXNet's parameters that forks of its ``Trainer`` call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ParameterNames"]
 
 
 class ParameterNames:
-    """What ``mxnet.gluon.Parameter`` has under private names."""
+    """Private methods of ``mxnet.gluon.Parameter``."""
 
     def _all(self, arrays: list[NDArray] | None) -> list[NDArray]:
         raise NotImplementedError(f"{type(self).__name__} must define _all")
@@ -20,9 +20,9 @@ class ParameterNames:
         raise NotImplementedError(f"{type(self).__name__} must define _on")
 
     def _check_and_get(self, arr_list: list[NDArray] | None, ctx: Any) -> Any:
-        """Return one device's array, all of them where ``ctx`` is ``list``.
+        """Return the array on a device, or all arrays if ``ctx`` is ``list``.
 
         Raises:
-            RuntimeError: the parameter has no arrays yet, or none on the device.
+            RuntimeError: the parameter has no arrays yet, or none on this device.
         """
         return self._all(arr_list) if ctx is list else self._on(arr_list, ctx)

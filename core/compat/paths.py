@@ -1,4 +1,4 @@
-"""Modules that scripts import from MXNet's top level: ``mxnet.log``, ``mxnet.test_utils`` ..."""
+"""Modules that scripts import from MXNet's top level, such as ``mxnet.log``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["install"]
 
 
 def install(package: str) -> None:
-    """Let the modules be imported from a package's top level, too."""
+    """Make the modules importable from a package's top level, too."""
     for module in (engine, executor_manager, log, misc, symbol_doc, test_utils, util):
         name = module.__name__.rpartition(".")[2]
         sys.modules[f"{package}.{name}"] = module

@@ -1,4 +1,4 @@
-"""Functions of ``mx.profiler`` under the names that MXNet has deprecated."""
+"""Functions of ``mx.profiler`` under deprecated names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["dump_profile", "profiler_set_config", "profiler_set_state"]
 
 
 def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:
-    """Set what is recorded (deprecated: use ``set_config``)."""
+    """Configure the profiler (deprecated: use ``set_config``)."""
     warnings.warn(
         "profiler.profiler_set_config() is deprecated. Please use profiler.set_config() instead",
         stacklevel=2,

@@ -1,4 +1,4 @@
-"""The function by which MXNet once unrolled a recurrent cell."""
+"""MXNet's deprecated function to unroll a recurrent cell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def rnn_unroll(
     input_prefix: str = "",
     layout: str = "NTC",
 ) -> tuple[Any, list[Any]]:
-    """Deprecated: call ``cell.unroll``. Without inputs, one variable a step is made."""
+    """Deprecated: call ``cell.unroll``. Without inputs, it creates one variable per step."""
     warnings.warn("rnn_unroll is deprecated; call cell.unroll", DeprecationWarning, stacklevel=2)
     if inputs is None:
         inputs = [Variable(f"{input_prefix}t{step}_data") for step in range(length)]

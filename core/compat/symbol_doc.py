@@ -1,4 +1,4 @@
-"""A helper that scripts import from ``mxnet.symbol_doc``."""
+"""A helper under MXNet's import path (``mxnet.symbol_doc``)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["SymbolDoc"]
 
 
 class SymbolDoc:
-    """Says what a symbol computes."""
+    """Describes symbols."""
 
     @staticmethod
     def get_output_shape(sym: Symbol, **input_shapes: Shape) -> dict[str, Shape]:
-        """Return the shapes of a symbol's outputs by name, from those of its inputs."""
+        """Return the shapes of a symbol's outputs by name, given those of its inputs."""
         _, outputs, _ = sym.infer_shape(**input_shapes)
         return dict(zip(sym.list_outputs(), outputs or (), strict=True))

@@ -1,4 +1,4 @@
-"""Tools for tests under the name that scripts import them by (``mxnet.test_utils``).
+"""Tools for tests under MXNet's import path (``mxnet.test_utils``).
 
 Scripts, and MXNet's own tests, get their ``mx``, ``np``, ``rnd``, ``array`` and others by
 ``from mxnet.test_utils import *``; so these names are listed here, too.

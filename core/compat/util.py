@@ -31,7 +31,7 @@ def get_gpu_count() -> int:
 
 
 def is_np_array() -> bool:
-    """Tell whether operators return ``mx.np`` arrays: never, there is one kind of array here."""
+    """Return whether operators return ``mx.np`` arrays: never, because there are none here."""
     return False
 
 
@@ -52,7 +52,7 @@ def use_np(function: _T) -> _T:
 
 
 def getenv(name: str) -> str | None:
-    """Return an environment variable, None where it is not set."""
+    """Return an environment variable; None if it is not set."""
     return os.environ.get(name)
 
 

@@ -1,4 +1,4 @@
-"""Blocks that run array by array or as one compiled graph (``mx.gluon.HybridBlock``)."""
+"""Blocks that run operator by operator or as a compiled graph (``mx.gluon.HybridBlock``)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["HybridBlock"]
 
 
 class HybridBlock(Block):
-    """Base of blocks written once for arrays and symbols.
+    """Base of blocks that work on both arrays and symbols.
 
-    A subclass defines ``hybrid_forward(F, x, ..., weight)``: ``F`` is ``mx.nd`` or ``mx.sym``, the
-    parameters come by name. After ``hybridize()`` the block is compiled as a symbol is.
+    A subclass defines ``hybrid_forward(F, x, ..., weight)``: ``F`` is ``mx.nd`` or ``mx.sym``, and
+    parameters are passed by name. After ``hybridize()`` the block is compiled like a symbol.
 
     Args:
-        prefix, params: as of ``Block``.
+        prefix, params: as for ``Block``.
     """
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
@@ -36,16 +36,16 @@ class HybridBlock(Block):
         self._hook: tuple[Any, bool] | None = None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Register blocks and parameters; what was compiled without them is forgotten."""
+        """Register blocks and parameters; the graph compiled without them is discarded."""
         super().__setattr__(name, value)
         if isinstance(value, (Block, Parameter)):
             self._compiled = {}
 
     def register_child(self, block: Block, name: str | None = None) -> None:
-        """Add a child that can be compiled, too.
+        """Add a child, which must be compilable as well.
 
         Raises:
-            ValueError: a ``Block`` that is neither ``HybridBlock`` nor ``SymbolBlock``.
+            ValueError: it is neither a ``HybridBlock`` nor a ``SymbolBlock``.
         """
         if not isinstance(block, (HybridBlock, SymbolBlock)):
             raise ValueError(
@@ -56,12 +56,12 @@ class HybridBlock(Block):
         self._compiled = {}
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
-        """Compile the block when it is next called; ``active=False`` goes back to arrays.
+        """Compile the block at its next call; ``active=False`` runs operator by operator again.
 
         Args:
             active: whether to compile.
-            **kwargs: MXNet's flags (``static_alloc`` ...), which change nothing here: a compiled
-                block always runs in memory planned once.
+            **kwargs: MXNet's flags (``static_alloc`` ...), which have no effect here: the memory of
+                a compiled block is always planned in advance.
         """
         self._active = active
         self._compiled = {}
@@ -70,13 +70,13 @@ class HybridBlock(Block):
     def optimize_for(
         self, x: Any, *args: Any, backend: str | None = None, clear: bool = False, **kwargs: Any
     ) -> None:
-        """Compile the block for inputs now, without computing anything.
+        """Compile the block for these inputs now, without computing anything.
 
         Args:
             x, args: the inputs.
             backend: see ``Symbol.optimize_for``.
-            clear: forget what was compiled before; it is, in any case.
-            kwargs: as of ``hybridize``, and the backend's options.
+            clear: discard previously compiled graphs; has no effect, as they always are.
+            kwargs: as for ``hybridize``, and the backend's options.
 
         Raises:
             ValueError: no backend is named.
@@ -88,11 +88,11 @@ class HybridBlock(Block):
         compiled.optimize_for(backend=backend)
 
     def register_op_hook(self, callback: Any, monitor_all: bool = False) -> None:
-        """Show a function what each operator computes, while the block runs compiled.
+        """Call a function with the output of each operator while the block runs compiled.
 
         Args:
-            callback: called with the array's name, the operator's and the array.
-            monitor_all: show what operators read, too.
+            callback: called with the names of the array and the operator, and the array.
+            monitor_all: also call it with the operators' inputs.
         """
         self._hook = (callback, monitor_all)
         for compiled, _ in self._compiled.values():
@@ -105,7 +105,7 @@ class HybridBlock(Block):
         super().cast(dtype)
 
     def infer_shape(self, *args: Any) -> None:
-        """Find the shapes of parameters from those of inputs."""
+        """Infer the shapes of parameters from those of inputs."""
         graph, names, _ = self._trace(*flatten("input", args))
         given = [one for one in leaves(args) if isinstance(one, NDArray)]
         known = {name: one.shape for name, one in zip(names, given, strict=True)}
@@ -123,7 +123,7 @@ class HybridBlock(Block):
         """Write ``path-symbol.json`` and ``path-NNNN.params``; the block must have been called.
 
         Raises:
-            UsageError: it has not been hybridized and called.
+            UsageError: it has not been hybridized or not been called.
         """
         if not self._compiled:
             raise UsageError(
@@ -134,16 +134,16 @@ class HybridBlock(Block):
         newest.export(path, epoch, remove_amp_cast)
 
     def forward(self, *args: Any) -> Any:
-        """Compute the outputs of arrays or symbols, None standing for inputs not given.
+        """Compute the outputs for arrays or symbols; None means an omitted input.
 
         Inputs and outputs may be nested lists.
 
         Raises:
-            UsageError: the first input given is neither array nor symbol, or inputs are of both
-                kinds, or a compiled block is given arrays on several devices.
+            UsageError: the first input is neither array nor symbol, or both kinds are mixed, or a
+                compiled block is called with arrays on several devices.
         """
         if len(args) == 1 and not (self._active or self._reg_params):
-            (only,) = args  # what most blocks of a chain of transformations are called with
+            (only,) = args  # the fast path: most blocks get a single array
             if isinstance(only, NDArray):
                 return self.hybrid_forward(ndarray, only)
         given = list(leaves(args))
@@ -174,7 +174,7 @@ class HybridBlock(Block):
         return self.hybrid_forward(ndarray, *args, **values)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Compute outputs by the functions of ``F``; parameters come as keyword arguments."""
+        """Compute the outputs by the functions of ``F``; parameters are passed by keyword."""
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward")
 
     def _describe_graph(self) -> dict[str, Any]:
@@ -199,8 +199,8 @@ class HybridBlock(Block):
         unknown = set(graph.list_inputs()) - {one.name for one in inputs} - set(params)
         if unknown:
             raise FormatError(
-                f"the graph saved of block {self.name} reads {sorted(unknown)}, which the block "
-                "does not have as parameters"
+                f"the graph saved of block {self.name} reads {sorted(unknown)}, which are not "
+                "parameters of the block"
             )
         compiled = SymbolBlock(graph, inputs, params)
         self._compiled[_tuples(record["in_format"])] = compiled, _tuples(record["out_format"])
@@ -210,11 +210,11 @@ class HybridBlock(Block):
         return list(self._reg_params.items())
 
     def _trace(self, args: Sequence[Any], form: Form) -> tuple[Symbol, list[str], Form]:
-        """Return the block as a symbol, the names of the inputs given, the form of the outputs."""
+        """Return the block as a symbol, the names of its inputs, and the form of its outputs."""
         count = sum(one is not None for one in args)
         names = ["data"] if count == 1 else [f"data{place}" for place in range(count)]
         variables = iter([symbol.Variable(name) for name in names])
-        # Not the forward of a subclass, which is what calls for the graph.
+        # Not a subclass's forward, because that one asks for the graph.
         found = HybridBlock.forward(
             self, *regroup([None if one is None else next(variables) for one in args], form)
         )
@@ -222,7 +222,7 @@ class HybridBlock(Block):
         return symbol.Group(outputs), names, output_form
 
     def _compile(self, args: tuple[Any, ...]) -> tuple[SymbolBlock, Form]:
-        """Return the block as one that takes the inputs given one by one, and what it returns."""
+        """Return a compiled block that takes the inputs separately, and the form of its outputs."""
         flat, form = flatten("input", args)
         if form not in self._compiled:
             graph, names, outputs = self._trace(flat, form)
@@ -236,16 +236,16 @@ class HybridBlock(Block):
 
 
 def _tuples(form: Any) -> Form:
-    """Return a form whose lists have been read from JSON."""
+    """Return a form with tuples in place of the lists that JSON has."""
     return tuple(_tuples(part) for part in form) if isinstance(form, list) else form
 
 
 def _require_one_device(arrays: Sequence[Any]) -> None:
-    # As in MXNet cpu, cpu_pinned and cpu_shared are one kind of device, gpu another.
+    # As in MXNet, cpu, cpu_pinned and cpu_shared are one kind of device, gpu is another.
     devices = {(one.context.device_typeid & 1, one.context.device_id) for one in arrays}
     if len(devices) > 1:
         found = ", ".join(sorted({str(one.context) for one in arrays}))
-        raise UsageError(f"a compiled HybridBlock is given arrays on one device, got {found}")
+        raise UsageError(f"a compiled HybridBlock needs all arrays on one device, got {found}")
 
 
 def _warn_of_unused(graph: Symbol, names: Sequence[str]) -> None:

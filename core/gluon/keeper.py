@@ -1,4 +1,4 @@
-"""What parameters ask of the trainer whose key-value store keeps their values."""
+"""The part of a trainer that parameters use, if its key-value store holds their values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["Keeper", "store_updates"]
 
 
 class Keeper(Protocol):
-    """A trainer as its parameters see it.
+    """A trainer, as seen by its parameters.
 
-    The names are MXNet's, so that its own ``Trainer`` is one, and those that people made of it.
+    The names are MXNet's, so that MXNet's ``Trainer`` and forks of it fit.
     """
 
     _kv_initialized: bool
@@ -27,6 +27,6 @@ class Keeper(Protocol):
 
 
 def store_updates(trainer: Keeper, param: Any) -> bool:
-    """Tell whether a trainer's store has a value of the parameter that it updates."""
+    """Return whether a trainer's store holds and updates the parameter's value."""
     updates = trainer._kv_initialized and bool(trainer._update_on_kvstore)
     return updates and all(param is not one for one in trainer._params_to_init)

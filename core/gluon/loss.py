@@ -1,4 +1,4 @@
-"""Losses of predictions and labels, one number an example (``mx.gluon.loss``)."""
+"""Losses of predictions and labels, one number per example (``mx.gluon.loss``)."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Loss(HybridBlock):
     """Base of losses.
 
     Args:
-        weight: factor of all examples.
-        batch_axis: the axis of the examples.
+        weight: common weight of all examples.
+        batch_axis: the batch axis.
         **kwargs: ``prefix`` and ``params`` of a block.
     """
 
@@ -50,19 +50,19 @@ class Loss(HybridBlock):
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
     def weighted(self, F: Any, loss: Any, sample_weight: Any) -> Any:
-        """Return a loss times the weights of the examples and the common one."""
+        """Return a loss times the weights of the examples and the common weight."""
         if sample_weight is not None:
             loss = F.broadcast_mul(loss, sample_weight)
         return loss if self._weight is None else loss * self._weight
 
     def mean(self, F: Any, loss: Any, sample_weight: Any) -> Any:
-        """Return the mean of each example's weighted losses."""
+        """Return the mean of the weighted losses of each example."""
         loss = self.weighted(F, loss, sample_weight)
         return F.mean(loss, axis=self._batch_axis, exclude=True)
 
 
 class _ElementLoss(Loss):
-    """A loss that is a mean over elements; a subclass says of what."""
+    """A loss that is a mean over elements; a subclass defines the elements."""
 
     def __init__(self, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
@@ -72,7 +72,7 @@ class _ElementLoss(Loss):
         raise NotImplementedError(f"{type(self).__name__} must define elements")
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the loss of predictions ``x``, given labels and perhaps example weights."""
+        """Return the loss of predictions ``x``, given labels and optional example weights."""
         label, sample_weight = _arguments(("label", "sample_weight"), args, kwargs)
         elements = self.elements(F, x, F.reshape_like(label, x))
         return self.mean(F, elements, sample_weight)
@@ -98,11 +98,11 @@ class L1Loss(_ElementLoss):
 
 
 class HuberLoss(_ElementLoss):
-    """Squared below ``rho``, straight above.
+    """Quadratic for differences below ``rho``, linear above.
 
     Args:
-        rho: where the square ends.
-        weight, batch_axis, **kwargs: as of ``Loss``.
+        rho: the threshold.
+        weight, batch_axis, **kwargs: as for ``Loss``.
     """
 
     def __init__(
@@ -119,11 +119,11 @@ class HuberLoss(_ElementLoss):
 
 
 class HingeLoss(_ElementLoss):
-    """How far a score falls short of a margin; labels are -1 and 1.
+    """How far a score falls short of a margin; labels are -1 or 1.
 
     Args:
         margin: the margin.
-        weight, batch_axis, **kwargs: as of ``Loss``.
+        weight, batch_axis, **kwargs: as for ``Loss``.
     """
 
     def __init__(
@@ -149,8 +149,8 @@ class LogisticLoss(_ElementLoss):
     """The negative logarithm of the sigmoid of a score.
 
     Args:
-        weight, batch_axis, **kwargs: as of ``Loss``.
-        label_format: ``"signed"`` for labels -1 and 1, ``"binary"`` for 0 and 1.
+        weight, batch_axis, **kwargs: as for ``Loss``.
+        label_format: ``"signed"`` for labels -1 or 1, ``"binary"`` for 0 or 1.
     """
 
     def __init__(
@@ -173,11 +173,11 @@ class LogisticLoss(_ElementLoss):
 
 
 class SigmoidBinaryCrossEntropyLoss(Loss):
-    """Cross-entropy of a probability, or of the sigmoid of a score.
+    """Binary cross-entropy of a probability, or of the sigmoid of a score.
 
     Args:
-        from_sigmoid: predictions are probabilities.
-        weight, batch_axis, **kwargs: as of ``Loss``.
+        from_sigmoid: whether predictions are probabilities already.
+        weight, batch_axis, **kwargs: as for ``Loss``.
     """
 
     def __init__(
@@ -214,10 +214,10 @@ class SoftmaxCrossEntropyLoss(Loss):
     """Cross-entropy of the softmax of scores.
 
     Args:
-        axis: of the classes.
-        sparse_label: labels are class numbers, else probabilities.
-        from_logits: predictions are logarithms of probabilities.
-        weight, batch_axis, **kwargs: as of ``Loss``.
+        axis: the axis of classes.
+        sparse_label: whether labels are class indices, otherwise probabilities.
+        from_logits: whether predictions are log probabilities.
+        weight, batch_axis, **kwargs: as for ``Loss``.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class SoftmaxCrossEntropyLoss(Loss):
         self._axis, self._sparse_label, self._from_logits = axis, sparse_label, from_logits
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the loss of predictions ``x``, given labels and perhaps example weights."""
+        """Return the loss of predictions ``x``, given labels and optional example weights."""
         label, sample_weight = _arguments(("label", "sample_weight"), args, kwargs)
         logs = x if self._from_logits else F.log_softmax(x, axis=self._axis)
         if self._sparse_label:
@@ -251,9 +251,9 @@ class KLDivLoss(Loss):
     """The Kullback-Leibler divergence of predictions from labels, both distributions.
 
     Args:
-        from_logits: predictions are logarithms of probabilities, else scores.
-        axis: of the classes.
-        weight, batch_axis, **kwargs: as of ``Loss``.
+        from_logits: whether predictions are log probabilities, otherwise scores.
+        axis: the axis of classes.
+        weight, batch_axis, **kwargs: as for ``Loss``.
     """
 
     def __init__(
@@ -268,7 +268,7 @@ class KLDivLoss(Loss):
         self._from_logits, self._axis = from_logits, axis
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the loss of predictions ``x``, given labels and perhaps example weights."""
+        """Return the loss of predictions ``x``, given labels and optional example weights."""
         label, sample_weight = _arguments(("label", "sample_weight"), args, kwargs)
         logs = x if self._from_logits else F.log_softmax(x, axis=self._axis)
         loss = self.weighted(F, label * (F.log(label + 1e-12) - logs), sample_weight)
@@ -282,7 +282,7 @@ class CTCLoss(Loss):
     Args:
         layout: ``"NTC"`` or ``"TNC"`` of predictions.
         label_layout: ``"NT"`` or ``"TN"`` of labels.
-        weight, **kwargs: as of ``Loss``.
+        weight, **kwargs: as for ``Loss``.
     """
 
     def __init__(
@@ -319,11 +319,12 @@ class CTCLoss(Loss):
 
 
 class TripletLoss(Loss):
-    """How much nearer a negative example is than a positive one, plus a margin.
+    """Triplet loss: the squared distance of a positive example minus that of a negative one, plus a
+    margin.
 
     Args:
         margin: the margin.
-        weight, batch_axis, **kwargs: as of ``Loss``.
+        weight, batch_axis, **kwargs: as for ``Loss``.
     """
 
     def __init__(
@@ -346,9 +347,10 @@ class PoissonNLLLoss(Loss):
     """Negative log-likelihood of Poisson counts, one number for the whole batch.
 
     Args:
-        weight, batch_axis, **kwargs: as of ``Loss``.
-        from_logits: predictions are logarithms of rates.
-        compute_full: add Stirling's approximation of what does not depend on the prediction.
+        weight, batch_axis, **kwargs: as for ``Loss``.
+        from_logits: whether predictions are logarithms of rates.
+        compute_full: add Stirling's approximation of the term that does not depend on the
+            prediction.
     """
 
     def __init__(
@@ -378,10 +380,10 @@ class PoissonNLLLoss(Loss):
 
 
 class CosineEmbeddingLoss(Loss):
-    """1 - cos of two vectors that belong together (label 1), cos - margin of two that do not (-1).
+    """1 - cos of two matching vectors (label 1), cos - margin of two others (label -1).
 
     Args:
-        weight, batch_axis, **kwargs: as of ``Loss``.
+        weight, batch_axis, **kwargs: as for ``Loss``.
         margin: the margin.
     """
 
@@ -404,11 +406,11 @@ class CosineEmbeddingLoss(Loss):
 
 
 class SDMLLoss(Loss):
-    """Smoothed deep metric learning of pairs (Bonadiman et al., arXiv:1905.12786), on arrays only.
+    """Smoothed deep metric learning of pairs (Bonadiman et al., arXiv:1905.12786); arrays only.
 
     Args:
-        smoothing_parameter: probability given to the other examples of the batch together.
-        weight, batch_axis, **kwargs: as of ``Loss``.
+        smoothing_parameter: total probability assigned to the other examples of the batch.
+        weight, batch_axis, **kwargs: as for ``Loss``.
     """
 
     def __init__(
@@ -423,7 +425,7 @@ class SDMLLoss(Loss):
         self.smoothing_parameter = smoothing_parameter
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the loss of vectors ``x``, given those that belong to them."""
+        """Return the loss of vectors ``x``, given their matching vectors."""
         (other,) = _arguments(("x2",), args, kwargs)
         if x.shape != other.shape:
             raise UsageError(f"the two inputs have shapes {x.shape} and {other.shape}; not equal")
@@ -443,6 +445,6 @@ def _softplus(F: Any, x: Any) -> Any:
 
 
 def _arguments(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """Return what was given by position or name, None for what was not."""
+    """Return arguments given by position or name, None for those omitted."""
     given = {**dict(zip(names, args, strict=False)), **kwargs}
     return [given.get(name) for name in names]

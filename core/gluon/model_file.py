@@ -1,8 +1,8 @@
-"""The files of ``Block.save``: which blocks a network is made of, compiled graphs, parameters.
+"""The files of ``Block.save``: the structure of a network, compiled graphs, and parameters.
 
-``prefix-model.json`` describes a block by its name, its graph where it has been compiled, and its
-children, each under its class and its number in the order of a walk from the top;
-``prefix-model.params`` is what ``save_parameters`` writes. Both are MXNet 1.9.1's.
+``prefix-model.json`` describes a block by its name, its graph if it has been compiled, and its
+children, each under its class and its number in depth-first order; ``prefix-model.params`` is what
+``save_parameters`` writes. Both have MXNet 1.9.1's format.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def parameters_file(prefix: str | os.PathLike[str]) -> str:
 
 
 def write_description(path: str, block: Any) -> None:
-    """Describe a block and its children in a file.
+    """Write the description of a block and its children to a file.
 
     Raises:
         MXNetError: the file cannot be written.
@@ -45,7 +45,8 @@ def write_description(path: str, block: Any) -> None:
 
 
 def read_description(path: str, block: Any) -> None:
-    """Give a block, its children and their parameters the names that a file says, and its graphs.
+    """Restore the names of a block, its children and their parameters, and the compiled graphs,
+    from a file.
 
     Raises:
         MXNetError: the file cannot be read. FormatError: it describes other blocks.
@@ -56,7 +57,7 @@ def read_description(path: str, block: Any) -> None:
     except OSError as error:
         raise MXNetError(f"{path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
-        raise FormatError(f"{path} is no JSON: {error}") from None
+        raise FormatError(f"{path} is not JSON: {error}") from None
     _restore(block, itertools.count(), described, path)
 
 

@@ -1,4 +1,4 @@
-"""Arguments and results of blocks in nested lists."""
+"""Nested lists of a block's arguments and results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..symbol import Symbol
 __all__ = ["Form", "flatten", "leaves", "regroup"]
 
 Form: TypeAlias = Any
-"""What lists look like: 0 for an array or symbol of one output, the number of outputs for one of
-several, -1 for None, a tuple of forms for a list or tuple."""
+"""The structure of nested lists: 0 for an array or a symbol of one output, the number of outputs
+for a symbol of several, -1 for None, and a tuple of forms for a list or tuple."""
 
 
 def leaves(nested: Any) -> Iterator[NDArray | Symbol]:
-    """Yield the arrays and symbols in nested lists, in order; all else is passed over."""
+    """Yield the arrays and symbols in nested lists, in order; skip everything else."""
     if isinstance(nested, (NDArray, Symbol)):
         yield nested
     elif isinstance(nested, (list, tuple)):
@@ -26,10 +26,10 @@ def leaves(nested: Any) -> Iterator[NDArray | Symbol]:
 
 
 def flatten(what: str, nested: Any) -> tuple[list[Any], Form]:
-    """Return arrays, symbols and Nones of nested lists in order, and what the lists looked like.
+    """Return the arrays, symbols and Nones of nested lists in order, and the form of the lists.
 
     Raises:
-        UsageError: something else is in there; ``what`` says what it is part of.
+        UsageError: the lists contain something else; the message calls them ``what``.
     """
     if nested is None:
         return [None], -1
@@ -47,7 +47,7 @@ def flatten(what: str, nested: Any) -> tuple[list[Any], Form]:
 
 
 def regroup(flat: Sequence[Any], form: Form) -> Any:
-    """Return the items in lists of a form."""
+    """Return the items in nested lists of this form."""
     rest = iter(flat)
     return _take(lambda: next(rest), form)
 

@@ -1,4 +1,4 @@
-"""Parameters under the path that scripts import them by (``mxnet.gluon.parameter``)."""
+"""Parameters under MXNet's import path (``mxnet.gluon.parameter``)."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ __all__ = ["ParameterDict"]
 
 
 class ParameterDict:
-    """The parameters of a block, in the order in which they were made.
+    """The parameters of a block, in the order of their creation.
 
     Args:
-        prefix: put before the names given to ``get``.
-        shared: parameters that ``get`` finds, too.
+        prefix: prepended to the names passed to ``get``.
+        shared: further parameters that ``get`` finds.
     """
 
     def __init__(self, prefix: str = "", shared: ParameterDict | None = None) -> None:
@@ -62,14 +62,14 @@ class ParameterDict:
 
     @property
     def prefix(self) -> str:
-        """What is put before the names given to ``get``."""
+        """The prefix prepended to the names passed to ``get``."""
         return self._prefix
 
     def get(self, name: str, **kwargs: Any) -> Parameter:
-        """Return the parameter of a name; made with ``kwargs`` where there is none.
+        """Return the parameter of this name, or create it with ``kwargs``.
 
         Raises:
-            UsageError: there is one whose attributes contradict ``kwargs``.
+            UsageError: it exists and its attributes contradict ``kwargs``.
         """
         name = self._prefix + name
         param = self._find(name)
@@ -81,11 +81,11 @@ class ParameterDict:
         return param
 
     def get_constant(self, name: str, value: Any = None) -> Parameter:
-        """Return the constant of a name; made with a value where there is none.
+        """Return the constant of this name, or create it with a value.
 
         Raises:
-            KeyError: there is none, and no value.
-            UsageError: there is another parameter, or one of another value.
+            KeyError: it does not exist, and there is no value.
+            UsageError: the parameter is not a constant, or has another value.
         """
         name = self._prefix + name
         param = self._find(name)
@@ -103,7 +103,7 @@ class ParameterDict:
         return param
 
     def rename(self, start: str, new_start: str) -> None:
-        """Let the names that begin with ``start`` begin with something else."""
+        """Replace the prefix ``start`` of names."""
         renamed = {}
         for name, param in self._params.items():
             if name.startswith(start):
@@ -113,10 +113,10 @@ class ParameterDict:
         self._params = renamed
 
     def update(self, other: ParameterDict | Mapping[str, Parameter]) -> None:
-        """Take over the parameters of another one.
+        """Add the parameters of another dict.
 
         Raises:
-            UsageError: both have different parameters of one name.
+            UsageError: both have different parameters of the same name.
         """
         for name, param in other.items():
             if self._params.get(name, param) is not param:
@@ -159,7 +159,7 @@ class ParameterDict:
             setattr(param, name, value)
 
     def save(self, filename: str, strip_prefix: str = "") -> None:
-        """Write all values to a ``.params`` file, without a prefix of their names.
+        """Write all values to a ``.params`` file, with a prefix stripped off their names.
 
         Raises:
             ValueError: a name does not start with the prefix.
@@ -185,19 +185,20 @@ class ParameterDict:
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Read values from a ``.params`` file; ``arg:`` and ``aux:`` are left out of its names.
+        """Read values from a ``.params`` file; prefixes ``arg:`` and ``aux:`` of its names are
+        dropped.
 
         Args:
             filename: the file.
-            ctx: devices for parameters without any yet.
-            allow_missing: leave parameters as they are that the file lacks.
-            ignore_extra: pass over names that there are not.
-            restore_prefix: put before the file's names.
-            cast_dtype: accept other dtypes than the parameters'.
-            dtype_source: which dtype is kept then: ``"current"`` or ``"saved"``.
+            ctx: devices for parameters that have none yet.
+            allow_missing: do not change parameters that the file lacks.
+            ignore_extra: skip names without a parameter.
+            restore_prefix: prepended to the file's names.
+            cast_dtype: accept dtypes other than the parameters'.
+            dtype_source: which dtype to keep in that case: ``"current"`` or ``"saved"``.
 
         Raises:
-            UsageError: missing or extra names, or another shape, dtype or device.
+            UsageError: names are missing or extra, or shape, dtype or device differ.
         """
         loaded = load_arrays(filename)
         if not isinstance(loaded, Mapping):
@@ -224,7 +225,7 @@ class ParameterDict:
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Take over values by name; see ``load``."""
+        """Set values by name; see ``load``."""
         source = f"file: {filename}" if filename else "param_dict"
         values = {
             restore_prefix + (name[4:] if name.startswith(("arg:", "aux:")) else name): array
@@ -252,7 +253,7 @@ class ParameterDict:
 
 
 def _reconcile(param: Parameter, attribute: str, value: Any) -> None:
-    """Complete an attribute of a parameter, or raise UsageError where the two contradict."""
+    """Complete an attribute of a parameter; raise UsageError if the two contradict each other."""
     existing = getattr(param, attribute, None)
     if existing is None:
         setattr(param, attribute, value)

@@ -1,4 +1,4 @@
-"""Batches over devices and the length of gradients (``mx.gluon.utils``)."""
+"""Splitting of batches over devices, and clipping of gradients (``mx.gluon.utils``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def split_data(
     """Divide an array along its batch axis; the rows of a csr matrix stay csr.
 
     Raises:
-        ValueError: fewer rows than slices, or a rest where ``even_split`` allows none.
+        ValueError: there are fewer rows than slices, or a remainder with ``even_split``.
     """
     size = data.shape[batch_axis]
     if size < num_slice:
@@ -53,7 +53,7 @@ def split_data(
 def split_and_load(
     data: Any, ctx_list: Sequence[Context], batch_axis: int = 0, even_split: bool = True
 ) -> list[NDArray]:
-    """Divide an array along its batch axis, a part for each device."""
+    """Divide an array along its batch axis, with one part for each device."""
     if not isinstance(data, NDArray):
         data = array(data, ctx=ctx_list[0])
     parts = split_data(data, len(ctx_list), batch_axis, even_split)
@@ -63,15 +63,15 @@ def split_and_load(
 def clip_global_norm(
     arrays: Sequence[NDArray], max_norm: float, check_isfinite: bool = True
 ) -> float:
-    """Scale arrays in place so that their norm together is at most ``max_norm``.
+    """Scale arrays in place so that their joint norm is at most ``max_norm``.
 
     Args:
         arrays: usually gradients.
         max_norm: the largest norm.
-        check_isfinite: warn where the norm is not finite.
+        check_isfinite: warn if the norm is not finite.
 
     Returns:
-        the norm before.
+        the norm before scaling.
     """
     if not arrays:
         raise ValueError("clip_global_norm got no arrays")

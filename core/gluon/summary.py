@@ -1,4 +1,4 @@
-"""A table of a block's layers: what they give and how many parameters they have."""
+"""A table of a block's layers, with their outputs and numbers of parameters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WIDTH = 80
 
 
 class _Row(NamedTuple):
-    """One layer: parameters, those trained, and those that a layer before it has, too."""
+    """Numbers of a layer's parameters: all, trainable, and shared with a layer before it."""
 
     name: str
     shape: str
@@ -26,7 +26,7 @@ class _Row(NamedTuple):
 
 
 class Layer(Protocol):
-    """What of a block the table asks for."""
+    """The part of a block's interface that the table uses."""
 
     @property
     def name(self) -> str:
@@ -34,16 +34,16 @@ class Layer(Protocol):
 
     @property
     def params(self) -> ParameterDict:
-        """Parameters of the block alone, not of those inside."""
+        """Parameters of the block itself, without those of its children."""
 
     @property
     def _is_chain(self) -> bool: ...
 
     def apply(self, fn: Callable[[Any], object]) -> object:
-        """Call a function with the block and all those inside."""
+        """Call a function with the block and all its descendants."""
 
     def register_forward_hook(self, hook: Callable[[Any, Any, Any], object]) -> Any:
-        """Have a function called after each pass."""
+        """Register a function to call after each pass."""
 
     def __call__(self, *args: Any) -> Any:
         """Run the block."""
@@ -53,7 +53,7 @@ def summarize(block: Layer, inputs: Sequence[Any]) -> str:
     """Run a block once and return the table, as ``Block.summary`` prints it.
 
     Raises:
-        UsageError: a block has been hybridized, so that its layers do not run one by one.
+        UsageError: a block has been hybridized, so that its layers do not run separately.
     """
     rows = [_Row("Input", _shapes(inputs), 0, 0, 0)]
     seen: set[int] = set()

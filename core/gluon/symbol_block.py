@@ -1,4 +1,4 @@
-"""A saved model as a block that is called with arrays (``mx.gluon.SymbolBlock``)."""
+"""A saved model as a block (``mx.gluon.SymbolBlock``)."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class SymbolBlock(Block):
 
     Args:
         outputs: a symbol or several.
-        inputs: variables of it that calls give, in order.
+        inputs: variables of the symbol that are the block's inputs, in order.
         params: parameters to share by name.
 
     Raises:
-        UsageError: an input that is no variable, or a ``row_sparse`` parameter.
+        UsageError: an input is not a variable, or a parameter is ``row_sparse``.
     """
 
     def __init__(
@@ -79,11 +79,11 @@ class SymbolBlock(Block):
 
         Args:
             symbol_file: the graph, ``prefix-symbol.json``.
-            input_names: the variables that calls give.
-            param_file: values, ``prefix-0000.params``; without it call ``initialize``.
+            input_names: names of the variables that are inputs.
+            param_file: values, ``prefix-0000.params``; if omitted, call ``initialize``.
             ctx: devices of the parameters.
             allow_missing: accept a file that lacks parameters.
-            ignore_extra: pass over what the symbol does not have.
+            ignore_extra: skip names that the symbol does not have.
         """
         names = [input_names] if isinstance(input_names, str) else list(input_names)
         block = SymbolBlock(sym.load(symbol_file), [sym.Variable(name) for name in names])
@@ -100,7 +100,7 @@ class SymbolBlock(Block):
         )
 
     def collect_params(self, select: str | None = None) -> ParameterDict:
-        """Return the parameters, or those whose names a regular expression matches."""
+        """Return the parameters, optionally only those whose names match a regular expression."""
         if select is None:
             return self._params
         import re
@@ -117,16 +117,16 @@ class SymbolBlock(Block):
         verbose: bool = False,
         force_reinit: bool = False,
     ) -> None:
-        """Initialize the parameters; their shapes follow from the first call."""
+        """Initialize the parameters; their shapes are inferred at the first call."""
         self._params.initialize(init, ctx, verbose, force_reinit)
         self._pools.clear()
 
     def _rename(self, name: str) -> None:
-        """Take another name; that of a parameter is the symbol's."""
+        """Change the block's name; parameters keep the names in the symbol."""
         self._name = name
 
     def _describe_graph(self) -> dict[str, Any]:
-        # To MXNet it is a HybridBlock; the graph is the one that it is made with.
+        # MXNet's class is a HybridBlock; compiling changes nothing, because the graph is given.
         return {"hybridized": False}
 
     def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
@@ -135,7 +135,7 @@ class SymbolBlock(Block):
         self._pools.clear()
 
     def cast(self, dtype: Any) -> None:
-        """Change the dtype; batch norm keeps its parameters in float32 beside float16."""
+        """Change the dtype; parameters of batch norms stay float32 beside float16."""
         kept = self._batch_norm_names() if np.dtype(dtype) == np.float16 else set()
         for name, param in self._params.items():
             param.cast("float32" if name in kept else dtype)
@@ -146,7 +146,7 @@ class SymbolBlock(Block):
 
         Args:
             filename: the file.
-            deduplicate: of no use here: no two names stand for one parameter.
+            deduplicate: has no effect: no two names share a parameter.
         """
         self._params.save(filename)
 
@@ -187,15 +187,15 @@ class SymbolBlock(Block):
         self._pools.clear()
 
     def register_op_hook(self, callback: Any, monitor_all: bool = False) -> None:
-        """Show a function what each operator computes; see ``HybridBlock``."""
+        """Call a function with the output of each operator; see ``HybridBlock``."""
         self._hook = (callback, monitor_all)
         self._pools.clear()
 
     def forward(self, *inputs: Any) -> Any:
-        """Return the output, or the list of outputs, of arrays or symbols.
+        """Return the output, or the list of outputs, for arrays or symbols.
 
         Raises:
-            UsageError: another number of inputs.
+            UsageError: the number of inputs is wrong.
         """
         if len(inputs) != len(self._inputs):
             raise UsageError(f"{len(inputs)} inputs for {self._inputs}")
@@ -208,7 +208,7 @@ class SymbolBlock(Block):
         context = inputs[0].context
         shapes = tuple((one.shape, np.dtype(one.dtype).name) for one in inputs)
         self._complete(inputs)
-        # A parameter that got other arrays (by cast or reset_ctx) needs other executors.
+        # Executors are bound to the parameters' arrays, which cast and reset_ctx replace.
         arrays = {name: param.data(context) for name, param in self._params.items()}
         key = (context, shapes, tuple(id(array) for array in arrays.values()))
         pool = self._pools.get(key)
@@ -225,7 +225,7 @@ class SymbolBlock(Block):
         return pool
 
     def _complete(self, inputs: Sequence[NDArray]) -> None:
-        """Infer the shapes of parameters that wait for them, and initialize these."""
+        """Infer the shapes of parameters with deferred initialization, and initialize them."""
         waiting = [param for param in self._params.values() if param._deferred_init]
         if not waiting:
             return

@@ -34,16 +34,17 @@ class Trainer:
     """An optimizer over parameters.
 
     Args:
-        params: a ``ParameterDict``, a dict or a list of parameters; dicts are sorted by name.
+        params: a ``ParameterDict``, a dict or a list of parameters; those of dicts are sorted by
+            name.
         optimizer: an optimizer or its name.
         optimizer_params: arguments of a named optimizer.
-        kvstore: a store, its name, or None; one device needs none.
+        kvstore: a store, its name, or None; a single device does not need one.
         compression_params: gradient compression of the store.
-        update_on_kvstore: whether the store updates the parameters; None lets it where it can.
+        update_on_kvstore: whether the store updates the parameters; None means if it can.
 
     Raises:
-        ValueError: no parameters. UsageError: parameters on different devices, or
-        ``optimizer_params`` with an optimizer.
+        ValueError: ``params`` are not parameters. UsageError: parameters are on different devices,
+        or ``optimizer_params`` are given with an optimizer object.
     """
 
     def __init__(
@@ -81,11 +82,11 @@ class Trainer:
 
     @property
     def learning_rate(self) -> float:
-        """The present learning rate."""
+        """The current learning rate."""
         return self._optimizer.learning_rate
 
     def set_learning_rate(self, lr: float) -> None:
-        """Set the learning rate; UserWarning where a scheduler does."""
+        """Set the learning rate; raise UserWarning if a scheduler determines it."""
         self._optimizer.set_learning_rate(lr)
 
     # -- steps ------------------------------------------------------------------------------
@@ -94,12 +95,12 @@ class Trainer:
         """Sum the gradients of all devices and update the parameters.
 
         Args:
-            batch_size: gradients are divided by it.
-            ignore_stale_grad: skip parameters that no backward pass has reached since the last
-                step.
+            batch_size: divisor of the gradients.
+            ignore_stale_grad: skip parameters whose gradient no backward pass has computed since
+                the last step.
 
         Raises:
-            UserWarning: a gradient is stale and may not be.
+            UserWarning: a gradient is stale and ``ignore_stale_grad`` is False.
         """
         self._optimizer.rescale_grad = self._scale / batch_size
         self._prepare()
@@ -107,7 +108,7 @@ class Trainer:
         self._update(ignore_stale_grad)
 
     def allreduce_grads(self) -> None:
-        """Sum the gradients of all devices, so that ``update`` may follow.
+        """Sum the gradients of all devices; call ``update`` afterwards.
 
         Raises:
             UsageError: the store updates the parameters.
@@ -118,7 +119,7 @@ class Trainer:
         self._allreduce_grads()
 
     def update(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
-        """Update the parameters from gradients that are summed already; see ``step``.
+        """Update the parameters from gradients that were summed already; see ``step``.
 
         Raises:
             UsageError: the store updates the parameters.
@@ -132,7 +133,7 @@ class Trainer:
     # -- states -----------------------------------------------------------------------------
 
     def save_states(self, fname: str) -> None:
-        """Write optimizer and states to a file in MXNet's form."""
+        """Write the optimizer and its states to a file in MXNet's format."""
         self._prepare()
         if self._update_on_kvstore:
             if self._params_to_init:
@@ -146,7 +147,7 @@ class Trainer:
             write_atomically(Path(fname), self._updaters[0].get_states(dump_optimizer=True))
 
     def load_states(self, fname: str) -> None:
-        """Read optimizer and states from a file that MXNet or this class wrote."""
+        """Read the optimizer and its states from a file written by MXNet or this class."""
         self._prepare()
         if self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
@@ -162,7 +163,7 @@ class Trainer:
     # -- inside -----------------------------------------------------------------------------
 
     def _reset_kvstore(self) -> None:
-        """Forget the store and its values; the next step makes another one."""
+        """Discard the store and its values; the next step creates another one."""
         self._kv_initialized = False
         self._kvstore, self._update_on_kvstore = None, None
         self._params_to_init = list(self._params)
@@ -195,7 +196,7 @@ class Trainer:
         return optimizer
 
     def _prepare(self) -> None:
-        """Make the store, and give it what parameters have values by now."""
+        """Create the store, and register the parameters that are initialized by now."""
         if not self._kv_initialized:
             self._init_kvstore()
         if self._params_to_init:

@@ -1,4 +1,4 @@
-"""Helpers under the name that scripts import them by (``mxnet.gluon.utils``)."""
+"""Helpers under MXNet's import path (``mxnet.gluon.utils``)."""
 
 from __future__ import annotations
 

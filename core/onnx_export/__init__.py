@@ -1,7 +1,7 @@
 """Write a symbol with its parameters as an ONNX model.
 
-Needs the package ``onnx``. Each operator's form is a small function, in the file of its family;
-what ONNX cannot say is a ``ConversionError`` that names the node, its operator and why.
+Needs the package ``onnx``. Each operator is converted by a small function, in the file of its
+family. If ONNX cannot express a node, a ``ConversionError`` names it, its operator and the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .graph import OPSET
 
 __all__ = ["OPSET", "ConversionError", "Export", "export_onnx"]
 
-# Imported for the converters that they declare.
+# These modules register their converters when imported.
 _FAMILIES = (
     constants,
     convolution,

@@ -1,4 +1,4 @@
-"""Tensors that follow from shapes alone."""
+"""Tensors that depend only on shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .conversion import Call, converts
 
 @converts(Zeros, Ones, Full)
 def _filled(call: Call, op: Zeros | Ones | Full) -> str:
-    # One value is repeated: the shape may depend on the batch, which none of the three reads.
+    # A single value is expanded, so the shape may depend on the batch size.
     values = {Zeros: 0.0, Ones: 1.0}
     value = op.value if isinstance(op, Full) else values[type(op)]
     return call.expanded(call.number(value), call.output)
@@ -41,7 +41,7 @@ def _multi_box_prior(call: Call, op: MultiBoxPrior) -> str:
 
 
 def _computed(call: Call, op: ArangeLike | MultiBoxPrior) -> str:
-    """Return what the operator makes of any data of this shape, as a constant."""
+    """Return the operator's output, which depends only on the data's shape, as a constant."""
     if not call.output.is_static:
         raise call.cannot("its length depends on the batch size")
     (out,) = execute(op, cpu(), [np.zeros(call.data.shape, call.data.dtype)])

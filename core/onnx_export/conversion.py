@@ -1,4 +1,4 @@
-"""How one operator becomes nodes of ONNX: what its converter is given, and the table of them all.
+"""Conversion of an operator to ONNX nodes: the table of converters, and their argument ``Call``.
 
 A converter is a function ``(call, op) -> name``, or several names for several outputs, declared
 with ``@converts(OperatorClass, ...)``; it holds for derived classes, too.
@@ -26,16 +26,16 @@ _reads: dict[type[Operator], tuple[int, ...]] = {}
 
 
 class ConversionError(MXNetError):
-    """ONNX cannot say what the symbol does; the message names the node, its operator and why."""
+    """ONNX cannot express the symbol; the message names the node, its operator and the reason."""
 
 
 def converts(*kinds: type[Operator], reads: tuple[int, ...] | None = None) -> Callable[[_C], _C]:
-    """Declare the converter of operators.
+    """Register a function as the converter of operators.
 
     Args:
-        kinds: their classes.
-        reads: the inputs that matter in inference (no label, nothing that only lends its shape);
-            None for all.
+        kinds: classes of the operators.
+        reads: indices of the inputs needed in inference (not labels, nor inputs that only provide a
+            shape); None for all.
     """
 
     def declare(function: _C) -> _C:
@@ -51,12 +51,12 @@ def converts(*kinds: type[Operator], reads: tuple[int, ...] | None = None) -> Ca
 
 
 def converter_of(op: Operator) -> Converter | None:
-    """Return the converter of an operator, None where there is none."""
+    """Return the converter of an operator; None if there is none."""
     return next((_converters[kind] for kind in type(op).__mro__ if kind in _converters), None)
 
 
 def inputs_read(op: Operator) -> Sequence[int]:
-    """Return which inputs of an operator matter in inference."""
+    """Return the indices of the inputs that an operator needs in inference."""
     if op.is_identity(False):
         return (0,)
     known = next((_reads[kind] for kind in type(op).__mro__ if kind in _reads), None)
@@ -64,12 +64,12 @@ def inputs_read(op: Operator) -> Sequence[int]:
 
 
 class Call:
-    """An operator of the graph, and the means to say it in ONNX.
+    """An operator of the graph, and methods to emit ONNX nodes for it.
 
     Attributes:
-        name: of the node.
-        inputs: its inputs; what is not read has no name.
-        outputs: what its outputs will be.
+        name: name of the node.
+        inputs: its inputs; those not needed have no name.
+        outputs: the expected outputs.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Call:
         return [one.name for one in self.inputs]
 
     def cannot(self, why: str) -> ConversionError:
-        """Return the error that says why this node has no ONNX form."""
+        """Return the error that this node cannot be expressed in ONNX, with the reason."""
         return ConversionError(
             f"{self._op.names[0]} {self.name!r} cannot be written as ONNX: {why}"
         )
@@ -126,7 +126,7 @@ class Call:
         return self.constant(list(values), INT64)
 
     def number(self, value: float) -> str:
-        """Return a constant number of the first output's dtype, as MXNet converts it to that."""
+        """Return a constant of the first output's dtype, converted like in MXNet."""
         dtype = self.output.dtype
         if dtype.kind in "iu":
             return self.constant(np.array(int(value)).astype(dtype), dtype)
@@ -136,24 +136,25 @@ class Call:
         """Return the shape of a tensor, as a vector."""
         return self._graph.shape_vector(tensor, self.name)
 
-    # -- what several families need ----------------------------------------------------------
+    # -- helpers of several families ---------------------------------------------------------
 
     def cast(self, name: str, dtype: DType) -> str:
-        """Return elements as another dtype."""
+        """Return a tensor cast to a dtype."""
         return self.emit("Cast", name, to=onnx_type(dtype))
 
     def as_dtype(self, tensor: Tensor, dtype: DType) -> str:
-        """Return a tensor with a dtype; itself where it has it."""
+        """Return a tensor cast to a dtype, unless it has this dtype."""
         return tensor.name if tensor.dtype == dtype else self.cast(tensor.name, dtype)
 
     def transposed(self, name: str, axes: Sequence[int]) -> str:
-        """Return axes in another order; itself where it is the same."""
+        """Return a tensor with permuted axes, or the tensor itself if the order does not change."""
         if list(axes) == list(range(len(axes))):
             return name
         return self.emit("Transpose", name, perm=list(axes))
 
     def reshaped(self, name: str, target: Tensor, source: Tensor | None = None) -> str:
-        """Return a tensor with the shape of another; ``source`` tells of the one it has."""
+        """Return a tensor reshaped to the shape of another; ``source`` describes its present
+        shape."""
         if source is not None and (source.shape, source.dynamic) == (target.shape, target.dynamic):
             return name
         if sum(target.dynamic) > 1:
@@ -165,17 +166,18 @@ class Call:
         return self.emit("Reshape", name, self.integers(*lengths))
 
     def viewed(self, name: str, shape: Shape, dynamic: tuple[bool, ...] | None = None) -> str:
-        """Return a tensor with a shape, by default with no length that depends on the batch."""
+        """Return a tensor reshaped to a shape, by default one that does not depend on the batch
+        size."""
         return self.reshaped(
             name, Tensor("", shape, dynamic or (False,) * len(shape), self.output.dtype)
         )
 
     def expanded(self, name: str, target: Tensor) -> str:
-        """Return a tensor repeated to the shape of another."""
+        """Return a tensor broadcast to the shape of another."""
         return self.emit("Expand", name, self.shape_vector(target))
 
     def sliced(self, name: str, region: Sequence[slice], source: Tensor) -> str:
-        """Return a region of a tensor; itself where it is the whole."""
+        """Return a region of a tensor, or the tensor itself if the region is all of it."""
         cuts = [
             (axis, *_bounds(part, source.shape[axis]))
             for axis, part in enumerate(region)
@@ -187,17 +189,17 @@ class Call:
         return self.emit("Slice", name, starts, stops, axes, steps)
 
     def static_length(self, tensor: Tensor, axis: int) -> int:
-        """Return the length of an axis, which may not depend on the batch."""
+        """Return the length of an axis, which must not depend on the batch size."""
         if tensor.dynamic[axis]:
             raise self.cannot(f"the length of axis {axis} depends on the batch size")
         return tensor.shape[axis]
 
     def is_true(self, tensor: Tensor) -> str:
-        """Return where a tensor is not 0, as bool."""
+        """Return a bool tensor that is True where a tensor is not 0."""
         return self.emit("Cast", tensor.name, to=9)
 
     def indices(self, tensor: Tensor, size: int, mode: str) -> str:
-        """Return numbers as int64 indices of an axis, those outside brought in as MXNet does."""
+        """Return numbers as int64 indices of an axis, clipped or wrapped like MXNet's."""
         whole = self.as_dtype(tensor, INT64)
         if mode == "wrap":
             return self.emit("Mod", whole, self.constant(size, INT64))

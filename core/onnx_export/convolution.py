@@ -1,4 +1,4 @@
-"""Convolutions, and maps made larger."""
+"""Convolutions, transposed convolutions and upsampling."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .conversion import Call, converts
 
 
 def channels_first(call: Call, name: str, rank: int) -> str:
-    """Return a tensor with its last axis moved to place 1."""
+    """Return a tensor with its last axis moved to position 1."""
     return call.transposed(name, (0, rank - 1, *range(1, rank - 1)))
 
 
@@ -63,8 +63,8 @@ def _transposed_convolution(
     sizes: Shape,
     wanted: Shape,
 ) -> str:
-    """Emit a ConvTranspose whose output has the wanted sizes: what is too much is cut at the end,
-    what is missing is added there."""
+    """Emit a ConvTranspose whose output has the wanted sizes: it is cropped or padded at the
+    end."""
     ends = [
         stride * (size - 1) + span - before - out
         for stride, size, span, before, out in zip(

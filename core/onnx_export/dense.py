@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _dot(call: Call, op: Dot) -> str:
 
 
 def _product_of_many_axes(call: Call, op: Dot, left: Tensor, right: Tensor) -> str:
-    """Return the product of the arrays seen as matrices, in the output's shape."""
+    """Return the product of the arrays viewed as matrices, in the output's shape."""
     if not left.rank or not right.rank:
         raise call.cannot("a number has no axis to sum over")
     inner = call.static_length(left, 0 if op.transpose_a else left.rank - 1)

@@ -1,4 +1,4 @@
-"""Functions of single elements."""
+"""Elementwise functions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _leaky_relu(call: Call, op: LeakyReLU) -> str:
 
 
 def _gamma_shape(call: Call, gamma: Tensor) -> tuple[int, ...]:
-    """Return gamma's shape so that it broadcasts: one for each channel, or one for all."""
+    """Return a shape in which gamma broadcasts: one number for each channel, or one for all."""
     if gamma.rank != 1 or not gamma.is_static:
         raise call.cannot(f"gamma has shape {gamma.shape}; PRelu takes one number a channel")
     channel = min(1, call.data.rank - 1)
@@ -100,7 +100,7 @@ _FILLS = {"zeros_like": 0, "ones_like": 1}
 def _unary(call: Call, op: Unary) -> str:
     name, data = op.row.names[0], call.data.name
     if call.data.dtype.kind in "iu" and name not in _OF_WHOLE_NUMBERS:
-        raise call.cannot("ONNX has no such function of whole numbers")
+        raise call.cannot("ONNX has no such function of integers")
     if name in _UNARY:
         return call.emit(_UNARY[name], data)
     if name in _FILLS:
@@ -194,7 +194,7 @@ def _combined(call: Call, row: int, a: str, b: str) -> str:
     if kind in _CONNECTIVES:
         return _as_number(call, call.emit(kind, *(call.emit("Cast", one, to=9) for one in (a, b))))
     if kind in ("Hypot", "SmoothL1") and call.output.dtype.kind in "iu":
-        raise call.cannot("ONNX has no such function of whole numbers")
+        raise call.cannot("ONNX has no such function of integers")
     if kind == "Hypot":
         squares = (call.emit("Mul", one, one) for one in (a, b))
         return call.emit("Sqrt", call.emit("Add", *squares))

@@ -1,4 +1,4 @@
-"""From a symbol and its parameters to an ONNX model."""
+"""Export of a symbol and its parameters to an ONNX model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Export", "export_onnx"]
 _FLOAT32 = np.dtype("float32")
 _MOST_NAMED = 10
 _LARGEST_MODEL = 2**31 - 1
-"""Bytes of a protocol buffer, at most."""
+"""Maximum size of a protocol buffer in bytes."""
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
@@ -37,10 +37,10 @@ class Export:
     """An ONNX model.
 
     Attributes:
-        model: its inputs are those that matter in inference; all names are MXNet's.
-        fixed_batch: why the model takes the batch size of the given shapes alone; None where it
-            takes any.
-        left_out: outputs that need more than the inputs, a label as a rule.
+        model: the ONNX model; its inputs are those needed in inference, and all names are MXNet's.
+        fixed_batch: why the model accepts only the batch size of the given shapes; None if it
+            accepts any.
+        left_out: outputs that need more than the inputs, usually a label.
     """
 
     model: ModelProto
@@ -59,19 +59,19 @@ def export_onnx(
 ) -> Export:
     """Return the ONNX model of what a symbol computes in inference.
 
-    The length of each input's batch axis may differ when the model runs, all other lengths are
-    those given. Where the symbol itself holds a batch size, so does the model.
+    Only the length of each input's batch axis may differ when the model runs. If the symbol itself
+    contains a batch size, so does the model.
 
     Args:
         symbol: its outputs are the model's.
-        parameters: arguments and auxiliary states by name; those not read are passed over.
+        parameters: arguments and auxiliary states by name; unused ones are skipped.
         inputs: shapes by name.
-        dtypes: of inputs, where nothing else says; float32 by default.
-        batch_axes: of the inputs whose batch is not along axis 0; -1 for one without a batch.
-        more_inputs: variables that are inputs, too, whose shapes follow from the others.
+        dtypes: dtypes of inputs that cannot be inferred; float32 by default.
+        batch_axes: batch axes of the inputs for which it is not axis 0; -1 for no batch axis.
+        more_inputs: further variables that are inputs, whose shapes are inferred from the others.
 
     Raises:
-        ConversionError: ONNX cannot say what an operator does.
+        ConversionError: ONNX cannot express an operator.
         ShapeError: shapes contradict each other.
     """
     axes = {name: 0 for name in inputs} | dict(batch_axes or {})
@@ -98,7 +98,7 @@ def export_onnx(
 
 
 def _inferable(symbol: Symbol, known: set[str]) -> Symbol:
-    """Return the outputs of a symbol that need no variable but the known ones."""
+    """Return the outputs of a symbol that depend only on the known variables."""
     missing: dict[str, Node] = {}
     wanted = []
     for number, head in enumerate(symbol.heads):
@@ -109,8 +109,8 @@ def _inferable(symbol: Symbol, known: set[str]) -> Symbol:
             wanted.append(number)
     if not wanted:
         raise ConversionError(
-            f"no output can be computed: {', '.join(map(repr, missing))} has no value among the "
-            f"parameters and is no input; add it to one of them"
+            f"no output can be computed: {', '.join(map(repr, missing))} is neither a "
+            f"parameter nor an input; add it to one of them"
         )
     return group([symbol[number] for number in wanted])
 
@@ -133,7 +133,7 @@ def _with_one_more(shape: Shape, axis: int, batch: int) -> Shape:
 
 @dataclasses.dataclass(frozen=True)
 class _Given:
-    """What is exported: the symbol, and its parameters; each other variable is an input."""
+    """The symbol to export, and its parameters; all other variables are inputs."""
 
     symbol: Symbol
     parameters: Arrays
@@ -151,7 +151,7 @@ class _Given:
         return self.symbol.list_outputs()
 
     def specs(self, inputs: Mapping[str, Shape]) -> GraphSpecs:
-        """Return shapes and dtypes of everything; those of labels may stay unknown."""
+        """Return the shapes and dtypes of all entries; those of labels may stay unknown."""
         parameters = self.parameters.items()
         shapes = {name: tuple(values.shape) for name, values in parameters} | dict(inputs)
         dtypes = {name: values.dtype for name, values in parameters} | dict(self.input_dtypes)
@@ -159,7 +159,7 @@ class _Given:
 
 
 def _refuse_unknown_operators(nodes: Iterable[Node]) -> None:
-    """Raise ConversionError that names the operators without a form in ONNX, and their nodes."""
+    """Raise ConversionError for operators without a converter, naming them and their nodes."""
     missing: dict[str, list[str]] = {}
     for node in nodes:
         op = node.op
@@ -181,12 +181,12 @@ def _is_converted(op: Operator) -> bool:
 
 
 def _is_folded(op: Operator) -> bool:
-    """Tell whether an operator has no input, and so a value that is known here."""
+    """Return whether an operator has no inputs, so that its value can be computed now."""
     return not op.input_names() and not op.uses_random
 
 
 class _Exporter:
-    """Converts the nodes in order; ``tensors`` holds what each output has become."""
+    """Converts the nodes in order; ``tensors`` holds the tensor of each output."""
 
     def __init__(
         self,
@@ -226,7 +226,7 @@ class _Exporter:
         return zip(self._given.symbol.heads, self._given.output_names, strict=True)
 
     def _output(self, head: Entry, name: str) -> Tensor:
-        """Return an output of the model: a tensor of its own, under the symbol's name for it."""
+        """Return an output of the model: a separate tensor under the symbol's name for it."""
         tensor = self._made(head)
         return dataclasses.replace(tensor, name=self._graph.as_output(tensor.name, name))
 
@@ -272,7 +272,7 @@ class _Exporter:
     def _fold(
         self, node: Node, op: Operator, inputs: Sequence[Tensor], outputs: Sequence[Tensor]
     ) -> None:
-        """Compute here what depends on parameters alone."""
+        """Compute the outputs of a node that depends only on parameters (constant folding)."""
         given = [np.empty(one.shape, one.dtype) for one in outputs]
         read = [
             np.zeros(one.shape, one.dtype) if one.values is None else one.values for one in inputs
@@ -285,30 +285,30 @@ class _Exporter:
             )
 
     def _made(self, entry: Entry) -> Tensor:
-        """Return what an output has become."""
+        """Return the tensor of an output."""
         if entry not in self._tensors:
             name = entry.node.output_name(entry.output)
             raise ConversionError(f"the output {name!r} cannot be written as ONNX")
         return self._tensors[entry]
 
     def _unread(self, entry: Entry) -> Tensor:
-        """Return what is known of an input that does not matter."""
+        """Return the description of an input that is not needed."""
         shape = self._specs.shape(entry)
         return self._tensor(entry) if is_known(shape) else Tensor("", (), (), _FLOAT32)
 
     def _tensor(self, entry: Entry) -> Tensor:
-        """Return what inference tells of an output."""
+        """Return the description of an output by shape inference."""
         shape = self._specs.shape(entry)
         if not is_known(shape):
             raise ConversionError(
-                f"the shape of {entry.node.output_name(entry.output)!r} cannot be told; give the "
-                f"shapes of all inputs"
+                f"the shape of {entry.node.output_name(entry.output)!r} cannot be inferred; "
+                f"give the shapes of all inputs"
             )
         dtype = self._specs.dtype(entry) or _FLOAT32
         return Tensor("", shape, self._dynamic(entry, shape), dtype)
 
     def _dynamic(self, entry: Entry, shape: Shape) -> tuple[bool, ...]:
-        """Return which lengths are multiples of the batch size."""
+        """Return which lengths are proportional to the batch size."""
         if self._larger is None:
             return (False,) * len(shape)
         larger = self._larger.shape(entry) or shape

@@ -1,4 +1,4 @@
-"""An ONNX graph while it is made: nodes, constants, and what is known of each tensor."""
+"""An ONNX graph under construction: nodes, constants, and descriptions of tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..types import DType, Shape
 __all__ = ["INT64", "OPSET", "Graph", "Tensor", "onnx_type"]
 
 OPSET = 17
-"""The first with LayerNormalization; ONNX Runtime reads it since 1.12."""
+"""The first opset with LayerNormalization; ONNX Runtime supports it since version 1.12."""
 
 _IR_VERSION = 8
 INT64 = np.dtype("int64")
@@ -22,15 +22,15 @@ INT64 = np.dtype("int64")
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """What is known of a tensor.
+    """The description of a tensor.
 
     Attributes:
-        name: in the ONNX graph; empty for one that is yet to be made.
-        shape: at the batch size of the export.
-        dynamic: for each axis whether its length is a multiple of a batch size known only when the
-            model runs.
-        dtype: of the elements.
-        values: those of a constant.
+        name: name in the ONNX graph; empty if the tensor does not exist yet.
+        shape: shape for the batch size of the export.
+        dynamic: for each axis, whether its length is proportional to the batch size, which is known
+            only when the model runs.
+        dtype: dtype of the elements.
+        values: the values of a constant.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Tensor:
 
     @property
     def is_static(self) -> bool:
-        """True where every length is known."""
+        """True if no length depends on the batch size."""
         return not any(self.dynamic)
 
 
@@ -59,12 +59,12 @@ class _Node:
 
 
 class Graph:
-    """Collects nodes in the order in which they run.
+    """Collects nodes in execution order.
 
     Args:
-        batch: the batch size that the shapes of tensors are given for.
-        batch_source: an input and its axis whose length is the batch size; None where it is fixed.
-        names: those that inputs and parameters have already.
+        batch: the batch size for which the shapes of tensors are given.
+        batch_source: an input and its axis whose length is the batch size; None if it is fixed.
+        names: the names of inputs and parameters, which are taken.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Graph:
         return names
 
     def constant(self, values: Any, dtype: Any, hint: str) -> str:
-        """Return the name of a constant; equal small ones are one."""
+        """Return the name of a constant; small constants with equal values are shared."""
         array = np.ascontiguousarray(np.asarray(values, dtype)).reshape(np.shape(values))
         key = (array.dtype.str, array.shape, array.tobytes() if array.size <= 16 else b"")
         if array.size <= 16 and key in self._small:
@@ -102,13 +102,13 @@ class Graph:
         return name
 
     def parameter(self, name: str, values: np.ndarray[Any, Any]) -> None:
-        """Give a parameter its values; it becomes part of the model where a node reads it."""
+        """Set the values of a parameter; it becomes part of the model if a node reads it."""
         self._constants[name] = values
 
     def as_output(self, name: str, wanted: str) -> str:
-        """Return the name that a tensor has as an output of the model: the one wanted if it can.
+        """Return the name of a tensor as an output of the model: the wanted one, if possible.
 
-        What is no node's, or is an output already, is copied.
+        A tensor that is not the output of a node, or is an output of the model already, is copied.
         """
         if name in self._renamed or name not in self._made:
             (name,) = self.emit("Identity", name, hint=wanted)
@@ -146,7 +146,7 @@ class Graph:
     def to_model(
         self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], producer: tuple[str, str]
     ) -> ModelProto:
-        """Return the model of everything emitted; producer is a name and a version."""
+        """Return the model; ``producer`` is a name and a version."""
 
         def final(name: str) -> str:
             return self._renamed.get(name, name)

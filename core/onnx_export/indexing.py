@@ -1,4 +1,4 @@
-"""Reading elements where numbers say so."""
+"""Selection of elements by indices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that bring data to a common scale."""
+"""Normalizations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Softmax, and output layers as they are in inference: without the label and its loss."""
+"""Softmax and output layers, which have no label and no loss in inference."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _softmax(call: Call, op: Softmax | Softmin | LogSoftmax) -> str:
 
 
 def _masked_softmax(call: Call, name: str, axis: int) -> str:
-    """Return the softmax of the first elements of each row, as many as its length says; then 0."""
+    """Return the softmax of each row up to its length, followed by zeros."""
     data, lengths = call.inputs
     size = call.static_length(data, axis)
     places = tuple(size if one == axis else 1 for one in range(data.rank))

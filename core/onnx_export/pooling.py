@@ -1,5 +1,5 @@
-"""Pooling. ONNX counts padding in a mean or does not; MXNet counts what was padded on purpose, but
-not what a last window of the convention ``full`` reaches beyond it."""
+"""Pooling. In a mean, ONNX counts either all padding or none; MXNet counts the attribute's padding,
+but not the area that the last window of the convention ``full`` covers beyond it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fused recurrent network: one node for each layer, its gates in ONNX's order."""
+"""The fused recurrent network: one node for each layer, with gates in ONNX's order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .graph import Tensor
 _KINDS = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN"}
 
 _GATES = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2)}
-"""cuDNN's numbers of the gates that ONNX has in turn: input, output, forget, cell; update, reset,
+"""Indices of cuDNN's gates in ONNX's order: input, output, forget, cell; update, reset,
 candidate."""
 
 
@@ -22,7 +22,9 @@ candidate."""
 def _rnn(call: Call, op: RNN) -> list[str]:
     data, vector, state, *rest = call.inputs
     if vector.values is None:
-        raise call.cannot("its parameters are computed; ONNX needs them cut into parts here")
+        raise call.cannot(
+            "its parameters are computed; they must be constants, to be split for ONNX"
+        )
     if op.projection_size is not None or op.clip is not None:
         raise call.cannot("its states are projected or clipped, which ONNX's LSTM cannot do")
     layers = op.split(vector.values, data)
@@ -73,7 +75,8 @@ def _of_layer(call: Call, op: RNN, state: Tensor, layer: int) -> str:
 
 
 def _joined(call: Call, op: RNN, cells: list[CellParameters], kind: int) -> str:
-    """Return the directions' weights of the input (0) or of the state (1), or the biases (2)."""
+    """Return the weights of the input (0) or the state (1), or the biases (2), of all
+    directions."""
     parts = [
         np.concatenate([_in_order(op, cell.i2h_bias), _in_order(op, cell.h2h_bias)])
         if kind == 2

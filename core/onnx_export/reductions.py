@@ -1,4 +1,4 @@
-"""Sums, means, extremes, and where they are."""
+"""Sums, means, extremes, and positions of extremes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _arg_max_channel(call: Call, op: ArgMaxChannel) -> str:
 
 
 def _along(call: Call, axis: int | None) -> tuple[Tensor, int]:
-    """Return the data and the axis; without one, the flat data."""
+    """Return the data and the axis; without an axis, the flattened data."""
     data = call.data
     if axis is not None:
         return data, axis % data.rank
@@ -82,7 +82,7 @@ def _along(call: Call, axis: int | None) -> tuple[Tensor, int]:
 def _top_k(call: Call, op: TopK) -> list[str]:
     data, axis = _along(call, op.axis)
     if op.ret_typ == "mask":
-        raise call.cannot("ONNX's TopK gives values and indices, no mask")
+        raise call.cannot("ONNX's TopK returns values and indices, but no mask")
     values, indices = _sorted(call, data, axis, op.k, op.is_ascend)
     indices = call.cast(indices, op.dtype)
     return {"value": [values], "indices": [indices], "both": [values, indices]}[op.ret_typ]
@@ -101,7 +101,7 @@ def _argsort(call: Call, op: Argsort) -> str:
 
 
 def _sorted(call: Call, data: Tensor, axis: int, count: int, ascending: bool) -> tuple[str, str]:
-    """Return the first ``count`` values, all for 0, and where they were."""
+    """Return the first ``count`` values, or all if it is 0, and their positions."""
     wanted = call.integers(count or call.static_length(data, axis))
     values, indices = call.emit_several(
         "TopK", data.name, wanted, outputs=2, axis=axis, largest=int(not ascending)

@@ -1,4 +1,4 @@
-"""Operators on sequences of differing lengths."""
+"""Operators on sequences of different lengths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .graph import INT64
 
 
 def _lengths(call: Call, steps: int) -> str:
-    """Return the lengths as whole numbers, within 0 and the number of steps."""
+    """Return the lengths as integers, clipped to the number of steps."""
     whole = call.as_dtype(call.inputs[1], INT64)
     return call.emit("Clip", whole, call.constant(0, INT64), call.constant(steps, INT64))
 

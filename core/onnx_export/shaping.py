@@ -1,4 +1,4 @@
-"""Operators that rearrange elements without computing with them."""
+"""Operators that rearrange elements."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _tile(call: Call, op: Tile) -> str:
 
 @converts(Repeat)
 def _repeat(call: Call, op: Repeat) -> str:
-    """Copy each element along a new axis beside its own, and join the two."""
+    """Broadcast along a new axis after the repeated one, and join the two."""
     data, name = call.data, call.data.name
     if op.axis is None:
         data = _flat(call, data)

@@ -1,6 +1,6 @@
-"""What OpenCV 3.4 does to images, on NumPy arrays (height, width, channels).
+"""OpenCV 3.4's image functions for NumPy arrays (height, width, channels).
 
-Bytes come out equal or, where OpenCV sums in single precision, at most one apart.
+Results of uint8 equal OpenCV's, or differ by at most 1 where OpenCV sums in single precision.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Images with borders around them."""
+"""Adding borders to images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .kernels import Values
 __all__ = ["add_border"]
 
 _ISOLATED = 16
-"""A flag of OpenCV that concerns parts of images, which arrays are not."""
+"""OpenCV's flag BORDER_ISOLATED; it matters only for views of larger images, so it is ignored."""
 
 
 def add_border(
@@ -22,17 +22,17 @@ def add_border(
     kind: int = 0,
     values: float | Sequence[float] = 0.0,
 ) -> Values:
-    """Return an image with more pixels at its edges.
+    """Return an image with a border added.
 
     Args:
         image: (height, width, channels).
-        edges: pixels to add at (top, bottom, left, right).
+        edges: number of pixels to add at (top, bottom, left, right).
         kind: 0 constant, 1 mirrored with the edge, 2 repeated, 3 continued from the other side,
             4 mirrored without the edge. (OpenCV's numbers; MXNet's documentation has others.)
-        values: of kind 0: one for all channels, or up to four, of which missing ones are 0.
+        values: for kind 0: one for all channels, or up to four; missing ones are 0.
 
     Raises:
-        UsageError: another kind, or a negative edge.
+        UsageError: the kind is unknown, or an edge is negative.
     """
     top, bottom, left, right = edges
     if min(edges) < 0:

@@ -1,4 +1,4 @@
-"""Colors of bytes: grey, and hue, lightness and saturation."""
+"""Color conversions of uint8 images: grayscale, and hue, lightness and saturation."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from .kernels import Values, saturated
 __all__ = ["from_hls", "grey_of_bytes", "to_hls"]
 
 _GREY = np.array([4899, 9617, 1868])
-"""Of red, green and blue, in 1 / 16384."""
+"""Weights of red, green and blue, in units of 1 / 16384."""
 _SIXTH = 30
-"""A sixth of the circle of hues, which has 180 parts."""
+"""A sixth of the hue circle; OpenCV's hues range from 0 to 180 to fit into a byte."""
 
 
 def grey_of_bytes(image: Values) -> Values:
-    """Return (height, width) uint8 of an image with red, green and blue."""
+    """Return the grayscale image (height, width) uint8 of an RGB image."""
     weighted = image.astype(np.int64) @ _GREY
     return saturated((weighted + (1 << 13)) >> 14)
 
 
 def to_hls(image: Values) -> Values:
-    """Return hue (0 to 180), lightness and saturation (0 to 255) of red, green and blue, uint8."""
+    """Convert RGB to hue (0 to 180), lightness and saturation (0 to 255), all uint8."""
     red, green, blue = np.moveaxis(image.astype(np.float32) / np.float32(255), -1, 0)
     most, least = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
     spread, lightness = most - least, (most + least) / 2
@@ -41,7 +41,7 @@ def to_hls(image: Values) -> Values:
 
 
 def from_hls(image: Values) -> Values:
-    """Return red, green and blue of hue, lightness and saturation, uint8 as of ``to_hls``."""
+    """Convert uint8 hue, lightness and saturation, as from ``to_hls``, to RGB."""
     hue, lightness, saturation = np.moveaxis(image.astype(np.float32), -1, 0)
     lightness, saturation = lightness / np.float32(255), saturation / np.float32(255)
     both = lightness * saturation

@@ -1,4 +1,4 @@
-"""Images from the bytes of their files."""
+"""Decoding of image files."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def decode(encoded: bytes, channels: int | None = 3) -> Values:
-    """Return an image (height, width, channels), uint8: grey, red-green-blue, or with alpha.
+    """Return an image (height, width, channels) of uint8: grayscale, RGB or RGBA.
 
-    JPEG in color and PNG come out as OpenCV decodes them; grey from other colored files may be
-    one apart, as each library has its own weights.
+    Color JPEG and PNG equal OpenCV's result. Grayscale from other color files may differ by 1,
+    because libraries use different weights.
 
     Args:
         encoded: bytes of a file that Pillow reads.
-        channels: 1, 3 or 4; None for 1 where the file is grey, else 3.
+        channels: 1, 3 or 4; None is 1 for grayscale files, else 3.
 
     Raises:
-        FormatError: the bytes are no image, or have no alpha where 4 channels are asked for.
+        FormatError: the bytes are not an image, or have no alpha if 4 channels are requested.
     """
     from PIL import Image as pillow
 
@@ -40,19 +40,19 @@ def decode(encoded: bytes, channels: int | None = 3) -> Values:
                     f"expected an image of 4 channels, got one of mode {picture.mode}"
                 )
             if channels == 1:
-                # A JPEG file holds its grey apart from its colors.
+                # JPEG stores luma separately from chroma, so this avoids a conversion.
                 picture.draft("L", None)
             pixels = _as_bytes(picture).convert(_MODES[channels])
             values = np.array(pixels, dtype=np.uint8)
     except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
         if isinstance(error, FormatError):
             raise
-        raise FormatError(f"{len(encoded)} bytes are no image: {error}") from None
+        raise FormatError(f"{len(encoded)} bytes are not an image: {error}") from None
     return values if values.ndim == 3 else values[..., None]
 
 
 def _as_bytes(picture: Any) -> Any:
-    """Return a picture of 16 bits a pixel as one of the upper 8."""
+    """Convert a picture of 16 bits per pixel to its upper 8 bits."""
     from PIL import Image as pillow
 
     if picture.mode not in ("I;16", "I;16B", "I"):

@@ -1,4 +1,4 @@
-"""How OpenCV interpolates between pixels: the weights of the neighbors of a place."""
+"""OpenCV's interpolation kernels: the weights of the pixels around a point."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Values = np.ndarray[Any, Any]
 
 NEAREST, LINEAR, CUBIC, AREA, LANCZOS = range(5)
 AUTOMATIC = 9
-"""Cubic to enlarge both sides, area to shrink both, else linear."""
+"""The method that chooses: cubic to enlarge both sides, area to shrink both, else linear."""
 
 _SHARPNESS = -0.75
 _LANCZOS_TAPS = 8
 
 
 def check_method(method: int) -> int:
-    """Return the number of an interpolation as it is.
+    """Check and return the number of an interpolation method.
 
     Raises:
-        UsageError: it is none of 0 (nearest), 1 (linear), 2 (cubic), 3 (area), 4 (Lanczos).
+        UsageError: it is not 0 (nearest), 1 (linear), 2 (cubic), 3 (area) or 4 (Lanczos).
     """
     if method not in range(5):
         raise UsageError(
@@ -46,7 +46,7 @@ def check_method(method: int) -> int:
 
 
 def choose_method(method: int, old: tuple[int, int], new: tuple[int, int]) -> int:
-    """Return an interpolation for resizing from one (height, width) to another."""
+    """Return an interpolation method for resizing from one (height, width) to another."""
     if method != AUTOMATIC:
         return check_method(method)
     if new[0] > old[0] and new[1] > old[1]:
@@ -55,18 +55,18 @@ def choose_method(method: int, old: tuple[int, int], new: tuple[int, int]) -> in
 
 
 def saturated(values: Values) -> Values:
-    """Return numbers as uint8, those beyond its range as its limits."""
+    """Convert numbers to uint8, clipped to its range."""
     bytes_: Values = np.clip(values, 0, 255).astype(np.uint8)
     return bytes_
 
 
 def weights_at(fractions: Values, method: int) -> Values:
-    """Return the weights (places, taps) of the pixels around places between two pixels.
+    """Return the weights (points, taps) of the pixels around points between two pixels.
 
     Args:
-        fractions: how far each place is from the pixel before it, 0 to 1.
-        method: LINEAR (2 taps), CUBIC (4) or LANCZOS (8); half the taps lie at or before the
-            place.
+        fractions: distance of each point from the pixel before it, 0 to 1.
+        method: LINEAR (2 taps), CUBIC (4) or LANCZOS (8); half of the taps are at or before the
+            point.
     """
     if method == CUBIC:
         return _cubic(fractions)
@@ -81,7 +81,7 @@ def _cubic(x: Values) -> Values:
 
 
 def _lanczos(x: Values) -> Values:
-    """Return sinc(t) sinc(t / 4) at the eight taps, scaled to a sum of one."""
+    """Return sinc(t) sinc(t / 4) at the eight taps, normalized to a sum of 1."""
     taps = np.arange(_LANCZOS_TAPS)
     distance = x[:, None] - (taps - (_LANCZOS_TAPS // 2 - 1))
     values = np.sinc(distance) * np.sinc(distance / 4)

@@ -1,4 +1,4 @@
-"""Images in another size."""
+"""Resizing of images."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .kernels import (
 __all__ = ["resize"]
 
 _ONE = 2048
-"""Weights of bytes are multiples of 1 / 2048 in OpenCV."""
+"""OpenCV's weights for uint8 are multiples of 1 / 2048."""
 _LEAST_SHARE = 1e-3
-"""Smaller parts of a pixel are left out of areas."""
+"""Smaller fractions of a pixel are ignored in areas, as in OpenCV."""
 _DTYPES = ("uint8", "float32", "float64")
 
 
 def resize(image: Values, size: tuple[int, int], method: int = LINEAR) -> Values:
-    """Return an image (height, width, channels) of another (height, width).
+    """Resize an image (height, width, channels).
 
     Pixels are squares whose centers are interpolated; beyond the edges they repeat.
 
@@ -41,7 +41,7 @@ def resize(image: Values, size: tuple[int, int], method: int = LINEAR) -> Values
         method: see ``core.pixels.kernels``.
 
     Raises:
-        UsageError: a method, dtype or size that there is not.
+        UsageError: the method, dtype or size is not supported.
     """
     check_method(method)
     old, new = (image.shape[0], image.shape[1]), (int(size[0]), int(size[1]))
@@ -72,10 +72,10 @@ def _nearest(length: int, wanted: int) -> Values:
 
 
 def _taps(length: int, wanted: int, method: int, is_across: bool) -> tuple[Values, Values]:
-    """Return for each new pixel the numbers of the old ones it is made of, and their weights."""
+    """Return, for each new pixel, the indices of the source pixels and their weights."""
     step = 1.0 / (wanted / length)
     if method == AREA:
-        # Where one side grows, OpenCV's area is linear from the pixels' corners.
+        # If a side grows, OpenCV's AREA is linear interpolation aligned at the pixels' corners.
         first = np.floor(np.arange(wanted) * step)
         fraction = (np.arange(wanted) + 1 - (first + 1) * (wanted / length)).astype(np.float32)
         fraction = np.where(fraction <= 0, 0, fraction - np.floor(fraction))
@@ -84,7 +84,7 @@ def _taps(length: int, wanted: int, method: int, is_across: bool) -> tuple[Value
         first = np.floor(place)
         fraction = place - first
     if method in (LINEAR, AREA) and is_across:
-        # Only here; down the rows both neighbors at an edge are the same row.
+        # Only across; down the rows, OpenCV uses the same row for both neighbors at an edge.
         fraction = np.where((first < 0) | (first >= length - 1), 0, fraction)
         first = np.clip(first, 0, length - 1)
     weights = weights_at(fraction.astype(np.float64), method)
@@ -95,7 +95,7 @@ def _taps(length: int, wanted: int, method: int, is_across: bool) -> tuple[Value
 
 @lru_cache(maxsize=512)
 def _byte_taps(length: int, wanted: int, method: int, is_across: bool) -> tuple[Values, Values]:
-    """Return ``_taps`` with weights in 1 / 2048, both int32."""
+    """Return ``_taps`` with weights in units of 1 / 2048, both int32."""
     numbers, weights = _taps(length, wanted, method, is_across)
     return numbers.astype(np.int32), np.rint(weights * _ONE).astype(np.int32)
 
@@ -106,7 +106,7 @@ def _of_bytes(image: Values, new: tuple[int, int], method: int) -> Values:
         found = resize_bytes(image, taps)
         if found is not None:
             return found
-    # Only with negative weights do the sums need more than 31 bits.
+    # With negative weights, sums can exceed 31 bits.
     integer = np.int64 if method in (CUBIC, LANCZOS) else np.int32
     (rows, down), (columns, across) = taps
     down, across = (part.astype(integer)[..., None, None] for part in (down, across))
@@ -116,7 +116,7 @@ def _of_bytes(image: Values, new: tuple[int, int], method: int) -> Values:
         total = sum(wide[rows[:, i]] * down[:, i] for i in range(rows.shape[1]))
         mixed: Any = (total + (1 << 21)) >> 22
     else:
-        # OpenCV's fixed point: what is shifted out twice is lost.
+        # OpenCV's fixed-point arithmetic: both shifts truncate.
         wide >>= 4
         upper, lower = (wide[rows[:, i]] * down[:, i] >> 16 for i in range(2))
         mixed = (upper + lower + 2) >> 2
@@ -134,7 +134,7 @@ def _by_area(image: Values, size: tuple[int, int]) -> Values:
     lengths = [(image.shape[axis], size[axis]) for axis in range(2)]
     if image.dtype == np.uint8 and all(was % is_ == 0 for was, is_ in lengths):
         return _by_whole_pixels(image, size)
-    # In OpenCV's precision and order: halves are then rounded to the same side.
+    # In OpenCV's precision and order, so that halves are rounded in the same direction.
     precision = np.float64 if image.dtype == np.float64 else np.float32
     (rows, down), (columns, across) = (_shares(*pair, precision) for pair in lengths)
     pixels = image.astype(precision)
@@ -153,7 +153,7 @@ def _by_whole_pixels(image: Values, size: tuple[int, int]) -> Values:
 
 
 def _shares(length: int, wanted: int, precision: Any) -> tuple[Values, Values]:
-    """Return the old pixels under each new one, and the part of it that each covers."""
+    """Return the source pixels under each new pixel, and the fraction of it that each covers."""
     scale = 1.0 / (wanted / length)
     start = np.arange(wanted)[:, None] * scale
     width = np.minimum(scale, length - start)

@@ -1,4 +1,4 @@
-"""Images turned, sheared and scaled by an affine map."""
+"""Affine transformations of images."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from .kernels import AREA, LINEAR, NEAREST, Values, check_method, saturated, wei
 __all__ = ["warp_affine"]
 
 _STEPS = 1024
-"""OpenCV rounds the products of places and the matrix to 1 / 1024 of a pixel,"""
+"""OpenCV rounds the products of coordinates and the matrix to 1 / 1024 of a pixel,"""
 _PARTS = 32
-"""and interpolates at multiples of 1 / 32."""
+"""and interpolates at multiples of 1 / 32 of a pixel."""
 
 
 def warp_affine(
     image: Values, matrix: Values, size: tuple[int, int], method: int = LINEAR, fill: float = 0
 ) -> Values:
-    """Return the image whose pixel ``matrix @ (x, y, 1)`` is pixel (x, y) of the old one.
+    """Return the image whose pixel at ``matrix @ (x, y, 1)`` is the old image's pixel at (x, y).
 
     Args:
         image: (height, width, channels), uint8.
         matrix: (2, 3).
         size: the new (height, width).
         method: NEAREST, LINEAR, CUBIC or LANCZOS; AREA is LINEAR here.
-        fill: value of what lies outside of the image.
+        fill: value outside of the old image.
 
     Raises:
-        UsageError: a method that there is not.
+        UsageError: the method is unknown.
     """
     method = LINEAR if check_method(method) == AREA else method
     across, down = _places(
@@ -39,7 +39,7 @@ def warp_affine(
         return nearest
     shift = (_STEPS // _PARTS).bit_length() - 1
     across, down = across >> shift, down >> shift
-    # Linear weights are multiples of 1 / 1024: single precision adds them up exactly.
+    # Linear weights are multiples of 1 / 1024, so sums in single precision are exact.
     precision = np.float32 if method == LINEAR else np.float64
     table = weights_at(np.arange(_PARTS) / _PARTS, method).astype(precision)
     taps = table.shape[1]
@@ -57,7 +57,8 @@ def warp_affine(
 
 
 def _places(matrix: Values, size: tuple[int, int], rounding: int) -> tuple[Values, Values]:
-    """Return where each new pixel's x and y lie in the old image, in 1 / 1024 of a pixel."""
+    """Return the coordinates of each new pixel in the old image, in units of 1 / 1024 of a
+    pixel."""
     (a, b, c), (d, e, f) = np.asarray(matrix, dtype=np.float64)
     determinant = a * e - b * d
     scale = 1 / determinant if determinant else 0.0
@@ -74,9 +75,10 @@ def _places(matrix: Values, size: tuple[int, int], rounding: int) -> tuple[Value
 def _framed(
     image: Values, rows: Values, columns: Values, taps: int, fill: float
 ) -> tuple[Values, Values]:
-    """Return the pixels (count, channels) with a frame around them, and the numbers of some.
+    """Return the pixels (count, channels) of the image with a frame, and the indices of some
+    pixels.
 
-    The frame is as wide as there are taps; what lies beyond it is moved into it.
+    The frame is as wide as the number of taps; indices beyond it are clipped to it.
     """
     height, width = image.shape[:2]
     frame = ((taps, taps), (taps, taps), (0, 0))

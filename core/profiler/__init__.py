@@ -1,4 +1,4 @@
-"""Where the time goes: by operator, kernel and layout reorder (``mx.profiler``).
+"""The profiler: time spent by operator, kernel and layout reorder (``mx.profiler``).
 
     mx.profiler.set_config(aggregate_stats=True, filename="trace.json")
     mx.profiler.set_state("run")

@@ -1,4 +1,5 @@
-"""Switching the profiler on and off, and reading it (the functions of ``mx.profiler``)."""
+"""Starting and stopping the profiler, and reading its results (the functions of
+``mx.profiler``)."""
 
 from __future__ import annotations
 
@@ -30,22 +31,23 @@ _OPTIONS = (
 
 
 def set_config(**kwargs: Any) -> None:
-    """Say what the profiler records and where to; options not given have their defaults.
+    """Configure what the profiler records and where; omitted options get their defaults.
 
     Args:
-        profile_all: record everything, whatever the next four say. False by default.
-        profile_symbolic: steps of executors, each with its node and its kernel. True by default.
-        profile_imperative: operators called one by one (``mx.nd``). True by default.
-        profile_memory: bytes that executors' arenas hold. True by default.
-        profile_api: passes of executors and updates of optimizers as a whole. True by default.
-        filename: of the trace, ``"profile.json"`` by default.
+        profile_all: record everything, regardless of the next four options. False by default.
+        profile_symbolic: record steps of executors, each with its node and its kernel. True by
+            default.
+        profile_imperative: record operators called on arrays (``mx.nd``). True by default.
+        profile_memory: record the sizes of executors' memory. True by default.
+        profile_api: record whole passes of executors and updates of optimizers. True by default.
+        filename: name of the trace file, ``"profile.json"`` by default.
         continuous_dump: append to the file while the profiler runs. True by default.
         dump_period: seconds between two appends, 1 by default.
-        aggregate_stats: keep the statistics that ``dumps`` shows. False by default.
-        profile_process: only ``"worker"``: there are no other processes that compute.
+        aggregate_stats: collect the statistics for ``dumps``. False by default.
+        profile_process: only ``"worker"``: no other process computes.
 
     Raises:
-        MXNetError: an unknown option, or a value it cannot have.
+        MXNetError: an option is unknown or has an invalid value.
     """
     for name in kwargs:
         if name not in _OPTIONS:
@@ -73,7 +75,7 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     """Start (``"run"``) or stop (``"stop"``) the profiler.
 
     Raises:
-        UsageError: another state; MXNetError: another process than ``"worker"``.
+        UsageError: the state is unknown. MXNetError: the process is not ``"worker"``.
     """
     _check_process(profile_process)
     if state not in ("run", "stop"):
@@ -85,7 +87,7 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
 
 
 def pause(profile_process: str = "worker") -> None:
-    """Record nothing until ``resume``, or ``set_state("run")``."""
+    """Suspend recording until ``resume`` or ``set_state("run")``."""
     _check_process(profile_process)
     profiler.pause()
 
@@ -100,11 +102,12 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
     """Write what has been recorded to the file.
 
     Args:
-        finished: stop the profiler, and let the next run begin a new file.
+        finished: also stop the profiler; the next run begins a new file.
         profile_process: only ``"worker"``.
 
     Raises:
-        MXNetError: nothing has run since the file was finished; OSError: it cannot be written.
+        MXNetError: the profiler has not run since the file was finished. OSError: it cannot be
+            written.
     """
     _check_process(profile_process)
     session = profiler.session
@@ -124,7 +127,7 @@ def dumps(
     """Return totals by operator, by kernel, by layout reorder and by whatever else was recorded.
 
     Args:
-        reset: forget them afterwards.
+        reset: clear the totals afterwards.
         format: ``"table"`` or ``"json"``.
         sort_by: ``"total"``, ``"avg"``, ``"min"``, ``"max"`` or ``"count"``.
         ascending: smallest first.
@@ -133,7 +136,7 @@ def dumps(
         the text; ``""`` unless the profiler runs, or has run, with ``aggregate_stats=True``.
 
     Raises:
-        UsageError: an argument has another value.
+        UsageError: an argument has an invalid value.
     """
     if format not in ("table", "json"):
         raise UsageError(f"Invalid value provided for format: {format}. Support: 'table', 'json'")

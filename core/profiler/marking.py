@@ -1,4 +1,4 @@
-"""What scripts enter into a profile themselves: tasks, frames, events, counters, marks."""
+"""Records made by scripts: tasks, frames, events, counters and markers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SCOPES = ("global", "process", "thread", "task", "marker")
 
 
 class Domain:
-    """A category, under which tasks, frames, counters and markers are shown together."""
+    """A category that groups tasks, frames, counters and markers."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -39,7 +39,7 @@ class Domain:
 
 
 class _Duration:
-    """Something with a beginning and an end, of one thread at a time."""
+    """A record with a start and an end; only one thread at a time may use it."""
 
     def __init__(self, category: str, name: str) -> None:
         self.name = name
@@ -50,14 +50,14 @@ class _Duration:
         return self.name
 
     def start(self) -> None:
-        """Let it begin now."""
+        """Start it now."""
         self._started = time.perf_counter_ns()
 
     def stop(self) -> None:
-        """Let it end now; it is recorded if the profiler runs.
+        """Stop it now; it is recorded if the profiler runs.
 
         Raises:
-            UsageError: it has not begun.
+            UsageError: it has not been started.
         """
         if self._started is None:
             raise UsageError(f"{self.name!r} has not been started; call start() before stop()")
@@ -68,33 +68,32 @@ class _Duration:
 
 
 class Task(_Duration):
-    """A unit of work; all runs of one name add up."""
+    """A unit of work; the runs of a name are totalled."""
 
     def __init__(self, domain: Domain, name: str) -> None:
         super().__init__(domain.name, name)
 
 
 class Frame(_Duration):
-    """One pass of something that repeats."""
+    """One iteration of a repeated process."""
 
     def __init__(self, domain: Domain, name: str) -> None:
         super().__init__(f"{domain.name},frame", name)
 
 
 class Event(_Duration):
-    """A stretch of code, in no domain."""
+    """A section of code, without a domain."""
 
     def __init__(self, name: str) -> None:
         super().__init__("event", name)
 
 
 class Counter:
-    """A value that changes in time.
+    """A value that changes over time.
 
     Args:
-        domain: where it belongs.
-        name: of the counter.
-        value: its first value; 0, and not recorded, if none is given.
+        domain: its domain. name: its name.
+        value: its initial value; if omitted it is 0 and not recorded.
     """
 
     def __init__(self, domain: Domain, name: str, value: float | None = None) -> None:
@@ -131,7 +130,7 @@ class Counter:
 
 
 class Marker:
-    """An instant to be seen on the timeline."""
+    """An instant on the timeline."""
 
     def __init__(self, domain: Domain, name: str) -> None:
         self.name = name
@@ -141,14 +140,14 @@ class Marker:
         return self.name
 
     def mark(self, scope: str = "process") -> None:
-        """Record that it is now.
+        """Record the current instant.
 
         Args:
-            scope: ``"global"``, ``"process"``, ``"thread"``, ``"task"`` or ``"marker"``: for how
-                much of the timeline the instant counts.
+            scope: ``"global"``, ``"process"``, ``"thread"``, ``"task"`` or ``"marker"``: the part
+                of the timeline that the instant marks.
 
         Raises:
-            UsageError: another scope.
+            UsageError: the scope is unknown.
         """
         if scope not in _SCOPES:
             raise UsageError(f"scope is {scope!r}, expected one of {', '.join(_SCOPES)}")

@@ -1,7 +1,7 @@
-"""What a running profiler collects: spans of time, values of counters, marks.
+"""Recording by a running profiler: spans of time, values of counters, and marks.
 
-``profiler.recorder`` is None unless something is being recorded, which is all that the paths
-to be measured look at.
+``profiler.recorder`` is None unless the profiler is recording. Measured code checks only this, so
+that a stopped profiler costs nearly nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Scope: TypeAlias = AbstractContextManager[None]
 
 @dataclasses.dataclass(frozen=True)
 class Switches:
-    """What is recorded, as the arguments of ``set_config`` say."""
+    """What to record, by the arguments of ``set_config``."""
 
     symbolic: bool = True
     imperative: bool = True
@@ -46,7 +46,7 @@ class Switches:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What ``set_config`` has set, with MXNet's defaults."""
+    """The options of ``set_config``, with MXNet's defaults."""
 
     switches: Switches = Switches()
     filename: str = "profile.json"
@@ -56,10 +56,10 @@ class Settings:
 
 
 class Recorder:
-    """Collects records from all threads, and hands them on to statistics and a trace file.
+    """Collects records from all threads, and passes them to statistics and a trace file.
 
     Attributes:
-        switches: what those who record shall leave out.
+        switches: what callers should record.
         statistics: of all records since the last reset; brought up to date by ``count``.
     """
 
@@ -74,7 +74,7 @@ class Recorder:
         self._lock = threading.Lock()
 
     def configure(self, settings: Settings) -> None:
-        """Go on with other settings; what is in no file yet goes to the new one."""
+        """Change the settings; records not written yet go to the new file."""
         with self._lock:
             self._count()
             if settings.filename != self._settings.filename:
@@ -98,17 +98,17 @@ class Recorder:
         )
 
     def add_sample(self, category: str, name: str, value: float) -> None:
-        """Record the present value of a counter."""
+        """Record the current value of a counter."""
         self._records.append(Sample(category, name, time.perf_counter_ns(), value))
 
     def add_mark(self, category: str, name: str, scope: str) -> None:
-        """Record that something happens now; ``scope`` says for how much of a timeline."""
+        """Record an instant; ``scope`` is the part of the timeline that it marks."""
         thread = threading.get_native_id()
         self._records.append(Mark(category, name, time.perf_counter_ns(), thread, scope))
 
     @contextmanager
     def span(self, category: str, name: str) -> Iterator[None]:
-        """Record how long a block takes."""
+        """Record the duration of a block."""
         start = time.perf_counter_ns()
         try:
             yield
@@ -117,17 +117,17 @@ class Recorder:
 
     @property
     def keeps_statistics(self) -> bool:
-        """Whether ``count`` has anything to tell."""
+        """Whether statistics are collected."""
         return self._settings.aggregate_stats
 
     def count(self) -> Statistics:
-        """Return the statistics of everything recorded so far; empty where none are kept."""
+        """Return the statistics of everything recorded so far; empty if none are collected."""
         with self._lock:
             self._count()
         return self.statistics
 
     def flush(self) -> None:
-        """Append to the trace file what is not in it yet."""
+        """Append the records not written yet to the trace file."""
         with self._lock:
             self._count()
             records, self._records, self._counted = self._records, [], 0
@@ -135,7 +135,7 @@ class Recorder:
             self._flushed = time.monotonic()
 
     def flush_if_due(self) -> None:
-        """Flush where the profiler dumps continuously and its period has passed."""
+        """Flush if the profiler dumps continuously and its period has passed."""
         settings = self._settings
         if settings.continuous_dump and time.monotonic() - self._flushed >= settings.dump_period:
             self.flush()
@@ -151,9 +151,9 @@ class Profiler:
     """The profiler of this process.
 
     Attributes:
-        settings: hold from the next start on.
-        recorder: where to record; None while the profiler is stopped or paused.
-        session: the recorder of the present or last run; None before the first, or after its file
+        settings: take effect at the next start.
+        recorder: the active recorder; None while the profiler is stopped or paused.
+        session: the recorder of the current or last run; None before the first, or after its file
             has been finished.
     """
 
@@ -165,7 +165,7 @@ class Profiler:
         self._is_paused = False
 
     def start(self) -> None:
-        """Begin to record, in the session that was stopped if there is one; this ends a pause."""
+        """Start recording, continuing a stopped session if there is one; this ends a pause."""
         if self.session is None:
             self.session = Recorder(self.settings)
         else:
@@ -181,7 +181,7 @@ class Profiler:
         self._choose()
 
     def pause(self) -> None:
-        """Record nothing until ``resume``."""
+        """Suspend recording until ``resume``."""
         self._is_paused = True
         self._choose()
 
@@ -207,7 +207,7 @@ _NOTHING = nullcontext()
 
 
 def span(category: str, name: str) -> Scope:
-    """Record how long a block takes, where the profiler runs and calls are recorded."""
+    """Record the duration of a block if the profiler records calls."""
     recorder = profiler.recorder
     if recorder is None or not recorder.switches.api:
         return _NOTHING
@@ -215,7 +215,7 @@ def span(category: str, name: str) -> Scope:
 
 
 def operator_span(name: str) -> Scope:
-    """Record how long a block takes that does what an operator does, where these are recorded."""
+    """Record the duration of a block as an operator, if the profiler records operators."""
     recorder = profiler.recorder
     if recorder is None or not recorder.switches.imperative:
         return _NOTHING
@@ -223,7 +223,7 @@ def operator_span(name: str) -> Scope:
 
 
 class _Inside(threading.local):
-    """The custom operator that this thread runs."""
+    """The custom operator that this thread is running."""
 
     name = ""
 

@@ -1,4 +1,4 @@
-"""Totals of what a profiler has recorded, as a table or as JSON in MXNet's form."""
+"""Totals of a profiler's records, as a table or as JSON in MXNet's format."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from .trace_file import Record, Sample, Span
 __all__ = ["DEVICE_STORAGE", "KERNEL", "SORT_KEYS", "Statistics"]
 
 DEVICE_STORAGE = "Device Storage"
-"""Category of the counters that count bytes."""
+"""Category of counters whose unit is bytes."""
 
 KERNEL = "kernel"
-"""Detail of a span that is counted a second time, in a category of this name."""
+"""Key of a span's detail under which it is counted a second time, in the category with this
+name."""
 
 _NS_PER_MS = 1e6
 _BYTES_PER_KB = 1000.0
@@ -32,7 +33,7 @@ class Total:
     most: float = -math.inf
 
     def add(self, value: float) -> None:
-        """Take one more into account."""
+        """Add a duration or value."""
         self.count += 1
         self.sum += value
         self.least = min(self.least, value)
@@ -51,20 +52,20 @@ SORT_KEYS: Mapping[str, Callable[[Total], float]] = {
     "max": lambda total: total.most,
     "count": lambda total: total.count,
 }
-"""What the entries of a category can be sorted by."""
+"""The keys by which entries of a category can be sorted."""
 
 Category = dict[str, Total]
 
 
 @dataclasses.dataclass(frozen=True)
 class _Section:
-    """How the categories of one kind are shown.
+    """Presentation of the categories of one kind.
 
     Attributes:
-        title: key in the JSON, or of a column.
-        unit: of all figures; "" for plain numbers.
-        scale: units of the record in one of ``unit``.
-        has_total: whether a sum means anything.
+        title: key in the JSON, or title of a column.
+        unit: unit of all figures; "" for plain numbers.
+        scale: number of the records' units in one ``unit``.
+        has_total: whether a sum is meaningful.
     """
 
     title: str
@@ -79,18 +80,18 @@ _COUNTER = _Section("Counter", "", 1.0, has_total=False)
 
 
 class Statistics:
-    """Totals by category and name: of spans, of counters of bytes, of other counters."""
+    """Totals by category and name: of spans, of byte counters and of other counters."""
 
     def __init__(self) -> None:
         self._sections: dict[_Section, dict[str, Category]] = {}
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Clear all totals."""
         self._sections = {_MEMORY: {}, _TIME: {}, _COUNTER: {}}
 
     def add(self, records: Iterable[Record]) -> None:
-        """Take records into account; marks have nothing to add up."""
+        """Add records; marks have nothing to total."""
         for record in records:
             if isinstance(record, Span):
                 duration = record.stop - record.start
@@ -115,7 +116,7 @@ class Statistics:
         return "\n".join(lines) + "\n"
 
     def json(self, sort_by: str = "total", ascending: bool = False) -> str:
-        """Return the same figures as a JSON object of MXNet's form."""
+        """Return the same figures as a JSON object in MXNet's format."""
         document: dict[str, Any] = {}
         for section, categories in self._sections.items():
             document[section.title] = {

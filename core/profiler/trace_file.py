@@ -1,4 +1,4 @@
-"""Records of a profiler, and the file in Chrome's trace format that shows them on a timeline.
+"""Records of a profiler, and their file in Chrome's trace format.
 
 The format is described in "Trace Event Format" (Google); chrome://tracing and Perfetto read it.
 """
@@ -21,7 +21,7 @@ _MARK_SCOPES = {"global": "g", "process": "p", "thread": "t", "task": "t", "mark
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Span:
-    """Something that took time, in nanoseconds of ``time.perf_counter_ns``."""
+    """A duration, in nanoseconds of ``time.perf_counter_ns``."""
 
     category: str
     name: str
@@ -31,7 +31,7 @@ class Span:
     detail: Mapping[str, str]
 
     def event(self, process: int) -> dict[str, Any]:
-        """Return the trace's event."""
+        """Return the event for the trace."""
         return {
             "ph": "X",
             "cat": self.category,
@@ -46,7 +46,7 @@ class Span:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sample:
-    """The value of a counter from a time on."""
+    """The value of a counter at a time."""
 
     category: str
     name: str
@@ -54,7 +54,7 @@ class Sample:
     value: float
 
     def event(self, process: int) -> dict[str, Any]:
-        """Return the trace's event."""
+        """Return the event for the trace."""
         return {
             "ph": "C",
             "cat": self.category,
@@ -76,7 +76,7 @@ class Mark:
     scope: str
 
     def event(self, process: int) -> dict[str, Any]:
-        """Return the trace's event."""
+        """Return the event for the trace."""
         return {
             "ph": "i",
             "cat": self.category,
@@ -103,7 +103,7 @@ class TraceFile:
         self._length = 0
 
     def append(self, records: Iterable[Record]) -> None:
-        """Write records behind those written before.
+        """Append records to the file.
 
         Raises:
             OSError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""Whether arrays, symbols and errors are what a test expects."""
+"""Comparisons of arrays, symbols and errors with what a test expects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 def same(a: Any, b: Any) -> bool:
-    """Tell whether two arrays have the same shape and elements."""
+    """Return whether two arrays have the same shape and elements."""
     return np.array_equal(_host(a), _host(b))
 
 
@@ -40,7 +40,8 @@ def almost_equal(
     equal_nan: bool = False,
     use_broadcast: bool = True,
 ) -> bool:
-    """Tell whether ``|a - b| <= atol + rtol |b|`` everywhere; by default float64's tolerances.
+    """Return whether ``|a - b| <= atol + rtol |b|`` everywhere; by default with float64's
+    tolerances.
 
     Raises:
         AssertionError: the shapes differ and ``use_broadcast`` is off.
@@ -65,12 +66,12 @@ def assert_almost_equal(
 
     Args:
         a: an NDArray, NumPy array or number.
-        b: what it should be.
-        rtol: relative tolerance: a number, a number by dtype, or None for the dtypes' own.
+        b: the expected value.
+        rtol: relative tolerance: a number, a number by dtype, or None for the dtypes' defaults.
         atol: absolute tolerance, given likewise.
-        names: what to call the two in the message.
+        names: names of the two in the message.
         equal_nan: whether NaN equals NaN.
-        use_broadcast: whether shapes may differ where they broadcast.
+        use_broadcast: whether shapes may differ if they broadcast.
         mismatches: the message lists the worst ``mismatches[0]`` elements.
 
     Raises:
@@ -85,7 +86,7 @@ def assert_almost_equal(
 def assert_allclose(
     a: Any, b: Any, rtol: Tolerance = 1e-07, atol: Tolerance = 0, equal_nan: bool = True
 ) -> None:
-    """Assert as ``assert_almost_equal`` does, with the defaults of ``numpy.testing``."""
+    """Call ``assert_almost_equal`` with the defaults of ``numpy.testing``."""
     assert_almost_equal(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
@@ -99,7 +100,8 @@ def assert_almost_equal_with_err(
     equal_nan: bool = False,
     mismatches: tuple[int, int] = (10, 10),
 ) -> None:
-    """Assert that at most a share ``etol`` of the elements differs by more than the tolerance."""
+    """Assert that at most a fraction ``etol`` of the elements differs by more than the
+    tolerance."""
     share = get_etol(etol)
     if share <= 0:
         assert_almost_equal(a, b, rtol, atol, names, equal_nan, mismatches=mismatches)
@@ -137,7 +139,7 @@ def assert_exception(
 
 
 def compare_ndarray_tuple(t1: Any, t2: Any, rtol: Tolerance = None, atol: Tolerance = None) -> None:
-    """Assert that arrays, or nested tuples of them, are almost equal; None equals everything."""
+    """Assert that arrays, or nested tuples of them, are almost equal; None equals anything."""
     if t1 is None or t2 is None:
         return
     if isinstance(t1, tuple):
@@ -148,7 +150,7 @@ def compare_ndarray_tuple(t1: Any, t2: Any, rtol: Tolerance = None, atol: Tolera
 
 
 def same_array(array1: NDArray, array2: NDArray) -> bool:
-    """Tell whether two NDArrays share their memory, by writing to the first for a moment."""
+    """Return whether two NDArrays share memory, by temporarily writing to the first."""
     array1[:] += 1
     followed = same(array1, array2)
     array1[:] -= 1
@@ -156,7 +158,7 @@ def same_array(array1: NDArray, array2: NDArray) -> bool:
 
 
 def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
-    """Tell whether the nodes of two symbols have the same operators in the same order."""
+    """Return whether the nodes of two symbols have the same operators in the same order."""
     first, second = (
         [node["op"] for node in json.loads(sym.tojson())["nodes"]] for sym in (sym1, sym2)
     )

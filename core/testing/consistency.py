@@ -1,4 +1,4 @@
-"""One symbol on several contexts and dtypes, one optimizer against another."""
+"""Consistency of a symbol on several contexts and dtypes, and of two optimizers."""
 
 from __future__ import annotations
 
@@ -33,25 +33,26 @@ def check_consistency(
     use_uniform: bool = False,
     rand_type: Any = np.float64,
 ) -> dict[str, Any]:
-    """Assert that a symbol computes the same wherever and in whichever dtype it is bound.
+    """Assert that a symbol computes the same on several contexts and in several dtypes.
 
     Args:
         sym: the symbol, or one for each binding.
-        ctx_list: the bindings: what ``simple_bind`` takes (``ctx``, shapes, ``type_dict``).
-        scale: of the random arguments.
-        grad_req: what to do with gradients; ``"null"`` compares outputs only.
-        arg_params: arguments by name, random where not given.
-        aux_params: auxiliary states by name, 0 where not given.
-        rtol: relative tolerance; the dtypes' own where None.
-        atol: absolute tolerance; the dtypes' own where None.
-        raise_on_err: raise; otherwise differences are printed.
-        ground_truth: outputs and gradients by name; those of the most exact binding where None.
+        ctx_list: arguments of ``simple_bind`` for each binding (``ctx``, shapes, ``type_dict``).
+        scale: scale of the random arguments.
+        grad_req: how to compute gradients; ``"null"`` compares outputs only.
+        arg_params: arguments by name; random if not given.
+        aux_params: auxiliary states by name; 0 if not given.
+        rtol: relative tolerance; None is the dtypes' default.
+        atol: absolute tolerance; None is the dtypes' default.
+        raise_on_err: raise differences as errors, instead of printing them.
+        ground_truth: expected outputs and gradients by name; None uses those of the most precise
+            binding.
         equal_nan: whether NaN equals NaN.
-        use_uniform: draw arguments uniformly, not normally.
-        rand_type: dtype the random arguments are rounded to.
+        use_uniform: draw arguments from a uniform instead of a normal distribution.
+        rand_type: dtype to which random arguments are rounded.
 
     Returns:
-        what all were compared to, by name.
+        the expected values, by name.
     """
     symbols = [sym] * len(ctx_list) if isinstance(sym, Symbol) else list(sym)
     if len(ctx_list) < 2 or len(symbols) != len(ctx_list):
@@ -99,13 +100,13 @@ def compare_optimizer(
     compare_states: bool = True,
     ntensors: int = 1,
 ) -> None:
-    """Assert that two optimizers do the same to a random weight with a random gradient.
+    """Assert that two optimizers update a random weight with a random gradient in the same way.
 
     Args:
-        opt1: the reference, which gets dense arrays.
+        opt1: the reference, called with dense arrays.
         opt2: the optimizer.
-        shape: of the weight; a list of shapes updates so many weights in one call of ``opt2``.
-        dtype: of weight and gradient.
+        shape: shape of the weight; with a list of shapes, ``opt2`` updates all weights in one call.
+        dtype: dtype of weight and gradient.
         w_stype: storage type of the second optimizer's weight.
         g_stype: storage type of its gradient.
         rtol: relative tolerance.
@@ -136,7 +137,7 @@ def compare_optimizer(
 
 
 class _Differences:
-    """Compares results by name and raises, or prints, where they differ."""
+    """Compares results by name; raises or prints differences."""
 
     def __init__(
         self, rtol: Tolerance, atol: Tolerance, equal_nan: bool, raise_on_err: bool
@@ -160,7 +161,7 @@ class _Differences:
                 continue
             rtol, atol = self._rtol, self._atol
             if dtypes is not None:
-                # A float32 gradient that comes from float16 data is only as exact as those.
+                # A float32 gradient computed from float16 data has only float16's precision.
                 coarse = [
                     _coarser(x.dtype, d) for x, d in zip((result, wanted), dtypes, strict=True)
                 ]
@@ -202,7 +203,7 @@ def _fill(
 
 
 def _train(bound: Sequence[Any]) -> None:
-    """Run training passes whose head gradients are the first binding's outputs."""
+    """Run training passes with the first binding's outputs as head gradients."""
     for executor in bound:
         executor.forward(is_train=True)
     heads = []

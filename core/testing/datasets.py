@@ -1,4 +1,4 @@
-"""Data that examples and tests train on, from files that are there, or from an address given."""
+"""Data for examples and tests, from local files or from a given address."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def download(
     overwrite: bool = False,
     retries: int = 5,
 ) -> str:
-    """Return the path of a file, fetched from an address unless it is there.
+    """Return the path of a file, downloaded unless it exists.
 
     Args:
         url: the address.
-        fname: name of the file; the address's last part where None.
-        dirname: its folder, made where it is not there.
-        overwrite: fetch it in any case.
-        retries: further attempts after one that failed.
+        fname: name of the file; None is the last part of the address.
+        dirname: its folder, created if necessary.
+        overwrite: download it even if it exists.
+        retries: number of further attempts after a failure.
 
     Raises:
-        UsageError: ``retries`` below 0. OSError: every attempt failed.
+        UsageError: ``retries`` is below 0. OSError: every attempt failed.
     """
     if retries < 0:
         raise UsageError(f"retries is {retries}; expected 0 or more")
@@ -76,10 +76,10 @@ def download(
 
 
 def get_cifar10() -> None:
-    """Make sure that CIFAR-10's record files are in ``data/cifar``, where scripts read them.
+    """Check that CIFAR-10's record files are in ``data/cifar``, where scripts read them.
 
     Raises:
-        MXNetError: a file is not there; unlike MXNet's this function downloads nothing.
+        MXNetError: a file does not exist; unlike MXNet's, this function downloads nothing.
     """
     missing = [name for name in _CIFAR if not Path(_CIFAR_FOLDER, name).exists()]
     if missing:
@@ -96,7 +96,7 @@ def get_mnist() -> dict[str, Any]:
     plain or ``.gz``, in the folder ``data`` or the current one.
 
     Raises:
-        MXNetError: a file is not there; unlike MXNet's this function downloads nothing.
+        MXNetError: a file does not exist; unlike MXNet's, this function downloads nothing.
     """
     digits: dict[str, Any] = {}
     for part, prefix in _PARTS.items():
@@ -107,7 +107,7 @@ def get_mnist() -> dict[str, Any]:
 
 
 def get_mnist_ubyte() -> None:
-    """Make sure that the four idx files are there; see ``get_mnist``."""
+    """Check that the four idx files exist; see ``get_mnist``."""
     for prefix in _PARTS.values():
         _find(f"{prefix}-images-idx3-ubyte")
         _find(f"{prefix}-labels-idx1-ubyte")
@@ -120,8 +120,8 @@ def get_mnist_iterator(
 
     Args:
         batch_size: digits in a batch.
-        input_shape: of a digit: (1, 28, 28), or (784,) for flat ones.
-        num_parts, part_index: read only one of so many parts.
+        input_shape: shape of a digit: (1, 28, 28), or (784,) to flatten.
+        num_parts, part_index: read only this one of that many parts.
     """
     train, test = (
         MNISTIter(
@@ -140,7 +140,7 @@ def get_mnist_iterator(
 
 
 def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
-    """Fetch a zip file into a folder and unpack it there; nothing happens where it is there."""
+    """Download a zip file into a folder and unpack it there, unless it exists."""
     archive = Path(data_dir, data_origin_name)
     if not archive.exists():
         download(url, data_origin_name, data_dir)
@@ -149,7 +149,7 @@ def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
 
 
 def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str) -> None:
-    """Fetch a bz2 file into a folder and unpack it as ``data_name``, unless that is there."""
+    """Download a bz2 file into a folder and unpack it as ``data_name``, unless that exists."""
     target = Path(data_dir, data_name)
     if target.exists():
         return
@@ -164,4 +164,4 @@ def _find(name: str) -> str:
         for candidate in (os.path.join(folder, name), os.path.join(folder, f"{name}.gz")):
             if os.path.exists(candidate):
                 return candidate
-    raise MXNetError(f"{name} is not there; put it, plain or .gz, into the folder 'data'")
+    raise MXNetError(f"{name} does not exist; put it, plain or .gz, into the folder 'data'")

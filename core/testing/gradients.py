@@ -1,6 +1,6 @@
-"""Outputs and gradients of symbols against numbers expected, and against finite differences.
+"""Comparison of symbols' outputs and gradients with expected numbers and finite differences.
 
-Sparse arguments are bound as they are; gradients are sparse where a test names their storage type.
+Sparse arguments are bound as sparse; gradients are sparse if a test gives their storage type.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ _FLOATS = (np.float16, np.float32, np.float64)
 def simple_forward(
     sym: Symbol, ctx: Context | None = None, is_train: bool = False, **inputs: Any
 ) -> Any:
-    """Return a symbol's outputs in NumPy for inputs by name; not in a list if it is one."""
+    """Return a symbol's outputs as NumPy arrays, given inputs by name; a single output is not in a
+    list."""
     executor = sym.bind(
         ctx or default_context(), args={name: array(value) for name, value in inputs.items()}
     )
@@ -59,18 +60,18 @@ def check_symbolic_forward(
     equal_nan: bool = False,
     dtype: Any = np.float32,
 ) -> list[NDArray]:
-    """Assert that a symbol's outputs are what is expected.
+    """Assert that a symbol's outputs have the expected values.
 
     Args:
         sym: the symbol.
-        location: its arguments, all of them, in order or by name.
+        location: all its arguments, in order or by name.
         expected: its outputs, in order or by name.
-        rtol: relative tolerance; the dtype's own where None.
-        atol: absolute tolerance; the dtype's own where None.
+        rtol: relative tolerance; None is the dtype's default.
+        atol: absolute tolerance; None is the dtype's default.
         aux_states: its auxiliary states.
-        ctx: where to run; the default context where None.
+        ctx: where to run; None is the default context.
         equal_nan: whether NaN equals NaN.
-        dtype: of the arguments; ``"asnumpy"`` for those of the arrays given.
+        dtype: dtype of the arguments; ``"asnumpy"`` keeps those of the given arrays.
 
     Returns:
         the outputs.
@@ -104,21 +105,21 @@ def check_symbolic_backward(
     equal_nan: bool = False,
     dtype: Any = np.float32,
 ) -> dict[str, NDArray]:
-    """Assert that the gradients of a symbol's arguments are what is expected.
+    """Assert that the gradients of a symbol's arguments have the expected values.
 
     Args:
         sym: the symbol.
-        location: its arguments, all of them, in order or by name.
-        out_grads: gradients of its outputs; None for those of losses.
+        location: all its arguments, in order or by name.
+        out_grads: gradients of its outputs; None for losses.
         expected: gradients of its arguments.
-        rtol: relative tolerance; the dtype's own where None.
-        atol: absolute tolerance; the dtype's own where None.
+        rtol: relative tolerance; None is the dtype's default.
+        atol: absolute tolerance; None is the dtype's default.
         aux_states: its auxiliary states.
         grad_req: ``"write"``, ``"add"`` or ``"null"``, for all or each argument.
-        ctx: where to run; the default context where None.
-        grad_stypes: storage types of gradients by name, where not dense.
+        ctx: where to run; None is the default context.
+        grad_stypes: storage types of gradients by name, if not dense.
         equal_nan: whether NaN equals NaN.
-        dtype: of the arguments; ``"asnumpy"`` for those of the arrays given.
+        dtype: dtype of the arguments; ``"asnumpy"`` keeps those of the given arrays.
 
     Returns:
         the gradients by name.
@@ -166,11 +167,11 @@ def numeric_grad(
     """Return the gradients of the sum of an executor's first output, by central differences.
 
     Args:
-        executor: what computes the output.
+        executor: computes the output.
         location: values of the arguments; those of integer dtype get zeros.
         aux_states: values of the auxiliary states, reset before each pass.
-        eps: distance of the two points.
-        use_forward_train: run training passes.
+        eps: distance between the two points.
+        use_forward_train: whether to run training passes.
         dtype: of the arguments.
     """
     values = {name: np.array(value, order="C") for name, value in location.items()}
@@ -215,21 +216,21 @@ def check_numeric_gradient(
     grad_stype_dict: Mapping[str, str] | None = None,
     dtype: Any = np.float32,
 ) -> None:
-    """Assert that a symbol's gradients are those of finite differences.
+    """Assert that a symbol's gradients agree with finite differences.
 
-    The first output is projected by random weights from [0.1, 1.1) first.
+    The symbol's output is reduced to a scalar by random weights from [0.1, 1.1).
 
     Args:
         sym: the symbol, of one output.
-        location: its arguments, all of them, in order or by name.
+        location: all its arguments, in order or by name.
         aux_states: its auxiliary states.
-        numeric_eps: distance of the two points; by default a power of two for the dtype.
-        rtol: relative tolerance; the dtype's own where None.
-        atol: absolute tolerance; the dtype's own where None.
-        grad_nodes: which arguments; a mapping gives their ``grad_req``.
-        use_forward_train: compute the differences by training passes.
-        ctx: where to run; the default context where None.
-        grad_stype_dict: storage types of gradients by name, where not dense.
+        numeric_eps: distance between the two points; by default a power of two for the dtype.
+        rtol: relative tolerance; None is the dtype's default.
+        atol: absolute tolerance; None is the dtype's default.
+        grad_nodes: the arguments to check; a mapping gives their ``grad_req``.
+        use_forward_train: whether to compute the differences by training passes.
+        ctx: where to run; None is the default context.
+        grad_stype_dict: storage types of gradients by name, if not dense.
         dtype: float16, float32 or float64.
     """
     ctx = ctx or default_context()
@@ -339,9 +340,9 @@ def _make_sparse(
     before: dict[str, Array],
     gradients: dict[str, NDArray],
 ) -> None:
-    """Replace gradients whose storage type is given by sparse ones that hold nothing.
+    """Replace gradients whose storage type is given by empty sparse arrays.
 
-    A sequence of storage types names no gradients and changes nothing, as in MXNet.
+    A sequence of storage types, without names, has no effect, as in MXNet.
     """
     for name, stype in stypes.items() if isinstance(stypes, Mapping) else ():
         if name in gradients and stype not in (None, "default"):

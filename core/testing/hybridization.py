@@ -1,4 +1,4 @@
-"""Whether a block computes the same compiled and not."""
+"""Consistency of a block's compiled and uncompiled computation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["check_gluon_hybridize_consistency"]
 
 
 class _Given(Initializer):
-    """Gives parameters the values of those of another block, by name."""
+    """Initializes parameters with the values of another block's parameters, by name."""
 
     def __init__(self, values: Mapping[str, Array]) -> None:
         super().__init__()
@@ -33,13 +33,13 @@ def check_gluon_hybridize_consistency(
     rtol: float = 1e-4,
     atol: float = 1e-4,
 ) -> None:
-    """Assert that a block gives the same outputs and gradients compiled and not.
+    """Assert that a block computes the same outputs and gradients whether or not it is compiled.
 
     Args:
-        net_builder: makes the block, which draws nothing at random, from a ``prefix``.
+        net_builder: creates the block from a ``prefix``; the block must be deterministic.
         data_l: the inputs.
-        numpy_func: computes the output from NumPy arrays, to compare with.
-        test_grad: compare the gradients of the inputs, too.
+        numpy_func: computes the expected output from NumPy arrays.
+        test_grad: whether to compare the gradients of the inputs, too.
         rtol, atol: tolerances.
     """
     expected: tuple[Array, list[Array]] | None = None

@@ -20,7 +20,7 @@ _WELL_CONDITIONED = 3
 
 
 def new_matrix_with_real_eigvals_2d(n: int) -> Array:
-    """Return an n x n matrix with real eigenvalues between -10 and 10, well conditioned."""
+    """Return a well-conditioned n x n matrix with real eigenvalues between -10 and 10."""
     while True:
         direction = np.random.uniform(-1, 1, (n, 1))
         direction /= np.linalg.norm(direction)

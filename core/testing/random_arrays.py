@@ -1,4 +1,4 @@
-"""Random dense arrays, shapes and coordinates, and the arithmetic tests do on them."""
+"""Random dense arrays, shapes and coordinates, and arithmetic for tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ __all__ = [
 
 
 def random_arrays(*shapes: Shape) -> Any:
-    """Return normally distributed NumPy arrays, one for each shape; not in a list if it is one."""
+    """Return normally distributed NumPy arrays, one for each shape; a single one is not in a
+    list."""
     arrays = [np.asarray(np.random.randn(*shape), dtype=default_dtype()) for shape in shapes]
     return arrays[0] if len(arrays) == 1 else arrays
 
@@ -83,7 +84,7 @@ def np_reduce(
     keepdims: bool,
     numpy_reduce_func: Callable[..., Array],
 ) -> Array:
-    """Reduce over one, several or (None) all axes, one after the other."""
+    """Reduce over one, several or (None) all axes, one at a time."""
     if axis is None:
         axes: list[int] = list(range(dat.ndim))
     else:
@@ -100,7 +101,7 @@ def np_reduce(
 
 
 def collapse_sum_like(a: Array, shape: Shape) -> Array:
-    """Sum what broadcasting ``shape`` to the array's shape repeats."""
+    """Sum an array over the axes along which ``shape`` would be broadcast to it."""
     if a.size == 0 or 0 in shape:
         return np.zeros(shape, dtype=a.dtype)
     extra = a.ndim - len(shape)
@@ -111,7 +112,7 @@ def collapse_sum_like(a: Array, shape: Shape) -> Array:
 
 
 def assign_each(the_input: Any, function: Callable[[Any], Any] | None) -> Array:
-    """Return the function of each element, as float64; a copy where there is no function."""
+    """Return a function of each element, as float64; without a function, a copy."""
     if function is None:
         return np.array(the_input)
     values = np.asarray(the_input)
@@ -120,7 +121,8 @@ def assign_each(the_input: Any, function: Callable[[Any], Any] | None) -> Array:
 
 
 def assign_each2(input1: Any, input2: Any, function: Callable[[Any, Any], Any] | None) -> Array:
-    """Return the function of each pair of elements, as float64; without one, a copy of the first.
+    """Return a function of each pair of elements, as float64; without one, a copy of the first
+    array.
 
     Raises:
         AssertionError: the shapes differ.
@@ -135,7 +137,7 @@ def assign_each2(input1: Any, input2: Any, function: Callable[[Any, Any], Any] |
 
 
 def create_2d_tensor(rows: int, columns: int, dtype: Any = np.int64) -> NDArray:
-    """Return an NDArray whose rows hold their own number."""
+    """Return an NDArray in which each row is filled with its index."""
     numbers = create_vector(rows, dtype).reshape((rows, 1))
     result: NDArray = broadcast_to(numbers, shape=(rows, columns))
     return result

@@ -62,27 +62,27 @@ def rand_sparse_ndarray(
     shuffle_csr_indices: bool = False,
     ctx: Context | None = None,
 ) -> tuple[Any, tuple[Any, ...]]:
-    """Return a random sparse array and what it is made of.
+    """Return a random sparse array and its components.
 
     Args:
-        shape: of the array.
+        shape: shape of the array.
         stype: ``"row_sparse"`` or ``"csr"``.
-        density: share of the rows, or of the elements, that are there; random where None.
-        dtype: float32 where None.
-        distribution: ``"uniform"``, or for csr also ``"powerlaw"``: row by row, twice as many
-            elements.
-        data_init: what each element is, in place of random numbers from [0, 1).
-        rsp_indices: which rows are there.
+        density: fraction of the rows, or of the elements, that are stored; None is random.
+        dtype: dtype; None is float32.
+        distribution: ``"uniform"``, or for csr also ``"powerlaw"``: each row has twice as many
+            elements as the one before.
+        data_init: value of each element, instead of random numbers from [0, 1).
+        rsp_indices: indices of the stored rows.
         modifier_func: applied to each element of a row_sparse array.
-        shuffle_csr_indices: leave the columns of each row in random order.
-        ctx: where the array lies.
+        shuffle_csr_indices: store the columns of each row in random order.
+        ctx: context of the array.
 
     Returns:
         the array, and (values, rows) in NumPy, or (indptr, indices, data).
 
     Raises:
-        AssertionError: a storage type or distribution that is not there.
-        ValueError: a density outside [0, 1] or too low for a power law.
+        AssertionError: the storage type or distribution is not supported.
+        ValueError: the density is outside [0, 1] or too low for a power law.
     """
     ctx = ctx or default_context()
     density = float(np.random.rand()) if density is None else density
@@ -140,7 +140,7 @@ def create_sparse_array_zd(
     modifier_func: Modifier = None,
     shuffle_csr_indices: bool = False,
 ) -> Any:
-    """As ``create_sparse_array``, but a row_sparse array has only the rows that are given."""
+    """Like ``create_sparse_array``, but a row_sparse array has only the given rows."""
     return create_sparse_array(
         shape,
         stype,
@@ -154,7 +154,7 @@ def create_sparse_array_zd(
 
 
 def shuffle_csr_column_indices(csr: CSRNDArray) -> None:
-    """Put the column numbers of each row of a csr array in random order, in place."""
+    """Shuffle the column indices of each row of a csr array in place."""
     indptr, indices = csr.indptr.asnumpy(), csr.indices.asnumpy().copy()
     for start, stop in itertools.pairwise(indptr):
         np.random.shuffle(indices[start:stop])
@@ -202,7 +202,7 @@ def _uniform_csr(
 
 
 def _powerlaw_matrix(shape: Shape, density: float, dtype: Any) -> Array:
-    """Return a matrix with one element in each row and 2, 4, 8 ... till all are placed."""
+    """Return a matrix whose rows have 1, 2, 4, 8, ... elements until all are placed."""
     rows, columns = shape
     left = int(rows * columns * density)
     if left < 2 * rows:

@@ -1,4 +1,4 @@
-"""How long a symbol takes."""
+"""Timing of symbols."""
 
 from __future__ import annotations
 
@@ -25,20 +25,19 @@ def check_speed(
     typ: str = "whole",
     **kwargs: Any,
 ) -> float:
-    """Return the mean seconds of a pass, after one that is not counted.
+    """Return the mean number of seconds per pass, after a warm-up pass.
 
     Args:
         sym: the symbol.
-        location: NumPy arrays by argument; normally distributed ones where None.
-        ctx: the device; the default one where None.
-        N: how many passes are timed.
-        grad_req: as of ``simple_bind``; ``"write"`` where None.
+        location: NumPy arrays by argument; None draws normally distributed ones.
+        ctx: the device; None is the default one.
+        N: number of passes to time.
+        grad_req: as for ``simple_bind``; None is ``"write"``.
         typ: ``"whole"`` for forward and backward in training, ``"forward"`` for inference.
-        **kwargs: as of ``simple_bind``, where there is no location: the shapes.
+        **kwargs: as for ``simple_bind``; the shapes, if there is no location.
 
     Raises:
-        ValueError: another ``typ``.
-        UsageError: the location is no dict.
+        ValueError: ``typ`` is unknown. UsageError: the location is not a dict.
     """
     if typ not in ("whole", "forward"):
         raise ValueError(f'typ can only be "whole" or "forward", got {typ!r}.')

@@ -1,4 +1,4 @@
-"""Whether random numbers have the distribution they should have."""
+"""Statistical tests of random number generators."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ __all__ = [
 ]
 
 Generator = Callable[[int], Any]
-"""Returns as many independent samples as asked for."""
+"""Returns the requested number of independent samples."""
 
 
 def gen_buckets_probs_with_ppf(
     ppf: Callable[[float], float], nbuckets: int
 ) -> tuple[list[tuple[float, float]], list[float]]:
-    """Return equally likely ranges of a distribution given by its quantiles, and their share."""
+    """Return equally likely ranges of a distribution, given by its quantile function, and their
+    probability."""
     if nbuckets <= 0:
         raise AssertionError(f"nbuckets is {nbuckets}")
     ends = [ppf(i / nbuckets) for i in range(nbuckets + 1)]
@@ -34,13 +35,14 @@ def gen_buckets_probs_with_ppf(
 
 
 def mean_check(generator: Generator, mu: float, sigma: float, nsamples: int = 1000000) -> bool:
-    """Tell whether the samples' mean is within three of its standard deviations of ``mu``."""
+    """Return whether the samples' mean is within three standard errors of ``mu``."""
     mean = np.array(generator(nsamples)).mean()
     return bool(abs(mean - mu) < 3 * sigma / math.sqrt(nsamples))
 
 
 def var_check(generator: Generator, sigma: float, nsamples: int = 1000000) -> bool:
-    """Tell whether the variance of normal samples is within three deviations of ``sigma ** 2``."""
+    """Return whether the variance of normal samples is within three standard errors of ``sigma **
+    2``."""
     variance = np.array(generator(nsamples)).var(ddof=1)
     return bool(abs(variance - sigma**2) < 3 * math.sqrt(2 * sigma**4 / (nsamples - 1)))
 
@@ -51,15 +53,14 @@ def chi_square_check(
     """Test samples against a distribution by Pearson's chi-square test.
 
     Args:
-        generator: what draws the samples.
+        generator: draws the samples.
         buckets: (lower, upper) ranges in ascending order that do not overlap; or the values of a
             discrete distribution.
         probs: probability of each bucket.
         nsamples: number of samples.
 
     Returns:
-        the probability of so large a deviation by chance; how many samples fell in each bucket;
-        how many should.
+        the p-value; the number of samples in each bucket; the expected numbers.
     """
     if len(probs) != len(buckets):
         raise AssertionError(f"{len(buckets)} buckets have {len(probs)} probabilities")
@@ -87,10 +88,11 @@ def verify_generator(
     success_rate: float = 0.2,
     alpha: float = 0.05,
 ) -> list[float]:
-    """Assert that a share ``success_rate`` of repeated chi-square tests has p above ``alpha``.
+    """Assert that a fraction ``success_rate`` of repeated chi-square tests has a p-value above
+    ``alpha``.
 
     Returns:
-        the p of each test.
+        the p-value of each test.
     """
     results = [chi_square_check(generator, buckets, probs, nsamples) for _ in range(nrepeat)]
     chances = [chance for chance, _, _ in results]
@@ -106,8 +108,8 @@ def verify_generator(
 def _chi_square_tail(statistic: float, freedom: int) -> float:
     """Return the probability that a chi-square variable exceeds ``statistic``.
 
-    Its density's integral, by the recurrence Q(a + 1, x) = Q(a, x) + x^a e^-x / gamma(a + 1) that
-    begins at Q(1/2, x) = erfc(sqrt(x)) or Q(1, x) = e^-x (Abramowitz and Stegun, 26.4).
+    It is computed by the recurrence Q(a + 1, x) = Q(a, x) + x^a e^-x / gamma(a + 1), starting from
+    Q(1/2, x) = erfc(sqrt(x)) or Q(1, x) = e^-x (Abramowitz and Stegun, 26.4).
     """
     x = statistic / 2
     if freedom <= 0:

@@ -1,4 +1,4 @@
-"""What surrounds a test: environment variables, the error stream, repetition, data without end."""
+"""Environment of tests: environment variables, the error stream, retries, endless data, devices."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _STDERR = 2
 
 @contextmanager
 def discard_stderr() -> Iterator[None]:
-    """Discard what the process writes to its error stream in a ``with`` block."""
+    """Discard everything the process writes to stderr in a ``with`` block."""
     sys.stderr.flush()
     kept = os.dup(_STDERR)
     try:
@@ -91,7 +91,7 @@ def discard_stderr() -> Iterator[None]:
 
 
 def retry(n: int) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Decorate a randomized test: it only fails if it fails ``n`` times in a row."""
+    """Decorate a randomized test so that it fails only after ``n`` failures in a row."""
     if n <= 0:
         raise AssertionError(f"cannot try {n} times")
 
@@ -113,7 +113,7 @@ def retry(n: int) -> Callable[[Callable[..., Any]], Callable[..., None]]:
 
 
 class DummyIter(DataIter):
-    """Gives the first batch of another iterator without end, for timing."""
+    """Repeats the first batch of another iterator endlessly, for timing."""
 
     def __init__(self, real_iter: Any) -> None:
         super().__init__(real_iter.batch_size)
@@ -133,22 +133,23 @@ def list_gpus() -> range:
 
 
 def has_tvm_ops() -> bool:
-    """Tell whether there are operators that TVM made: there are none."""
+    """Return whether there are operators compiled by TVM: there are none."""
     return False
 
 
 def is_op_runnable() -> bool:
-    """Tell whether the device can run operators that TVM made: there are none that it cannot."""
+    """Return whether the device can run all operators compiled by TVM: it can, as there are
+    none."""
     return True
 
 
 def is_cd_run() -> bool:
-    """Tell whether a continuous delivery job runs the tests (``CD_JOB=1``)."""
+    """Return whether a continuous delivery job runs the tests (``CD_JOB=1``)."""
     return os.environ.get("CD_JOB") == "1"
 
 
 def is_aarch64_run() -> bool:
-    """Tell whether the processor is an ARM of 64 bits."""
+    """Return whether the processor is a 64-bit ARM."""
     return platform.machine() == "aarch64"
 
 

@@ -1,4 +1,4 @@
-"""Where tests run, with which dtype, and how exact their numbers must be."""
+"""Default context, dtype and tolerances of tests."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
 ]
 
 Tolerance = float | Mapping[DType, float] | None
-"""One bound, or a bound by dtype; None, or a dtype not named, for the default."""
+"""A tolerance, or tolerances by dtype; None, or a dtype not listed, means the default."""
 
 _FLOAT64 = np.dtype(np.float64)
 _EXACT = dict.fromkeys(["bool", "int8", "uint8", "int32", "uint32", "int64", "uint64"], 0.0)
 
 
 def default_context() -> Context:
-    """Return the context that tests run on: the current one."""
+    """Return the context of tests: the current one."""
     return current_context()
 
 
@@ -60,13 +60,13 @@ def default_numeric_eps() -> dict[DType, float]:
 
 
 def effective_dtype(dat: Any) -> DType:
-    """Return the dtype whose tolerance holds for an array."""
+    """Return the dtype that determines the tolerance for an array."""
     dtype: DType = np.dtype(dat.dtype)
     return dtype
 
 
 def get_tolerance(dat: Any, tol: Tolerance, default_tol: Mapping[DType, float]) -> float:
-    """Return the tolerance for an array: the given one, or where none is given its dtype's."""
+    """Return the tolerance for an array: the given one or else its dtype's."""
     if isinstance(tol, numbers.Real):
         return float(tol)
     dtype = effective_dtype(dat)
@@ -75,7 +75,7 @@ def get_tolerance(dat: Any, tol: Tolerance, default_tol: Mapping[DType, float]) 
 
 
 def get_tols(x: Any, y: Any, rtol: Tolerance, atol: Tolerance) -> tuple[float, float]:
-    """Return the tolerances to compare two arrays by: the larger of theirs."""
+    """Return the tolerances to compare two arrays: the larger ones of their dtypes."""
     pair = [one if hasattr(one, "dtype") else np.asarray(one) for one in (x, y)]
     return (
         max(get_tolerance(one, rtol, default_rtols()) for one in pair),
@@ -84,17 +84,17 @@ def get_tols(x: Any, y: Any, rtol: Tolerance, atol: Tolerance) -> tuple[float, f
 
 
 def get_atol(atol: float | None = None, dtype: DType = _FLOAT64) -> float:
-    """Return ``atol``, or where it is None the dtype's absolute tolerance."""
+    """Return ``atol``, or the dtype's absolute tolerance if it is None."""
     return default_atols()[dtype] if atol is None else atol
 
 
 def get_rtol(rtol: float | None = None, dtype: DType = _FLOAT64) -> float:
-    """Return ``rtol``, or where it is None the dtype's relative tolerance."""
+    """Return ``rtol``, or the dtype's relative tolerance if it is None."""
     return default_rtols()[dtype] if rtol is None else rtol
 
 
 def get_etol(etol: float | None = None) -> float:
-    """Return the share of elements that may differ, 0 where ``etol`` is None."""
+    """Return the fraction of elements that may differ: ``etol``, or 0 if it is None."""
     return 0 if etol is None else etol
 
 

@@ -127,7 +127,7 @@ def test_images() -> None:
     np.testing.assert_array_equal(mx.recordio.decode_image(grey), image[..., 0])
     assert mx.recordio.decode_image(grey, 1).shape == (16, 24, 3)
     assert mx.recordio.decode_image(mx.recordio.encode_image(image, 3, ".png"), 0).ndim == 2
-    with pytest.raises(FormatError, match="are no image"):
+    with pytest.raises(FormatError, match="are not an image"):
         mx.recordio.decode_image(b"not one")
     with pytest.raises(UsageError, match=r"use \.jpg or \.png"):
         mx.recordio.encode_image(image, 3, ".gif")

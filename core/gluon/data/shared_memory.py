@@ -132,7 +132,7 @@ class _Unpickler(pickle.Unpickler):
 def _new_file() -> int:
     if hasattr(os, "memfd_create"):
         return os.memfd_create("batch")
-    with tempfile.TemporaryFile() as stream:  # does not exist on Linux
+    with tempfile.TemporaryFile() as stream:  # systems other than Linux
         return os.dup(stream.fileno())
 
 

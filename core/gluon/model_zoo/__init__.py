@@ -1,4 +1,4 @@
-"""Networks that are ready to be trained (``mx.gluon.model_zoo``)."""
+"""Predefined networks (``mx.gluon.model_zoo``)."""
 
 from __future__ import annotations
 

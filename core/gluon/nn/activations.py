@@ -14,11 +14,11 @@ __all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "Swish"]
 
 
 class LeakyReLU(HybridBlock):
-    """``x`` where it is positive, elsewhere ``alpha x``.
+    """``x`` for positive ``x``, else ``alpha x``.
 
     Args:
         alpha: the slope, 0 or more (UsageError).
-        prefix, params: as of ``Block``.
+        prefix, params: as for ``Block``.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class LeakyReLU(HybridBlock):
         self._alpha = alpha
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Apply it to every element."""
+        """Apply the function to every element."""
         return F.LeakyReLU(x, act_type="leaky", slope=self._alpha, name="fwd")
 
     def __repr__(self) -> str:
@@ -38,12 +38,12 @@ class LeakyReLU(HybridBlock):
 
 
 class PReLU(HybridBlock):
-    """``LeakyReLU`` with slopes that are learned.
+    """``LeakyReLU`` with learned slopes.
 
     Args:
-        alpha_initializer: of the slopes.
-        in_channels: one slope for all, or one for each channel of the second axis.
-        prefix, params: as of ``Block``.
+        alpha_initializer: initializer of the slopes.
+        in_channels: number of slopes: 1 for all channels together, or one for each.
+        prefix, params: as for ``Block``.
     """
 
     def __init__(
@@ -58,16 +58,16 @@ class PReLU(HybridBlock):
             self.alpha = self.params.get("alpha", shape=(in_channels,), init=alpha_initializer)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Apply it to every element."""
+        """Apply the function to every element."""
         return F.LeakyReLU(x, gamma=kwargs["alpha"], act_type="prelu", name="fwd")
 
 
 class ELU(HybridBlock):
-    """``x`` where it is positive, elsewhere ``alpha (exp(x) - 1)``.
+    """``x`` for positive ``x``, else ``alpha (exp(x) - 1)``.
 
     Args:
         alpha: the scale.
-        prefix, params: as of ``Block``.
+        prefix, params: as for ``Block``.
     """
 
     def __init__(
@@ -77,23 +77,24 @@ class ELU(HybridBlock):
         self._alpha = alpha
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Apply it to every element."""
+        """Apply the function to every element."""
         return F.LeakyReLU(x, act_type="elu", slope=self._alpha)
 
 
 class SELU(HybridBlock):
-    """``ELU`` scaled so that networks normalize themselves (arXiv:1706.02515)."""
+    """Scaled ``ELU``, for self-normalizing networks (arXiv:1706.02515)."""
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Apply it to every element."""
+        """Apply the function to every element."""
         return F.LeakyReLU(x, act_type="selu", name="fwd")
 
 
 class GELU(HybridBlock):
-    """``x`` times the normal distribution's probability of less than ``x`` (arXiv:1606.08415)."""
+    """``x`` times the cumulative distribution function of the normal distribution
+    (arXiv:1606.08415)."""
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Apply it to every element."""
+        """Apply the function to every element."""
         return F.LeakyReLU(x, act_type="gelu", name="fwd")
 
 
@@ -102,7 +103,7 @@ class Swish(HybridBlock):
 
     Args:
         beta: the scale.
-        prefix, params: as of ``Block``.
+        prefix, params: as for ``Block``.
     """
 
     def __init__(
@@ -112,5 +113,5 @@ class Swish(HybridBlock):
         self._beta = beta
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Apply it to every element."""
+        """Apply the function to every element."""
         return x * F.sigmoid(self._beta * x, name="fwd")

@@ -1,4 +1,4 @@
-"""Convolution layers and their transposes, of one to three axes."""
+"""Convolution layers and transposed convolutions over one to three axes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class _Convolution(HybridBlock):
     Args:
         channels: channels of the output.
         kernel_size, strides, padding, dilation: one number for all axes, or one for each.
-        groups: into how many groups the channels are divided that do not see each other.
+        groups: number of groups of channels that are convolved separately.
         layout: the axes of data and weight; by default channels come second.
         activation: name of an activation function, if any.
         use_bias: add a bias.
         weight_initializer, bias_initializer: initializers or their names.
-        in_channels: channels of the input; 0 finds them at the first call.
-        prefix, params: as of ``Block``.
+        in_channels: channels of the input; 0 infers them at the first call.
+        prefix, params: as for ``Block``.
 
     Raises:
-        UsageError: another layout than those the layer has, or another number of lengths.
+        UsageError: the layer does not have this layout, or the number of lengths is wrong.
     """
 
     _axes: ClassVar[int]
@@ -97,7 +97,7 @@ class _Convolution(HybridBlock):
         return (outer, inner, *kernel) if layout[1] == "C" else (outer, *kernel, inner)
 
     def _outer_and_inner(self) -> tuple[int, int]:
-        """Return the lengths of the weight's first axis and its other axis of channels."""
+        """Return the lengths of the weight's first axis and of its other channel axis."""
         return self._channels, self._in_channels // self._kwargs["num_group"]
 
     def __repr__(self) -> str:
@@ -120,12 +120,12 @@ class _Convolution(HybridBlock):
 
 
 class _Transposed(_Convolution):
-    """The transpose of a convolution, with ``output_padding`` after ``padding``.
+    """A transposed convolution; ``output_padding`` follows ``padding``.
 
     Args:
-        output_padding: by how much the output is longer than the shortest that has this input.
+        output_padding: additional length of the output, beyond the shortest that gives this input.
 
-    The others are those of a convolution.
+    The other arguments are those of a convolution.
     """
 
     _operator = "Deconvolution"
@@ -205,7 +205,7 @@ def per_axis(name: str, value: Lengths, axes: int) -> tuple[int, ...]:
     """Return one number for each axis.
 
     Raises:
-        UsageError: another number of them.
+        UsageError: their number is wrong.
     """
     lengths = (value,) * axes if isinstance(value, int) else tuple(value)
     if len(lengths) != axes:
@@ -214,7 +214,7 @@ def per_axis(name: str, value: Lengths, axes: int) -> tuple[int, ...]:
 
 
 def checked_layout(layer: HybridBlock, layout: str | None, known: tuple[str, ...]) -> str:
-    """Return a layout, the first of those known where none is given.
+    """Return a layout; the first known one if none is given.
 
     Raises:
         UsageError: a layout that the layer does not have.

@@ -18,10 +18,11 @@ class Lambda(Block):
 
     Args:
         function: called with the block's inputs, or the name of a function of ``mx.nd``.
-        prefix: as of ``Block``.
+        prefix: as for ``Block``.
 
     Raises:
-        UsageError: there is no function of this name; ValueError: neither name nor function.
+        UsageError: there is no function of this name.
+        ValueError: it is neither a name nor a function.
     """
 
     def __init__(self, function: str | Callable[..., Any], prefix: str | None = None) -> None:
@@ -41,12 +42,13 @@ class HybridLambda(HybridBlock):
     """A function of arrays or symbols.
 
     Args:
-        function: called with ``mx.nd`` or ``mx.sym`` and the block's inputs, or the name of a
+        function: called with ``mx.nd`` or ``mx.sym`` and the block's inputs; or the name of a
             function that both have.
-        prefix: as of ``Block``.
+        prefix: as for ``Block``.
 
     Raises:
-        UsageError: there is no function of this name; ValueError: neither name nor function.
+        UsageError: there is no function of this name.
+        ValueError: it is neither a name nor a function.
     """
 
     def __init__(self, function: str | Callable[..., Any], prefix: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The layers of a multilayer perceptron, and the table of vectors before it."""
+"""The layers of a multilayer perceptron, and the embedding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Activation(HybridBlock):
 
     Args:
         activation: the name.
-        prefix, params: as of ``Block``.
+        prefix, params: as for ``Block``.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class Dense(HybridBlock):
         units: width of the output.
         activation: name of an activation function, if any.
         use_bias: add ``b``.
-        flatten: treat all axes but the first as one; else only the last is changed.
+        flatten: join all axes but the first; otherwise the layer applies to the last axis.
         dtype: of the parameters.
         weight_initializer, bias_initializer: initializers or their names.
-        in_units: width of the input; 0 finds it at the first call.
-        prefix, params: as of ``Block``.
+        in_units: width of the input; 0 infers it at the first call.
+        prefix, params: as for ``Block``.
     """
 
     def __init__(
@@ -106,12 +106,12 @@ class Dense(HybridBlock):
 
 
 class Dropout(HybridBlock):
-    """Sets a random part to zero while training.
+    """Sets random elements to zero in training.
 
     Args:
-        rate: the part.
-        axes: axes along which the same elements are dropped.
-        prefix, params: as of ``Block``.
+        rate: the probability.
+        axes: axes along which elements are dropped together.
+        prefix, params: as for ``Block``.
     """
 
     def __init__(
@@ -135,15 +135,15 @@ class Dropout(HybridBlock):
 
 
 class Embedding(HybridBlock):
-    """A vector for each number from 0 to ``input_dim - 1``.
+    """Looks up a vector for each index from 0 to ``input_dim - 1``.
 
     Args:
-        input_dim: how many vectors.
+        input_dim: number of vectors.
         output_dim: their length.
-        dtype: of the vectors.
+        dtype: dtype of the vectors.
         weight_initializer: initializer or its name.
-        sparse_grad: collect the gradient as a ``row_sparse`` array.
-        prefix, params: as of ``Block``.
+        sparse_grad: make the gradient a ``row_sparse`` array.
+        prefix, params: as for ``Block``.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Embedding(HybridBlock):
         )
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Look the vectors up."""
+        """Look up the vectors."""
         return F.Embedding(x, kwargs["weight"], name="fwd", **self._kwargs)
 
     def __repr__(self) -> str:
@@ -183,7 +183,7 @@ class Embedding(HybridBlock):
 
 
 class Flatten(HybridBlock):
-    """Makes all axes but the first one axis."""
+    """Joins all axes but the first."""
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Flatten."""

@@ -1,4 +1,4 @@
-"""Layers that normalize: over the batch, over each example, over groups of channels."""
+"""Normalization over the batch, over each example, and over groups of channels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["BatchNorm", "BatchNormReLU", "GroupNorm", "InstanceNorm", "LayerNorm
 
 
 class _Normalization(HybridBlock):
-    """What all share: a scale ``gamma`` and a shift ``beta``, learned or fixed."""
+    """Base: a scale ``gamma`` and a shift ``beta``, learned or fixed."""
 
     def __init__(
         self,
@@ -53,15 +53,15 @@ class BatchNorm(_Normalization):
     """Normalizes each channel over the batch, in inference by moving averages (arXiv:1502.03167).
 
     Args:
-        axis: of the channels.
-        momentum: of the moving averages.
+        axis: the channel axis.
+        momentum: momentum of the moving averages.
         epsilon: added to the variance.
-        center, scale: learn ``beta``; learn ``gamma``, which is else 1.
+        center, scale: whether to learn ``beta`` and ``gamma``, which are otherwise 0 and 1.
         use_global_stats: normalize by the moving averages in training, too.
         beta_initializer, gamma_initializer: initializers or their names.
-        running_mean_initializer, running_variance_initializer: of the moving averages.
-        in_channels: number of channels; 0 finds it at the first call.
-        prefix, params: as of ``Block``.
+        running_mean_initializer, running_variance_initializer: initializers of the moving averages.
+        in_channels: number of channels; 0 infers it at the first call.
+        prefix, params: as for ``Block``.
     """
 
     _node_name: ClassVar[str] = "fwd"
@@ -110,7 +110,7 @@ class BatchNorm(_Normalization):
         )
 
     def cast(self, dtype: Any) -> None:
-        """Change the dtype of all parameters; they stay float32 beside float16."""
+        """Change the dtype of all parameters; for float16 they stay float32."""
         super().cast("float32" if np.dtype(dtype) == np.float16 else dtype)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -121,7 +121,7 @@ class BatchNorm(_Normalization):
 
 
 class BatchNormReLU(BatchNorm):
-    """``BatchNorm``, then zero in place of what is negative."""
+    """``BatchNorm`` followed by ReLU."""
 
     _node_name = "norm"
 
@@ -135,12 +135,12 @@ class InstanceNorm(_Normalization):
     """Normalizes each channel of each example (arXiv:1607.08022).
 
     Args:
-        axis: of the channels.
+        axis: the channel axis.
         epsilon: added to the variance.
-        center, scale: learn ``beta``; learn ``gamma``.
+        center, scale: whether to learn ``beta`` and ``gamma``.
         beta_initializer, gamma_initializer: initializers or their names.
-        in_channels: number of channels; 0 finds it at the first call.
-        prefix, params: as of ``Block``.
+        in_channels: number of channels; 0 infers it at the first call.
+        prefix, params: as for ``Block``.
     """
 
     def __init__(
@@ -183,12 +183,12 @@ class LayerNorm(_Normalization):
     """Normalizes along an axis of each example (arXiv:1607.06450).
 
     Args:
-        axis: which.
+        axis: the axis.
         epsilon: added to the variance.
-        center, scale: learn ``beta``; learn ``gamma``.
+        center, scale: whether to learn ``beta`` and ``gamma``.
         beta_initializer, gamma_initializer: initializers or their names.
-        in_channels: length of the axis; 0 finds it at the first call.
-        prefix, params: as of ``Block``.
+        in_channels: length of the axis; 0 infers it at the first call.
+        prefix, params: as for ``Block``.
     """
 
     def __init__(
@@ -227,11 +227,11 @@ class GroupNorm(_Normalization):
     As in MXNet 1.9, ``gamma`` and ``beta`` have one value for each group.
 
     Args:
-        num_groups: of channels, which are the second axis.
+        num_groups: number of groups of channels, which are the second axis.
         epsilon: added to the variance.
-        center, scale: learn ``beta``; learn ``gamma``.
+        center, scale: whether to learn ``beta`` and ``gamma``.
         beta_initializer, gamma_initializer: initializers or their names.
-        prefix, params: as of ``Block``.
+        prefix, params: as for ``Block``.
     """
 
     def __init__(

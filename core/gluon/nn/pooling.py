@@ -1,4 +1,4 @@
-"""Pooling layers, of one to three axes, and padding by reflection."""
+"""Pooling layers over one to three axes, and padding by reflection."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
 class _Pooling(HybridBlock):
-    """What all pooling layers share: subclasses say of how many axes, and how they pool."""
+    """Base of pooling layers; subclasses define the number of axes and the function."""
 
     _axes: ClassVar[int]
     _kind: ClassVar[str]
@@ -81,11 +81,11 @@ class _MaxPooling(_Pooling):
 
     Args:
         pool_size: length of the window, one number for all axes or one for each.
-        strides: from window to window, by default the window's length.
-        padding: with the smallest values, on both sides.
+        strides: distance between windows, by default the window's length.
+        padding: number of smallest values to pad on both sides.
         layout: the axes of the data; by default channels come second.
-        ceil_mode: let the last window reach over the end.
-        prefix, params: as of ``Block``.
+        ceil_mode: let the last window reach beyond the end.
+        prefix, params: as for ``Block``.
     """
 
     _kind = "max"
@@ -134,9 +134,9 @@ class AvgPool1D(_Pooling):
     """The average of each window, over one axis.
 
     Args:
-        pool_size, strides, padding, layout, ceil_mode: as of ``MaxPool1D``; padding is zeros.
-        count_include_pad: divide by the window's length, the padding's part included.
-        prefix, params: as of ``Block``.
+        pool_size, strides, padding, layout, ceil_mode: as for ``MaxPool1D``; padding is zeros.
+        count_include_pad: divide by the length of the whole window, including padding.
+        prefix, params: as for ``Block``.
     """
 
     _axes, _kind = 1, "avg"
@@ -165,7 +165,8 @@ class AvgPool1D(_Pooling):
 
 
 class _AvgPooling(_Pooling):
-    """The average of each window; as ``AvgPool1D``, but ``ceil_mode`` comes before ``layout``."""
+    """The average of each window; like ``AvgPool1D``, but ``ceil_mode`` precedes ``layout``, as in
+    MXNet."""
 
     _kind = "avg"
 
@@ -207,7 +208,7 @@ class _GlobalPooling(_Pooling):
 
     Args:
         layout: the axes of the data; by default channels come second.
-        prefix, params: as of ``Block``.
+        prefix, params: as for ``Block``.
     """
 
     def __init__(
@@ -250,14 +251,14 @@ class GlobalAvgPool3D(_GlobalPooling):
 
 
 class ReflectionPad2D(HybridBlock):
-    """Pads (batch, channels, h, w) with its own reflection.
+    """Pads (batch, channels, h, w) by reflection.
 
     Args:
-        padding: on all four sides, or eight numbers: before and after, of each axis.
-        prefix, params: as of ``Block``.
+        padding: one number for all four sides, or eight numbers: before and after each axis.
+        prefix, params: as for ``Block``.
 
     Raises:
-        UsageError: another number of paddings.
+        UsageError: the number of paddings is wrong.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Blocks one after the other."""
+"""Sequences of blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["HybridSequential", "Sequential"]
 
 
 class _Chain(Block):
-    """What both chains share; children are numbered."""
+    """Base of both classes; children are numbered."""
 
     _is_chain = True
 
@@ -38,10 +38,10 @@ class _Chain(Block):
 
 
 class Sequential(_Chain):
-    """Blocks one after the other."""
+    """A sequence of blocks."""
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
-        """Compile the children one by one; where all of them can be, warn that a chain could."""
+        """Compile each child; warn if ``HybridSequential`` could compile them as a whole."""
         if len(self) and all(isinstance(child, HybridBlock) for child in self):
             warnings.warn(
                 f"All children of this Sequential layer '{self.prefix}' are HybridBlocks. Consider "
@@ -51,7 +51,7 @@ class Sequential(_Chain):
         super().hybridize(active, **kwargs)
 
     def forward(self, *args: Any) -> Any:
-        """Run block after block."""
+        """Run the blocks in order."""
         for block in self:
             found = block(*args)
             args = tuple(found) if isinstance(found, (list, tuple)) else (found,)
@@ -59,10 +59,10 @@ class Sequential(_Chain):
 
 
 class HybridSequential(_Chain, HybridBlock):
-    """Blocks one after the other, which can be compiled together."""
+    """A sequence of blocks that can be compiled as a whole."""
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run block after block."""
+        """Run the blocks in order."""
         values = (x, *args)
         for block in self:
             found = block(*values)

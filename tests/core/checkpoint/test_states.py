@@ -289,7 +289,7 @@ EMPTY_ARRAY = ARRAY + b"N\x85R"
         (program(b"}}", text("x"), b"Nsb"), "attributes are set on a dict"),
         (program(b"N}b"), "attributes are set on a NoneType"),
         (program(text("posix"), text("system"), b"\x93"), "posix.system is not among the names"),
-        (program(b"K\x01K\x02\x93"), "a name is no text"),
+        (program(b"K\x01K\x02\x93"), "a name is not text"),
         (program(b"\x8e\xff\xff\xff\xff\xff\xff\xff\x7f"), "damaged"),
         (program(b"\x95\xff\xff\xff\xff\xff\xff\xff\x7fN"), ""),
         (program(b"P1\n"), "PERSID"),

@@ -122,5 +122,5 @@ def test_a_graph_that_reads_other_parameters_is_refused(tmp_path: Path) -> None:
     dense.save(str(tmp_path / "dense"))
     path = tmp_path / "dense-model.json"
     path.write_text(path.read_text().replace(f"{dense.name}_bias", "strange"))
-    with pytest.raises(FormatError, match=r"reads \['strange'\], which the block does not have"):
+    with pytest.raises(FormatError, match=r"reads \['strange'\], which are not parameters"):
         nn.Dense(2, in_units=3).load(str(tmp_path / "dense"))

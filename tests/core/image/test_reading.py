@@ -63,7 +63,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MXNetError, match=r"absent\.png cannot be read: No such file"):
         mx.image.imread(str(tmp_path / "absent.png"))
     (tmp_path / "bad.png").write_bytes(b"no image")
-    with pytest.raises(FormatError, match=r"bad\.png: 8 bytes are no image"):
+    with pytest.raises(FormatError, match=r"bad\.png: 8 bytes are not an image"):
         mx.image.imread(str(tmp_path / "bad.png"))
     with pytest.raises(ValueError, match="buf must be of type bytes"):
         mx.image.imdecode("text")

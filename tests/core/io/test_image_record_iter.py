@@ -157,7 +157,7 @@ def test_a_record_that_is_no_image(tmp_path: Path) -> None:
     writer = mx.recordio.MXRecordIO(path, "w")
     writer.write(mx.recordio.pack((0, 1.0, 0, 0), b"not an image"))
     writer.close()
-    with pytest.raises(FormatError, match=r"bad\.rec: record 0: 12 bytes are no image"):
+    with pytest.raises(FormatError, match=r"bad\.rec: record 0: 12 bytes are not an image"):
         mx.io.ImageRecordIter(path, (3, 8, 10), 1)
 
 

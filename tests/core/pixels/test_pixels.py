@@ -125,5 +125,5 @@ def test_what_is_refused() -> None:
         pixels.add_border(image, (1, 1, 1, 1), 5)
     with pytest.raises(UsageError, match="not below 0"):
         pixels.add_border(image, (1, -1, 1, 1))
-    with pytest.raises(FormatError, match="9 bytes are no image"):
+    with pytest.raises(FormatError, match="9 bytes are not an image"):
         pixels.decode(b"not image")

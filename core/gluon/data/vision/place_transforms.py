@@ -62,7 +62,7 @@ class CenterCrop(Block):
         self._args = (_both_sides(size), interpolation)
 
     def forward(self, x: NDArray) -> NDArray:
-        """Return the part."""
+        """Return the cropped part."""
         return center_crop(x, *self._args)[0]
 
 
@@ -116,7 +116,7 @@ class CropResize(HybridBlock):
         self._interpolation = 1 if interpolation is None else interpolation
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Return the part."""
+        """Return the cropped part."""
         part = F.image.crop(x, *self._place)
         if not self._size:
             return part

@@ -1,4 +1,4 @@
-"""Networks for images (``mx.gluon.model_zoo.vision``), named and shaped as MXNet's are."""
+"""Networks for images (``mx.gluon.model_zoo.vision``), with MXNet's names and shapes."""
 
 from __future__ import annotations
 
@@ -170,11 +170,11 @@ def get_model(name: str, **kwargs: Any) -> HybridBlock:
     """Return a network by its name.
 
     Args:
-        name: for example ``"resnet18_v1"``, in any case.
-        **kwargs: ``classes``, ``pretrained`` and more: what the network's own function takes.
+        name: for example ``"resnet18_v1"``; case is ignored.
+        **kwargs: arguments of the network's own function, such as ``classes`` and ``pretrained``.
 
     Raises:
-        ValueError: no such network.
+        ValueError: there is no such network.
     """
     found = _MODELS.get(name.lower())
     if found is None:

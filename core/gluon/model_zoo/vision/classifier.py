@@ -1,4 +1,4 @@
-"""What all networks for images have in common."""
+"""Base of all networks for images."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Classifier"]
 
 
 class Classifier(HybridBlock):
-    """Features, and the output made of them."""
+    """A feature extractor followed by an output layer."""
 
     features: HybridBlock
     output: HybridBlock

@@ -1,4 +1,4 @@
-"""Inception of version 3 (arXiv 1512.00567)."""
+"""Inception v3 (arXiv:1512.00567)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["Inception3", "inception_v3"]
 
 _WIDE, _HIGH = ((1, 7), 1, (0, 3)), ((7, 1), 1, (3, 0))
 
-# A branch is a row of convolutions (channels, kernel, stride, padding), of poolings, and, at its
-# end, of a list of branches that are joined.
+# A branch is a sequence of convolutions (channels, kernel, stride, padding) and poolings,
+# optionally ending with a list of branches that are concatenated.
 _AVERAGE, _LARGEST = "average", "largest"
 
 
@@ -100,11 +100,10 @@ def _joined(branches: list[list[Any]], prefix: str) -> HybridConcurrent:
 
 
 class Inception3(Classifier):
-    """Inception of version 3, for images of 299 x 299.
+    """Inception v3, for images of 299 x 299.
 
     Args:
-        classes: how many outputs.
-        **kwargs: what all blocks take.
+        classes: number of outputs. **kwargs: as for ``Block``.
     """
 
     def __init__(self, classes: int = 1000, **kwargs: Any) -> None:
@@ -122,7 +121,7 @@ class Inception3(Classifier):
 def inception_v3(
     pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any
 ) -> Inception3:
-    """Return an Inception, with the parameters of a file where ``pretrained``."""
+    """Return an Inception v3; if ``pretrained``, with parameters from a file."""
     net = Inception3(**kwargs)
     if pretrained:
         load_pretrained(net, "inceptionv3", ctx, root)

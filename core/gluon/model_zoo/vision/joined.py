@@ -1,4 +1,4 @@
-"""Networks that join branches: SqueezeNet (arXiv 1602.07360) and DenseNet (1608.06993)."""
+"""Networks that concatenate branches: SqueezeNet (arXiv:1602.07360) and DenseNet (1608.06993)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = [
     "squeezenet1_1",
 ]
 
-# By version: channels and kernel of the first convolution; squeezed channels, 0 where pooled.
+# By version: channels and kernel of the first convolution; squeeze channels, with 0 for a pooling.
 _FIRES = {
     "1.0": (96, 7, [0, 16, 16, 32, 0, 32, 48, 48, 64, 0, 64]),
     "1.1": (64, 3, [0, 16, 16, 0, 32, 32, 0, 48, 48, 64, 64]),
 }
 
-# By number of layers: channels of the first convolution, of each layer; layers of the stages.
+# By number of layers: channels of the first convolution; growth rate; layers of each stage.
 _DENSE = {
     121: (64, 32, [6, 12, 24, 16]),
     161: (96, 48, [6, 12, 36, 24]),
@@ -61,8 +61,8 @@ class SqueezeNet(Classifier):
 
     Args:
         version: ``"1.0"`` or ``"1.1"``.
-        classes: how many outputs.
-        **kwargs: what all blocks take.
+        classes: number of outputs.
+        **kwargs: as for ``Block``.
     """
 
     def __init__(self, version: str, classes: int = 1000, **kwargs: Any) -> None:
@@ -87,16 +87,16 @@ class SqueezeNet(Classifier):
 
 
 class DenseNet(Classifier):
-    """DenseNet: each layer sees what all layers before it in its stage have made.
+    """DenseNet: each layer reads the outputs of all layers before it in its stage.
 
     Args:
         num_init_features: channels of the first convolution.
-        growth_rate: channels that each layer adds.
-        block_config: how many layers each stage has.
-        bn_size: how many times as many channels a layer has between its convolutions.
-        dropout: share of the elements of a layer's output that are dropped.
-        classes: how many outputs.
-        **kwargs: what all blocks take.
+        growth_rate: number of channels that each layer adds.
+        block_config: number of layers in each stage.
+        bn_size: width of a layer's bottleneck, in multiples of the growth rate.
+        dropout: dropout rate of a layer's output.
+        classes: number of outputs.
+        **kwargs: as for ``Block``.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class DenseNet(Classifier):
 
 
 def _normal(channels: int, kernel: int) -> list[HybridBlock]:
-    """Return a convolution with what comes before it."""
+    """Return a convolution preceded by normalization and activation."""
     convolution = nn.Conv2D(channels, kernel, padding=kernel // 2, use_bias=False)
     return [nn.BatchNorm(), nn.Activation("relu"), convolution]
 
@@ -149,7 +149,7 @@ def get_squeezenet(
     root: str | None = None,
     **kwargs: Any,
 ) -> SqueezeNet:
-    """Return a SqueezeNet, with the parameters of a file where ``pretrained``."""
+    """Return a SqueezeNet; if ``pretrained``, with parameters from a file."""
     net = SqueezeNet(version, **kwargs)
     if pretrained:
         load_pretrained(net, f"squeezenet{version}", ctx, root)

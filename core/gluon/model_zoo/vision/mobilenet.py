@@ -1,4 +1,4 @@
-"""Networks of convolutions by channel: MobileNet (arXiv 1704.04861) and version 2 (1801.04381)."""
+"""Networks of depthwise convolutions: MobileNet (arXiv:1704.04861) and MobileNetV2 (1801.04381)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _STAGES = [
 
 
 class RELU6(HybridBlock):
-    """relu that ends at 6."""
+    """ReLU clipped at 6."""
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Clip."""
@@ -66,13 +66,14 @@ def _convolve(
 
 
 class LinearBottleneck(HybridBlock):
-    """More channels, a convolution by channel and fewer channels; a way around where it fits.
+    """An inverted residual block: expansion, depthwise convolution, projection, and a shortcut if
+    shapes match.
 
     Args:
-        in_channels, channels: how many come in and go out.
-        t: how many times more there are between.
-        stride: of the convolution by channel.
-        **kwargs: what all blocks take.
+        in_channels, channels: number of input and output channels.
+        t: expansion factor of the channels in between.
+        stride: stride of the depthwise convolution.
+        **kwargs: as for ``Block``.
     """
 
     def __init__(self, in_channels: int, channels: int, t: int, stride: int, **kwargs: Any) -> None:
@@ -86,7 +87,7 @@ class LinearBottleneck(HybridBlock):
             _convolve(self.out, channels)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run the layers, and add the input where that fits."""
+        """Run the layers, and add the input if shapes match."""
         out = self.out(x)
         return F.elemwise_add(out, x) if self.use_shortcut else out
 
@@ -95,9 +96,9 @@ class MobileNet(Classifier):
     """MobileNet.
 
     Args:
-        multiplier: of all channels.
-        classes: how many outputs.
-        **kwargs: what all blocks take.
+        multiplier: factor of all channel counts.
+        classes: number of outputs.
+        **kwargs: as for ``Block``.
     """
 
     def __init__(self, multiplier: float = 1.0, classes: int = 1000, **kwargs: Any) -> None:
@@ -117,7 +118,7 @@ class MobileNet(Classifier):
 
 
 class MobileNetV2(Classifier):
-    """MobileNet of version 2; arguments as for version 1."""
+    """MobileNetV2; arguments as for ``MobileNet``."""
 
     def __init__(self, multiplier: float = 1.0, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -146,7 +147,7 @@ def get_mobilenet(
     root: str | None = None,
     **kwargs: Any,
 ) -> MobileNet:
-    """Return a MobileNet, with the parameters of a file where ``pretrained``."""
+    """Return a MobileNet; if ``pretrained``, with parameters from a file."""
     net = MobileNet(multiplier, **kwargs)
     if pretrained:
         load_pretrained(net, f"mobilenet{float(multiplier)}", ctx, root)
@@ -160,7 +161,7 @@ def get_mobilenet_v2(
     root: str | None = None,
     **kwargs: Any,
 ) -> MobileNetV2:
-    """Return a MobileNet of version 2, with the parameters of a file where ``pretrained``."""
+    """Return a MobileNetV2; if ``pretrained``, with parameters from a file."""
     net = MobileNetV2(multiplier, **kwargs)
     if pretrained:
         load_pretrained(net, f"mobilenetv2_{float(multiplier)}", ctx, root)

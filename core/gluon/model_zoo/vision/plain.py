@@ -1,4 +1,4 @@
-"""Networks that are one row of layers: AlexNet, and VGG (arXiv 1409.1556)."""
+"""Networks that are a plain sequence of layers: AlexNet, and VGG (arXiv:1409.1556)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 _FILTERS = [64, 128, 256, 512, 512]
 
-# By number of layers: convolutions before each pooling.
+# By number of layers: the number of convolutions before each pooling.
 _DEPTHS = {11: [1, 1, 2, 2, 2], 13: [2, 2, 2, 2, 2], 16: [2, 2, 3, 3, 3], 19: [2, 2, 4, 4, 4]}
 
 
@@ -36,8 +36,8 @@ class AlexNet(Classifier):
     """Five convolutions and three dense layers.
 
     Args:
-        classes: how many outputs.
-        **kwargs: what all blocks take.
+        classes: number of outputs.
+        **kwargs: as for ``Block``.
     """
 
     def __init__(self, classes: int = 1000, **kwargs: Any) -> None:
@@ -68,11 +68,11 @@ class VGG(Classifier):
     """Groups of convolutions of 3x3, each followed by pooling, and three dense layers.
 
     Args:
-        layers: how many convolutions each group has.
-        filters: how many channels.
-        classes: how many outputs.
-        batch_norm: whether convolutions are followed by normalization.
-        **kwargs: what all blocks take.
+        layers: number of convolutions in each group.
+        filters: number of channels in each group.
+        classes: number of outputs.
+        batch_norm: whether batch normalization follows each convolution.
+        **kwargs: as for ``Block``.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class VGG(Classifier):
 def alexnet(
     pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any
 ) -> AlexNet:
-    """Return an AlexNet, with the parameters of a file where ``pretrained``."""
+    """Return an AlexNet; if ``pretrained``, with parameters from a file."""
     net = AlexNet(**kwargs)
     if pretrained:
         load_pretrained(net, "alexnet", ctx, root)
@@ -127,7 +127,7 @@ def get_vgg(
     root: str | None = None,
     **kwargs: Any,
 ) -> VGG:
-    """Return a VGG of 11, 13, 16 or 19 layers, with the parameters of a file if ``pretrained``."""
+    """Return a VGG of 11, 13, 16 or 19 layers; if ``pretrained``, with parameters from a file."""
     net = VGG(_DEPTHS[num_layers], _FILTERS, **kwargs)
     if pretrained:
         suffix = "_bn" if kwargs.get("batch_norm") else ""

@@ -1,4 +1,4 @@
-"""Parameters of trained networks, from files at hand."""
+"""Parameters of trained networks, from local files."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["load_pretrained"]
 def load_pretrained(
     net: Block, name: str, ctx: Context | list[Context] | None = None, root: str | None = None
 ) -> None:
-    """Load the parameters of a network, as MXNet's downloads leave them in a directory.
+    """Load the parameters of a network from a directory with MXNet's downloads.
 
     Args:
         net: the network.
-        name: that of the network; the file is ``<name>.params`` or ``<name>-<hash>.params``.
-        ctx: where the parameters go.
-        root: the directory; None for ``models`` in MXNet's own.
+        name: name of the network; the file is ``<name>.params`` or ``<name>-<hash>.params``.
+        ctx: devices of the parameters.
+        root: the directory; None is ``models`` in MXNet's data directory.
 
     Raises:
         FileNotFoundError: there is no such file. Nothing is downloaded.

@@ -1,4 +1,4 @@
-"""Residual networks, of either version (arXiv 1512.03385 and 1603.05027)."""
+"""Residual networks, version 1 (arXiv:1512.03385) and version 2 (1603.05027)."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def _conv1(channels: int, stride: int = 1, in_channels: int = 0) -> nn.Conv2D:
 
 
 class _BlockV1(HybridBlock):
-    """Layers beside a way around them, which is convolved where the shape changes; then relu.
+    """Layers with a shortcut around them, which is a convolution if the shape changes; then ReLU.
 
     Args:
-        channels: how many come out.
-        stride: of the first convolution.
-        downsample: whether the way around has a convolution.
-        in_channels: how many come in.
+        channels: number of output channels.
+        stride: stride of the first convolution.
+        downsample: whether the shortcut has a convolution.
+        in_channels: number of input channels.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class _BlockV1(HybridBlock):
         return F.Activation(self._sum(around, self.body(x)), act_type="relu")
 
     def _sum(self, around: Any, x: Any) -> Any:
-        # The order in which graphs of MXNet have them.
+        # The order of nodes in MXNet's graphs.
         return around + x
 
 
@@ -112,7 +112,7 @@ class BottleneckV1(_BlockV1):
 
 
 class _BlockV2(HybridBlock):
-    """As in version 1, but each convolution comes after normalization and relu."""
+    """As in version 1, but normalization and ReLU precede each convolution."""
 
     depth = 2
 
@@ -173,10 +173,10 @@ class _ResNet(HybridBlock):
 
     Args:
         block: class of the blocks.
-        layers: how many blocks each stage has.
-        channels: how many the first convolution and the stages give.
-        classes: how many outputs.
-        thumbnail: whether images are small: they are not made smaller before the first stage.
+        layers: number of blocks in each stage.
+        channels: number of output channels of the first convolution and of each stage.
+        classes: number of outputs.
+        thumbnail: whether images are small and so are not downsampled before the first stage.
     """
 
     def __init__(
@@ -210,10 +210,10 @@ class _ResNet(HybridBlock):
             self.output = nn.Dense(classes, in_units=channels[-1])
 
     def _begin(self) -> None:
-        """Add what comes before the first convolution."""
+        """Add the layers before the first convolution."""
 
     def _end(self) -> None:
-        """Add what comes after the last stage."""
+        """Add the layers after the last stage."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return self.output(self.features(x))
@@ -263,12 +263,12 @@ def get_resnet(
         version: 1 or 2.
         num_layers: 18, 34, 50, 101 or 152.
         pretrained: load its parameters from a file; see ``load_pretrained``.
-        ctx: where these go.
-        root: where the file is.
-        **kwargs: ``classes``, ``thumbnail``, and what all blocks take.
+        ctx: devices of the parameters.
+        root: folder of the file.
+        **kwargs: ``classes``, ``thumbnail``, and the arguments of ``Block``.
 
     Raises:
-        AssertionError: another version or number of layers.
+        AssertionError: there is no such version or number of layers.
     """
     if num_layers not in _SIZES:
         raise AssertionError(f"Invalid number of layers: {num_layers}. Options are {[*_SIZES]}")
