@@ -282,7 +282,7 @@ EMPTY_ARRAY = ARRAY + b"N\x85R"
         (program(ARRAY, b")N\x86R"), "cannot be made"),
         (program(EMPTY_ARRAY), "not filled"),
         (program(EMPTY_ARRAY, b"}", text("handle"), b"Nsb"), "no bytes under"),
-        (program(EMPTY_ARRAY, b"Nb"), "no dict of attributes"),
+        (program(EMPTY_ARRAY, b"Nb"), "not a dict of attributes"),
         (program(EMPTY_ARRAY, b"}b"), "no bytes under 'handle'"),
         (program(EMPTY_ARRAY, b"}", text("handle"), b"K\x01sb"), "no bytes under 'handle'"),
         (program(EMPTY_ARRAY, b"}", text("handle"), b"C\x02xxsb"), "version"),

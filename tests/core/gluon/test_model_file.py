@@ -107,7 +107,7 @@ def test_other_blocks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(MXNetError, match=r"none-model\.json cannot be read"):
         other.load(str(tmp_path / "none"))
     (tmp_path / "net-model.json").write_text("[")
-    with pytest.raises(FormatError, match=r"net-model\.json is no JSON"):
+    with pytest.raises(FormatError, match=r"net-model\.json is not JSON"):
         other.load(str(tmp_path / "net"))
     (tmp_path / "net-model.json").write_text('{"hybridsequential0": 3}')
     with pytest.raises(FormatError, match="in the same order"):

@@ -98,7 +98,7 @@ def test_a_missing_parameter_is_named() -> None:
     symbol = _perceptron()
     parameters = _parameters(symbol, data=(4, 5))
     del parameters["fc_bias"]
-    with pytest.raises(ConversionError, match="'fc_bias' has no value"):
+    with pytest.raises(ConversionError, match="'fc_bias' is neither a parameter nor an input"):
         export_onnx(symbol, parameters, {"data": (4, 5)})
 
 
