@@ -17,6 +17,7 @@ from .joins import join
 from .layout import choose_kernels
 from .memory import Lifetime, MemoryPlan, assign_inplace, lifetimes, plan_memory
 from .opening import open_layers
+from .pool_first import pool_before_convolutions
 from .primitives import Primitive
 from .rematerialization import NO_REMATERIALIZATION, Rematerialization, forced_steps, rematerialize
 from .rewrite import fold_views, simplify
@@ -136,6 +137,7 @@ def _recognize(
     """
     roll(program, forced)
     simplify(program)
+    pool_before_convolutions(program)
     known = table.kinds(backend) if table is not None else frozenset()
     for operator, find in ((ChannelShuffle, find_shuffles), (Gate, find_gates)):
         if operator.kind in known:
