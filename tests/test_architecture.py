@@ -42,7 +42,7 @@ CORE_LAYERS = [
         "onnx_export",
         "compat.rnn_unrolling",
     },
-    {"module", "gluon", "model", "image", "contrib.svrg_optimization"}
+    {"module", "gluon", "model", "image", "contrib.amp", "contrib.svrg_optimization"}
     | {"compat.executor_manager", "compat.model_stores"}
     | {"compat.group_names", "compat.module_names"}
     | {"compat.input_checks", "compat.block_names", "compat.parameter_names"},
@@ -175,8 +175,8 @@ def layer_of(module: str) -> int | None:
     if parts[0] != "core" or len(parts) < 2:
         return None
     name = ".".join(parts[1:3]) if parts[1] == "compat" else parts[1]
-    if parts[1:3] == ["contrib", "svrg_optimization"]:
-        name = "contrib.svrg_optimization"  # A module, where the rest of contrib is below modules.
+    if parts[1:3] in (["contrib", "amp"], ["contrib", "svrg_optimization"]):
+        name = ".".join(parts[1:3])  # They know modules; the rest of contrib is below these.
     return next((i for i, names in enumerate(CORE_LAYERS) if name in names), None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from .. import optimizer as opt
 from ..checkpoint import write_atomically
@@ -28,6 +28,17 @@ ON_KVSTORE = (
     "{call}() when parameters are updated on kvstore is not supported. Try setting "
     "`update_on_kvstore` to False when creating trainer."
 )
+
+
+class LossScaler(Protocol):
+    """Finds out whether gradients of a scaled loss are finite (``mx.contrib.amp``)."""
+
+    @property
+    def loss_scale(self) -> float:
+        """The present factor of the loss."""
+
+    def has_overflow(self, params: Sequence[Parameter]) -> bool:
+        """Return whether a gradient is not finite, and choose the next factor."""
 
 
 class Trainer:
@@ -66,7 +77,8 @@ class Trainer:
         self._contexts = self._check_contexts()
         self._optimizer = self._make_optimizer(optimizer, dict(optimizer_params or {}))
         self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
-        self._scale = self._optimizer.rescale_grad
+        self._scale = self._amp_original_scale = self._optimizer.rescale_grad
+        self._amp_loss_scaler: LossScaler | None = None
         self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
         self._kv_initialized = False
         self._kvstore: Any = None
@@ -282,6 +294,9 @@ class Trainer:
                 self._kvstore.pushpull(index, grads, priority=-index)
 
     def _update(self, ignore_stale_grad: bool) -> None:
+        scaler = self._amp_loss_scaler
+        if scaler is not None and scaler.has_overflow(self._params):
+            return
         updates: list[list[tuple[int, NDArray, NDArray]]] = [[] for _ in self._updaters]
         for index, param in enumerate(self._params):
             if param.grad_req == "null":

@@ -316,6 +316,8 @@ class SoftmaxActivation(Operator):
     data with two axes, where that makes no difference.
     """
 
+    names_outputs: ClassVar[bool] = True
+
     mode: str = attribute(
         "instance",
         choices=("channel", "instance"),

@@ -280,7 +280,6 @@ class ConvolutionV1(Convolution):
     """``Convolution`` under its name in old files; MXNet keeps both operators."""
 
     byte_form = None
-    names_outputs = False
 
 
 @register("Deconvolution", "_npx_deconvolution")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, Shape
@@ -26,6 +27,8 @@ class Correlation(Operator):
     are ``stride1`` apart. It is the mean, over the patch and all channels, of products or of
     absolute differences.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     kernel_size: int = attribute(1, minimum=1, doc="height and width of a patch, odd")
     max_displacement: int = attribute(1, minimum=0, doc="greatest distance that is compared")

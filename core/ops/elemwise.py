@@ -414,11 +414,13 @@ def _define(
     names: Sequence[str],
     *,
     is_linear: bool = False,
+    names_outputs: bool = False,
 ) -> None:
     if names:
         body = {
             "row": row,
             "is_linear": is_linear,
+            "names_outputs": names_outputs,
             "__doc__": f"{row.doc} {form.__doc__}",
             "__module__": __name__,
         }
@@ -429,7 +431,13 @@ for _unary in UNARY:
     _define(Unary, _unary, _unary.names, is_linear=isinstance(_unary.slope, float))
 for _binary in BINARY:
     _is_linear = isinstance(_binary.lhs, float) and isinstance(_binary.rhs, float)
-    _define(Elementwise, _binary, _binary.elementwise, is_linear=_is_linear)
+    _define(
+        Elementwise,
+        _binary,
+        _binary.elementwise,
+        is_linear=_is_linear,
+        names_outputs=_binary.names_outputs,
+    )
     _define(Broadcast, _binary, _binary.broadcast)
     _define(BroadcastMixed, _binary, _binary.mixed)
     _define(Scalar, _binary, _binary.scalar)

@@ -69,6 +69,7 @@ class BinaryRow(NamedTuple):
         arithmetic: the known function that it is, if any.
         partials: the derivatives in terms of operators, for higher-order gradients.
         on_bytes: the counterpart of the elementwise form on int8, if any.
+        names_outputs: as in ``Operator``, of the elementwise form.
     """
 
     doc: str
@@ -88,6 +89,7 @@ class BinaryRow(NamedTuple):
     arithmetic: Arithmetic | None = None
     partials: Partials | None = None
     on_bytes: ByteForm | None = None
+    names_outputs: bool = False
 
 
 def _ufunc(name: str) -> Function:
@@ -282,6 +284,7 @@ BINARY = (
         scalar=("_plus_scalar", "_PlusScalar"),
         elementwise_storage=if_alike,
         sparse_kernel=partial(sum_kernel, sign=1.0),
+        names_outputs=True,
         arithmetic=Arithmetic.ADD,
         partials=Partials(lambda f, a, b, y: 1.0, lambda f, a, b, y: 1.0),
     ),

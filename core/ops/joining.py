@@ -110,7 +110,6 @@ class RNNParamConcat(Concat):
     """
 
     byte_form = None
-    names_outputs = False
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]

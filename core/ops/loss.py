@@ -242,6 +242,8 @@ class MakeLoss(Operator):
     for data of two axes the batch size), or of elements above ``valid_thresh`` (``valid``).
     """
 
+    names_outputs: ClassVar[bool] = True
+
     monitors_data: ClassVar[bool] = True
 
     grad_scale: float = attribute(1.0, doc="factor of the gradient")
@@ -292,6 +294,8 @@ class SVMOutput(_Labelled):
     Classes are along the last axis. The loss is the hinge (``use_linear``) or its square, times
     ``regularization_coefficient``.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     margin: float = attribute(1.0, doc="distance from which there is no loss")
     regularization_coefficient: float = attribute(1.0, doc="factor of the gradient")

@@ -223,7 +223,6 @@ class BatchNormV1(BatchNorm):
     """``BatchNorm`` under its name in old files; MXNet distinguishes the two names."""
 
     byte_form = None
-    names_outputs = False
 
 
 @register("_contrib_BatchNormWithReLU")
@@ -231,7 +230,6 @@ class BatchNormWithReLU(BatchNorm):
     """``BatchNorm`` followed by ReLU."""
 
     byte_form = None
-    names_outputs = False
 
     kind = None
 
@@ -271,7 +269,6 @@ class SyncBatchNorm(BatchNorm):
     """
 
     byte_form = None
-    names_outputs = False
 
     kind = None
 
@@ -429,6 +426,8 @@ class InstanceNorm(_SampleNorm):
     gamma and beta have shape (channels,).
     """
 
+    names_outputs: ClassVar[bool] = True
+
     eps: float = attribute(1e-3, doc="added to the variance")
 
     def visible_outputs(self) -> int:
@@ -454,6 +453,8 @@ class GroupNorm(_SampleNorm):
     gamma and beta have shape (num_groups,), as in MXNet 1.9. ``output_mean_var`` also returns the
     mean and sqrt(variance + eps), each (batch, num_groups), which pass on no gradient.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     num_groups: int = attribute(
         1, minimum=1, doc="number of groups of channels that are normalized separately"

@@ -26,6 +26,8 @@ class L2Normalization(Operator):
     (``channel``) or over the places of each channel (``spatial``).
     """
 
+    names_outputs: ClassVar[bool] = True
+
     monitors_data: ClassVar[bool] = True
 
     eps: float = attribute(1e-10, doc="added to the sum of squares")

@@ -140,8 +140,8 @@ class Operator:
     """Its counterpart on int8 in quantized networks; None if it has none."""
 
     names_outputs: ClassVar[bool] = False
-    """True if MXNet's quantized graphs derive names from the name of an output and not from its
-    index."""
+    """True if MXNet derives the names of nodes that it inserts behind this one from the name of an
+    output and not from its index."""
 
     uses_random: ClassVar[bool] = False
     """True if ``forward`` draws from ``run.random``."""

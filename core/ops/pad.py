@@ -22,6 +22,8 @@ __all__ = ["Pad", "UpSampling"]
 class Pad(Operator):
     """Pad the spatial axes with a constant, with the edge's values or by reflection."""
 
+    names_outputs: ClassVar[bool] = True
+
     monitors_data: ClassVar[bool] = True
 
     mode: str = attribute(choices=("constant", "edge", "reflect"), doc="values of the padding")

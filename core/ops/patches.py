@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, Shape, is_known, shape_size
@@ -79,6 +80,8 @@ class _Patches(Operator):
 class ImageToColumns(_Patches):
     """The windows of images as columns: (N, C, *spatial) gives (N, C * kernel size, windows)."""
 
+    names_outputs: ClassVar[bool] = True
+
     kernel: Shape = attribute(minimum=1, doc="size of the windows")
     stride: Shape = attribute((), minimum=1, doc="distance between windows; default 1")
     dilate: Shape = attribute((), minimum=1, doc="distance between a window's elements; default 1")
@@ -116,6 +119,8 @@ class ImageToColumns(_Patches):
 @register("col2im")
 class ColumnsToImage(_Patches):
     """Images that sum the columns of overlapping windows: the gradient of ``im2col``."""
+
+    names_outputs: ClassVar[bool] = True
 
     output_size: Shape = attribute(minimum=1, doc="spatial shape of the images")
     kernel: Shape = attribute(minimum=1, doc="size of the windows")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from ..errors import ShapeError
 from ..types import Array, DType, Shape, merge_dtypes
@@ -79,6 +80,8 @@ class _OnSequences(Operator):
 class SequenceMask(_OnSequences):
     """Replace everything beyond a sequence's end by a value."""
 
+    names_outputs: ClassVar[bool] = True
+
     use_sequence_length: bool = attribute(default=False, doc=_USES_LENGTH)
     value: float = attribute(default=0.0, doc="the value beyond a sequence's end")
     axis: int = attribute(default=0, doc=_AXIS)
@@ -125,6 +128,8 @@ class SequenceMask(_OnSequences):
 @register("SequenceLast")
 class SequenceLast(_OnSequences):
     """The last element of each sequence; the output lacks the time axis."""
+
+    names_outputs: ClassVar[bool] = True
 
     use_sequence_length: bool = attribute(default=False, doc=_USES_LENGTH)
     axis: int = attribute(default=0, doc=_AXIS)
@@ -180,6 +185,8 @@ class SequenceLast(_OnSequences):
 @register("SequenceReverse")
 class SequenceReverse(_OnSequences):
     """Reverse each sequence; elements beyond its end stay in place. Only for time along axis 0."""
+
+    names_outputs: ClassVar[bool] = True
 
     use_sequence_length: bool = attribute(default=False, doc=_USES_LENGTH)
     axis: int = attribute(default=0, doc=_AXIS)

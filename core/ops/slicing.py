@@ -264,6 +264,8 @@ class SliceLike(_Slicing):
 class Crop(_Slicing):
     """Crop the first input (n, c, h, w) to height and width ``h_w``, or to those of the second."""
 
+    names_outputs: ClassVar[bool] = True
+
     variadic = "num_args"
 
     num_args: int = attribute(minimum=1, maximum=2, doc="number of inputs, 1 or 2")
@@ -389,6 +391,8 @@ class _Parting(Operator):
 @implements(kinds.PARTING)
 class SliceChannel(_Parting):
     """Split the data into equal parts along an axis."""
+
+    names_outputs: ClassVar[bool] = True
 
     is_linear: ClassVar[bool] = True
     monitors_data: ClassVar[bool] = True

@@ -123,6 +123,8 @@ class Softmax(_AlongAxis):
     elements that count; the others are 0. ``dtype`` is that of the output, by default data's.
     """
 
+    names_outputs: ClassVar[bool] = True
+
     monitors_data: ClassVar[bool] = True
 
     axis: int = attribute(-1, doc="the axis; negative counts from the end")
@@ -264,6 +266,8 @@ class LogSoftmax(_AlongAxis):
 @implements(kinds.SOFTMIN)
 class Softmin(_AlongAxis):
     """The softmax of ``-data / temperature`` along an axis."""
+
+    names_outputs: ClassVar[bool] = True
 
     axis: int = attribute(-1, doc="the axis; negative counts from the end")
     temperature: float | None = attribute(None, doc="divisor of the data; 1 by default")

@@ -23,6 +23,8 @@ class IdentityAttachKLSparseReg(Operator):
     (units,): ``moving = momentum · moving + (1 - momentum) · batch``.
     """
 
+    names_outputs: ClassVar[bool] = True
+
     monitors_data: ClassVar[bool] = True
 
     updates_backwards: ClassVar[bool] = True

@@ -87,6 +87,8 @@ class GridGenerator(Operator):
     displacement of each place, in elements.
     """
 
+    names_outputs: ClassVar[bool] = True
+
     transform_type: str = attribute(choices=("affine", "warp"), doc="the kind of transformation")
     target_shape: Shape = attribute((0, 0), minimum=0, doc="height and width, for affine")
 
@@ -158,6 +160,8 @@ class BilinearSampler(Operator):
     """Images (batch, channels, height, width) sampled at a grid, with zeros outside of the
     images."""
 
+    names_outputs: ClassVar[bool] = True
+
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
 
     def input_names(self) -> tuple[str, ...]:
@@ -209,6 +213,8 @@ class SpatialTransformer(Operator):
     ``loc`` (batch, 6) are 2 by 3 matrices from (x, y, 1) in the output to a point in the image.
     Outside of the images everything is 0.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
 

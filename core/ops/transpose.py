@@ -89,6 +89,8 @@ class Transpose(_Permuting):
 class SwapAxis(_Permuting):
     """Exchange two axes."""
 
+    names_outputs: ClassVar[bool] = True
+
     is_linear: ClassVar[bool] = True
     monitors_data: ClassVar[bool] = True
 

@@ -19,6 +19,13 @@ PATHS = [
     ("contrib.tensorboard", "LogMetricsCallback"),
     ("context", "Context cpu gpu cpu_pinned current_context num_gpus"),
     ("contrib", "autograd nd ndarray sym symbol"),
+    (
+        "contrib.amp",
+        "init init_trainer scale_loss unscale convert_model convert_hybrid_block convert_symbol "
+        "list_lp16_ops list_fp32_ops",
+    ),
+    ("contrib.amp.lists.symbol_fp16", "FP16_FUNCS FP32_FUNCS WIDEST_TYPE_CASTS"),
+    ("contrib.amp.loss_scaler", "LossScaler"),
     ("contrib.autograd", "NDArray train_section test_section grad_and_loss mark_variables"),
     ("contrib.svrg_optimization.svrg_module", "SVRGModule"),
     ("contrib.svrg_optimization.svrg_optimizer", "_SVRGOptimizer _AssignmentOptimizer"),

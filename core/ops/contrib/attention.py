@@ -96,6 +96,8 @@ class _Scores(_Attention):
 class SelfAttQK(_Scores):
     """Self-attention scores, from the interleaved queries, keys and values of a sequence."""
 
+    names_outputs: ClassVar[bool] = True
+
     def input_names(self) -> tuple[str, ...]:
         return ("queries_keys_values",)
 
@@ -114,6 +116,8 @@ class SelfAttQK(_Scores):
 class EncDecQK(_Scores):
     """Attention scores of a decoder's queries, from the interleaved keys and values of an
     encoder."""
+
+    names_outputs: ClassVar[bool] = True
 
     def input_names(self) -> tuple[str, ...]:
         return ("queries", "keys_values")
@@ -188,6 +192,8 @@ class SelfAttValAtt(_Values):
     """Values weighted by self-attention, from the interleaved queries, keys and values of a
     sequence."""
 
+    names_outputs: ClassVar[bool] = True
+
     parts: ClassVar[int] = 3
     projections: ClassVar[str] = "queries_keys_values"
 
@@ -195,6 +201,8 @@ class SelfAttValAtt(_Values):
 @register("_contrib_interleaved_matmul_encdec_valatt")
 class EncDecValAtt(_Values):
     """Values weighted by attention, from the interleaved keys and values of an encoder."""
+
+    names_outputs: ClassVar[bool] = True
 
     parts: ClassVar[int] = 2
     projections: ClassVar[str] = "keys_values"

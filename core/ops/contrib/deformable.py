@@ -282,6 +282,8 @@ class DeformableConvolution(_Deformable):
     border, as in MXNet. Each deformable group has its own share of the channels.
     """
 
+    names_outputs: ClassVar[bool] = True
+
     all_inputs = ("data", "offset", "weight", "bias")
 
 
@@ -293,6 +295,8 @@ class ModulatedDeformableConvolution(_Deformable):
     ``mask`` is (batch, kernel · num_deformable_group, output height, output width). Less than one
     element outside the image, values are interpolated between the border and 0.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"workspace", "im2col_step"})
     has_mask: ClassVar[bool] = True

@@ -75,6 +75,8 @@ class DeformablePSROIPooling(OnRegions):
     there is no such input and bins are not displaced.
     """
 
+    names_outputs: ClassVar[bool] = True
+
     all_inputs: ClassVar[tuple[str, ...]] = ("data", "rois", "trans")
 
     spatial_scale: float = attribute(

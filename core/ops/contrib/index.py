@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ _INT64 = np.dtype("int64")
 @register("_contrib_index_array")
 class IndexArray(Operator):
     """The index of each element along every axis: (...) gives int64 (..., axes)."""
+
+    names_outputs: ClassVar[bool] = True
 
     axes: Shape | None = attribute(None, doc="axes whose indices are returned; None for all")
 

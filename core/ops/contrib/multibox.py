@@ -7,7 +7,7 @@ fractions of the image.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class MultiBoxPrior(WithoutGradient):
     height), and a box with the first size for each other ratio. The output is (1, height · width ·
     boxes, 4).
     """
+
+    names_outputs: ClassVar[bool] = True
 
     sizes: tuple[float, ...] = attribute((1.0,), doc="sizes of boxes, as fractions of the image")
     ratios: tuple[float, ...] = attribute((1.0,), doc="ratios of width to height")
@@ -124,6 +126,8 @@ class MultiBoxTarget(WithoutGradient):
     Outputs: offsets and their mask (batch, anchors · 4), classes (batch, anchors) with 0 for the
     background. ``minimum_negative_samples`` has no effect, as in MXNet.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     overlap_threshold: float = attribute(0.5, doc="overlap above which an anchor is matched")
     ignore_label: float = attribute(-1.0, doc="class of the ignored anchors")
@@ -269,6 +273,8 @@ class MultiBoxDetection(WithoutGradient):
     unused rows. As in MXNet, all but the ``nms_topk`` best are suppressed, and ``background_id``
     has no effect.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     clip: bool = attribute(True, doc="whether boxes are clipped to the image")
     threshold: float = attribute(0.01, doc="smallest probability of a detection")

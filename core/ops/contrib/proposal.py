@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ...errors import AttributeValueError, MXNetError, ShapeError
 from ...types import Array, Shape
@@ -167,6 +167,8 @@ class Proposal(_Proposal):
     (regions, 1).
     """
 
+    names_outputs: ClassVar[bool] = True
+
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
@@ -188,3 +190,5 @@ class MultiProposal(_Proposal):
 
     The first axis of all inputs is the batch; the first number of a region is its image's index.
     """
+
+    names_outputs: ClassVar[bool] = True

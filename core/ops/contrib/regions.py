@@ -197,6 +197,8 @@ class ROIAlign(_Weighted):
     ``position_sensitive`` each place of the output reads separate channels.
     """
 
+    names_outputs: ClassVar[bool] = True
+
     pooled_size: Shape = attribute(doc="height and width of the output")
     spatial_scale: float = attribute(
         doc="size of the map divided by the size of the image in which regions are given"
@@ -270,6 +272,8 @@ class PSROIPooling(_Weighted):
     ``data`` has ``output_dim · group_size²`` channels, ``rois`` is (regions, 5); coordinates are
     rounded to integers, right and bottom inclusive.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     spatial_scale: float = attribute(
         minimum=0,

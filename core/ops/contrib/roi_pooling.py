@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ...capabilities import sampling as kinds
 from ...capabilities.kinds import implements
@@ -27,6 +27,8 @@ class ROIPooling(OnRegions):
     ``rois`` is (regions, 5): image, left, top, right, bottom; coordinates are scaled and rounded,
     right and bottom inclusive. MXNet stores the positions of the maxima in a hidden second output.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     pooled_size: Shape = attribute(doc="height and width of the output")
     spatial_scale: float = attribute(

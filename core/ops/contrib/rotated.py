@@ -25,6 +25,8 @@ class RROIAlign(OnRegions):
     gradient, as in MXNet.
     """
 
+    names_outputs: ClassVar[bool] = True
+
     roi_numbers: ClassVar[int] = 6
 
     pooled_size: Shape = attribute(doc="height and width of the output")

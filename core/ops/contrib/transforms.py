@@ -6,7 +6,7 @@ MXNet has these for GPUs only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ...errors import ShapeError
 from ...types import Array, DType, Shape
@@ -47,6 +47,8 @@ class Fft(_Transform):
     Source: MXNet's ``contrib.fft``.
     """
 
+    names_outputs: ClassVar[bool] = True
+
     compute_size: int = attribute(128, minimum=1, doc=_PORTION)
 
     def infer_shape(
@@ -79,6 +81,8 @@ class Ifft(_Transform):
 
     (..., 2 d), real and imaginary parts alternating, to (..., d). Source: MXNet's ``contrib.ifft``.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     compute_size: int = attribute(128, minimum=1, doc=_PORTION)
 
@@ -119,6 +123,8 @@ class CountSketch(Operator):
     ``h`` (1, d) holds indices from 0 to ``out_dim - 1``, clipped to that range; ``s`` (1, d) holds
     signs. Neither gets a gradient. Source: MXNet's ``contrib.count_sketch``.
     """
+
+    names_outputs: ClassVar[bool] = True
 
     out_dim: int = attribute(minimum=1, maximum=2**31 - 1, doc="length of a sketch")
     processing_batch_size: int = attribute(32, minimum=1, doc=_PORTION)

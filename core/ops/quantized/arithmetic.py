@@ -115,6 +115,8 @@ class QuantizedMultiply(_Pair):
     range is known; or float32 without ranges, if asked for.
     """
 
+    names_outputs: ClassVar[bool] = True
+
     has_sums: ClassVar[bool] = True
 
     enable_float_output: bool = attribute(False, doc="whether the output is float32")

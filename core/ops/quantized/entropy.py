@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ class CalibrateEntropy(Operator):
     is the Kullback-Leibler divergence between the two. ``hist`` has an odd number of bins, centered
     on 0, and ``hist_edges`` one more. Outputs: the best threshold and its divergence, each (1,).
     """
+
+    names_outputs: ClassVar[bool] = True
 
     num_quantized_bins: int = attribute(
         255, minimum=1, maximum=2**16, doc="number of bins after quantization"

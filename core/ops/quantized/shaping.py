@@ -91,6 +91,8 @@ class QuantizedPooling(PoolingAttributes, Quantized):
 class QuantizedFlatten(Quantized):
     """``Flatten`` of bytes."""
 
+    names_outputs: ClassVar[bool] = True
+
     def infer_tensor_shapes(
         self, tensors: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
