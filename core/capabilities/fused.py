@@ -15,7 +15,7 @@ from .quantized import Calibrated
 
 __all__ = [
     "BATCH_NORM",
-    "BATCH_NORM_RELU",
+    "BATCH_NORM_ACTIVATION",
     "CONVOLUTION",
     "FULLY_CONNECTED",
     "GATE",
@@ -23,7 +23,7 @@ __all__ = [
     "RECURRENT",
     "REQUANTIZED",
     "SHUFFLE",
-    "BatchNormRelu",
+    "BatchNormActivation",
     "FusedBatchNorm",
     "FusedConvolution",
     "FusedDense",
@@ -87,12 +87,16 @@ class FusedLocalResponse(Protocol):
         """The LRN."""
 
 
-class BatchNormRelu(Protocol):
-    """A batch norm in training with a ReLU on its output."""
+class BatchNormActivation(Protocol):
+    """A batch norm in training with a ReLU or a clip on its output."""
 
     @property
     def norm(self) -> BatchNorm:
         """The batch norm."""
+
+    @property
+    def activation(self) -> HasFunction:
+        """The ReLU, or the clip."""
 
 
 class Shuffle(Protocol):
@@ -140,7 +144,7 @@ class Requantized(Protocol):
 CONVOLUTION = Kind[FusedConvolution]("fused convolution")
 FULLY_CONNECTED = Kind[FusedDense]("fused fully connected layer")
 BATCH_NORM = Kind[FusedBatchNorm]("fused batch norm")
-BATCH_NORM_RELU = Kind[BatchNormRelu]("batch norm with ReLU in training")
+BATCH_NORM_ACTIVATION = Kind[BatchNormActivation]("batch norm with activation in training")
 LOCAL_RESPONSE = Kind[FusedLocalResponse]("local response normalization without its sums")
 GATE = Kind[HasFunction]("gate")
 SHUFFLE = Kind[Shuffle]("channel shuffle")

@@ -1,48 +1,49 @@
 """Operator fusion in plans with a backward pass.
 
-A batch norm and the ReLU that follows it become one step: a mask records where the ReLU passes its
-input, and neither the normalized data nor the gradient between the two is ever written. An LRN
+A batch norm and the ReLU or clip (as in ReLU6) that follows it become one step: kernels compute the
+normalized data again, and neither these nor the gradient between the two are ever written. An LRN
 drops the output that only its backward pass reads; its two kernels share a workspace instead.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
 from typing import Any
 
 import numpy as np
 
-from ..capabilities.functions import is_relu
-from ..capabilities.fused import BATCH_NORM_RELU, LOCAL_RESPONSE
+from ..capabilities.functions import Function, is_relu
+from ..capabilities.fused import BATCH_NORM_ACTIVATION, LOCAL_RESPONSE
 from ..capabilities.kinds import Kind, implements
 from ..capabilities.layers import BATCH_NORM
-from ..ops import Reads, Run
+from ..ops import Operator, Reads, Run
 from ..ops.norm import BatchNorm
 from ..ops.norm_scale import LRN
 from ..types import Array
 from .fuse import FusedLocalResponse
-from .ir import Place, Program, Step
+from .ir import Place, Program, Slots, Step
 from .primitives import Primitive
 
-__all__ = ["NormRelu", "fuse_local_responses", "fuse_norms"]
+__all__ = ["NormActivation", "fuse_local_responses", "fuse_norms"]
 
 _FLOAT32 = np.dtype("float32")
 _IMAGE_AXES = 4
 
 
-@implements(BATCH_NORM_RELU)
-class NormRelu(Primitive):
-    """A batch norm with a ReLU on its output. Whether NaN passes the ReLU is up to the kernel.
+@implements(BATCH_NORM_ACTIVATION)
+class NormActivation(Primitive):
+    """A batch norm with a ReLU or clip on its output. Whether NaN passes a ReLU the kernel decides.
 
     Attributes:
         norm: the batch norm, whose inputs, statistics and auxiliary states these are.
+        activation: the operator behind it.
     """
 
-    names = ("_plan_batch_norm_relu",)
+    names = ("_plan_batch_norm_activation",)
 
-    def __init__(self, norm: BatchNorm) -> None:
-        self.norm = norm
+    def __init__(self, norm: BatchNorm, activation: Operator) -> None:
+        self.norm, self.activation = norm, activation
 
     def input_names(self) -> tuple[str, ...]:
         return self.norm.input_names()
@@ -57,13 +58,14 @@ class NormRelu(Primitive):
         return 1
 
     def backward_reads(self) -> Reads:
-        reads = self.norm.backward_reads()
-        return Reads(inputs=reads.inputs, outputs=(0, *reads.outputs))
+        return Reads(inputs=(0, 1, 2, 3, 4), outputs=(0, *self.norm.backward_reads().outputs))
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Normalize, then clip at zero."""
-        self.norm.forward(run, inputs, outputs)
-        run.xp.fmax(outputs[0], 0, out=outputs[0])
+        """Normalize, then apply the activation."""
+        out = outputs[0]
+        normal = run.scratch(out.shape, out.dtype)
+        self.norm.forward(run, inputs, [normal, *outputs[1:]])
+        self.activation.forward(run, [normal], [out])
 
     def backward(
         self,
@@ -73,23 +75,24 @@ class NormRelu(Primitive):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
-        """Mask the gradient, then differentiate the batch norm."""
-        grad, shown = out_grads[0], run.scratch(outputs[0].shape, "bool")
-        masked = run.scratch(grad.shape, grad.dtype)
-        run.xp.greater(outputs[0], 0, out=shown)
-        run.xp.multiply(grad, shown, out=masked)
+        """Normalize again, then differentiate the activation and the batch norm."""
+        grad, out = out_grads[0], outputs[0]
+        normal, masked = (run.scratch(out.shape, out.dtype) for _ in range(2))
+        again = [run.scratch(one.shape, one.dtype) for one in outputs[1:]]
+        self.norm.forward(run, inputs, [normal, *again])
+        self.activation.backward(run, [grad], [normal], [out], [masked])
         self.norm.backward(run, [masked, *out_grads[1:]], inputs, outputs, in_grads)
 
 
 def fuse_norms(program: Program, kernels: Set[Kind[Any]]) -> bool:
-    """Fuse each batch norm with a ReLU if only the ReLU reads the normalized data and only the
+    """Fuse each batch norm with a ReLU or clip if only that reads the normalized data and only the
     batch norm reads its gradient; return whether there is any.
 
     Args:
         program: changed in place.
         kernels: kinds of operators that have kernels.
     """
-    if not (program.is_train and program.backward_steps and BATCH_NORM_RELU in kernels):
+    if not (program.is_train and program.backward_steps and BATCH_NORM_ACTIVATION in kernels):
         return False
     return _Fuser(program).run()
 
@@ -144,8 +147,10 @@ def _reads_images(program: Program, step: Step) -> bool:
 class _Fuser:
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._reads = Counter(value for step in program.steps for value in step.reads())
-        self._readers = {value: step for step in program.steps for value in step.reads()}
+        self._readers: dict[int, list[Step]] = defaultdict(list)
+        for step in program.steps:
+            for value in step.reads():
+                self._readers[value].append(step)
         self._backward = {step.source: step for step in program.backward_steps}
         viewed = (value.base for value in program.values if value.base is not None)
         self._kept = {*program.outputs, *program.gradients.values(), *viewed}
@@ -154,27 +159,29 @@ class _Fuser:
         program = self._program
         replaced: dict[Step, Step | None] = {}
         for norm in program.forward_steps:
-            relu = self._relu_behind(norm)
-            if relu is None or not isinstance(norm.op, BatchNorm):
+            last = self._activation_behind(norm)
+            if last is None or not isinstance(norm.op, BatchNorm):
                 continue
             fused = Step(
-                NormRelu(norm.op),
+                NormActivation(norm.op, last.op),
                 norm.node,
                 norm.inputs,
-                (relu.outputs[0], *norm.outputs[1:]),
+                (last.outputs[0], *norm.outputs[1:]),
                 updates=norm.updates,
+                parts=(norm, last),
             )
-            norm_back, relu_back = self._backward[norm], self._backward[relu]
-            replaced.update({norm: None, relu: fused, relu_back: None})
+            norm_back, last_back = self._backward[norm], self._backward[last]
+            replaced.update({norm: None, last: fused, last_back: None})
             replaced[norm_back] = Step(
                 fused.op,
                 norm.node,
-                norm_back.inputs,
-                (relu.outputs[0], *norm_back.outputs[1:]),
-                (relu_back.out_grads[0], *norm_back.out_grads[1:]),
+                _filled(norm_back.inputs, norm.inputs),
+                (last.outputs[0], *norm_back.outputs[1:]),
+                (last_back.out_grads[0], *norm_back.out_grads[1:]),
                 norm_back.in_grads,
                 source=fused,
                 updates=norm_back.updates,
+                parts=(last_back, norm_back),
             )
         program.replace_steps(
             self._kept_steps(program.forward_steps, replaced),
@@ -186,21 +193,32 @@ class _Fuser:
         found = (replaced.get(step, step) for step in steps)
         return [step for step in found if step is not None]
 
-    def _relu_behind(self, norm: Step) -> Step | None:
-        """Return the ReLU that can be fused with a step, if it is a batch norm."""
+    def _activation_behind(self, norm: Step) -> Step | None:
+        """Return the ReLU or clip that can be fused with a step, if it is a batch norm."""
         if not self._is_norm(norm):
             return None
-        relu = self._only_reader(norm.outputs[0])
-        if relu is None or relu.is_backward:
+        last = self._activation_of(norm.outputs[0])
+        if last is None:
             return None
-        if not is_relu(relu.op.pointwise()):
+        norm_back, last_back = self._backward.get(norm), self._backward.get(last)
+        if norm_back is None or last_back is None or norm_back.in_grads[0] is None:
             return None
-        norm_back, relu_back = self._backward.get(norm), self._backward.get(relu)
-        if norm_back is None or relu_back is None or norm_back.in_grads[0] is None:
-            return None
-        between = relu_back.in_grads[0]
+        between = last_back.in_grads[0]
         is_handed_on = between is not None and norm_back.out_grads[0] == between
-        return relu if is_handed_on and self._only_reader(between) is norm_back else None
+        return last if is_handed_on and self._only_reader(between) is norm_back else None
+
+    def _activation_of(self, normal: int | None) -> Step | None:
+        """Return the ReLU or clip that alone reads the normalized data; its backward step may read
+        them as well, because they are computed again when it is fused."""
+        if normal is None or not self._is_hidden(normal):
+            return None
+        readers = self._readers[normal]
+        found = [step for step in readers if not step.is_backward]
+        if len(found) != 1 or any(step.source not in (None, found[0]) for step in readers):
+            return None
+        function = found[0].op.pointwise()
+        is_clip = function is not None and function.function is Function.CLIP
+        return found[0] if is_clip or is_relu(function) else None
 
     def _is_norm(self, step: Step) -> bool:
         if step.is_backward or step.op.kind is not BATCH_NORM:
@@ -218,7 +236,14 @@ class _Fuser:
 
     def _only_reader(self, slot: int | None) -> Step | None:
         """Return the only step that reads a value; None if there are more or it is an output."""
-        if slot is None or self._reads[slot] != 1 or slot in self._kept:
+        if slot is None or not self._is_hidden(slot) or len(self._readers[slot]) != 1:
             return None
-        is_hidden = self._program.values[slot].place is Place.ARENA
-        return self._readers[slot] if is_hidden else None
+        return self._readers[slot][0]
+
+    def _is_hidden(self, slot: int) -> bool:
+        return slot not in self._kept and self._program.values[slot].place is Place.ARENA
+
+
+def _filled(slots: Slots, others: Slots) -> Slots:
+    """Return values by position, those of others where there are none."""
+    return tuple(other if slot is None else slot for slot, other in zip(slots, others, strict=True))

@@ -106,6 +106,7 @@ class Step:
         updates: auxiliary states among the inputs, changed in place.
         kernel: the fast kernel chosen, None for the operator's reference implementation.
         workspace: intermediate data that a forward kernel keeps for its backward kernel.
+        parts: the steps that a fused step stands for, which run where it has no kernel.
     """
 
     op: Operator
@@ -118,6 +119,7 @@ class Step:
     updates: tuple[int, ...] = ()
     kernel: Kernel | None = None
     workspace: int | None = None
+    parts: tuple[Step, ...] = ()
 
     @property
     def is_backward(self) -> bool:

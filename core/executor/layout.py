@@ -90,7 +90,7 @@ class _Chooser:
     def _choose(self, step: Step) -> None:
         self._look_through_views(step)
         kernel = step.kernel = self._select(step)
-        if kernel is None and (parts := without_last(self._program, step)) is not None:
+        if kernel is None and (parts := self._parts(step)):
             for part in parts:
                 self._choose(part)
             return
@@ -107,6 +107,13 @@ class _Chooser:
             step.out_grads = self._wanted(step.out_grads, layouts.out_grads)
             self._steps.append(step)
             step.in_grads = self._produced(step.in_grads, layouts.in_grads)
+
+    def _parts(self, step: Step) -> tuple[Step, ...]:
+        """Return the steps that run instead of a fused one without a kernel, backwards only where
+        they run forwards as well; none if it is not fused."""
+        if step.source is not None and step.source.kernel is not None:
+            return ()
+        return step.parts or without_last(self._program, step) or ()
 
     def _select(self, step: Step) -> Kernel | None:
         if any(self._program.memory(slot).id in self._program.strided for slot in step.reads()):

@@ -19,9 +19,9 @@ from ...capabilities.kinds import Kind
 from ..kernels import KernelTable, Prepare
 from .batch_norm import (
     batch_norm,
+    batch_norm_activation,
+    batch_norm_activation_backward,
     batch_norm_backward,
-    batch_norm_relu,
-    batch_norm_relu_backward,
 )
 from .convolution_backward import convolution_backward
 from .convolution_forward import convolution, fused_convolution
@@ -42,7 +42,9 @@ def register_kernels(table: KernelTable) -> None:
     table.register("numpy", layers.CONVOLUTION, convolution, convolution_backward)
     table.register("numpy", fused.CONVOLUTION, fused_convolution)
     table.register("numpy", layers.BATCH_NORM, batch_norm, batch_norm_backward)
-    table.register("numpy", fused.BATCH_NORM_RELU, batch_norm_relu, batch_norm_relu_backward)
+    table.register(
+        "numpy", fused.BATCH_NORM_ACTIVATION, batch_norm_activation, batch_norm_activation_backward
+    )
     _both(table, arrays.CAST, cast)
     _both(table, kinds.BILINEAR_SAMPLER, bilinear_sampler)
     _both(table, kinds.SPATIAL_TRANSFORMER, spatial_transformer)

@@ -1,4 +1,4 @@
-/* Batch normalization in training, with ReLU behind it, and its gradients, in AVX-512.
+/* Batch normalization in training, with ReLU or a clip behind it, and its gradients, in AVX-512.
  *
  * S. Ioffe, C. Szegedy: Batch Normalization, 2015 (arXiv:1502.03167). Tensors are float32 with 16
  * channels in a row, in blocks of channels (nChw16c) or channels last; `Maps` says which.
@@ -22,6 +22,14 @@ typedef struct {
 typedef struct {
   long offset, channel, count; /* where it begins, its first channel, its pixels */
 } Piece;
+
+enum { NONE, RELU, CLIP };
+
+/* What follows the batch norm; only a clip has bounds. */
+typedef struct {
+  long kind;
+  float low, high;
+} Activation;
 
 static long count_pieces(const Maps *m) {
   return m->images * (m->channels / LANES) * ((m->pixels + PIECE - 1) / PIECE);
@@ -124,10 +132,20 @@ INLINE vector apply(Affine affine, vector x) {
   return _mm512_fmadd_ps(x - affine.center, affine.scale, affine.shift);
 }
 
+/* ReLU makes 0 of NaN; a clip, which stands first in neither comparison, keeps it. */
+INLINE vector activate(vector y, const Activation *activation) {
+  if (activation->kind == RELU) return _mm512_max_ps(y, _mm512_setzero_ps());
+  if (activation->kind == NONE) return y;
+  return _mm512_min_ps(_mm512_set1_ps(activation->high),
+                       _mm512_max_ps(_mm512_set1_ps(activation->low), y));
+}
+
 /* Normalize; `gamma` NULL stands for ones. Writes the statistics as well. */
 TARGET void batch_norm_forward(const Maps *m, const float *data, const float *gamma,
-                               const float *beta, float eps, int has_relu, float *result,
-                               float *mean, float *variance, float *inverse, float *scratch) {
+                               const float *beta, float eps, const Activation *activation,
+                               float *result, float *mean, float *variance, float *inverse,
+                               float *scratch) {
+  const Activation follows = *activation;
 #pragma omp parallel num_threads(threads_for(m->threads, count_pieces(m)))
   {
     const long team = omp_get_num_threads(), thread = omp_get_thread_num();
@@ -145,7 +163,7 @@ TARGET void batch_norm_forward(const Maps *m, const float *data, const float *ga
       for (long j = 0; j < piece.count; j++) {
         const long place = piece.offset + j * m->pixel;
         const vector y = apply(affine, _mm512_loadu_ps(data + place));
-        _mm512_storeu_ps(result + place, has_relu ? _mm512_max_ps(y, _mm512_setzero_ps()) : y);
+        _mm512_storeu_ps(result + place, activate(y, &follows));
       }
     }
   }
@@ -153,18 +171,25 @@ TARGET void batch_norm_forward(const Maps *m, const float *data, const float *ga
 
 /* -- backward --------------------------------------------------------------------------------- */
 
-/* The gradient that ReLU lets through; computed as the forward pass has. */
-INLINE vector let_through(vector grad, vector x, Affine affine, int has_relu) {
-  if (!has_relu) return grad;
+/* The gradient that the activation lets through, whose input is computed as in the forward pass. A
+ * clip lets through what lies on its bounds, and NaN. */
+INLINE vector let_through(vector grad, vector x, Affine affine, const Activation *activation) {
+  if (activation->kind == NONE) return grad;
   const vector y = apply(affine, x);
-  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_GT_OQ), grad);
+  if (activation->kind == RELU)
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_GT_OQ), grad);
+  const __mmask16 kept = _mm512_cmp_ps_mask(y, _mm512_set1_ps(activation->low), _CMP_NLT_UQ);
+  return _mm512_maskz_mov_ps(
+      _mm512_mask_cmp_ps_mask(kept, y, _mm512_set1_ps(activation->high), _CMP_NGT_UQ), grad);
 }
 
 /* Gradients of data, gamma and beta. */
 TARGET void batch_norm_backward(const Maps *m, const float *data, const float *gamma,
                                 const float *beta, const float *mean, const float *inverse,
-                                int has_relu, const float *grad, float *data_grad,
-                                float *gamma_grad, float *beta_grad, float *scratch) {
+                                const Activation *activation, const float *grad,
+                                float *data_grad, float *gamma_grad, float *beta_grad,
+                                float *scratch) {
+  const Activation follows = *activation;
   const long channels = m->channels;
   const float count = (float)(m->images * m->pixels);
 #pragma omp parallel num_threads(threads_for(m->threads, count_pieces(m)))
@@ -182,7 +207,7 @@ TARGET void batch_norm_backward(const Maps *m, const float *data, const float *g
       for (long j = 0; j < piece.count; j++) {
         const long place = piece.offset + j * m->pixel;
         const vector x = _mm512_loadu_ps(data + place);
-        const vector dy = let_through(_mm512_loadu_ps(grad + place), x, affine, has_relu);
+        const vector dy = let_through(_mm512_loadu_ps(grad + place), x, affine, &follows);
         sum += dy;
         product = _mm512_fmadd_ps(dy, x - affine.center, product);
       }
@@ -211,7 +236,7 @@ TARGET void batch_norm_backward(const Maps *m, const float *data, const float *g
       for (long j = 0; j < piece.count; j++) {
         const long place = piece.offset + j * m->pixel;
         const vector x = _mm512_loadu_ps(data + place);
-        const vector dy = let_through(_mm512_loadu_ps(grad + place), x, affine, has_relu);
+        const vector dy = let_through(_mm512_loadu_ps(grad + place), x, affine, &follows);
         /* Differences first: what is left of them may be little. */
         _mm512_storeu_ps(data_grad + place,
                          affine.scale * (dy - grad_mean - (x - affine.center) * rate));

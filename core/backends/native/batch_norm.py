@@ -1,4 +1,4 @@
-"""Batch normalization in training."""
+"""Batch normalization in training, perhaps with an activation behind it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...capabilities.fused import BatchNormRelu
+from ...capabilities.functions import Function, Pointwise, is_relu
+from ...capabilities.fused import BatchNormActivation
 from ...capabilities.layers import BatchNorm
 from ...types import Array
 from ..kernels import (
@@ -22,17 +23,19 @@ from ..kernels import (
 )
 from ..onednn.kernel import are_float32, present
 from ..onednn.memory import blocked, channels_last, layout_of
-from .library import Maps, library, loaded, pointer, threads
+from .library import Follows, Maps, library, loaded, pointer, threads
 
 __all__ = [
     "batch_norm",
+    "batch_norm_activation",
+    "batch_norm_activation_backward",
     "batch_norm_backward",
-    "batch_norm_relu",
-    "batch_norm_relu_backward",
 ]
 
 _FLOAT32 = np.dtype("float32")
 _LANES = 16
+_NONE, _RELU, _CLIP = range(3)
+"""Kinds of activations behind a batch norm, as ``batch_norm.c`` names them."""
 
 
 class _BatchNorm(Kernel):
@@ -43,15 +46,17 @@ class _BatchNorm(Kernel):
         norm: operator ``BatchNorm``.
         maps: sizes and strides.
         layout: of the data.
-        has_relu: whether a ReLU follows.
+        follows: the activation behind it.
     """
 
     name = "native:batch_norm"
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, norm: Any, maps: Maps, layout: Layout | None, *, has_relu: bool) -> None:
-        self.norm, self.maps, self.layout, self.has_relu = norm, maps, layout, has_relu
+    def __init__(
+        self, norm: BatchNorm, maps: Maps, layout: Layout | None, follows: Follows
+    ) -> None:
+        self.norm, self.maps, self.layout, self.follows = norm, maps, layout, follows
         self.layouts = KernelLayouts(
             inputs=(layout, None, None, None, None), outputs=(layout, None, None)
         )
@@ -69,7 +74,7 @@ class _BatchNorm(Kernel):
             None if self.norm.fix_gamma else pointer(gamma),
             pointer(beta),
             self.norm.eps,
-            self.has_relu,
+            self.follows,
             pointer(result),
             pointer(mean),
             pointer(arrays.workspace),
@@ -121,7 +126,7 @@ class _BatchNormBackward(Kernel):
             pointer(beta),
             pointer(mean),
             pointer(inverse),
-            forward.has_relu,
+            forward.follows,
             pointer(arrays.out_grads[0]),
             pointer(arrays.in_grads[0]),
             pointer(gamma_grad),
@@ -146,13 +151,14 @@ class _BatchNormBackward(Kernel):
 
 def batch_norm(request: KernelRequest[BatchNorm]) -> Kernel | None:
     """Prepare the forward pass."""
-    return _forward(request, request.operator, has_relu=False)
+    return _forward(request, request.operator, Follows(_NONE))
 
 
-def batch_norm_relu(request: KernelRequest[BatchNormRelu]) -> Kernel | None:
-    """Prepare the forward pass followed by a ReLU."""
+def batch_norm_activation(request: KernelRequest[BatchNormActivation]) -> Kernel | None:
+    """Prepare the forward pass followed by an activation."""
     fused = request.operator
-    return _forward(request, fused.norm, has_relu=True)
+    follows = _follows(fused.activation.pointwise())
+    return None if follows is None else _forward(request, fused.norm, follows)
 
 
 def batch_norm_backward(request: KernelRequest[BatchNorm]) -> Kernel | None:
@@ -163,19 +169,28 @@ def batch_norm_backward(request: KernelRequest[BatchNorm]) -> Kernel | None:
     return _BatchNormBackward(forward)
 
 
-def batch_norm_relu_backward(request: KernelRequest[BatchNormRelu]) -> Kernel | None:
+def batch_norm_activation_backward(request: KernelRequest[BatchNormActivation]) -> Kernel | None:
     """Prepare the backward pass of both."""
     return batch_norm_backward(request.of(request.operator.norm))
 
 
-def _forward(request: KernelRequest[object], norm: BatchNorm, *, has_relu: bool) -> Kernel | None:
+def _follows(function: Pointwise | None) -> Follows | None:
+    """Return the activation as the library takes it; None for one that it does not know."""
+    if is_relu(function):
+        return Follows(_RELU)
+    if function is not None and function.function is Function.CLIP:
+        return Follows(_CLIP, function.alpha, function.beta)
+    return None
+
+
+def _forward(request: KernelRequest[object], norm: BatchNorm, follows: Follows) -> Kernel | None:
     data = request.inputs[0]
     if library() is None or data is None or not are_float32(request):
         return None
     if not request.is_train or norm.use_global_stats or norm.axis != 1:
         return None
     maps = _maps(data)
-    return None if maps is None else _BatchNorm(norm, maps, data.layout, has_relu=has_relu)
+    return None if maps is None else _BatchNorm(norm, maps, data.layout, follows)
 
 
 def _maps(data: TensorSpec) -> Maps | None:

@@ -18,6 +18,7 @@ from ..onednn.kernel import present
 
 __all__ = [
     "Boxes",
+    "Follows",
     "ImageTaps",
     "Library",
     "Maps",
@@ -69,6 +70,12 @@ class Maps(ctypes.Structure):
         (name, c_long)
         for name in ("images", "channels", "pixels", "image", "block", "pixel", "threads")
     )
+
+
+class Follows(ctypes.Structure):
+    """The activation behind a batch norm, as ``batch_norm.c`` takes it."""
+
+    _fields_ = (("kind", c_long), ("low", c_float), ("high", c_float))
 
 
 class Sampling(ctypes.Structure):
@@ -138,7 +145,7 @@ class ImageTaps(ctypes.Structure):
     _fields_ = (("near", c_void_p), ("weight", c_void_p))
 
 
-_PROBLEM, _MAPS = POINTER(Problem), POINTER(Maps)
+_PROBLEM, _MAPS, _FOLLOWS = POINTER(Problem), POINTER(Maps), POINTER(Follows)
 _SAMPLING, _WINDOW = POINTER(Sampling), POINTER(SamplingWindow)
 _BOXES, _LIMIT = POINTER(Boxes), POINTER(SuppressionLimit)
 _REGIONS, _MOVED = POINTER(Regions), POINTER(MovedRegions)
@@ -153,8 +160,8 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "winograd_weight_grad": (None, (_PROBLEM, *[c_void_p] * 5, c_int)),
     "chain_run": (c_int, (c_void_p,)),
     "batch_norm_scratch": (c_long, (_MAPS,)),
-    "batch_norm_forward": (None, (_MAPS, *[c_void_p] * 3, c_float, c_int, *[c_void_p] * 5)),
-    "batch_norm_backward": (None, (_MAPS, *[c_void_p] * 5, c_int, *[c_void_p] * 5)),
+    "batch_norm_forward": (None, (_MAPS, *[c_void_p] * 3, c_float, _FOLLOWS, *[c_void_p] * 5)),
+    "batch_norm_backward": (None, (_MAPS, *[c_void_p] * 5, _FOLLOWS, *[c_void_p] * 5)),
     "sampling_near_bytes": (c_long, (_SAMPLING,)),
     "sampling_scratch": (c_long, (_SAMPLING,)),
     "sampling_pull_scratch": (c_long, (_SAMPLING,)),

@@ -12,9 +12,9 @@ from ..kernels import Kernel, KernelRequest, KernelTable, Prepare, register_layo
 from .arithmetic_backward import arithmetic_backward
 from .batch_norm import (
     batch_norm,
+    batch_norm_activation,
+    batch_norm_activation_backward,
     batch_norm_backward,
-    batch_norm_relu,
-    batch_norm_relu_backward,
 )
 from .boxes import (
     concatenation_backward,
@@ -176,7 +176,12 @@ def _register_fused(table: KernelTable) -> None:
     _add(table, fused_kinds.FULLY_CONNECTED, fused_inner_product)
     _add(table, fused_kinds.BATCH_NORM, fused_batch_norm)
     _add(table, fused_kinds.REQUANTIZED, requantized)
-    _add(table, fused_kinds.BATCH_NORM_RELU, batch_norm_relu, batch_norm_relu_backward)
+    _add(
+        table,
+        fused_kinds.BATCH_NORM_ACTIVATION,
+        batch_norm_activation,
+        batch_norm_activation_backward,
+    )
     _add(table, fused_kinds.LOCAL_RESPONSE, local_response, local_response_backward)
     _add(table, fused_kinds.GATE, activation, activation_backward)
     _add(table, fused_kinds.SHUFFLE, shuffling, shuffling_backward)

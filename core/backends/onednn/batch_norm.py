@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...capabilities.fused import BatchNormRelu
+from ...capabilities.functions import is_relu
+from ...capabilities.fused import BatchNormActivation
 from ...capabilities.layers import BatchNorm
 from ...types import Array, shape_size
 from ..kernels import (
@@ -37,9 +38,9 @@ from .primitive import Primitive, launch
 
 __all__ = [
     "batch_norm",
+    "batch_norm_activation",
+    "batch_norm_activation_backward",
     "batch_norm_backward",
-    "batch_norm_relu",
-    "batch_norm_relu_backward",
 ]
 
 _FLOAT32 = np.dtype("float32")
@@ -259,13 +260,15 @@ def batch_norm_backward(request: KernelRequest[BatchNorm]) -> Kernel | None:
     return _backward(request, _Norm.of(request, request.operator, has_relu=False))
 
 
-def batch_norm_relu(request: KernelRequest[BatchNormRelu]) -> Kernel | None:
-    """Prepare the forward pass followed by a ReLU."""
+def batch_norm_activation(request: KernelRequest[BatchNormActivation]) -> Kernel | None:
+    """Prepare the forward pass followed by a ReLU; other activations run by themselves."""
     fused = request.operator
+    if not is_relu(fused.activation.pointwise()):
+        return None
     return _forward(request, _Norm.of(request, fused.norm, has_relu=True))
 
 
-def batch_norm_relu_backward(request: KernelRequest[BatchNormRelu]) -> Kernel | None:
+def batch_norm_activation_backward(request: KernelRequest[BatchNormActivation]) -> Kernel | None:
     """Prepare the backward pass of both."""
     fused = request.operator
     return _backward(request, _Norm.of(request, fused.norm, has_relu=True))

@@ -1,6 +1,6 @@
 """What is fused in training, and that numbers stay as they are.
 
-Batch norms take in the ReLU behind them; LRNs keep no sums.
+Batch norms take in the ReLU or clip behind them; LRNs keep no sums.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from core.backends.onednn import is_available
 from core.executor import bind
 from core.executor.compile import CompileOptions
 from core.executor.fuse import FusedLocalResponse
-from core.executor.fuse_training import NormRelu
+from core.executor.fuse_training import NormActivation
+from core.ops.elemwise_special import Clip
+from core.ops.norm import BatchNorm
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
 
@@ -29,6 +31,10 @@ def norm(data: mx.sym.Symbol, name: str = "norm", **attributes: Any) -> mx.sym.S
 
 def relu(data: mx.sym.Symbol) -> mx.sym.Symbol:
     return mx.sym.Activation(data, act_type="relu", name="relu")
+
+
+def clip(data: mx.sym.Symbol, low: float = 0, high: float = 6) -> mx.sym.Symbol:
+    return mx.sym.clip(data, low, high, name="clip")
 
 
 def convolution(data: mx.sym.Symbol) -> mx.sym.Symbol:
@@ -58,7 +64,7 @@ def executor_of(
 
 def fused_steps(executor: Any) -> int:
     (plan,) = executor._plans.values()
-    return sum(isinstance(step.op, NormRelu) for step in plan.compiled.program.steps)
+    return sum(isinstance(step.op, NormActivation) for step in plan.compiled.program.steps)
 
 
 def results(executor: Any, steps: int = 2) -> dict[str, np.ndarray]:
@@ -109,6 +115,47 @@ def test_in_a_blocked_layout() -> None:
     assert_equal_to_unfused(symbol)
 
 
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("bounds", [(0, 6), (-0.4, 0.7), (0, 0.5)], ids=str)
+@pytest.mark.parametrize("attributes", [{}, {"fix_gamma": True}], ids=str)
+def test_a_norm_takes_in_its_clip(
+    attributes: dict[str, Any], bounds: tuple[float, float], check: bool
+) -> None:
+    symbol = clip(norm(convolution(mx.sym.Variable("data")), **attributes), *bounds)
+    symbol = mx.sym.Convolution(symbol, kernel=(3, 3), num_filter=32, no_bias=True, name="next")
+    assert fused_steps(executor_of(symbol)) == 2
+    assert_equal_to_unfused(symbol, check=check)
+
+
+@pytest.mark.parametrize("gamma", [0, np.nan], ids=str)
+def test_a_clip_lets_gradients_through_on_its_bounds_and_at_nan(gamma: float) -> None:
+    symbol = clip(norm(convolution(mx.sym.Variable("data"))), 0, 6)
+    found = []
+    for options in (None, UNFUSED):
+        executor = executor_of(symbol, options)
+        executor.arg_dict["norm_gamma"][:] = gamma
+        executor.arg_dict["norm_beta"][:] = 0
+        executor.arg_dict["norm_beta"][3] = 6
+        (out,) = executor.forward(is_train=True)
+        executor.backward([mx.nd.ones(out.shape)])
+        found.append((out.asnumpy(), executor.grad_dict["norm_beta"].asnumpy()))
+    (out, shift), expected = found
+    np.testing.assert_array_equal(out, expected[0])
+    np.testing.assert_array_equal(shift, expected[1])
+    assert (shift == out[:, 0].size).all()
+
+
+def test_a_clip_is_a_step_of_its_own_where_no_kernel_takes_it_in() -> None:
+    """Of ragged channels: both run by themselves, backwards as well."""
+    layer = {"kernel": (1, 1), "num_filter": 20, "no_bias": True, "name": "conv"}
+    symbol = clip(norm(mx.sym.Convolution(mx.sym.Variable("data"), **layer)))
+    executor = executor_of(symbol)
+    assert fused_steps(executor) == 0
+    assert kernels_of(executor, BatchNorm) == ["onednn:batch_norm", "onednn:batch_norm_backward"]
+    assert kernels_of(executor, Clip) == ["", "onednn:clip_backward"]
+    assert_equal_to_unfused(symbol)
+
+
 def test_where_two_read_the_relu() -> None:
     shown = relu(norm(mx.sym.Variable("data")))
     symbol = mx.sym.Pooling(shown, kernel=(2, 2), pool_type="max") + mx.sym.Pooling(
@@ -133,8 +180,13 @@ def test_gradients_are_added_where_wanted() -> None:
         mx.sym.Group([(shared := norm(mx.sym.Variable("data"))), relu(shared)]),
         relu(shared) + shared,
         relu(mx.sym.Reshape(norm(mx.sym.Variable("data")), shape=(0, -1))),
+        mx.sym.Group([(clipped := norm(convolution(mx.sym.Variable("data")))), clip(clipped)]),
+        clip(clipped) + clipped,
     ],
-    ids=["tanh", "global", "last axis", "an output", "read twice", "reshaped"],
+    ids=[
+        *("tanh", "global", "last axis", "an output", "read twice", "reshaped"),
+        *("an output clipped", "read twice clipped"),
+    ],
 )
 def test_what_is_not_fused(symbol: mx.sym.Symbol) -> None:
     assert fused_steps(executor_of(symbol)) == 0
