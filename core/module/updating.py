@@ -47,6 +47,10 @@ class GroupUpdater:
     ) -> None:
         self.param_names = list(group.spec.param_names)
         self.devices = len(group.spec.contexts)
+        self._indices = [
+            {name: i * self.devices + device for i, name in enumerate(self.param_names)}
+            for device in range(self.devices)
+        ]
         self.kvstore, self.update_on_kvstore = kv.choose_kvstore(
             kvstore, self.devices, arg_params.values()
         )
@@ -209,8 +213,7 @@ class GroupUpdater:
                 store.pull(name, grads, ignore_sparse=False)
 
     def _update_device(self, updater: opt.Updater, group: ExecutorGroup, device: int) -> None:
-        index = {name: i * self.devices + device for i, name in enumerate(self.param_names)}
-        parameters = group.parameters[device]
+        index, parameters = self._indices[device], group.parameters[device]
         singly = [name for name in parameters.apart if name in index]
         for weights, gradients in zip(parameters.weights, parameters.gradients, strict=True):
             chosen = {name: index[name] for name in weights.views if name in index}
@@ -218,6 +221,8 @@ class GroupUpdater:
                 updater.update_flat(chosen, weights, gradients)
             else:
                 singly.extend(chosen)
+        if not singly:
+            return
         # In MXNet's order, because results depend on it: Nadam's momentum schedule advances with
         # every parameter, and LARS corrects the momentum only of the parameters updated first.
         singly.sort(key=lambda name: index[name])

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from ctypes import c_int, c_long, c_void_p
 from functools import partial
-from itertools import groupby
-from typing import Any, cast
+from itertools import accumulate, chain, groupby
+from typing import Any
 
 from ..backend import Chain
 from ..onednn import library as onednn_library
-from ..onednn.primitive import PrimitiveCall
+from ..onednn.primitive import PrimitiveCall, primitives_of
 from .library import library, loaded
 
 __all__ = ["chained"]
@@ -45,17 +46,19 @@ def chained(calls: Sequence[Callable[[], Any]]) -> list[Chain]:
     if library() is None:
         return [Chain(call) for call in calls]
     chains: list[Chain] = []
-    for are_primitives, group in groupby(calls, lambda call: isinstance(call, PrimitiveCall)):
+    for are_primitives, group in groupby(calls, lambda call: bool(primitives_of(call))):
         if are_primitives:
-            chains.append(_chain(cast("list[PrimitiveCall]", list(group))))
+            chains.append(_chain([primitives_of(call) for call in group]))
         else:
             chains += map(Chain, group)
     return chains
 
 
-def _chain(calls: Sequence[PrimitiveCall]) -> Chain:
+def _chain(steps: Sequence[Sequence[PrimitiveCall]]) -> Chain:
+    """Return the chain of steps, each of which runs some primitives."""
     api = onednn_library()
     assert api is not None
+    calls = list(chain.from_iterable(steps))
     launches = (_Launch * len(calls))(
         *(
             _Launch(
@@ -64,12 +67,13 @@ def _chain(calls: Sequence[PrimitiveCall]) -> Chain:
             for call in calls
         )
     )
-    chain = _Chain(api.execute_address, api.stream, ctypes.addressof(launches), len(calls))
+    run = _Chain(api.execute_address, api.stream, ctypes.addressof(launches), len(calls))
     # Keep alive what the addresses point to.
-    chain.kept = (calls, launches)
+    run.kept = (calls, launches)
+    ends = list(accumulate(map(len, steps)))
     return Chain(
-        partial(loaded().chain_run, ctypes.byref(chain)),
-        len(calls),
-        lambda: int(chain.done),
+        partial(loaded().chain_run, ctypes.byref(run)),
+        len(steps),
+        lambda: bisect_right(ends, run.done),
         needs_scope=False,
     )

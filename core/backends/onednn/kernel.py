@@ -20,7 +20,7 @@ from ..kernels import (
 )
 from .constants import Argument, Propagation
 from .memory import BlockedLayout, layout_of, reshaped
-from .primitive import Primitive, launch, scratchpad_bytes
+from .primitive import Primitive, in_turn, launch, scratchpad_bytes
 
 __all__ = [
     "Launches",
@@ -112,7 +112,7 @@ class PrimitiveKernel(Kernel):
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that runs all primitives."""
-        calls = [
+        launches = [
             launch(
                 primitive,
                 {argument: operand.of(arrays) for argument, operand in operands.items()},
@@ -120,14 +120,7 @@ class PrimitiveKernel(Kernel):
             )
             for primitive, operands in self._launches
         ]
-        if len(calls) == 1:
-            return calls[0].call
-
-        def call() -> None:
-            for each in calls:
-                each()
-
-        return call
+        return in_turn(launches)
 
 
 def layouts_of(request: KernelRequest[object], launches: Sequence[Launch]) -> KernelLayouts:

@@ -77,7 +77,8 @@ class _SoftmaxOutputBackward(Kernel):
             write_factors()
             scale()
             np.copyto(numbers, labels, casting="unsafe")
-            np.clip(numbers, 0, classes - 1, out=places)
+            np.maximum(numbers, 0, out=places)  # twice as fast as np.clip on few numbers
+            np.minimum(places, classes - 1, out=places)
             # For a label that is not a valid class, nothing is subtracted.
             np.equal(numbers, places, out=share, casting="unsafe")
             np.multiply(share, row_factors, out=share)

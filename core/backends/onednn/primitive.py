@@ -28,8 +28,11 @@ __all__ = [
     "Launch",
     "Primitive",
     "PrimitiveCall",
+    "PrimitiveSequence",
     "first_available",
+    "in_turn",
     "launch",
+    "primitives_of",
     "scratchpad_bytes",
 ]
 
@@ -249,6 +252,40 @@ class Launch:
         status = self.call()
         if status:
             raise library_failure(status)
+
+
+class PrimitiveSequence:
+    """Runs primitives one after the other; returns the status of the first that failed, or 0.
+
+    Attributes:
+        calls: the primitives.
+    """
+
+    __slots__ = ("calls",)
+
+    def __init__(self, calls: Sequence[PrimitiveCall]) -> None:
+        self.calls = calls
+
+    def __call__(self) -> int:
+        """Run them."""
+        for call in self.calls:
+            status = call()
+            if status:
+                return status
+        return 0
+
+
+def in_turn(launches: Sequence[Launch]) -> Callable[[], int]:
+    """Return a closure that runs primitives one after the other and returns oneDNN's status."""
+    calls = [one.call for one in launches]
+    return calls[0] if len(calls) == 1 else PrimitiveSequence(calls)
+
+
+def primitives_of(call: Callable[[], Any]) -> Sequence[PrimitiveCall]:
+    """Return the primitives that a closure runs, if it runs nothing else; otherwise none."""
+    if isinstance(call, PrimitiveCall):
+        return (call,)
+    return call.calls if isinstance(call, PrimitiveSequence) else ()
 
 
 class _Address(ctypes.c_void_p):

@@ -12,7 +12,7 @@ from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from .constants import Argument
 from .kernel import Operand, are_float32, in_grad, input_, out_grad, output
 from .memory import MemoryDesc, strided
-from .primitive import Primitive, launch, scratchpad_bytes
+from .primitive import Primitive, in_turn, launch, scratchpad_bytes
 
 __all__ = ["product", "product_backward"]
 
@@ -68,7 +68,7 @@ class _Products(Kernel):
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that computes all products."""
-        calls = [
+        launches = [
             launch(
                 primitive,
                 {
@@ -82,12 +82,7 @@ class _Products(Kernel):
                 self._primitives, self._products, strict=True
             )
         ]
-
-        def call() -> None:
-            for each in calls:
-                each()
-
-        return call
+        return in_turn(launches)
 
 
 def product(request: KernelRequest[arrays.Product]) -> Kernel | None:

@@ -15,6 +15,7 @@ from core.backends.native import chain as native_chain
 from core.backends.native import is_available
 from core.backends.numpy_ import NumpyBackend
 from core.backends.onednn import library
+from core.backends.onednn.primitive import primitives_of
 from core.errors import KernelError
 from core.executor import bind
 
@@ -55,6 +56,12 @@ def expected() -> np.ndarray:
 
 def bound() -> Any:
     return bind(perceptron(), mx.cpu(), {name: mx.nd.array(one) for name, one in INPUTS.items()})
+
+
+def bound_for_training() -> Any:
+    arrays = {name: mx.nd.array(one) for name, one in INPUTS.items()}
+    gradients = {name: mx.nd.zeros(one.shape) for name, one in INPUTS.items()}
+    return bind(perceptron(), mx.cpu(), arrays, gradients)
 
 
 def plan_of(executor: Any) -> Any:
@@ -111,6 +118,37 @@ def test_the_number_of_threads_is_as_before(threads: int) -> None:
         assert api.threads() == threads
     finally:
         api.set_threads(before)
+
+
+def test_a_step_of_several_primitives_is_part_of_a_chain() -> None:
+    executor = bound_for_training()
+    executor.forward(is_train=True)
+    executor.backward(mx.nd.ones((1, 5)))
+    backward = plan_of(executor)._backward
+    assert [chain.count for chain in backward.chains] == [len(backward.steps)] == [6]
+    assert sum(len(primitives_of(call)) for call in backward.calls) == 9
+
+
+@pytest.mark.parametrize("spoiled", range(6))
+def test_a_step_of_several_primitives_that_fails_is_named(
+    spoiled: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spoil(backend: object, calls: Sequence[Callable[[], Any]]) -> Any:
+        if len(primitives_of(calls[-1])) == 2:  # the backward pass
+            last = primitives_of(calls[spoiled])[-1]
+            no_primitive = SimpleNamespace(handle=None, is_light=True)
+            monkeypatch.setattr(last, "primitive", no_primitive)
+        return native_chain.chained(calls)
+
+    executor = bound_for_training()
+    executor.forward(is_train=True)
+    monkeypatch.setattr(NumpyBackend, "chained", spoil)
+    plan_of(executor)._lower()
+    executor.forward(is_train=True)
+    with pytest.raises(KernelError) as caught:
+        executor.backward(mx.nd.ones((1, 5)))
+    (note,) = caught.value.__notes__
+    assert str(plan_of(executor)._backward.steps[spoiled]) in note
 
 
 @pytest.mark.parametrize(("spoiled", "name"), [(0, "light"), (1, "heavy"), (2, "last")])
