@@ -351,6 +351,7 @@ def _make_executor(
         sharers=len(settings.devices),
         log_level=settings.log_level.upper(),
         log_format=settings.log_format,
+        environ={"MODSERVE_MATH": settings.math},
     )
     return Supervisor(name, options, restore, on_loss=on_loss)
 

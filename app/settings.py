@@ -67,6 +67,8 @@ class Settings(BaseSettings):
     threads: int | None = Field(default=None, ge=1, le=1024)
     """Threads of BLAS and OpenMP in each executor; None shares out all processors but one that
     the affinity and the cgroup's quota leave."""
+    math: Literal["float32", "bfloat16"] = "float32"
+    """In what predictions multiply; bfloat16 is faster, less exact, and needs a CPU that has it."""
     memory_budget: int | None = Field(default=None, ge=1)
     """Bytes that the modules of a device may take before those idle for the longest time are put
     away; None takes 70% of what the device, the container or the machine has."""

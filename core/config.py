@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 
+_MATH = ("float32", "bfloat16")
 _LIBRARY_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -36,6 +37,8 @@ class Config:
             uses all processors.
         sharers: number of executors that share the processors with each other and with their server
             (``CORE_SHARERS``); 0 for a process that has them for itself.
+        in_bfloat16: let predictions multiply in bfloat16 what graphs have in float32
+            (``MODSERVE_MATH``).
         check_kernels: run every fast kernel against its reference (``CORE_CHECK_KERNELS``).
         native_kernels: use the kernels in C where they are faster (``CORE_NATIVE_KERNELS``).
         gpu_as_cpu: answer ``gpu(i)`` with ``cpu(i)`` (``CORE_GPU_AS_CPU``).
@@ -46,6 +49,7 @@ class Config:
 
     threads: int = 0
     sharers: int = 0
+    in_bfloat16: bool = False
     check_kernels: bool = False
     native_kernels: bool = True
     gpu_as_cpu: bool = False
@@ -61,12 +65,16 @@ def read_config(environ: Mapping[str, str]) -> Config:
     sharers = environ.get("CORE_SHARERS", "0")
     if not sharers.isdecimal():
         raise ValueError(f"CORE_SHARERS is {sharers!r}; expected 0 (no server) or a count")
+    math = environ.get("MODSERVE_MATH", "float32")
+    if math not in _MATH:
+        raise ValueError(f"MODSERVE_MATH is {math!r}; expected {' or '.join(_MATH)}")
     step = environ.get("MXNET_MIRROR_STEP", "100")
     if not step.isdecimal() or int(step) == 0:
         raise ValueError(f"MXNET_MIRROR_STEP is {step!r}; expected a positive count")
     return Config(
         threads=int(threads),
         sharers=int(sharers),
+        in_bfloat16=math == "bfloat16",
         check_kernels=_read_flag(environ, "CORE_CHECK_KERNELS"),
         native_kernels=_read_flag(environ, "CORE_NATIVE_KERNELS", default="1"),
         gpu_as_cpu=_read_flag(environ, "CORE_GPU_AS_CPU"),

@@ -17,7 +17,8 @@ import numpy as np
 import core as mx
 from app.doctor.examine import Finding, Verdict
 from app.executor.modules.memory_limits import total_bytes
-from core.backends import backend_of, native, onednn
+from core.backends import backend_of, has_bfloat16, native, onednn
+from core.config import config
 from core.device import Context
 from core.errors import MXNetError
 
@@ -27,6 +28,7 @@ _PACKAGES = ("numpy", "fastapi", "uvicorn", "pydantic", "SQLAlchemy")
 _LEAST_FREE_BYTES = 1 << 30
 _MOST_GPUS = 64
 _TOLERANCE = 1e-4
+_IN_USE = {False: "if MODSERVE_MATH asks for it", True: "as MODSERVE_MATH asks for it"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ def _libraries() -> Finding:
     there = {
         "onednn": None if library is None else library.version,
         "native": native.is_available(),
+        "bfloat16": has_bfloat16(),
         "cupy": _version_of("cupy-cuda13x") or _version_of("cupy-cuda12x"),
     }
     if library is None and (platform.system(), platform.machine()) == ("Linux", "x86_64"):
@@ -73,6 +76,7 @@ def _libraries() -> Finding:
         return Finding("libraries", Verdict.WRONG, text, there)
     parts = ["NumPy alone" if library is None else f"oneDNN {library.version}"]
     parts += ["kernels of our own"] if there["native"] else []
+    parts += [f"bfloat16 {_IN_USE[config.in_bfloat16]}"] if there["bfloat16"] else []
     parts += [f"CuPy {there['cupy']}"] if there["cupy"] else []
     gpu = "" if there["cupy"] else "; for NVIDIA GPUs: pip install 'modserve[gpu]'"
     return Finding("libraries", Verdict.GOOD, f"{', '.join(parts)}{gpu}", there)

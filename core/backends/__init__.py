@@ -11,10 +11,20 @@ from .kernels import kernels
 from .native import register_kernels as register_native
 from .numpy_ import NumpyBackend
 from .onednn import register_kernels as register_onednn
-from .onednn.library import is_available
+from .onednn.bfloat16 import register_bfloat16
+from .onednn.library import has_bfloat16, is_available
 from .threads import limit_blas, thread_count
 
-__all__ = ["Backend", "Descent", "Device", "NumpyBackend", "backend_of", "gpu_count", "has_onednn"]
+__all__ = [
+    "Backend",
+    "Descent",
+    "Device",
+    "NumpyBackend",
+    "backend_of",
+    "gpu_count",
+    "has_bfloat16",
+    "has_onednn",
+]
 
 
 class Device(Protocol):
@@ -32,7 +42,13 @@ class Device(Protocol):
 _numpy = NumpyBackend()
 register_onednn(kernels)
 register_native(kernels)
+register_bfloat16(kernels)
 limit_blas(thread_count(config))
+if config.in_bfloat16 and not has_bfloat16():
+    raise ValueError(
+        "MODSERVE_MATH is 'bfloat16', but this processor has no instructions for it (AVX512-BF16 "
+        "or AMX), or oneDNN is not installed; unset it, or set it to float32"
+    )
 
 
 @cache

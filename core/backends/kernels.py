@@ -144,6 +144,11 @@ class Layout(Hashable, Protocol):
     Plain C order is not a layout but its absence, None.
     """
 
+    @property
+    def is_rounded(self) -> bool:
+        """Whether the elements are kept in fewer bits than the tensor's dtype has."""
+        ...
+
     def nbytes(self, shape: Shape, dtype: DType) -> int:
         """Return the size of a tensor in this layout."""
         ...
@@ -156,6 +161,15 @@ class TensorSpec:
     shape: Shape
     dtype: DType
     layout: Layout | None = None
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether its elements are kept in fewer bits than its dtype has."""
+        return self.layout is not None and self.layout.is_rounded
+
+    def unrounded(self) -> TensorSpec:
+        """Return the same tensor with elements of its dtype."""
+        return TensorSpec(self.shape, self.dtype) if self.is_rounded else self
 
 
 Specs = tuple[TensorSpec | None, ...]
@@ -178,6 +192,7 @@ class KernelRequest(Generic[S]):
         forward: the kernel chosen for the forward step.
         joins_channels: whether to prefer blocks of channels, so that images are concatenated
             without copies.
+        in_bfloat16: whether the kernel may round what it multiplies to bfloat16.
     """
 
     operator: S
@@ -190,6 +205,19 @@ class KernelRequest(Generic[S]):
     is_constant: tuple[bool, ...] = ()
     forward: Kernel | None = None
     joins_channels: bool = False
+    in_bfloat16: bool = False
+
+    @property
+    def has_rounded(self) -> bool:
+        """Whether any input is kept in fewer bits than its dtype has."""
+        return any(spec is not None and spec.is_rounded for spec in self.inputs)
+
+    def in_full(self) -> KernelRequest[S]:
+        """Return the request for a kernel that knows only elements of the tensors' dtypes."""
+        if not self.in_bfloat16 and not self.has_rounded:
+            return self
+        inputs = tuple(None if spec is None else spec.unrounded() for spec in self.inputs)
+        return dataclasses.replace(self, inputs=inputs, in_bfloat16=False)
 
     def of(self, operator: O) -> KernelRequest[O]:
         """Return the same request for another operator, a part of this one with equal tensors."""
@@ -204,6 +232,7 @@ class KernelRequest(Generic[S]):
             self.is_constant,
             self.forward,
             self.joins_channels,
+            self.in_bfloat16,
         )
 
 
@@ -331,6 +360,14 @@ class KernelTable:
 
     def __init__(self) -> None:
         self._prepares: dict[tuple[str, Kind[Any], bool], list[Prepare[Any]]] = {}
+        self._rounding: set[Prepare[Any]] = set()
+
+    def register_rounding(self, backend: str, kind: Kind[O], forward: Prepare[O]) -> None:
+        """Register a function for a kind of operator that is tried first, and asked as it is about
+        inputs kept in fewer bits and about computing in bfloat16. All others are asked as if there
+        were no such thing; the plan then reorders their inputs."""
+        self.register(backend, kind, forward)
+        self._rounding.add(forward)
 
     def register(
         self,
@@ -375,9 +412,10 @@ class KernelTable:
         operator = request.operator
         if operator.kind is None:
             return None
+        in_full = request.in_full()
         for prepare in self._prepares.get((backend, operator.kind, request.is_backward), ()):
             try:
-                kernel = prepare(request)
+                kernel = prepare(request if prepare in self._rounding else in_full)
             except KernelUnavailable as error:
                 name = operator.names[0]
                 _log.warning("kernel for %s is unavailable, trying the next: %s", name, error)

@@ -43,6 +43,8 @@ class CompileOptions:
             every operator's inference a second time.
         table: the registered kernels; None to run the references only.
         rematerialization: what the backward pass recomputes instead of keeping it.
+        in_bfloat16: let plans without a backward pass multiply in bfloat16, where that is faster,
+            what the graph has in float32.
     """
 
     rewrite: bool = True
@@ -50,6 +52,7 @@ class CompileOptions:
     check_kernels: bool = False
     table: KernelTable | None = all_kernels
     rematerialization: Rematerialization = NO_REMATERIALIZATION
+    in_bfloat16: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +116,12 @@ def compile_graph(
         _rewrite(program, requests, options.rematerialization, forced)
         constants = _fuse(program, requests, constants, options, backend)
     if options.table is not None and choose_kernels(
-        program, options.table, backend, constants, keep_reference=options.check_kernels
+        program,
+        options.table,
+        backend,
+        constants,
+        keep_reference=options.check_kernels,
+        in_bfloat16=options.in_bfloat16,
     ):
         verify_program(program, requests, after="choose_kernels")
     if not options.plan:

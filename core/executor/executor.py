@@ -104,6 +104,7 @@ class Executor:
         self._options = options or CompileOptions(
             check_kernels=config.check_kernels,
             rematerialization=Rematerialization(config.mirror, config.mirror_step),
+            in_bfloat16=config.in_bfloat16,
         )
         self.arena = arena
         self.arg_arrays = bound.arguments

@@ -59,6 +59,7 @@ class Value:
         index: position among the arrays of its place; -1 in the arena.
         layout: None for plain C order, else one specific to a backend.
         stype: storage type of a value in ``Place.SPARSE``.
+        declared: the dtype that the graph gives the value, where the compiler has widened it.
         base: the value whose memory this one occupies; None if it has its own.
         is_view: True if it is the base's data in another shape; False if it overwrites the
             base's data.
@@ -74,6 +75,7 @@ class Value:
     index: int = -1
     layout: Layout | None = None
     stype: str = "default"
+    declared: DType | None = None
     base: int | None = None
     is_view: bool = False
     part: int | None = None

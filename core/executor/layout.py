@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence, Set
 
+import ml_dtypes
 import numpy as np
 
 from ..backends.kernels import (
@@ -31,6 +32,7 @@ from .primitives import Reorder
 
 __all__ = ["choose_kernels"]
 
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _BYTES = np.dtype("uint8")
 
 
@@ -41,6 +43,7 @@ def choose_kernels(
     constants: Set[int] = frozenset(),
     *,
     keep_reference: bool = False,
+    in_bfloat16: bool = False,
 ) -> bool:
     """Choose the kernel of every step and insert reorders; return whether any kernel was found.
 
@@ -50,10 +53,11 @@ def choose_kernels(
         backend: name of the backend the program will run on.
         constants: values of arguments that have a version; reordered only when it changes.
         keep_reference: also keep alive what the references of backward kernels read.
+        in_bfloat16: let kernels of inference multiply in bfloat16 what the graph has in float32.
     """
     if not table.has_any(backend):
         return False
-    _Chooser(program, table, backend, constants, keep_reference).run()
+    _Chooser(program, table, backend, constants, keep_reference, in_bfloat16).run()
     return any(step.kernel is not None for step in program.steps)
 
 
@@ -65,6 +69,7 @@ class _Chooser:
         backend: str,
         constants: Set[int],
         keep_reference: bool,
+        in_bfloat16: bool,
     ) -> None:
         self._program = program
         self._table = table
@@ -72,6 +77,8 @@ class _Chooser:
         self._constants = constants
         self._keep_reference = keep_reference
         self._joins_channels = prefers_blocks(program)
+        self._in_bfloat16 = in_bfloat16
+        self._only_infers = not program.is_train and not program.backward_steps
         self._steps: list[Step] = []
         self._reordered: dict[tuple[int, Layout | None], int] = {}
         self._selected: dict[KernelRequest[Operator], Kernel | None] = {}
@@ -183,7 +190,15 @@ class _Chooser:
             is_constant=tuple(slot in self._constants for slot in source.inputs),
             forward=None if step.source is None else step.source.kernel,
             joins_channels=self._joins_channels,
+            in_bfloat16=self._only_infers and (self._in_bfloat16 or self._is_declared_so(step)),
         )
+
+    def _is_declared_so(self, step: Step) -> bool:
+        """Tell whether the graph has in bfloat16 what a step multiplies: data and weight, or the
+        two sides of a product."""
+        values = self._program.values
+        multiplied = [values[slot] for slot in step.inputs[:2] if slot is not None]
+        return bool(multiplied) and all(value.declared == _BFLOAT16 for value in multiplied)
 
     def _read_what_the_kernel_reads(self, step: Step, source: Step, kernel: Kernel) -> None:
         if kernel.backward_inputs is not None:

@@ -4,6 +4,9 @@ CPUs compute in float32, and their kernels and layouts are made for it. So float
 remain only where they are visible from outside, in bound arrays and outputs, and where an attribute
 of an operator demands them (``Cast``). Everything in between stays in float32, unrounded, so that
 no step has to convert. Parameters are converted when they change, not at each run.
+
+What a layer multiplies may still be rounded to bfloat16, where the graph declares it so and the
+processor has instructions for it: ``Value.declared`` tells kernel selection about that.
 """
 
 from __future__ import annotations
@@ -45,8 +48,6 @@ class _Widener:
         self._program = program
         self._constants = set(constants)
         self._steps: list[Step] = []
-        self._declared: dict[int, DType] = {}
-        """The original dtypes of values that became float32."""
         self._wide: dict[int, int] = {}
         self._narrow: dict[int, int] = {}
         self._follows: dict[Step, bool] = {}
@@ -127,9 +128,10 @@ class _Widener:
         program = self._program
         if value.is_view and value.base in self._wide:
             view = program.new_view(self._wide[value.base], value, value.name)
-            view.dtype = _WIDE
+            view.dtype, view.declared = _WIDE, value.dtype
             return view
         wide = self._converted(value, _WIDE)
+        wide.declared = value.dtype
         if (data := program.data(value.id)) in self._constants:
             wide.place, wide.index = Place.CACHE, data
             self._constants.add(wide.id)
@@ -138,7 +140,7 @@ class _Widener:
     def _as_narrow(self, slot: int) -> int:
         """Return a value in its original dtype."""
         value = self._shown(slot)
-        dtype = self._declared.get(slot)
+        dtype = value.declared
         if dtype is None or value.dtype == dtype:
             return slot
         if slot not in self._narrow:
@@ -155,8 +157,7 @@ class _Widener:
         return value
 
     def _declare_wide(self, value: Value) -> None:
-        self._declared[value.id] = value.dtype
-        value.dtype = _WIDE
+        value.declared, value.dtype = value.dtype, _WIDE
 
     def _converted(self, value: Value, dtype: DType) -> Value:
         """Return a copy in another dtype."""
@@ -176,6 +177,7 @@ class _Widener:
             self._declare_wide(value)
             return slot
         wide = self._program.new_value(value.name, value.shape, _WIDE)
+        wide.declared = value.dtype
         self._steps.append(Step(Copy(), value.name, (wide.id,), (slot,)))
         self._wide[slot] = wide.id
         return wide.id

@@ -65,6 +65,8 @@ class TestConfig:
         config = read_config({"MXNET_BACKWARD_DO_MIRROR": "1", "MXNET_MIRROR_STEP": "7"})
         assert (config.mirror, config.mirror_step) == (True, 7)
         assert read_config({}).native_kernels
+        assert not read_config({}).in_bfloat16
+        assert read_config({"MODSERVE_MATH": "bfloat16"}).in_bfloat16
         assert not read_config({"CORE_NATIVE_KERNELS": "0"}).native_kernels
 
     @pytest.mark.parametrize(
@@ -72,6 +74,7 @@ class TestConfig:
         [
             "MODSERVE_THREADS",
             "CORE_SHARERS",
+            "MODSERVE_MATH",
             "CORE_CHECK_KERNELS",
             "CORE_NATIVE_KERNELS",
             "CORE_GPU_AS_CPU",

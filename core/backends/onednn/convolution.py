@@ -9,7 +9,7 @@ import math
 from ...capabilities.layers import Convolution, HasLayout
 from ...types import Shape
 from ..kernels import Kernel, KernelRequest, KernelUnavailable, TensorSpec
-from .constants import Algorithm, Argument
+from .constants import Algorithm, Argument, DataType
 from .full_width import full_width_convolution
 from .kernel import (
     Launches,
@@ -18,6 +18,7 @@ from .kernel import (
     forward_propagation,
     in_grad,
     input_,
+    multiplied_type,
     out_grad,
     output,
 )
@@ -96,10 +97,12 @@ class Problem:
         """Whether each output channel depends on only some of the data's channels."""
         return len(self.weight) > len(self.data)
 
-    def layouts(self, *, is_train: bool) -> tuple[tuple[MemoryDesc, MemoryDesc], ...]:
+    def layouts(
+        self, kind: DataType = DataType.FLOAT32, *, is_train: bool
+    ) -> tuple[tuple[MemoryDesc, MemoryDesc], ...]:
         """Return layouts of data and output to try, best first: oneDNN's choice, channels last."""
-        free = (any_layout(self.data), any_layout(self.output))
-        last = (channels_last(self.data), channels_last(self.output))
+        free = (any_layout(self.data, kind), any_layout(self.output, kind))
+        last = (channels_last(self.data, kind), channels_last(self.output, kind))
         is_last = self.has_ragged_groups or (is_train and self.pads)
         return (last, free) if is_last else (free, last)
 
@@ -137,6 +140,7 @@ class Problem:
         with_bias: bool = False,
     ) -> Primitive:
         """Return the forward primitive in the best layouts."""
+        kind = multiplied_type(request)
 
         def primitive(descs: tuple[MemoryDesc, MemoryDesc]) -> Primitive:
             data, output = descs
@@ -145,17 +149,17 @@ class Problem:
                 forward_propagation(request),
                 _DIRECT,
                 data,
-                any_layout(self.weight),
+                any_layout(self.weight, kind),
                 plain((self.output[1],)) if with_bias or self.bias else None,
                 output,
                 *self.window,
                 post=post,
             )
 
-        if request.joins_channels and self._has_blocks:
+        if request.joins_channels and self._has_blocks and kind == DataType.FLOAT32:
             with contextlib.suppress(KernelUnavailable):
                 return primitive((blocked(self.data), blocked(self.output)))
-        first, second = self.layouts(is_train=request.is_train)
+        first, second = self.layouts(kind, is_train=request.is_train)
         found = first_available(primitive, (first, second))
         if self.pads and _PRODUCT in found.implementation:
             return primitive(second)

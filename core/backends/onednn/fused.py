@@ -193,7 +193,7 @@ def fused_batch_norm(request: KernelRequest[FusedBatchNorm]) -> Kernel | None:
         "batch_normalization_forward",
         Propagation.FORWARD_INFERENCE,
         desc,
-        any_layout(desc.dims),
+        any_layout(desc.dims, desc.data_type),
         norm.eps,
         flags,
     )

@@ -18,7 +18,7 @@ from ..kernels import (
     Layout,
     TensorSpec,
 )
-from .constants import Argument, Propagation
+from .constants import Argument, DataType, Propagation
 from .memory import BlockedLayout, layout_of, reshaped
 from .primitive import Primitive, in_turn, launch, scratchpad_bytes
 
@@ -31,6 +31,7 @@ __all__ = [
     "in_grad",
     "input_",
     "layouts_of",
+    "multiplied_type",
     "out_grad",
     "output",
     "present",
@@ -166,6 +167,11 @@ def are_float32(request: KernelRequest[object]) -> bool:
         spec is None or (spec.dtype == _FLOAT32 and 0 not in spec.shape and spec.shape)
         for spec in specs
     )
+
+
+def multiplied_type(request: KernelRequest[object]) -> DataType:
+    """Return the type of the numbers that a layer multiplies; it adds them up in float32."""
+    return DataType.BFLOAT16 if request.in_bfloat16 else DataType.FLOAT32
 
 
 def present(array: Array | None) -> Array:

@@ -24,7 +24,7 @@ from ..kernels import KernelUnavailable
 from ..threads import openmp_environment, thread_count
 from .constants import MAJOR_VERSION, Status
 
-__all__ = ["Library", "is_available", "library"]
+__all__ = ["Library", "has_bfloat16", "is_available", "library"]
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +66,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 """Parameters of the functions used, without the prefix ``dnnl_``. All return a status."""
 
 _GETTERS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "get_effective_cpu_isa": (c_int, ()),
     "memory_desc_get_size": (c_size_t, (_HANDLE,)),
     "primitive_desc_query_md": (_HANDLE, (_HANDLE, c_int, c_int)),
 }
@@ -240,6 +241,8 @@ class Library:
         return f"{version.major}.{version.minor}.{version.patch}"
 
 
+_AVX512_BF16 = 0x80
+"""The bit that ``dnnl_cpu_isa_avx512_core_bf16`` and all larger instruction sets have."""
 _CPU_ENGINE = 1
 _STREAM_FLAGS = 1
 """``dnnl_cpu``; ``dnnl_stream_in_order``."""
@@ -270,3 +273,13 @@ def library() -> Library | None:
 def is_available() -> bool:
     """Return whether kernels can be created."""
     return library() is not None
+
+
+@functools.cache
+def has_bfloat16() -> bool:
+    """Return whether the processor multiplies numbers of bfloat16: AVX512-BF16, or AMX as well.
+
+    oneDNN computes without these instructions, too, but slower than in float32.
+    """
+    found = library()
+    return found is not None and bool(found.get("get_effective_cpu_isa") & _AVX512_BF16)

@@ -45,6 +45,8 @@ _DTYPES: dict[int, DType] = {
     DataType.INT8: np.dtype("int8"),
     DataType.UINT8: np.dtype("uint8"),
 }
+"""The dtypes of tensors. Kernels take no tensors of bfloat16, but may keep those of float32 so."""
+_BYTES_OF_BFLOAT16 = 2
 _DATA_TYPES = {dtype: DataType(number) for number, dtype in _DTYPES.items()}
 
 _DimsBuffer = ctypes.c_int64 * MAX_DIMENSIONS
@@ -124,9 +126,9 @@ class MemoryDesc:
         data_type = DataType(_query_int(handle, Query.DATA_TYPE))
         key: Hashable = (data_type, dims, padded, _significant(strides, padded), blocks, axes)
         nbytes = loaded().get("memory_desc_get_size", handle)
-        if data_type == DataType.FLOAT32 and not blocks:
+        if data_type in (DataType.FLOAT32, DataType.BFLOAT16) and not blocks:
             # oneDNN's own size includes the stride after the last element.
-            nbytes = _span(padded, strides) * _DTYPES[data_type].itemsize
+            nbytes = _span(padded, strides) * _itemsize(data_type)
         elif data_type == DataType.INT8 and nbytes > math.prod(padded):
             # int8 weights followed by compensation sums, which strides do not describe.
             key = (key, nbytes)
@@ -152,7 +154,7 @@ def strided(dims: Shape, strides: Shape, data_type: DataType = DataType.FLOAT32)
         dims_array(strides),
     )
     key = (data_type, dims, dims, _significant(strides, dims), (), ())
-    nbytes = _span(dims, strides) * _DTYPES[data_type].itemsize
+    nbytes = _span(dims, strides) * _itemsize(data_type)
     return MemoryDesc(handle, key, dims, nbytes, data_type)
 
 
@@ -272,6 +274,11 @@ class BlockedLayout:
 
     desc: MemoryDesc
 
+    @property
+    def is_rounded(self) -> bool:
+        """Whether a tensor of float32 is kept in bfloat16."""
+        return self.desc.data_type == DataType.BFLOAT16
+
     def nbytes(self, shape: Shape, dtype: DType) -> int:
         """Return the size with padding."""
         return self.desc.nbytes
@@ -285,7 +292,9 @@ def desc_of(spec: TensorSpec, dims: Shape | None = None) -> MemoryDesc:
 
 
 def layout_of(desc: MemoryDesc) -> BlockedLayout | None:
-    """Return the layout of a descriptor; None for C order."""
+    """Return the layout of a descriptor; None for C order, but of bfloat16 that is a layout too."""
+    if desc.data_type == DataType.BFLOAT16:
+        return BlockedLayout(desc)
     return None if desc == plain(desc.dims, desc.data_type) else BlockedLayout(desc)
 
 
@@ -317,6 +326,12 @@ class Memory:
         if address != self._address:
             self._address = address
             loaded().call("memory_set_data_handle", self.handle, address)
+
+
+def _itemsize(data_type: DataType) -> int:
+    if data_type == DataType.BFLOAT16:
+        return _BYTES_OF_BFLOAT16
+    return _DTYPES[data_type].itemsize
 
 
 def _query_int(handle: int, what: Query) -> int:

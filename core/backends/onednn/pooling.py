@@ -83,7 +83,7 @@ class Problem:
             forward_propagation(request),
             self.algorithm,
             data,
-            any_layout(_shape(request)),
+            any_layout(_shape(request), data.data_type),
             *self.window,
         )
 

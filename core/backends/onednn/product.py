@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from ...capabilities import arrays
 from ...types import Shape
-from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
-from .constants import Argument
-from .kernel import Operand, are_float32, in_grad, input_, out_grad, output
-from .memory import MemoryDesc, strided
+from ..kernels import Kernel, KernelArrays, KernelLayouts, KernelRequest, KernelResources
+from .constants import Argument, DataType
+from .kernel import Operand, are_float32, in_grad, input_, multiplied_type, out_grad, output
+from .memory import MemoryDesc, layout_of, plain, strided
 from .primitive import Primitive, in_turn, launch, scratchpad_bytes
 
-__all__ = ["product", "product_backward"]
+__all__ = ["product", "product_backward", "sizes_of"]
 
 
 class _Matrix(NamedTuple):
@@ -34,12 +34,11 @@ class _Matrix(NamedTuple):
         """Return a stack of the same form in another tensor."""
         return self._replace(operand=operand)
 
-    @property
-    def desc(self) -> MemoryDesc:
-        """The descriptor of the stack."""
+    def desc(self, kind: DataType = DataType.FLOAT32) -> MemoryDesc:
+        """Return the descriptor of the stack."""
         _, rows, columns = self.shape
         strides = (1, rows) if self.is_transposed else (columns, 1)
-        return strided(self.shape, (rows * columns, *strides))
+        return strided(self.shape, (rows * columns, *strides), kind)
 
 
 Product = tuple[_Matrix, _Matrix, _Matrix]
@@ -55,10 +54,16 @@ class _Products(Kernel):
     def __init__(self, name: str, request: KernelRequest[object], products: list[Product]) -> None:
         self.name = f"onednn:{name}"
         self._products = [_upright(one) for one in products]
+        kind = multiplied_type(request)
         self._primitives = [
-            Primitive.of("matmul", left.desc, right.desc, None, target.desc)
+            Primitive.of("matmul", left.desc(kind), right.desc(kind), None, target.desc())
             for left, right, target in self._products
         ]
+        if kind != DataType.FLOAT32:
+            specs = (spec for spec in request.inputs if spec is not None)
+            self.layouts = KernelLayouts(
+                inputs=tuple(layout_of(plain(spec.shape, kind)) for spec in specs), outputs=(None,)
+            )
         self.scratchpad_bytes = scratchpad_bytes(*self._primitives)
         if request.is_backward:
             operands = {one.operand for left, right, _ in self._products for one in (left, right)}
@@ -91,6 +96,12 @@ def product(request: KernelRequest[arrays.Product]) -> Kernel | None:
         return None
     left, right, out = _matrices(request)
     return _Products("product", request, [(left, right, out)])
+
+
+def sizes_of(request: KernelRequest[arrays.Product]) -> tuple[int, int, int, int]:
+    """Return how many products there are; rows, length summed over and columns of each."""
+    left, right, _ = _matrices(request)
+    return *left.shape, right.shape[2]
 
 
 def product_backward(request: KernelRequest[arrays.Product]) -> Kernel | None:

@@ -36,6 +36,8 @@ FLOAT = np.dtype("float32")
 class Backwards:
     """The layout."""
 
+    is_rounded = False
+
     def nbytes(self, shape, dtype):
         return int(np.prod(shape)) * dtype.itemsize + 64
 

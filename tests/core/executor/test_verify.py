@@ -109,6 +109,8 @@ def test_view_of_another_size(program):
 
 def test_layout_without_a_kernel(program):
     class Blocked:
+        is_rounded = False
+
         def nbytes(self, shape, dtype):
             return 16
 
