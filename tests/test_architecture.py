@@ -23,8 +23,7 @@ CORE_LAYERS = [
     {"ops"},
     {"compat.array_names", "compat.backend_symbols"},
     {"ndarray"},
-    {"autograd", "symbol", "name", "attribute", "operator", "contrib"}
-    | {"compat.symbol_doc", "compat.util"},
+    {"autograd", "symbol", "name", "attribute", "operator"} | {"compat.symbol_doc", "compat.util"},
     {"checkpoint"},
     {"executor"},
     {
@@ -42,7 +41,7 @@ CORE_LAYERS = [
         "onnx_export",
         "compat.rnn_unrolling",
     },
-    {"module", "gluon", "model", "image", "contrib.amp", "contrib.svrg_optimization"}
+    {"module", "gluon", "model", "image", "contrib"}
     | {"compat.executor_manager", "compat.model_stores"}
     | {"compat.group_names", "compat.module_names"}
     | {"compat.input_checks", "compat.block_names", "compat.parameter_names"},
@@ -175,8 +174,6 @@ def layer_of(module: str) -> int | None:
     if parts[0] != "core" or len(parts) < 2:
         return None
     name = ".".join(parts[1:3]) if parts[1] == "compat" else parts[1]
-    if parts[1:3] in (["contrib", "amp"], ["contrib", "svrg_optimization"]):
-        name = ".".join(parts[1:3])  # They know modules; the rest of contrib is below these.
     return next((i for i, names in enumerate(CORE_LAYERS) if name in names), None)
 
 

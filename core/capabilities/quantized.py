@@ -107,9 +107,6 @@ class ByteLayer(OnBytes, Protocol):
 class SummingLayer(ByteLayer, Protocol):
     """A layer of bytes that puts out int32 sums."""
 
-    def counted_as(self, dtype: DType) -> DType:
-        """Return as which bytes the data counts in the range of the sums."""
-
 
 class SummingConvolution(SummingLayer, HasLayout, Protocol):
     """``Convolution`` on bytes that puts out int32 sums."""

@@ -9,6 +9,18 @@ from ..ndarray import contrib as nd
 from ..ndarray import contrib as ndarray
 from ..symbol import contrib as sym
 from ..symbol import contrib as symbol
-from . import autograd, quantization, tensorboard, text
+from . import amp, autograd, quantization, tensorboard, text
+from . import quantization as quant
 
-__all__ = ["autograd", "nd", "ndarray", "quantization", "sym", "symbol", "tensorboard", "text"]
+__all__ = [
+    "amp",
+    "autograd",
+    "nd",
+    "ndarray",
+    "quant",
+    "quantization",
+    "sym",
+    "symbol",
+    "tensorboard",
+    "text",
+]

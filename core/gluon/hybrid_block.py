@@ -16,7 +16,7 @@ from .nesting import Form, flatten, leaves, regroup
 from .parameter_dict import ParameterDict
 from .symbol_block import SymbolBlock
 
-__all__ = ["HybridBlock"]
+__all__ = ["HybridBlock", "compiled_graph"]
 
 
 class HybridBlock(Block):
@@ -125,13 +125,7 @@ class HybridBlock(Block):
         Raises:
             UsageError: it has not been hybridized or not been called.
         """
-        if not self._compiled:
-            raise UsageError(
-                "Please first call block.hybridize() and then run forward with this block at least "
-                "once before calling export."
-            )
-        newest, _ = list(self._compiled.values())[-1]
-        newest.export(path, epoch, remove_amp_cast)
+        compiled_graph(self).export(path, epoch, remove_amp_cast)
 
     def forward(self, *args: Any) -> Any:
         """Compute the outputs for arrays or symbols; None means an omitted input.
@@ -233,6 +227,25 @@ class HybridBlock(Block):
                 compiled.register_op_hook(*self._hook)
             self._compiled[form] = compiled, outputs
         return self._compiled[form]
+
+
+def compiled_graph(block: HybridBlock | SymbolBlock) -> SymbolBlock:
+    """Return what a block was compiled to last, with the block's parameters.
+
+    Raises:
+        UsageError: not a block that can be compiled, or it has not been called yet.
+    """
+    if isinstance(block, SymbolBlock):
+        return block
+    if not isinstance(block, HybridBlock):
+        raise UsageError(f"{type(block).__name__} is not a HybridBlock or SymbolBlock")
+    if not block._compiled:
+        raise UsageError(
+            "Please first call block.hybridize() and then run forward with this block at least "
+            f"once: {block.name} has not been compiled yet"
+        )
+    newest, _ = list(block._compiled.values())[-1]
+    return newest
 
 
 def _tuples(form: Any) -> Form:

@@ -357,7 +357,7 @@ class ByteSums(_ByteLayer[SummingLayer]):
 
     def limits(self, scales: Array, ends: Sequence[float]) -> tuple[float, ...]:
         whole = self._layer.whole_steps
-        data = max(abs(ends[0]), abs(ends[1])) / whole[self._layer.counted_as(self._data)]
+        data = max(abs(ends[0]), abs(ends[1])) / whole[self._data]
         weight = max(abs(ends[2]), abs(ends[3])) / whole[_INT8]
         return -data * weight * 2.0**31, data * weight * 2.0**31
 

@@ -8,6 +8,7 @@ from typing import Any
 from ...device import Context
 from ...errors import UsageError
 from ...gluon import HybridBlock, SymbolBlock
+from ...gluon.hybrid_block import compiled_graph
 from ...module import BucketingModule
 from ...ndarray import NDArray
 from ...symbol import Variable
@@ -138,7 +139,7 @@ def convert_hybrid_block(
     Raises:
         UsageError: no such block, or not called yet.
     """
-    traced = _traced(block)
+    traced = compiled_graph(block)
     names = traced._inputs
     converted = convert_symbol(
         traced._symbol,
@@ -268,18 +269,3 @@ def _cast(params: Params, dtypes: Mapping[str, str]) -> dict[str, NDArray]:
         name: array.astype(dtypes[name]) if name in dtypes else array
         for name, array in params.items()
     }
-
-
-def _traced(block: HybridBlock | SymbolBlock) -> SymbolBlock:
-    """Return a block's graph with its parameters."""
-    if isinstance(block, SymbolBlock):
-        return block
-    if not isinstance(block, HybridBlock):
-        raise UsageError(f"block is {type(block).__name__}; expected a HybridBlock or SymbolBlock")
-    if not block._compiled:
-        raise UsageError(
-            "Please first call block.hybridize() and then run forward with this block at least "
-            "once before calling convert_hybrid_block."
-        )
-    newest, _ = list(block._compiled.values())[-1]
-    return newest

@@ -22,7 +22,13 @@ from .calibration import (
 )
 from .graph import calibrated_graph, quantized_graph
 
-__all__ = ["calib_graph", "quantize_graph", "quantize_model"]
+__all__ = [
+    "Runner",
+    "calib_graph",
+    "quantize_graph",
+    "quantize_model",
+    "quantize_model_mkldnn",
+]
 
 _DTYPES = ("int8", "uint8", "auto")
 _MODES = ("smart", "full")
@@ -87,13 +93,32 @@ def quantize_model(
     collector = _collector(calib_mode, wanted, None, logger)
     if collector is not None:
         _check_data(calib_mode, calib_data)
-        runner = _Runner(sym, arg_params, aux_params, data_names, label_names or (), ctx)
+        runner = Runner(sym, arg_params, aux_params, data_names, label_names or (), ctx)
         count = runner.show(collector, calib_data, num_calib_examples)
         ranges = _ranges(collector, quantized_dtype)
         if logger is not None:
             logger.info("calibrated %d tensors with %d examples", len(ranges), count)
     qsym = calibrated_graph(qsym, ranges)
     return qsym, _quantized_parameters(qsym, arg_params), aux_params
+
+
+def quantize_model_mkldnn(
+    sym: Symbol,
+    arg_params: Parameters,
+    aux_params: Parameters,
+    data_names: Sequence[str] = ("data",),
+    label_names: Sequence[str] | None = ("softmax_label",),
+    ctx: Context | None = None,
+    **options: Any,
+) -> Model:
+    """Return what ``quantize_model`` does, for the CPU; binding fuses the operators.
+
+    Raises:
+        ValueError: an invalid argument, or another device.
+    """
+    if ctx is not None and (not isinstance(ctx, Context) or ctx.device_type != "cpu"):
+        raise ValueError(f"ctx is {ctx}; quantize_model_mkldnn is for one CPU")
+    return quantize_model(sym, arg_params, aux_params, data_names, label_names, ctx, **options)
 
 
 def quantize_graph(
@@ -250,7 +275,7 @@ def _quantized_parameters(qsym: Symbol, params: Parameters) -> dict[str, NDArray
     return found
 
 
-class _Runner:
+class Runner:
     """The floating-point network, bound to run on batches of a data iterator."""
 
     def __init__(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 from ... import ndarray
+from ...backends import gpu_count
 from ..base_block import Block
 from ..hybrid_block import HybridBlock
+from ..nn.normalization import BatchNorm
 from ..nn.sequential import HybridSequential, Sequential
 from ..parameter_dict import ParameterDict
 
@@ -18,6 +21,7 @@ __all__ = [
     "PixelShuffle2D",
     "PixelShuffle3D",
     "SparseEmbedding",
+    "SyncBatchNorm",
 ]
 
 
@@ -112,6 +116,65 @@ class SparseEmbedding(Block):
         settings = self._kwargs
         vectors = f"{settings['input_dim']} -> {settings['output_dim']}"
         return f"{type(self).__name__}({vectors}, {settings['dtype']})"
+
+
+class SyncBatchNorm(BatchNorm):
+    """Batch norm of channels along axis 1 in networks that several devices train together.
+
+    Here each device normalizes its own part of the batch; MXNet's joins the statistics of
+    ``num_devices`` devices.
+
+    Args:
+        in_channels: number of channels; 0 finds it at the first call.
+        num_devices: devices that train together; the number of GPUs (at least 1) by default.
+        momentum, epsilon, center, scale, use_global_stats, beta_initializer, gamma_initializer,
+            running_mean_initializer, running_variance_initializer: as of ``BatchNorm``.
+        **kwargs: as of ``Block``.
+    """
+
+    def __init__(
+        self,
+        in_channels: int = 0,
+        num_devices: int | None = None,
+        momentum: float = 0.9,
+        epsilon: float = 1e-5,
+        center: bool = True,
+        scale: bool = True,
+        use_global_stats: bool = False,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        running_mean_initializer: Any = "zeros",
+        running_variance_initializer: Any = "ones",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            momentum=momentum,
+            epsilon=epsilon,
+            center=center,
+            scale=scale,
+            use_global_stats=use_global_stats,
+            beta_initializer=beta_initializer,
+            gamma_initializer=gamma_initializer,
+            running_mean_initializer=running_mean_initializer,
+            running_variance_initializer=running_variance_initializer,
+            in_channels=in_channels,
+            **kwargs,
+        )
+        count = max(gpu_count(), 1) if num_devices is None else num_devices
+        if count > 1:
+            warnings.warn(
+                f"SyncBatchNorm {self.name} is for {count} devices, but each normalizes its own "
+                "part of the batch by itself",
+                stacklevel=2,
+            )
+        del self._kwargs["axis"]
+        self._kwargs |= {"ndev": count, "key": self.prefix}
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Normalize."""
+        parameters = ("gamma", "beta", "running_mean", "running_var")
+        arrays = [kwargs[name] for name in parameters]
+        return F.contrib.SyncBatchNorm(x, *arrays, name="fwd", **self._kwargs)
 
 
 class _PixelShuffle(HybridBlock):

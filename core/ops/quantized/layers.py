@@ -95,13 +95,9 @@ class _Layer(Quantized, abc.ABC):
             factor = per_unit / steps_per_unit(run, INT8, *ranges[4:6])
             sums += self.bias_column(run.xp.trunc(bias[0] * factor))
         write_rounded(run, sums, outputs[0])
-        furthest = product_reach(run, (self.counted_as(data.dtype), INT8), ranges[:4])
+        furthest = product_reach(run, (data.dtype, INT8), ranges[:4])
         run.xp.copyto(outputs[1], -furthest)
         run.xp.copyto(outputs[2], furthest)
-
-    def counted_as(self, dtype: DType) -> DType:
-        """Return the dtype that the range of the sums assumes for the data."""
-        return dtype
 
 
 @register("_contrib_quantized_conv")
@@ -109,8 +105,9 @@ class _Layer(Quantized, abc.ABC):
 class QuantizedConvolution(ConvolutionAttributes, _Layer):
     """``Convolution`` of bytes with int8 weights: int32 sums and their possible range.
 
-    MXNet on CPUs adds the bias without regard to its range; here it is rescaled to the sums, as in
-    MXNet on GPUs.
+    MXNet on CPUs adds the bias without regard to its range, and takes data of uint8 for int8 in
+    the range of the sums, so that all that follows is twice too large. Here the bias is rescaled to
+    the sums, as in MXNet on GPUs, and the range is right.
     """
 
     ignored_attributes: ClassVar[frozenset[str]] = Convolution.ignored_attributes
@@ -139,9 +136,6 @@ class QuantizedConvolution(ConvolutionAttributes, _Layer):
         if self.layout is not None and self.layout.endswith("C"):
             return bias
         return bias.reshape(-1, *(1 for _ in self.kernel))
-
-    def counted_as(self, dtype: DType) -> DType:
-        return INT8
 
 
 @register("_contrib_quantized_fully_connected")

@@ -78,3 +78,10 @@ def test_embeddings_with_sparse_gradients() -> None:
     after = layer.weight.list_row_sparse_data(mx.nd.arange(10))[0].asnumpy()
     np.testing.assert_allclose(before - after, layer.weight.grad().asnumpy(), atol=1e-6)
     assert repr(layer) == "SparseEmbedding(10 -> 3, float32)"
+
+
+def test_batch_norm_of_several_devices_is_not_joined() -> None:
+    with pytest.warns(UserWarning, match="is for 2 devices, but each normalizes its own part"):
+        layer = more.SyncBatchNorm(num_devices=2)
+    layer.initialize()
+    assert layer(mx.nd.ones((2, 3, 4, 4))).shape == (2, 3, 4, 4)

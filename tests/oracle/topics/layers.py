@@ -51,6 +51,7 @@ CASES: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
     "batch_norm_fixed": ("BatchNorm", {"scale": False, "center": False, "axis": -1}, _PLANE),
     "batch_norm_global": ("BatchNorm", {"use_global_stats": True}, _PLANE),
     "batch_norm_relu": ("BatchNormReLU", {}, _PLANE),
+    "sync_batch_norm": ("SyncBatchNorm", {"num_devices": 1, "scale": False}, _PLANE),
     "instance_norm": ("InstanceNorm", {"scale": True}, _PLANE),
     "instance_norm_last": ("InstanceNorm", {"axis": 3}, _PLANE),
     "layer_norm": ("LayerNorm", {"epsilon": 1e-4}, _PLANE),
@@ -77,9 +78,10 @@ CASES: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
 def compute(mx: Any, case_id: str, *, compiled: bool = False) -> dict[str, np.ndarray]:
     """Return what a layer gives, its gradients and states, and the names it makes."""
     name, options, shape = CASES[case_id]
+    kind = getattr(mx.gluon.nn, name, None) or getattr(mx.gluon.contrib.nn, name)
     with mx.name.NameManager():
-        prefix = getattr(mx.gluon.nn, name)(**options).prefix
-    layer = getattr(mx.gluon.nn, name)(prefix="layer_", **options)
+        prefix = kind(**options).prefix
+    layer = kind(prefix="layer_", **options)
     layer.initialize()
     if compiled:
         layer.hybridize()

@@ -1,14 +1,15 @@
-"""What ``mx.contrib.quantization`` makes of two networks: graphs, ranges, parameters, outputs."""
+"""What ``mx.contrib.quantization`` makes of networks and blocks."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["CASES", "Case", "record", "run_case", "write_files"]
+__all__ = ["CASES", "NET_CASES", "Case", "make_net", "record", "run_case", "run_net", "write_files"]
 
 
 class Case(NamedTuple):
@@ -16,11 +17,6 @@ class Case(NamedTuple):
 
     network: str
     options: dict[str, Any]
-
-    @property
-    def runs(self) -> bool:
-        """Whether MXNet can run it: its convolutions take uint8 only."""
-        return self.network == "convolutional" and self.options["quantized_dtype"] == "uint8"
 
 
 def _convolutional(mx: Any) -> Any:
@@ -110,7 +106,7 @@ def _parameters(symbol: Any, shape: tuple[int, ...]) -> tuple[dict[str, Any], di
 
 
 def run_case(mx: Any, name: str) -> tuple[str, dict[str, np.ndarray]]:
-    """Return the JSON of the network of bytes, its parameters and its outputs."""
+    """Return the JSON of the network of bytes, and its parameters."""
     case = CASES[name]
     if getattr(mx.contrib.quantization, "stats", 0) is None:
         # MXNet asks for SciPy, of which it makes no use.
@@ -121,32 +117,72 @@ def run_case(mx: Any, name: str) -> tuple[str, dict[str, np.ndarray]]:
     data = np.random.RandomState(4).uniform(0, 1, (8, *shape[1:])).astype("float32")
     has_label = case.network == "convolutional"
     iterator = mx.io.NDArrayIter(data, np.zeros(8) if has_label else None, batch_size=4)
-    quantized, arguments, auxiliary = mx.contrib.quantization.quantize_model(
+    quantized, arguments, _ = mx.contrib.quantization.quantize_model(
         symbol,
         *arrays,
         calib_data=iterator,
         label_names=("softmax_label",) if has_label else None,
         **case.options,
     )
-    found = {f"arg:{key}": value.asnumpy() for key, value in arguments.items()}
-    text = quantized.tojson()
-    if not case.runs:
-        return text, found
-    bound = {**arguments, "data": mx.nd.array(data[:4]), "softmax_label": mx.nd.zeros((4,))}
-    executor = quantized.bind(
-        mx.cpu(),
-        {key: bound[key] for key in quantized.list_arguments()},
-        aux_states={key: auxiliary[key] for key in quantized.list_auxiliary_states()},
-        grad_req="null",
-    )
-    for index, output in enumerate(executor.forward()):
-        found[f"out{index}"] = output.asnumpy()
-    return text, found
+    return quantized.tojson(), {f"arg:{key}": value.asnumpy() for key, value in arguments.items()}
+
+
+NET_CASES: dict[str, dict[str, Any]] = {
+    "none": {"calib_mode": "none", "quantized_dtype": "auto"},
+    "naive": {"calib_mode": "naive", "quantized_dtype": "auto"},
+    "entropy": {"calib_mode": "entropy", "quantized_dtype": "auto", "num_calib_examples": 8},
+    "excluded": {
+        "calib_mode": "naive",
+        "quantized_dtype": "auto",
+        "exclude_layers_match": ["dense"],
+        "exclude_operators": ["Pooling"],
+    },
+}
+
+
+def make_net(mx: Any) -> Any:
+    """Return a block with parameters."""
+    nn = mx.gluon.nn
+    net = nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(
+            nn.Conv2D(8, 3, in_channels=3),
+            nn.BatchNorm(in_channels=8),
+            nn.Activation("relu"),
+            nn.MaxPool2D(),
+            nn.Conv2D(16, 3, in_channels=8, activation="relu"),
+            nn.GlobalAvgPool2D(),
+            nn.Dense(5, in_units=16),
+        )
+    net.initialize()
+    random = np.random.RandomState(7)
+    for name, param in net.collect_params().items():
+        is_scale = name.endswith(("gamma", "var"))
+        low = 0.5 if is_scale else -0.4
+        param.set_data(mx.nd.array(random.uniform(low, low + 1, param.shape)))
+    return net
+
+
+def run_net(mx: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return what a block computes, and what the one does that ``quantize_net`` makes of it."""
+    quantization = importlib.import_module(f"{mx.__name__}.contrib.quantization")
+    if getattr(quantization, "stats", 0) is None:
+        quantization.stats = np  # as in run_case
+    net = make_net(mx)
+    data = np.random.RandomState(8).uniform(0, 1, (8, 3, 12, 12)).astype("float32")
+    dataset = mx.gluon.data.ArrayDataset(mx.nd.array(data), mx.nd.zeros((8,)))
+    loader = mx.gluon.data.DataLoader(dataset, batch_size=4)
+    made = quantization.quantize_net_v2(net, calib_data=loader, **NET_CASES[name])
+    x = mx.nd.array(data)
+    return net(x).asnumpy(), made(x).asnumpy()
 
 
 def record(mx: Any) -> dict[str, np.ndarray]:
-    """Return parameters and outputs by case."""
-    return {f"{name}/{key}": x for name in CASES for key, x in run_case(mx, name)[1].items()}
+    """Return parameters by case, and outputs of blocks."""
+    found = {f"{name}/{key}": x for name in CASES for key, x in run_case(mx, name)[1].items()}
+    for name in NET_CASES:
+        found[f"net {name}/float"], found[f"net {name}/bytes"] = run_net(mx, name)
+    return found
 
 
 def write_files(mx: Any, folder: Path) -> None:

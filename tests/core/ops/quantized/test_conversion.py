@@ -102,6 +102,18 @@ def test_a_bias_is_brought_to_the_scale_of_the_sums() -> None:
     assert low.asscalar() == -high.asscalar()
 
 
+@pytest.mark.parametrize(("kind", "most"), [("int8", 127), ("uint8", 255)])
+def test_the_range_of_a_convolutions_sums_is_that_of_its_data(kind: str, most: int) -> None:
+    data = mx.nd.array(np.full((1, 1, 2, 2), most), dtype=kind)
+    weight = mx.nd.array(np.full((1, 1, 1, 1), 127), dtype="int8")
+    ends = [mx.nd.array([end]) for end in (0, 3, -0.5, 0.5)]
+    sums, _, high = mx.nd.contrib.quantized_conv(
+        data, weight, *ends, kernel=(1, 1), num_filter=1, no_bias=True
+    )
+    real = sums.asnumpy() / 2.0**31 * high.asnumpy()
+    np.testing.assert_allclose(real, np.full((1, 1, 2, 2), 1.5), rtol=1e-6)
+
+
 def test_training_is_refused() -> None:
     symbol = mx.sym.contrib.dequantize(*mx.sym.contrib.quantize_v2(mx.sym.Variable("data")))
     with pytest.raises(mx.MXNetError, match=r"has no gradient.*set grad_req"):
