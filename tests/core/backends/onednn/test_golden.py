@@ -66,6 +66,10 @@ _REFERENCE = {
     "softmax-log_softmax_to_float64",
     "softmax-softmax_to_float64",
     "softmax-softmin_to_float64",
+    # Projected outputs of an LSTM.
+    "rnn-lstm_projected_bidirectional",
+    "rnn-lstm_projected_layers",
+    "rnn-lstm_projected_plain",
     # Another axis than the last.
     "norm-layer_axis",
     "norm-layer_first_axis",
