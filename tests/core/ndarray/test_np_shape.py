@@ -49,7 +49,7 @@ def test_sums_over_nothing_are_zero() -> None:
 
 @pytest.mark.parametrize("function", [nd.max, nd.min])
 def test_nothing_has_no_extreme(function: Callable[..., Any]) -> None:
-    with mx.np_shape(), pytest.raises(MXNetError, match=r"no extreme .* \(5, 0\)"):
+    with mx.np_shape(), pytest.raises(MXNetError, match=r"\(5, 0\) has no elements"):
         function(ones(5, 0))
 
 
