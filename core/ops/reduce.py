@@ -209,7 +209,8 @@ def _nanprod_gradient(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> Non
 
 def _refuse_empty(x: Array, axes: Axes) -> None:
     if any(x.shape[axis] == 0 for axis in axes):
-        raise MXNetError(f"an array of shape {x.shape} has no elements, so it has no maximum or minimum")
+        message = f"an array of shape {x.shape} has no elements, so no maximum or minimum"
+        raise MXNetError(message)
 
 
 def _max(run: Run, x: Array, axes: Axes, y: Array) -> None:
