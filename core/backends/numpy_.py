@@ -11,8 +11,8 @@ import numpy as np
 from ..types import Array, DType, Shape, shape_size
 from .backend import Chain, Descent
 from .native.chain import chained
+from .native.descent import descend
 from .native.suppression import suppress
-from .onednn.descent import descend
 
 __all__ = ["NumpyBackend"]
 
@@ -72,7 +72,7 @@ class NumpyBackend:
     def descend(
         self, weight: Array, velocity: Array | None, gradient: Array, step: Descent
     ) -> bool:
-        """Take a step of gradient descent with oneDNN, if it can."""
+        """Call the C kernel, if it is available."""
         return descend(weight, velocity, gradient, step)
 
     def suppress(

@@ -18,6 +18,7 @@ from ..onednn.kernel import present
 
 __all__ = [
     "Boxes",
+    "DescentFactors",
     "Follows",
     "ImageTaps",
     "Library",
@@ -131,6 +132,12 @@ class SuppressionLimit(ctypes.Structure):
     _fields_ = (("threshold", c_float), ("includes_threshold", c_int))
 
 
+class DescentFactors(ctypes.Structure):
+    """The parameters of a step, as ``descent.c`` takes them."""
+
+    _fields_ = tuple((name, c_float) for name in ("rescale", "clip", "decay", "rate", "momentum"))
+
+
 class Resizing(ctypes.Structure):
     """Sizes of an image before and after resizing; mirrors the structure in ``images.c``."""
 
@@ -159,6 +166,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "winograd_weight_grad_scratch": (c_long, (_PROBLEM, c_int)),
     "winograd_weight_grad": (None, (_PROBLEM, *[c_void_p] * 5, c_int)),
     "chain_run": (c_int, (c_void_p,)),
+    "descend": (None, (c_void_p, c_long, *[c_void_p] * 3, c_long)),
     "batch_norm_scratch": (c_long, (_MAPS,)),
     "batch_norm_forward": (None, (_MAPS, *[c_void_p] * 3, c_float, _FOLLOWS, *[c_void_p] * 5)),
     "batch_norm_backward": (None, (_MAPS, *[c_void_p] * 5, _FOLLOWS, *[c_void_p] * 5)),
@@ -200,6 +208,7 @@ class Library:
     winograd_weight_grad_scratch: Callable[..., int]
     winograd_weight_grad: Callable[..., None]
     chain_run: Callable[..., int]
+    descend: Callable[..., None]
     batch_norm_scratch: Callable[..., int]
     batch_norm_forward: Callable[..., None]
     batch_norm_backward: Callable[..., None]
