@@ -7,6 +7,7 @@ import pytest
 
 import core as mx
 from core.backends.onednn import is_available
+from core.backends.onednn.memory import blocked, layout_of
 from core.executor import bind
 from core.executor.compile import CompileOptions
 
@@ -138,6 +139,19 @@ def test_a_part_is_read_after_the_whole() -> None:
 def test_channels_that_fill_no_block_are_copied() -> None:
     left, right = layer(stem(), "left", 20), layer(stem(), "right", 12)
     compared(layer(mx.sym.concat(left, right), "last"), joins=0)
+
+
+def test_convolutions_of_many_channels_keep_the_fastest_layout() -> None:
+    whole = mx.sym.concat(layer(stem(), "left"), layer(stem(), "right"))
+    symbol = layer(layer(whole, "wide", 512), "large", 512, 3)
+    executor = executor_of(symbol, None)
+    executor.forward(is_train=False)
+    assert names(executor).count("_plan_joined") == 1
+    (plan,) = executor._plans.values()
+    program = plan.compiled.program
+    (large,) = (step for step in program.steps if step.node == "large")
+    image = program.values[large.inputs[0]]
+    assert image.layout != layout_of(blocked(image.shape))
 
 
 def test_vectors_are_joined_where_they_are_aligned() -> None:
