@@ -1,6 +1,6 @@
 """Reductions over axes, and their gradients.
 
-Plain tensors are reduced in stages; sums over all pixels of an image are computed in its layout.
+Plain tensors are reduced in stages; all pixels of an image are reduced in its layout.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .kernel import (
     output,
     present,
 )
-from .places import is_over_places, places_spreading, places_sum
+from .places import is_over_places, places_extreme, places_spreading, places_sum
 from .primitive import launch, scratchpad_bytes
 from .stages import (
     Repetitions,
@@ -83,7 +83,7 @@ class _OfRows(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, stage: Stage, algorithm: Algorithm, repair: Any = None) -> None:
+    def __init__(self, stage: Stage, algorithm: Algorithm, repair: np.ufunc | None = None) -> None:
         self._rows = (stage.outer, stage.size)
         self._repair = repair
         self._primitive = reducing(stage, algorithm)
@@ -106,7 +106,7 @@ class _OfRows(Kernel):
             # Zero times any finite number is zero, but times infinity or NaN it is NaN.
             np.dot(rows, zeros, out=spoiled)
             if spoiled.any():
-                repair(rows, axis=1, out=target)
+                repair.reduce(rows, axis=1, out=target)
 
         return call
 
@@ -149,9 +149,9 @@ def reduction(request: KernelRequest[Reducing]) -> Kernel | None:
         case Reduction.PRODUCT:
             return _product(request)
         case Reduction.MAXIMUM:
-            return _extreme(request, Algorithm.REDUCTION_MAX, np.amax)
+            return _extreme(request, Algorithm.REDUCTION_MAX, np.maximum)
         case Reduction.MINIMUM:
-            return _extreme(request, Algorithm.REDUCTION_MIN, np.amin)
+            return _extreme(request, Algorithm.REDUCTION_MIN, np.minimum)
         case Reduction.LENGTH:
             return _length(request)
     return None
@@ -191,14 +191,18 @@ def _product(request: KernelRequest[Reducing]) -> Kernel | None:
 
 
 def _extreme(
-    request: KernelRequest[Reducing], algorithm: Algorithm, repair: Callable[..., Any]
+    request: KernelRequest[Reducing], algorithm: Algorithm, choose: np.ufunc
 ) -> Kernel | None:
     """Prepare maxima and minima over the last axes, for short rows: NumPy takes longer per row, but
     less per element."""
-    stage = _only_rows(request)
+    stage, data = _only_rows(request), request.inputs[0]
+    if stage and data is not None and is_over_places(data, _axes(request, data.shape)):
+        found = places_extreme(data, choose)
+        if found is not None:
+            return found
     if stage is None or stage.size > _FEW:
         return None
-    return _OfRows(stage, algorithm, repair)
+    return _OfRows(stage, algorithm, choose)
 
 
 def _length(request: KernelRequest[Reducing]) -> Kernel | None:

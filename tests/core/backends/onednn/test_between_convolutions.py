@@ -301,3 +301,22 @@ def test_images_keep_their_layout_where_their_places_are_added_up(case: str) -> 
     executor = executor_of(network(case), None, trains=True)
     images = {"data", "first_output", "first_output_grad", "last_output", "last_output_head_grad"}
     assert reordered(executor) & images <= {"data", "last_output", "last_output_head_grad"}
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_images_keep_their_layout_where_their_extreme_places_are_found(
+    name: str, keepdims: bool
+) -> None:
+    layers = convolution(convolution(mx.sym.Variable("data"), "first", 32), "second", 64)
+    symbol = getattr(mx.sym, name)(layers, axis=(2, 3), keepdims=keepdims, name="extreme")
+    executor = executor_of(symbol, None, trains=False)
+    executor.arg_dict["second_weight"][0] = np.nan
+    (got,) = executor.forward(is_train=False)
+    assert "second_output" not in reordered(executor)
+    reference = executor_of(symbol, REFERENCE, trains=False)
+    reference.copy_params_from(executor.arg_dict)
+    (wanted,) = reference.forward(is_train=False)
+    assert np.isnan(got.asnumpy()[:, 0]).all()
+    np.testing.assert_allclose(got.asnumpy(), wanted.asnumpy(), rtol=1e-5)
+    executor_of(symbol, CHECKED, trains=False).forward(is_train=False)
