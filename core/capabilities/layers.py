@@ -13,6 +13,7 @@ __all__ = [
     "BILINEAR_RESIZE",
     "CONVOLUTION",
     "DECONVOLUTION",
+    "EMBEDDING",
     "FULLY_CONNECTED",
     "GROUP_NORM",
     "INSTANCE_NORM",
@@ -307,6 +308,7 @@ class L2Normalization(Protocol):
 CONVOLUTION = Kind[Convolution]("convolution")
 DECONVOLUTION = Kind[Deconvolution]("deconvolution")
 FULLY_CONNECTED = Kind[Dense]("fully connected layer")
+EMBEDDING = Kind[object]("embedding")
 POOLING = Kind[Pooling]("pooling")
 ADAPTIVE_AVERAGE = Kind[Resampling]("adaptive average pooling")
 BILINEAR_RESIZE = Kind[Resampling]("bilinear resize")

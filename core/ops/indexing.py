@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..capabilities import layers
+from ..capabilities.kinds import implements
 from ..capabilities.quantized import ByteForm
 from ..errors import ShapeError
 from ..types import NO_ELEMENTS, Array, DType, Shape, merge_dtypes, normalize_axis, shape_size
@@ -60,6 +62,7 @@ class _Indexing(Operator):
 
 
 @register("Embedding", "_npx_embedding", "_sparse_Embedding")
+@implements(layers.EMBEDDING)
 class Embedding(Operator):
     """Look up a row of the weight (input_dim, output_dim) for each element of the data.
 

@@ -26,6 +26,7 @@ from .batch_norm import (
 from .convolution_backward import convolution_backward
 from .convolution_forward import convolution, fused_convolution
 from .deformable import deformable_convolution
+from .embedding import embedding
 from .half import cast
 from .library import is_available
 from .moved_regions import moved_regions
@@ -45,6 +46,7 @@ def register_kernels(table: KernelTable) -> None:
     table.register(
         "numpy", fused.BATCH_NORM_ACTIVATION, batch_norm_activation, batch_norm_activation_backward
     )
+    table.register("numpy", layers.EMBEDDING, embedding)
     _both(table, arrays.CAST, cast)
     _both(table, kinds.BILINEAR_SAMPLER, bilinear_sampler)
     _both(table, kinds.SPATIAL_TRANSFORMER, spatial_transformer)

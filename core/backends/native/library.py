@@ -191,6 +191,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "moved_means": (None, (_MOVED, *[c_void_p] * 6)),
     "moved_means_spread": (None, (_MOVED, *[c_void_p] * 6)),
     "moved_means_pull": (None, (_MOVED, *[c_void_p] * 7)),
+    "embedding": (None, (*[c_long] * 3, c_int, *[c_void_p] * 3, c_long)),
     "images_scratch": (c_long, (_RESIZING,)),
     "images_resize": (None, (_RESIZING, c_void_p, _TAPS, _TAPS, *[c_void_p] * 2)),
 }
@@ -233,6 +234,7 @@ class Library:
     moved_means: Callable[..., None]
     moved_means_spread: Callable[..., None]
     moved_means_pull: Callable[..., None]
+    embedding: Callable[..., None]
     images_scratch: Callable[..., int]
     images_resize: Callable[..., None]
 
