@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,12 @@ pytest_plugins = ["workers"]
 
 
 def pytest_configure() -> None:
+    """Prepare the process, and the processes that tests start."""
+    _make_clients_quick()
+    _heed_interrupts()
+
+
+def _make_clients_quick() -> None:
     """Let a client of httpx be made in no time, here and in processes begun by tests.
 
     To read the certificates of the whole world takes 20 ms, and tests make thousands of clients.
@@ -22,6 +29,15 @@ def pytest_configure() -> None:
     """
     os.environ.pop("SSL_CERT_FILE", None)
     os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
+
+
+def _heed_interrupts() -> None:
+    """Handle SIGINT even where a shell has started the tests in the background.
+
+    Such a shell has it ignored, and so would all processes that tests start and interrupt.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
