@@ -8,7 +8,6 @@ from typing import Any
 
 from ..backends.kernels import Version
 from ..device import Context
-from ..errors import GraphError
 from ..ops import make_operator
 from ..ops.subgraph import Spec, Tape
 from ..ops.subgraph import Subgraph as HeldGraph
@@ -203,6 +202,7 @@ class CompiledBody:
     Attributes:
         inputs, gradients: arrays by input of the subgraph.
         outputs: arrays by output.
+        updated: the inputs that ``forward`` updates.
         uses_random: whether it draws random numbers.
     """
 
@@ -218,6 +218,7 @@ class CompiledBody:
     ) -> None:
         self.uses_random = graph.uses_random
         self.inputs = inputs
+        self.updated = [inputs[index] for index in graph.updated_inputs]
         self.gradients = gradients
         made: dict[Entry, Array] = {}
         for head in program.graph.heads:
@@ -246,17 +247,6 @@ class CompiledBody:
         self.backward = self._plan.backward
 
 
-def _check_repeatable(graph: Graph) -> None:
-    """Raise GraphError if a second forward pass would update states a second time."""
-    for op in (node.op for node in graph.nodes if node.op is not None):
-        if op.auxiliary_names() and not op.updates_backwards:
-            raise GraphError(
-                f"{op.names[0]} updates {', '.join(op.auxiliary_names())} in forward, and training "
-                "a loop or branch runs its body forward twice: bind with grad_req='null', or "
-                "compute that outside"
-            )
-
-
 def _object(given: Array | Spec | bool) -> Hashable:
     return given if isinstance(given, (tuple, bool)) else id(given)
 
@@ -272,8 +262,6 @@ def _compile(
 ) -> _Program:
     """Compile a subgraph; each sequence has one element for each of its inputs."""
     own = Graph.of([_written(head) for head in graph.heads])
-    if any(requests):
-        _check_repeatable(own)
     positions = {node: index for index, node in enumerate(graph.variables)}
     arguments = [positions[node] for node in own.arguments]
     auxiliaries = [positions[node] for node in own.auxiliaries]

@@ -4,7 +4,8 @@ A body is compiled once, with separate arrays for what changes between iteration
 keeps the states at the start of each iteration, but not its intermediate values: the backward pass
 recomputes each iteration before differentiating it. So memory grows with the
 states only, and training costs one more forward pass of the body. Random numbers are drawn again
-from where they were; operators written in Python (``Custom``) are called once more, too.
+from where they were, and what operators update in forward is updated again from the values that it
+had; operators written in Python (``Custom``) are called once more, too.
 """
 
 from __future__ import annotations
@@ -46,6 +47,15 @@ class _ControlFlow(Operator):
 
     def held_graphs(self) -> tuple[Subgraph, ...]:
         return self.subgraphs
+
+    def updated_inputs(self) -> tuple[int, ...]:
+        pairs = zip(self.subgraphs, self._graph_inputs(), strict=True)
+        found = {locations[i] for graph, locations in pairs for i in graph.updated_inputs}
+        return tuple(sorted(found))
+
+    def _graph_inputs(self) -> Sequence[Locations]:
+        """Return, for each input of each graph, the index of the operator's input that it reads."""
+        raise AssertionError(f"{self.names[0]} does not say what its graphs read")
 
     def _input_count(self) -> int:
         return self.num_args - len(self.graph_names)
@@ -166,6 +176,10 @@ class Foreach(_ControlFlow):
     def _locations(self) -> Locations:
         """For each input of the operator, the index of the body's input."""
         return (*self.in_data_locs, *self.in_state_locs, *self.remain_locs)
+
+    def _graph_inputs(self) -> Sequence[Locations]:
+        indices = {location: index for index, location in enumerate(self._locations)}
+        return [tuple(indices[location] for location in range(len(indices)))]
 
     def _infer_once(
         self, rules: Knowledge[Any], inputs: list[Any], outputs: list[Any]
@@ -288,6 +302,9 @@ class WhileLoop(_ControlFlow):
         """For each loop variable, the index of the operator's input with its initial value."""
         return tuple(self.func_input_locs[location] for location in self.func_var_locs)
 
+    def _graph_inputs(self) -> Sequence[Locations]:
+        return self.cond_input_locs, self.func_input_locs
+
     def _infer_once(
         self, rules: Knowledge[Any], inputs: list[Any], outputs: list[Any]
     ) -> tuple[list[Any], list[Any]]:
@@ -395,6 +412,9 @@ class Cond(_ControlFlow):
             ("else_input_locs", self.else_input_locs),
         )
 
+    def _graph_inputs(self) -> Sequence[Locations]:
+        return self.cond_input_locs, self.then_input_locs, self.else_input_locs
+
     def _infer_once(
         self, rules: Knowledge[Any], inputs: list[Any], outputs: list[Any]
     ) -> tuple[list[Any], list[Any]]:
@@ -430,7 +450,7 @@ class Cond(_ControlFlow):
             tape = bodies_of(run).tape(outputs[-1])
             tape.begin()
             tape.choice = choice
-            tape.record((), random_position(run, branch))
+            tape.record(branch.updated, random_position(run, branch))
         branch.forward()
         for output, found in zip(outputs, branch.outputs, strict=False):
             output[...] = found
@@ -446,7 +466,7 @@ class Cond(_ControlFlow):
         tape = bodies_of(run).tape(outputs[-1])
         _zero(in_grads)
         branch = self._branch(run, tape.choice, inputs, in_grads)
-        repeat(run, branch, tape.random[0])
+        repeat(run, branch, tape.random[0], tape.states(0))
         branch.backward(out_grads[:-1])
 
 

@@ -56,7 +56,8 @@ class Loop:
     def step(self, outputs: Sequence[Array], iteration: int) -> None:
         """Run the body, and write its slice of each stacked output."""
         if self._tape is not None:
-            self._tape.record(self.states, random_position(self._run, self._body))
+            states = (*self.states, *self._body.updated)
+            self._tape.record(states, random_position(self._run, self._body))
         self._body.forward()
         found = self._body.outputs
         for output, value in zip(outputs, found, strict=False):
@@ -99,10 +100,11 @@ class Return:
     def step(self, out_grads: Sequence[Array], iteration: int) -> None:
         """Rerun an iteration forward and then backward, given the gradients of the stacked
         outputs."""
-        body = self._body
-        for location, state in zip(self._locations, self.tape.states(iteration), strict=True):
+        body, states = self._body, self.tape.states(iteration)
+        count = len(self._locations)
+        for location, state in zip(self._locations, states[:count], strict=True):
             body.inputs[location][...] = state
-        repeat(self._run, body, self.tape.random[iteration])
+        repeat(self._run, body, self.tape.random[iteration], states[count:])
         body.backward([*(gradient[iteration] for gradient in out_grads), *self._gradients])
         for index, location in enumerate(self._locations):
             found = body.gradients[location]
@@ -123,14 +125,22 @@ def random_position(run: Run, body: Body) -> Any:
     return run.random.get_state() if body.uses_random else None
 
 
-def repeat(run: Run, body: Body, position: Any) -> None:
-    """Rerun a body with the same random numbers."""
-    if position is None:
-        body.forward()
-        return
-    present = run.random.get_state()
-    run.random.set_state(position)
+def repeat(run: Run, body: Body, position: Any, updated: Sequence[Array]) -> None:
+    """Rerun a body with the random numbers of its first run, and the values at its start of what it
+    updates; both remain as they are now."""
+    present = random_position(run, body)
+    values = [array.copy() for array in body.updated]
     try:
+        if position is not None:
+            run.random.set_state(position)
+        _assign(body.updated, updated)
         body.forward()
     finally:
-        run.random.set_state(present)
+        if position is not None:
+            run.random.set_state(present)
+        _assign(body.updated, values)
+
+
+def _assign(targets: Sequence[Array], values: Sequence[Array]) -> None:
+    for target, value in zip(targets, values, strict=True):
+        target[...] = value

@@ -162,6 +162,11 @@ class Operator:
         """Names of the inputs that ``forward`` or ``backward`` update (running averages)."""
         return ()
 
+    def updated_inputs(self) -> tuple[int, ...]:
+        """Indices of the inputs that ``forward`` updates."""
+        updated = () if self.updates_backwards else self.auxiliary_names()
+        return tuple(i for i, name in enumerate(self.input_names()) if name in updated)
+
     def variable_initializers(self) -> Mapping[str, str]:
         """``__init__`` attributes that composition adds to input variables, by input name.
 

@@ -62,6 +62,10 @@ class Subgraph(Protocol):
         """True if it draws random numbers."""
 
     @property
+    def updated_inputs(self) -> tuple[int, ...]:
+        """Indices of the inputs that its operators update in ``forward``."""
+
+    @property
     def depth(self) -> int:
         """Number of levels of subgraphs nested in this one."""
 
@@ -90,6 +94,10 @@ class Body(Protocol):
     @property
     def gradients(self) -> Sequence[Array | None]:
         """For each input, the array that ``backward`` writes or adds to."""
+
+    @property
+    def updated(self) -> Sequence[Array]:
+        """The inputs that ``forward`` updates."""
 
     @property
     def uses_random(self) -> bool:
@@ -157,17 +165,23 @@ class Tape:
 
     def record(self, states: Sequence[Array], random: Any) -> None:
         """Record copies of the states at the start of an iteration."""
-        if self.length == len(self._states):
-            self._states.append([state.copy() for state in states])
+        kept = self._states[self.length : self.length + 1]
+        # Another branch than in the last run has states of its own.
+        if kept and _specs(kept[0]) == _specs(states):
+            for target, state in zip(kept[0], states, strict=True):
+                target[...] = state
         else:
-            for kept, state in zip(self._states[self.length], states, strict=True):
-                kept[...] = state
+            self._states[self.length :] = [[state.copy() for state in states]]
         self.random.append(random)
         self.length += 1
 
     def states(self, iteration: int) -> list[Array]:
         """Return the states at the start of an iteration."""
         return self._states[iteration]
+
+
+def _specs(arrays: Sequence[Array]) -> list[Spec]:
+    return [(array.shape, array.dtype) for array in arrays]
 
 
 class Knowledge(ABC, Generic[T]):

@@ -89,6 +89,17 @@ class Subgraph:
         return tuple(node.name for node in self.variables if node in found)
 
     @cached_property
+    def updated_inputs(self) -> tuple[int, ...]:
+        """Indices of the variables that its operators update in ``forward``."""
+        found = {
+            node.inputs[index].node
+            for node in self._nodes
+            if node.op is not None
+            for index in node.op.updated_inputs()
+        }
+        return tuple(index for index, node in enumerate(self.variables) if node in found)
+
+    @cached_property
     def uses_random(self) -> bool:
         """True where an operator in it, or in a subgraph of one, draws random numbers."""
         return any(_uses_random(node) for node in self._nodes)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import core as mx
-from core.errors import GraphError, StageError
+from core.errors import StageError
 from core.executor import body as bodies
 from core.executor.compile import compile_graph
 from core.ops import get_operator
@@ -454,17 +454,35 @@ class _CountingProp(mx.operator.CustomOpProp):
         return _Counting()
 
 
-def test_training_a_body_that_updates_states_forwards_is_refused_when_bound() -> None:
+def test_a_body_that_updates_states_forwards_does_so_once_an_iteration() -> None:
     def step(x: Any, s: Any) -> Any:
         return mx.sym.Custom(x, op_type="counting_in_a_loop", name="custom"), s + 1
 
     out, _ = mx.sym.contrib.foreach(step, mx.sym.var("x"), mx.sym.var("s"))
-    shapes = {"x": (3, 2), "s": (1,)}
-    with pytest.raises(GraphError, match="Custom updates count in forward"):
-        out.simple_bind(mx.cpu(), **shapes)
-    executor = out.simple_bind(mx.cpu(), grad_req="null", **shapes)
-    executor.forward(is_train=True)
-    assert executor.arg_dict["custom_count"].asnumpy() == [3]
+    grad_req = {"x": "write", "s": "null", "custom_count": "null"}
+    executor = out.simple_bind(mx.cpu(), grad_req=grad_req, x=(3, 2), s=(1,))
+    for passes in (1, 2):
+        executor.forward(is_train=True)
+        assert executor.arg_dict["custom_count"].asnumpy() == [3 * passes]
+        executor.backward(mx.nd.ones((3, 2)))
+        assert executor.arg_dict["custom_count"].asnumpy() == [3 * passes]
+        assert executor.grad_dict["x"].asnumpy().tolist() == [[1, 1]] * 3
+
+
+def test_branches_that_update_different_states_take_turns() -> None:
+    x = mx.sym.var("x")
+    out = mx.sym.contrib.cond(
+        mx.sym.var("choice"),
+        lambda: mx.sym.Custom(x, op_type="counting_in_a_loop", name="custom"),
+        lambda: x * 2,
+    )
+    grad_req = {"x": "write", "choice": "null", "custom_count": "null"}
+    executor = out.simple_bind(mx.cpu(), grad_req=grad_req, x=(2,), choice=(1,))
+    for choice, count, gradient in ((0, 0, 2), (1, 1, 1), (0, 1, 2), (1, 2, 1)):
+        executor.forward(is_train=True, choice=mx.nd.array([choice]))
+        executor.backward(mx.nd.ones((2,)))
+        assert executor.arg_dict["custom_count"].asnumpy() == [count]
+        assert executor.grad_dict["x"].asnumpy().tolist() == [gradient] * 2
 
 
 def test_loops_run_in_executors_only() -> None:

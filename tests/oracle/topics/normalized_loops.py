@@ -1,4 +1,5 @@
-"""Training of loops and branches whose bodies have moving averages.
+"""Training of loops and branches whose bodies update states: moving averages, or those of an
+operator written in Python, which its forward updates.
 
 MXNet 1.9.1 trains them array by array only: bound as a graph they fail a check inside, so what is
 stored comes from blocks that are not hybridized.
@@ -18,16 +19,60 @@ CASES: dict[str, tuple[int, ...]] = {
     "cond_then": (4, 2),
     "cond_else": (4, 2),
     "nested": (3, 4, 2),
+    "custom foreach": (3, 4, 2),
+    "custom while_loop": (4, 2),
+    "custom cond_then": (4, 2),
+    "custom cond_else": (4, 2),
+    "custom nested": (3, 4, 2),
 }
 """Shapes of the data."""
 
 
+def _growing(mx: Any) -> Any:
+    """Return a layer whose factor grows with each forward pass in training."""
+
+    class Growing(mx.operator.CustomOp):  # type: ignore[misc]
+        def forward(self, is_train: bool, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
+            self.assign(out_data[0], req[0], in_data[0] * aux[0])
+            if is_train:
+                aux[0][:] = aux[0] * 1.25 + 0.125
+
+        def backward(
+            self, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any
+        ) -> None:
+            self.assign(in_grad[0], req[0], out_grad[0] * out_data[0] / in_data[0])
+
+    @mx.operator.register("growing_in_a_loop")  # type: ignore[untyped-decorator]
+    class Property(mx.operator.CustomOpProp):  # type: ignore[misc]
+        def list_auxiliary_states(self) -> list[str]:
+            return ["factor"]
+
+        def infer_shape(self, in_shape: Any) -> Any:
+            return in_shape, in_shape, [(1,)]
+
+        def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Any:
+            return Growing()
+
+    class Layer(mx.gluon.HybridBlock):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(prefix="growing_")
+            self.factor = self.params.get("factor", shape=(1,), init="ones", grad_req="null")
+
+        def hybrid_forward(self, F: Any, x: Any, factor: Any) -> Any:
+            return F.Custom(x, factor, op_type="growing_in_a_loop", name="custom")
+
+    assert Property is not None
+    return Layer()
+
+
 def _block(mx: Any, case_id: str) -> Any:
+    layer, _, case_id = case_id.rpartition(" ")
+
     class Block(mx.gluon.HybridBlock):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__(prefix="net_")
             with self.name_scope():
-                self.norm = mx.gluon.nn.BatchNorm(momentum=0.5)
+                self.norm = mx.gluon.nn.BatchNorm(momentum=0.5) if not layer else _growing(mx)
 
         def _step(self, x: Any, states: Any) -> Any:
             y = self.norm(x)
@@ -73,8 +118,10 @@ def run_case(mx: Any, case_id: str, hybridize: bool = False) -> dict[str, np.nda
     x = mx.nd.array(random.normal(size=CASES[case_id]))
     start = mx.nd.array(random.normal(size=(4, 2)))
     net.norm(start)
-    net.norm.gamma.set_data(mx.nd.array([1.5, 0.5]))
-    net.norm.running_var.set_data(mx.nd.array([2.0, 1.0]))
+    is_custom = case_id.startswith("custom")
+    if not is_custom:
+        net.norm.gamma.set_data(mx.nd.array([1.5, 0.5]))
+        net.norm.running_var.set_data(mx.nd.array([2.0, 1.0]))
     if hybridize:
         net.hybridize()
     for array in (x, start):
@@ -86,14 +133,17 @@ def run_case(mx: Any, case_id: str, hybridize: bool = False) -> dict[str, np.nda
             total = sum((output * output * output).sum() for output in outputs)
         total.backward()
         results.update({f"output {i} {step}": one.asnumpy() for i, one in enumerate(outputs)})
-        for name, found in {
-            "x": x.grad,
-            "start": start.grad,
-            "gamma": net.norm.gamma.grad(),
-            "beta": net.norm.beta.grad(),
-            "mean": net.norm.running_mean.data(),
-            "var": net.norm.running_var.data(),
-        }.items():
+        states = {"x": x.grad, "start": start.grad}
+        if is_custom:
+            states["factor"] = net.norm.factor.data()
+        else:
+            states |= {
+                "gamma": net.norm.gamma.grad(),
+                "beta": net.norm.beta.grad(),
+                "mean": net.norm.running_mean.data(),
+                "var": net.norm.running_var.data(),
+            }
+        for name, found in states.items():
             results[f"{name} {step}"] = found.asnumpy().copy()
     for i, one in enumerate(net(x, start)):
         results[f"inference {i}"] = one.asnumpy()
