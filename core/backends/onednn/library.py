@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import functools
 import logging
+import os
 import platform
 import site
 import sys
@@ -166,6 +167,7 @@ class Library:
         self.execute_address = ctypes.cast(self._functions.dnnl_primitive_execute, c_void_p).value
         self._set_threads = self._functions["omp_set_num_threads"]
         self._set_threads.restype = None
+        self._end_threads_before_forks()
         self.engine = self.create("engine_create", _CPU_ENGINE, 0)
         self.stream = self.create("stream_create", self.engine, _STREAM_FLAGS)
 
@@ -228,6 +230,16 @@ class Library:
         """Return the number of threads for primitives called from this thread."""
         return int(self._functions.omp_get_max_threads())
 
+    def _end_threads_before_forks(self) -> None:
+        """Have OpenMP end the threads it keeps for a thread that forks, and start others later.
+
+        A fork copies no threads but the one that forks; in the child, kernels would wait forever
+        for the others. OpenMP keeps threads for each thread that calls it.
+        """
+        with contextlib.suppress(AttributeError):  # libgomp before GCC 9
+            end_threads = self._functions.omp_pause_resource_all
+            os.register_at_fork(before=functools.partial(end_threads, _PAUSE_HARD))
+
     def _declare(self, name: str, parameters: tuple[Any, ...], result: Any = c_int) -> None:
         function = getattr(self._functions, name)
         function.argtypes, function.restype = parameters, result
@@ -244,8 +256,9 @@ class Library:
 _AVX512_BF16 = 0x80
 """The bit that ``dnnl_cpu_isa_avx512_core_bf16`` and all larger instruction sets have."""
 _CPU_ENGINE = 1
+_PAUSE_HARD = 2
 _STREAM_FLAGS = 1
-"""``dnnl_cpu``; ``dnnl_stream_in_order``."""
+"""``dnnl_cpu``; ``omp_pause_hard``; ``dnnl_stream_in_order``."""
 
 
 @functools.cache

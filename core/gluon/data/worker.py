@@ -1,8 +1,7 @@
 """A worker process of a ``DataLoader``, which makes batches until it is stopped.
 
-It is forked, so that datasets and functions need not be picklable. A fork does not copy OpenMP's
-threads, which kernels on the main thread would wait for; the work therefore runs on a new thread,
-for which OpenMP starts new ones.
+It is forked, so that datasets and functions need not be picklable. The work runs on a new thread,
+while the main thread waits for the end of the parent.
 """
 
 from __future__ import annotations

@@ -58,8 +58,7 @@ class _Worker:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
             with theirs, warnings.catch_warnings():
-                # Python 3.12 warns of forks in processes with threads; ``worker`` explains why this
-                # is safe.
+                # Python 3.12 warns of forks in processes with threads, such as those of BLAS.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self.process.start()
         except BaseException:
