@@ -23,7 +23,8 @@ CORE_LAYERS = [
     {"ops"},
     {"compat.array_names", "compat.backend_symbols"},
     {"ndarray"},
-    {"autograd", "symbol", "name", "attribute", "operator"} | {"compat.symbol_doc", "compat.util"},
+    {"autograd", "symbol", "name", "attribute", "operator"}
+    | {"compat.symbol_doc", "compat.util", "compat.image_arguments", "compat.optimizer_names"},
     {"checkpoint"},
     {"executor"},
     {

@@ -118,6 +118,15 @@ class GroupNames:
         grads: list[list[NDArray]] = self.get_input_grads(merge=False)
         return grads if self.spec.inputs_need_grad else None
 
+    @property
+    def _total_exec_bytes(self) -> int:
+        """Bytes of all arrays and plans of the executors; buckets share most of theirs."""
+        reports = [exe.memory_report() for exe in self.execs]
+        return sum(
+            one.arguments + one.gradients + one.auxiliaries + one.outputs + one.arena
+            for one in reports
+        )
+
     def _sliced(self, descs: Sequence[DataDesc]) -> Slices:
         return [
             [

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ..compat.image_arguments import renamed_area
 from ..ndarray import NDArray, flip
 from .cropping import (
     center_crop,
     random_crop,
     random_size_crop,
-    renamed_area,
     resize_short,
 )
 from .reading import choose_interpolation, imresize

@@ -6,13 +6,12 @@ Sizes of crops are (width, height). Images are (height, width, channels).
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import UsageError
+from ..compat.image_arguments import renamed_area
 from ..ndarray import NDArray
 from .reading import choose_interpolation, imresize
 
@@ -21,7 +20,6 @@ __all__ = [
     "fixed_crop",
     "random_crop",
     "random_size_crop",
-    "renamed_area",
     "resize_short",
     "scale_down",
 ]
@@ -121,16 +119,3 @@ def random_size_crop(
             x0, y0 = random.randint(0, w - new_w), random.randint(0, h - new_h)
             return fixed_crop(src, x0, y0, new_w, new_h, size, interp), (x0, y0, new_w, new_h)
     return center_crop(src, size, interp)
-
-
-def renamed_area(area: Any, kwargs: dict[str, Any], caller: str) -> Any:
-    """Return ``area``, or the value of its old name ``min_area``; other names are refused."""
-    others = sorted(kwargs.keys() - {"min_area"})
-    if others:
-        raise UsageError(f"unexpected keyword arguments for `{caller}`: {others}")
-    if "min_area" not in kwargs:
-        return area
-    warnings.warn(
-        "`min_area` is deprecated. Please use `area` instead.", DeprecationWarning, stacklevel=3
-    )
-    return kwargs["min_area"]

@@ -174,15 +174,6 @@ class ExecutorGroup(GroupNames):
         outputs = [list(parts) for parts in zip(*(exe.outputs for exe in self.execs), strict=True)]
         return _merge(outputs, self._output_axes) if merge else outputs
 
-    @property
-    def _total_exec_bytes(self) -> int:
-        """Bytes of all arrays and plans of the executors; buckets share most of theirs."""
-        reports = [exe.memory_report() for exe in self.execs]
-        return sum(
-            one.arguments + one.gradients + one.auxiliaries + one.outputs + one.arena
-            for one in reports
-        )
-
     def get_input_grads(self, merge: bool) -> Any:
         """Return the gradients of the data inputs."""
         names = [desc.name for desc in self.data_shapes if desc.name in self.spec.arguments]

@@ -26,6 +26,7 @@ __all__ = [
     "ftrl",
     "group_adagrad",
     "lamb_direction",
+    "lars_rate",
     "move_mean",
     "move_mean_square",
     "move_weight",
@@ -35,6 +36,7 @@ __all__ = [
     "rmsprop_centered",
     "sign_step",
     "signum",
+    "trust_ratio",
 ]
 
 
@@ -204,6 +206,24 @@ def lamb_direction(
         xp.multiply(step.weight, wd, out=other)
         direction += other
     return direction
+
+
+def trust_ratio(
+    weight_norm: Array, step_norm: Array, lower_bound: float | None, upper_bound: float | None
+) -> Array:
+    """Return LAMB's ratio of the norms, the weight's within bounds; 1 where either is 0."""
+    norm = weight_norm
+    if lower_bound is not None or upper_bound is not None:
+        norm = norm.clip(lower_bound, upper_bound)
+    is_zero = (norm == 0) | (step_norm == 0)
+    ratio = norm / (step_norm + is_zero)
+    ratio[is_zero] = 1
+    return ratio
+
+
+def lars_rate(lr: Any, weight_norm: Any, grad_norm: Any, wd: Any, eta: float, eps: float) -> Any:
+    """Return LARS's rate of a layer whose norms are not 0, or of several layers given as arrays."""
+    return lr * eta * weight_norm / (grad_norm + wd * weight_norm + eps)
 
 
 def adagrad(

@@ -39,7 +39,7 @@ class AdamwUpdate(Update):
         return ("weight", "grad", "mean", "var", "rescale_grad")
 
     def auxiliary_names(self) -> tuple[str, ...]:
-        return tuple(name for name in self.input_names()[2:-1])
+        return self.input_names()[2:-1]
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]

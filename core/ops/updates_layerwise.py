@@ -11,7 +11,7 @@ from ..types import Array, DType, Shape
 from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .registry import register
-from .update_rules import lamb_direction
+from .update_rules import lamb_direction, lars_rate, trust_ratio
 from .updates import (
     CLIP,
     DECAY,
@@ -119,14 +119,11 @@ class LambPhase2(Update):
 
     def scaled(self, run: Run, direction: Array, r1: Array, r2: Array) -> Array:
         """Return the step in scratch memory."""
-        xp = run.xp
         low = self.lower_bound if self.lower_bound >= 0 else None
         high = self.upper_bound if self.upper_bound >= 0 else None
-        norm = r1 if low is None and high is None else xp.clip(r1, low, high)
-        zero = (norm == 0) | (r2 == 0)
-        ratio = xp.where(zero, 1, norm / xp.where(zero, 1, r2)) * self.lr
+        rate = trust_ratio(r1, r2, low, high) * self.lr
         step = run.scratch(direction.shape, direction.dtype)
-        xp.multiply(direction, ratio.astype(direction.dtype), out=step)
+        run.xp.multiply(direction, rate.astype(direction.dtype), out=step)
         return step
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -179,7 +176,6 @@ class MultiLars(Operator):
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         xp = run.xp
         rates, weights, grads, decays = inputs
-        norms = xp.sqrt(weights)
-        divisor = xp.sqrt(grads) * self.rescale_grad + decays * norms + self.eps
-        valid = (weights > 0) & (grads > 0)
-        xp.copyto(outputs[0], xp.where(valid, rates * self.eta * norms / divisor, rates))
+        norms = xp.sqrt(weights), xp.sqrt(grads) * self.rescale_grad
+        scaled = lars_rate(rates, *norms, decays, self.eta, self.eps)
+        xp.copyto(outputs[0], xp.where((weights > 0) & (grads > 0), scaled, rates))

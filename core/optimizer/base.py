@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from ..checkpoint import register_pickled
+from ..compat.optimizer_names import OptimizerNames
 from ..errors import WrongType, did_you_mean
 from ..ndarray import NDArray
 from ..symbol import Symbol
@@ -20,7 +21,7 @@ __all__ = ["Optimizer", "create", "register"]
 _T = TypeVar("_T", bound="type[Optimizer]")
 
 
-class Optimizer:
+class Optimizer(OptimizerNames):
     """Base of all optimizers (``mx.optimizer.Optimizer``).
 
     Args:
@@ -124,10 +125,6 @@ class Optimizer:
             return self.lr_scheduler(self.num_update)
         assert self.lr is not None
         return self.lr
-
-    def set_lr_scale(self, args_lrscale: Any) -> None:
-        """Refuse, as MXNet does: ``set_lr_mult`` has taken its place."""
-        raise DeprecationWarning("set_lr_scale is gone; use set_lr_mult")
 
     def set_learning_rate(self, lr: float) -> None:
         """Set the learning rate; raise UserWarning where a scheduler gives it."""

@@ -6,16 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from ..backends import backend_of
 from ..config import aggregation_size
 from ..ndarray import NDArray
-from ..ops.update_rules import lamb_direction, move_weight
+from ..ops.update_rules import lamb_direction, lars_rate, move_weight, trust_ratio
 from .base import register
-from .rule import (
-    Piece,
-    RuleOptimizer,
-    sum_of_squares,
-)
+from .rule import Piece, RuleOptimizer, sum_of_squares
 from .sgd import MomentumOptimizer
 
 __all__ = ["LAMB", "LARS", "LBSGD"]
@@ -83,7 +81,7 @@ class LARS(MomentumOptimizer):
         weight_norm = math.sqrt(_sum_of_squares(weight))
         grad_norm = math.sqrt(_sum_of_squares(grad)) * self.rescale_grad
         if weight_norm > 0 and grad_norm > 0:
-            lr *= self.eta * weight_norm / (grad_norm + wd * weight_norm + self.eps)
+            lr = lars_rate(lr, weight_norm, grad_norm, wd, self.eta, self.eps)
         return lr, wd
 
     def _corrected_momentum(self) -> float:
@@ -250,13 +248,9 @@ class LAMB(RuleOptimizer):
         piece.weight -= direction
 
     def _trust_ratio(self, xp: Any, weight: Any, step: Any) -> float:
-        weight_norm = math.sqrt(sum_of_squares(xp, weight))
-        step_norm = math.sqrt(sum_of_squares(xp, step))
-        if self.lower_bound:
-            weight_norm = max(weight_norm, self.lower_bound)
-        if self.upper_bound:
-            weight_norm = min(weight_norm, self.upper_bound)
-        return weight_norm / step_norm if weight_norm and step_norm else 1.0
+        norm, step_norm = (np.sqrt([sum_of_squares(xp, one)]) for one in (weight, step))
+        ratio = trust_ratio(norm, step_norm, self.lower_bound or None, self.upper_bound or None)
+        return float(ratio[0])
 
 
 def _sum_of_squares(array: NDArray) -> float:
