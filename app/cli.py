@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -158,6 +159,15 @@ def _read_settings(given: Mapping[str, Any]) -> Settings:
         raise typer.BadParameter(f"{error}; {hint}", param_hint="settings") from None
 
 
+@contextmanager
+def _engine_settings() -> Iterator[None]:
+    """End the command with a line if the engine, imported here, refuses a setting."""
+    try:
+        yield
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="settings") from None
+
+
 def _source(name: str, given: Mapping[str, Any]) -> str:
     if name not in given:
         return f"MODSERVE_{name.upper()}"
@@ -202,7 +212,8 @@ def bench(
     ] = None,
 ) -> None:
     """Time training steps and predictions on this machine."""
-    from app.bench import run_bench, run_serving, run_suite
+    with _engine_settings():
+        from app.bench import run_bench, run_serving, run_suite
 
     if suite == "serving":
         peers = dict(one.split("=", 1) for one in peer or () if "=" in one)
@@ -242,7 +253,8 @@ def doctor(
     Without one, examine this machine. The exit status is 0 where all is well, 1 where not, and 3
     where a model's shapes must be said first.
     """
-    from app.doctor import run_doctor, run_doctor_of, run_machine_doctor
+    with _engine_settings():
+        from app.doctor import run_doctor, run_doctor_of, run_machine_doctor
 
     if model is not None and checkpoint is not None:
         raise typer.BadParameter("give none beside a model", param_hint="--checkpoint")

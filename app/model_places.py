@@ -28,6 +28,11 @@ def find_model(target: str) -> tuple[str, int]:
         return _last(path.with_name(found[1]))
     if found := _PARAMS.fullmatch(path.name):
         return str(path.with_name(found[1])), int(found[2])
+    if path.is_file():
+        raise ValueError(
+            f"{path} is not named as a file of a model, PREFIX-symbol.json or PREFIX-0001.params; "
+            "rename it, and its other file, if it is one"
+        )
     return _last(path)
 
 

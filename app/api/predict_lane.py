@@ -18,7 +18,7 @@ import structlog
 
 from app.api.bodies import FEW_BYTES
 from app.api.ragged_predictions import may_be_ragged, predict_ragged
-from app.api.raw_bodies import RawBody, holds_images, split_body
+from app.api.raw_bodies import RawBody, begins_as_image, holds_images, split_body
 from app.api.raw_inputs import RawInputs, kinds_of
 from app.api.tensor_io import PredictFields, members_of
 from app.domain.codec import from_plain
@@ -150,7 +150,7 @@ class PredictLane:
             if known is None:
                 raise NotFound("module", name)
             record = known
-            if record.transforms:
+            if record.transforms or begins_as_image(content_type, body):
                 raw = split_body(content_type, body, kinds_of(record), integer_dtypes(record))
                 if raw is not None:
                     return Later(transform_and_ask(raw))

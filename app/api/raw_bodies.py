@@ -28,11 +28,13 @@ from app.tensors.codec import (
 )
 from app.tensors.json_bodies import load_json
 
-__all__ = ["RawBody", "holds_images", "inputs_in", "split_body"]
+__all__ = ["RawBody", "begins_as_image", "holds_images", "inputs_in", "split_body"]
 
 _TEXT = "text/plain"
-_BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM", b"II*\0", b"MM\0*")
-"""Of JPEG, PNG, GIF, BMP and TIFF."""
+_UNMISTAKABLE = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8")
+"""How JPEG, PNG and GIF begin, and no body of tensors does."""
+_BEGINNINGS = (*_UNMISTAKABLE, b"BM", b"II*\0", b"MM\0*")
+"""Of BMP and TIFF as well."""
 
 
 class RawBody(NamedTuple):
@@ -55,6 +57,11 @@ def holds_images(content_type: str | None) -> bool:
     return kind == FORM or kind.startswith("image/")
 
 
+def begins_as_image(content_type: str | None, body: bytes) -> bool:
+    """Tell whether a body of no stated type can only be an image, whatever the module takes."""
+    return body.startswith(_UNMISTAKABLE) and is_unstated(content_type)
+
+
 async def inputs_in(
     request: Request, body: bytes, record: ModuleRecord
 ) -> tuple[Tensors, dict[str, Any]]:
@@ -70,7 +77,8 @@ async def inputs_in(
     """
     content_type = request.headers.get("content-type")
     dtypes = integer_dtypes(record)
-    if not record.transforms and not holds_images(content_type):
+    is_image = holds_images(content_type) or begins_as_image(content_type, body)
+    if not record.transforms and not is_image:
         return await tensors_in(request, body, record.data_names, dtypes)
     kinds = kinds_of(record)
     is_json = body_type(content_type, body) == JSON and not _is_text(content_type, kinds)
@@ -115,7 +123,7 @@ def split_body(
 def _shows_an_image(content_type: str | None, body: bytes, kinds: Kinds) -> bool:
     """Tell whether a body of no stated type, as ``curl -T`` sends a file, begins as images do."""
     if "image" not in kinds.values() or not is_unstated(content_type):
-        return False
+        return begins_as_image(content_type, body)
     return body.startswith(_BEGINNINGS) or (body[:4] == b"RIFF" and body[8:12] == b"WEBP")
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import gc
 import sys
 
+from app.executor.refused_settings import tell_of_refused_settings
 from app.garbage import collector_paused
 
 if __name__ == "__main__":
-    with collector_paused():
+    with collector_paused(), tell_of_refused_settings():
         from app.executor.main import main
     gc.freeze()
     sys.exit(main())

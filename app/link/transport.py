@@ -387,7 +387,7 @@ class Connection:
             value = frame["ok"], Signature(frame["placements"])
             self._outputs.learn(frame["outputs"], value, frame["drop_outputs"])
         elif "failed" in frame:
-            self.close(f"the executor cannot be: {frame['failed']}")
+            self.close(f"executor start failed: {frame['failed']}")
 
     def _on_batch(self, body: memoryview) -> None:
         """Hand out the outputs of one batch, each in the slot of its prediction."""

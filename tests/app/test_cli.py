@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -168,6 +169,21 @@ def test_a_setting_in_the_environment_that_is_none_is_refused(
     assert "devices" in refused.output
     assert "a list is JSON" in " ".join(refused.output.split())
     assert runs.settings is None
+
+
+@pytest.mark.parametrize("command", ["doctor", "bench"])
+def test_a_setting_that_the_engine_refuses_is_told_in_one_line(command: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "app", command],
+        env={**os.environ, "MODSERVE_MATH": "bfloat16", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "settings: MODSERVE_MATH is 'bfloat16', but this processor" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 @pytest.mark.parametrize("devices", ["[]", '["cup(0)"]', '["cpu(0)", "cpu(0)"]'])

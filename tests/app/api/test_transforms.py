@@ -157,6 +157,17 @@ async def test_tensors_are_taken_as_before(eye: httpx.AsyncClient) -> None:
     np.testing.assert_array_equal(found, data.reshape(1, -1))
 
 
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "GIF"])
+async def test_a_file_of_an_image_without_a_transform_is_told_of_them(
+    eye: httpx.AsyncClient, form: str
+) -> None:
+    answer = await eye.put(PREDICT, content=picture(40, 30, form))
+    assert answer.status_code == 422
+    (row,) = answer.json()["errors"]
+    assert row["got"] == "an image"
+    assert "set it by PUT …/transforms/{input}" in row["hint"]
+
+
 async def test_a_transform_that_is_removed(eye: httpx.AsyncClient) -> None:
     await eye.put(TRANSFORM, json={})
     assert (await eye.delete(TRANSFORM)).status_code == 204

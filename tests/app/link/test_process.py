@@ -331,7 +331,7 @@ async def test_a_host_that_cannot_be_made_fails_the_start(echo_options, capfd):
 
 async def test_a_host_that_refuses_its_device_says_why(echo_options, capfd):
     client = ProcessClient("refused", echo_options)
-    with pytest.raises(ExecutorGone, match="the executor cannot be: device: got refused"):
+    with pytest.raises(ExecutorGone, match="executor start failed: device: got refused"):
         await client.start()
     assert "Traceback" not in capfd.readouterr().err
 

@@ -18,6 +18,7 @@ import pytest
 from app.client import Client
 from app.client.local_server import ServerProcess, running_server
 from served.perceptron import perceptron
+from served.pictures import picture
 from served.processes import ENVIRONMENT, wait_until
 from served.sockets import connect, read_answer
 
@@ -170,6 +171,16 @@ def test_what_is_wrong_is_told_as_the_router_tells_it(server: ServerProcess, nam
     assert 400 <= here.status_code < 500
     assert told[0] == told[1]
     assert here.headers["content-type"] == there.headers["content-type"]
+
+
+def test_an_image_for_a_module_that_takes_none_is_told_as_the_router_tells_it(
+    server: ServerProcess,
+) -> None:
+    url, image = f"{server.url}/v1/modules/net/predict", picture(8, 8, "PNG")
+    here = httpx.post(url, content=image)
+    there = httpx.post(url, content=iter([image]))
+    assert "set it by PUT …/transforms/{input}" in here.json()["detail"]
+    assert here.json()["detail"] == there.json()["detail"]
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,11 @@ def test_a_device_that_is_not_there_is_told_in_one_line(tmp_path: Path) -> None:
     assert_told(ended, "gpu(99)")
 
 
+def test_a_setting_that_the_engine_refuses_is_told_in_one_line(tmp_path: Path) -> None:
+    old_processor = {"MODSERVE_MATH": "bfloat16", "ONEDNN_MAX_CPU_ISA": "AVX2"}
+    assert_told(start(tmp_path, **old_processor), "MODSERVE_MATH is 'bfloat16', but this processor")
+
+
 @pytest.mark.parametrize(
     ("url", "text"),
     [
