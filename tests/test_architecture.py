@@ -225,8 +225,9 @@ def imported_modules(path: Path, known: set[str]) -> Iterator[str]:
                     yield found
 
 
-def test_core_has_no_import_circle() -> None:
-    files = {module_name(path): path for path in python_files("core")}
+@pytest.mark.parametrize("package", ["core", "app"])
+def test_no_import_circle(package: str) -> None:
+    files = {module_name(path): path for path in python_files(package)}
     arrows = {
         module: {*imported_modules(path, set(files))} - {module} for module, path in files.items()
     }

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import httpx
 
+from app.client.callers import AsyncCaller
 from app.client.client import Calls, http_options
 from app.client.exchange import Exchange
-from app.client.methods import Call, Followed
 
-__all__ = ["AsyncCaller", "AsyncClient", "Awaited"]
+__all__ = ["AsyncClient", "Awaited"]
 
 T = TypeVar("T")
 
@@ -67,18 +67,6 @@ class _Carried(httpx.AsyncByteStream):
         pieces = iter(self._pieces)
         while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
             yield piece
-
-
-class AsyncCaller:
-    """Makes calls that are awaited."""
-
-    _exchange: Exchange
-
-    def _made(self, call: Call[T]) -> Coroutine[Any, Any, T]:
-        return call.make(self._exchange)
-
-    def _followed(self, call: Followed[T]) -> AsyncGenerator[T]:
-        return call.follow(self._exchange)
 
 
 class AsyncClient(Calls, AsyncCaller):

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Self, TypedDict, Unpack
 
 import httpx
 
+from app.client.callers import Caller
 from app.client.checkpoints import CheckpointCalls
 from app.client.datasets import DatasetCalls
 from app.client.exchange import Exchange
 from app.client.inspection import InspectionCalls
 from app.client.jobs import JobCalls
-from app.client.methods import Call, Followed
 from app.client.modules import ModuleCalls
 from app.client.predictions import PredictionCalls
 from app.client.server import ServerCalls
 from app.client.steps import StepCalls
-from app.client.transport import Blocking, finished, iterated
+from app.client.transport import Blocking
 from app.client.versions import VersionCalls
 
-__all__ = ["Caller", "Calls", "Client", "Options", "http_options"]
-
-T = TypeVar("T")
+__all__ = ["Calls", "Client", "Options", "http_options"]
 
 _KEY_VARIABLE = "MODSERVE_API_KEY"
 _KEY_FILE_VARIABLE = "MODSERVE_API_KEY_FILE"
@@ -61,18 +58,6 @@ class Calls(
         other = copy.copy(self)
         other._exchange = replace(self._exchange, **options)
         return other
-
-
-class Caller:
-    """Makes calls and waits for their answers."""
-
-    _exchange: Exchange
-
-    def _made(self, call: Call[T]) -> T:
-        return finished(call.make(self._exchange))
-
-    def _followed(self, call: Followed[T]) -> Iterator[T]:
-        return iterated(call.follow(self._exchange))
 
 
 class Client(Calls, Caller):

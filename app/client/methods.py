@@ -15,33 +15,16 @@ its result; as a method of ``AsyncClient`` it returns what is to be awaited for 
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-if TYPE_CHECKING:
-    from app.client.async_client import AsyncCaller
-    from app.client.client import Caller
-    from app.client.exchange import Exchange
+from app.client.callers import AsyncCaller, Call, Caller, Followed
 
-__all__ = ["Call", "Followed", "iterator", "method"]
+__all__ = ["iterator", "method"]
 
 P = ParamSpec("P")
 T_co = TypeVar("T_co", covariant=True)
-
-
-class Call(Protocol[T_co]):
-    """A call with a result."""
-
-    async def make(self, exchange: Exchange) -> T_co:
-        """Make it; return the result."""
-
-
-class Followed(Protocol[T_co]):
-    """A call with results that come one after the other."""
-
-    def follow(self, exchange: Exchange) -> AsyncGenerator[T_co]:
-        """Make it; yield the results as they come."""
 
 
 class _Described:

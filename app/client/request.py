@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 from urllib.parse import quote
 
+import httpx
+
 from app.client.bodies import HEAVY_BYTES, Body, Progress
+from app.client.transport import Transport
 
-if TYPE_CHECKING:
-    import httpx
-
-    from app.client.exchange import Exchange
-
-__all__ = ["AsJson", "Items", "Pages", "Request", "as_it_is", "at", "content", "nothing"]
+__all__ = [
+    "Answering",
+    "AsJson",
+    "Items",
+    "Pages",
+    "Request",
+    "as_it_is",
+    "at",
+    "content",
+    "nothing",
+]
 
 T = TypeVar("T")
 
@@ -25,6 +33,17 @@ _SAFE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 def at(*parts: str | int) -> str:
     """Return the path of a resource, whatever characters the names in it have."""
     return "/v1/" + "/".join(quote(str(part), safe="") for part in parts)
+
+
+class Answering(Protocol):
+    """What requests are made through, such as ``app.client.exchange.Exchange``."""
+
+    @property
+    def transport(self) -> Transport:
+        """What sends and waits."""
+
+    async def answer(self, request: Request[Any]) -> httpx.Response:
+        """Return the answer to a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +82,7 @@ class Request(Generic[T]):
         """Whether it is no matter how often it is sent."""
         return not self.is_once and (self.verb in _SAFE or self.has_key or self.is_safe)
 
-    async def make(self, exchange: Exchange) -> T:
+    async def make(self, exchange: Answering) -> T:
         """Make the request; return its result."""
         answer = await exchange.answer(self)
         is_heavy = len(answer.content) > HEAVY_BYTES
@@ -84,7 +103,7 @@ class Pages(Generic[T]):
     item: type[T]
     query: Mapping[str, Any] | None = None
 
-    async def make(self, exchange: Exchange) -> list[T]:
+    async def make(self, exchange: Answering) -> list[T]:
         """Return the items of all pages."""
         items: list[T] = []
         cursor = None
