@@ -36,6 +36,17 @@ class Function(enum.Enum):
     TANH = "tanh"
 
 
+_NONNEGATIVE = {
+    Function.ABSOLUTE,
+    Function.HARD_SIGMOID,
+    Function.SIGMOID,
+    Function.SOFT_RELU,
+    Function.SQUARE,
+    Function.SQUARE_ROOT,
+}
+"""Functions without values below 0, whatever their parameters are."""
+
+
 class Pointwise(NamedTuple):
     """What an operator does to each element of its only input.
 
@@ -49,6 +60,16 @@ class Pointwise(NamedTuple):
     alpha: float = 0.0
     beta: float = 0.0
     keeps_nan: bool = True
+
+    @property
+    def is_nonnegative(self) -> bool:
+        """Whether no value is below 0, whatever x is."""
+        match self.function:
+            case Function.CLIP:
+                return self.alpha >= 0
+            case Function.RELU:
+                return self.alpha == 0
+        return self.function in _NONNEGATIVE
 
 
 def linear(alpha: float, beta: float = 0.0) -> Pointwise:

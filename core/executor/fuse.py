@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from ..capabilities import fused as fused_kinds
 from ..capabilities import layers
-from ..capabilities.functions import Arithmetic, Function, is_relu
+from ..capabilities.functions import Arithmetic, is_relu
 from ..capabilities.kinds import Kind, implements
 from ..ops import Operator, Reads, Run, get_operator
 from ..ops.conv import Convolution
@@ -169,21 +169,6 @@ _LAYERS: dict[Kind[Any], type[Fused[Any]]] = {
     layers.FULLY_CONNECTED: FusedDense,
     layers.LOCAL_RESPONSE: FusedLocalResponse,
 }
-_ACTIVATIONS = frozenset(
-    {
-        Function.CLIP,
-        Function.ELU,
-        Function.GELU,
-        Function.HARD_SIGMOID,
-        Function.HARD_SWISH,
-        Function.RELU,
-        Function.SIGMOID,
-        Function.SOFT_RELU,
-        Function.SWISH,
-        Function.TANH,
-    }
-)
-"""Operators that may come last in a fused step."""
 
 
 def fuse(program: Program, kernels: Set[Kind[Any]], constants: Set[int]) -> bool:
@@ -281,7 +266,7 @@ class _Fuser:
         function = op.pointwise()
         if isinstance(fused, FusedNorm) and not is_relu(function):
             return False
-        if function is not None and function.function in _ACTIVATIONS:
+        if function is not None:
             fused.activation = op
             return True
         if not isinstance(fused, FusedConvolution) or fused.has_residual:

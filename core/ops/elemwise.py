@@ -62,6 +62,9 @@ class Unary(Operator):
     def pointwise(self) -> Pointwise | None:
         return self.row.pointwise
 
+    def is_nonnegative(self) -> bool:
+        return self.row.is_nonnegative or super().is_nonnegative()
+
     def fills_with(self) -> float | None:
         return self.row.fills_with
 

@@ -190,6 +190,7 @@ UNARY = (
         lambda run, y: y,
         "output",
         derivative=lambda f, x, y: y,
+        is_nonnegative=True,
     ),
     UnaryRow(
         ("expm1", "_sparse_expm1"),

@@ -294,6 +294,11 @@ class Operator:
         """The function applied to each element of the only input, if it is a known one."""
         return None
 
+    def is_nonnegative(self) -> bool:
+        """Whether no element of the output is below 0, whatever the input is."""
+        function = self.pointwise()
+        return function is not None and function.is_nonnegative
+
     def arithmetic(self) -> Arithmetic | None:
         """The function applied to pairs of elements of two inputs, broadcast or not, if known."""
         return None

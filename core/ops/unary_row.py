@@ -49,6 +49,7 @@ class UnaryRow(NamedTuple):
             gradients.
         pointwise: the known function that it is, if any.
         fills_with: its value, if that is the same for any x.
+        is_nonnegative: whether it has no value below 0; of a known function this follows.
     """
 
     names: tuple[str, ...]
@@ -61,6 +62,7 @@ class UnaryRow(NamedTuple):
     derivative: Derivative | None = None
     pointwise: Pointwise | None = None
     fills_with: float | None = None
+    is_nonnegative: bool = False
 
 
 def like(run: Run, x: Array) -> Array:

@@ -12,8 +12,10 @@ import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from ...capabilities import layers
 from ...capabilities import quantized as kinds
-from ...capabilities.kinds import implements
+from ...capabilities.functions import Function
+from ...capabilities.kinds import Kind, implements
 from ...errors import AttributeValueError
 from ...types import Array, DType, Shape
 from ..attributes import attribute
@@ -40,8 +42,8 @@ class FusedLayer(Calibrated, Quantized, abc.ABC):
     """Base of both layers. They are for inference only, so batch norms use the moving averages."""
 
     graph_names: ClassVar[tuple[str, ...]] = ("layer",)
-    layer_name: ClassVar[str]
-    """The first operator of the subgraph."""
+    layer_kind: ClassVar[Kind[Any]]
+    """The kind of the first operator of the subgraph."""
 
     quantized: bool = attribute(False, doc="whether data is bytes")
     min_calib_range: float | None = calibration("smallest")
@@ -76,7 +78,7 @@ class FusedLayer(Calibrated, Quantized, abc.ABC):
     @functools.cached_property
     def stages(self) -> Stages:
         """The stages of its subgraph."""
-        return Stages.of(self.subgraphs[0], self.layer_name)
+        return Stages.of(self.subgraphs[0], self.layer_kind)
 
     def held_graphs(self) -> tuple[Subgraph, ...]:
         return self.subgraphs
@@ -149,8 +151,8 @@ def _is_linear_above_zero(activation: Any) -> bool:
     """Return whether a positive factor may be applied before or after the activation."""
     if activation is None:
         return True
-    kind = activation.names[0], getattr(activation, "act_type", None)
-    return kind in (("Activation", "relu"), ("LeakyReLU", "leaky"))
+    function = activation.pointwise()
+    return function is not None and function.function is Function.RELU
 
 
 def _apply(run: Run, activation: Any, out: Array) -> None:
@@ -171,7 +173,7 @@ class SubgraphConvolution(FusedLayer):
     is bytes; otherwise it is int32 sums.
     """
 
-    layer_name: ClassVar[str] = "Convolution"
+    layer_kind: ClassVar[Kind[Any]] = layers.CONVOLUTION
     all_inputs: ClassVar[tuple[str, ...]] = (
         *("data", "weight", "bias", "gamma", "beta", "mean", "var", "sum"),
         *("min_data", "max_data", "min_sum", "max_sum"),
@@ -206,8 +208,10 @@ class SubgraphConvolution(FusedLayer):
                 )
 
     def _is_cut(self, activation: Any) -> bool:
-        is_clip = activation.names[0] == "clip" and activation.a_min == 0
-        return is_clip and self.is_calibrated and not self.stages.has_sum
+        function = activation.pointwise()
+        is_clip = function is not None and function.function is Function.CLIP
+        begins_at_zero = is_clip and function.alpha == 0
+        return begins_at_zero and self.is_calibrated and not self.stages.has_sum
 
     def range_names(self) -> tuple[str, ...]:
         if not self.quantized:
@@ -235,7 +239,7 @@ class SubgraphFullyConnected(FusedLayer):
     asked for, bytes if its range is known, else int32 sums.
     """
 
-    layer_name: ClassVar[str] = "FullyConnected"
+    layer_kind: ClassVar[Kind[Any]] = layers.FULLY_CONNECTED
     all_inputs: ClassVar[tuple[str, ...]] = (
         *("data", "weight", "bias"),
         *(f"{end}_{name}" for name in ("data", "weight", "bias") for end in ("min", "max")),

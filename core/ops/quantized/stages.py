@@ -5,18 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from ...capabilities import layers
+from ...capabilities.functions import Arithmetic
+from ...capabilities.kinds import Kind
 from ...errors import AttributeValueError
 from ..operator import Operator
 from ..subgraph import Subgraph
 
 __all__ = ["Stages"]
-
-_ACTIVATIONS = ("Activation", "LeakyReLU", "abs", "clip", "exp", "sqrt", "square")
-_ABOVE_ZERO = {
-    "Activation": ("relu", "sigmoid", "softrelu"),
-    **dict.fromkeys(("abs", "clip", "exp", "sqrt", "square"), (None,)),
-}
-"""Activations after which MXNet assumes that a calibrated output has nothing below 0."""
 
 
 @dataclasses.dataclass
@@ -38,23 +34,23 @@ class Stages:
     last_activation: Any = None
 
     @classmethod
-    def of(cls, graph: Subgraph, layer: str) -> Stages:
+    def of(cls, graph: Subgraph, layer: Kind[Any]) -> Stages:
         """Parse a subgraph.
 
         Args:
             graph: a chain that begins with a layer; its variables are the inputs of the layer,
                 those of the batch norm, and the residual, in this order.
-            layer: name of its first operator.
+            layer: kind of its first operator.
 
         Raises:
             AttributeValueError: the graph has another form.
         """
         first, *others = graph.applications
         names = tuple(one.operator.names[0] for one in graph.applications)
-        if names[0] != layer or graph.output_count != 1:
+        if first.operator.kind is not layer or graph.output_count != 1:
             raise AttributeValueError(
-                f"its subgraph is {' > '.join(names)}; expected one that begins with {layer} and "
-                "has one output"
+                f"its subgraph is {' > '.join(names)}; expected one that begins with a "
+                f"{layer.name} and has one output"
             )
         stages, variables = cls(first.operator), len(graph.input_names)
         expected = [(number, 0) for number in range(len(first.operator.input_names()))]
@@ -69,19 +65,20 @@ class Stages:
         return stages
 
     def _add(self, operator: Operator, names: tuple[str, ...]) -> None:
-        name = operator.names[0]
-        if name == "BatchNorm" and not (self.norm or self.activation or self.has_sum):
+        is_norm, is_function = operator.kind is layers.BATCH_NORM, _is_function(operator)
+        is_sum = operator.is_elementwise() and operator.arithmetic() is Arithmetic.ADD
+        if is_norm and not (self.norm or self.activation or self.has_sum):
             self.norm = operator
-        elif name == "elemwise_add" and not self.has_sum:
+        elif is_sum and not self.has_sum:
             self.has_sum = True
-        elif name in _ACTIVATIONS and self.has_sum and self.last_activation is None:
+        elif is_function and self.has_sum and self.last_activation is None:
             self.last_activation = operator
-        elif name in _ACTIVATIONS and not self.has_sum and self.activation is None:
+        elif is_function and not self.has_sum and self.activation is None:
             self.activation = operator
         else:
             raise AttributeValueError(
                 f"its subgraph is {' > '.join(names)}; expected a layer with at most a batch norm, "
-                f"an activation ({', '.join(_ACTIVATIONS)}), elemwise_add and another activation"
+                "a function of each element, elemwise_add and another function of each element"
             )
 
     @property
@@ -91,10 +88,8 @@ class Stages:
 
     @property
     def ends_above_zero(self) -> bool:
-        """Whether MXNet's calibrated output is uint8."""
-        if self.end is None:
-            return False
-        return getattr(self.end, "act_type", None) in _ABOVE_ZERO.get(self.end.names[0], ())
+        """Whether no output is below 0: if it is calibrated, MXNet makes it uint8."""
+        return self.end is not None and self.end.is_nonnegative()
 
     def tensor_names(self) -> tuple[str, ...]:
         """Names of the inputs, as in MXNet."""
@@ -102,6 +97,10 @@ class Stages:
         if self.norm is not None:
             names += ("gamma", "beta", "mean", "var")
         return (*names, "sum") if self.has_sum else names
+
+
+def _is_function(operator: Operator) -> bool:
+    return operator.is_elementwise() and len(operator.input_names()) == 1
 
 
 def _check(inputs: tuple[tuple[int, int], ...], expected: list[tuple[int, int]], name: str) -> None:

@@ -60,6 +60,13 @@ def test_dense_layer_takes_an_activation_only():
     ]
 
 
+def test_a_layer_takes_any_known_function():
+    dense = mx.sym.FullyConnected(X, num_hidden=3, name="f")
+    assert steps(mx.sym.sqrt(dense, name="s")) == [("fully_connected", "s")]
+    assert [kind for kind, _ in steps(relu(dense * 2))] == ["fully_connected", "Activation"]
+    assert [kind for kind, _ in steps(mx.sym.exp(dense))] == ["FullyConnected", "exp"]
+
+
 def test_what_two_steps_read_is_not_fused():
     layer = convolution(X)
     assert [kind for kind, _ in steps(relu(layer) * layer)][:2] == ["Convolution", "Activation"]
