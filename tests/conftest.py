@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import logging
 import os
 import signal
@@ -29,6 +30,18 @@ def _make_clients_quick() -> None:
     """
     os.environ.pop("SSL_CERT_FILE", None)
     os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
+    draw_the_same_examples()
+
+
+def draw_the_same_examples() -> None:
+    """Let Hypothesis draw the same examples in every run, and no example be too slow.
+
+    Its own limit of 0.2 s fails tests on a loaded machine. One with a GPU may lack Hypothesis.
+    """
+    if importlib.util.find_spec("hypothesis") is not None:
+        from hypothesis import settings
+
+        settings.load_profile("ci")
 
 
 def _heed_interrupts() -> None:
