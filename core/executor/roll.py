@@ -10,7 +10,7 @@ output in the same way, or concatenate the outputs, are replaced as well.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ..ops.slicing import SliceChannel
 from .cells import Cell, find_cells
 from .edit import Uses
 from .ir import Program, Step
+from .padding import Padding, find_paddings, hides_padding, pad_data, pad_weight
 from .primitives import Zeros
 from .recurrent import RecurrentLayer
 from .sequences import Sequences
@@ -30,6 +31,8 @@ _DTYPES = (np.dtype("float32"), np.dtype("float64"))
 """In other dtypes results would differ: there each operator rounds, but a fused layer does not."""
 
 Chain = list[Cell]
+Paddings = Mapping[tuple[int | None, ...], Padding]
+"""By the memories after all steps."""
 
 
 def roll(program: Program, kept: Set[Step] = frozenset()) -> None:
@@ -41,7 +44,8 @@ def roll(program: Program, kept: Set[Step] = frozenset()) -> None:
     """
     uses = Uses(program.steps)
     cells = [cell for cell in find_cells(program, uses) if cell.steps.isdisjoint(kept)]
-    chains = _chains(program, uses, cells)
+    paddings = find_paddings(program, uses)
+    chains = _chains(program, uses, cells, paddings)
     if not chains:
         return
     roller = _Roller(program, uses, (step for chain in chains for step in _steps(chain)))
@@ -52,38 +56,42 @@ def roll(program: Program, kept: Set[Step] = frozenset()) -> None:
     # The last layer first: the step that reads its inputs must exist when the layer below, which
     # produces these, is rolled.
     for chain in sorted(chains, key=lambda chain: -chain[-1].output):
-        roller.roll(chain)
+        roller.roll(chain, paddings.get(_memories(chain)))
     roller.finish()
 
 
 # -- finding layers ---------------------------------------------------------------------------
 
 
-def _chains(program: Program, uses: Uses, cells: Iterable[Cell]) -> list[Chain]:
+def _chains(program: Program, uses: Uses, cells: Iterable[Cell], paddings: Paddings) -> list[Chain]:
     """Return chains of consecutive cells, longest first; each cell is in one chain at most."""
     layers: dict[tuple[object, ...], Chain] = {}
     for cell in cells:
         if program.values[cell.output].dtype in _DTYPES:
             layers.setdefault(cell.kind, []).append(cell)
     shown = frozenset(program.outputs)
-    found = [chain for layer in layers.values() for chain in _linked(uses, layer, shown)]
+    stacks = {padding.stack for padding in paddings.values()}
+    found = [chain for layer in layers.values() for chain in _linked(uses, layer, shown, stacks)]
     taken: set[Step] = set()
     chains: list[Chain] = []
     for chain in sorted(found, key=len, reverse=True):
         steps = _steps(chain)
-        if len(chain) > 1 and taken.isdisjoint(steps):
+        if len(chain) < 2 or not _hides_memories(program, uses, chain, paddings):
+            continue
+        if taken.isdisjoint(steps):
             taken |= steps
             chains.append(chain)
     return chains
 
 
-def _linked(uses: Uses, layer: Chain, shown: Set[int]) -> list[Chain]:
-    """Return the chains of one layer's cells, split where a memory is read outside the layer."""
+def _linked(uses: Uses, layer: Chain, shown: Set[int], stacks: Set[Step]) -> list[Chain]:
+    """Return the chains of one layer's cells, split where a memory is shown or read outside the
+    layer by other steps than ``stacks``."""
     after = {(cell.state, cell.memory): cell for cell in layer}
     following = {cell.output: after.get((cell.output, cell.next_memory)) for cell in layer}
     for cell in layer:
         behind = following[cell.output]
-        if cell.next_memory in shown or not _keeps_memory(uses, cell, behind):
+        if cell.next_memory in shown or not _keeps_memory(uses, cell, behind, stacks):
             following[cell.output] = None
     led_to = {cell.output for cell in following.values() if cell is not None}
     chains = []
@@ -99,13 +107,26 @@ def _linked(uses: Uses, layer: Chain, shown: Set[int]) -> list[Chain]:
     return chains
 
 
-def _keeps_memory(uses: Uses, cell: Cell, behind: Cell | None) -> bool:
-    """Return whether only a cell and its successor read its memory."""
+def _keeps_memory(
+    uses: Uses, cell: Cell, behind: Cell | None, stacks: Set[Step] = frozenset()
+) -> bool:
+    """Return whether only a cell, its successor and ``stacks`` read its memory."""
     if cell.next_memory is None or behind is None:
         return True
-    return all(
-        reader in cell.steps or reader in behind.steps for reader in uses.readers(cell.next_memory)
-    )
+    readers = {*cell.steps, *behind.steps, *stacks}
+    return readers.issuperset(uses.readers(cell.next_memory))
+
+
+def _hides_memories(program: Program, uses: Uses, chain: Chain, paddings: Paddings) -> bool:
+    """Return whether all that is read of a chain's memories is the last of each sequence."""
+    if all(_keeps_memory(uses, *pair) for pair in itertools.pairwise(chain)):
+        return True
+    padding = paddings.get(_memories(chain))
+    return padding is not None and hides_padding(program, uses, chain, padding)
+
+
+def _memories(chain: Chain) -> tuple[int | None, ...]:
+    return tuple(cell.next_memory for cell in chain)
 
 
 # -- rolling ----------------------------------------------------------------------------------
@@ -117,20 +138,31 @@ def _steps(chain: Chain) -> set[Step]:
 
 
 class _Roller(Sequences):
-    def roll(self, chain: Chain) -> None:
-        """Replace a chain by a layer, unless an input depends on what it writes."""
-        if self._depends_on_itself(chain):
+    def roll(self, chain: Chain, padding: Padding | None) -> None:
+        """Replace a chain by a layer, unless an input depends on what it writes.
+
+        Args:
+            chain: the cells.
+            padding: of the sequences, if the memories at their ends are wanted.
+        """
+        if self._depends_on_itself(chain, padding):
             return
         first, last = chain[0], chain[-1]
         self.begin(self.program.values[first.of_state[0].weight].name, _steps(chain))
         for step in _steps(chain):
             self.uses.remove(step)
         data = self.sequence([cell.data for cell in chain])
+        weight = self._joined([one.weight for one in first.of_data], first)
+        if padding is not None:
+            self.uses.remove(padding.stack)
+            self.uses.remove(padding.last)
+            data = pad_data(self, data, padding.lengths)
+            weight = pad_weight(self, weight, first.order)
         hidden = self.program.values[last.output].shape[1]
         op = RecurrentLayer(first.mode, hidden, first.order)
         states = [one for one in (first.state, first.memory) if one is not None]
         parameters = (
-            self._joined([one.weight for one in first.of_data], first),
+            weight,
             self._joined([one.weight for one in first.of_state], first),
             self._joined([self._bias(*one) for one in first.of_data], first),
             self._joined([self._bias(*one) for one in first.of_state], first),
@@ -146,18 +178,21 @@ class _Roller(Sequences):
             self.add(Step(split, self.node, (joined,), tuple(outputs)))
         elif self.is_wanted(outputs[-1:]):
             targets[1] = last.output
-        if last.next_memory is not None:
+        if padding is not None:
+            (targets[2],) = padding.last.writes()
+        elif last.next_memory is not None:
             targets[2] = last.next_memory
         layer.outputs = tuple(targets)
         self.add(layer)
         self.flatten_stacks()
 
-    def _depends_on_itself(self, chain: Chain) -> bool:
-        """Return whether an input of the chain, or its first state, depends on its outputs."""
+    def _depends_on_itself(self, chain: Chain, padding: Padding | None) -> bool:
+        """Return whether an input of the chain, its first state, or the lengths of its sequences
+        depend on its outputs."""
         inside = _steps(chain)
         first = chain[0]
         stack: list[int | None] = [cell.data for cell in chain]
-        stack += [first.state, first.memory]
+        stack += [first.state, first.memory, None if padding is None else padding.lengths]
         stack += itertools.chain.from_iterable((*first.of_data, *first.of_state))
         seen: set[Step] = set()
         while stack:

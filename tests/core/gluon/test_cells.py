@@ -89,9 +89,12 @@ def test_in_a_compiled_block(case_id: str) -> None:
 LAYERS = {
     "rnn": 1,
     "lstm": 1,
+    "lstm_lengths": 1,
     "gru_lengths_time_major": 1,
+    "hybrid_stack": 2,
     "stack": 2,
     "both_merged": 2,
+    "both_lengths": 2,
     "stack_of_both": 3,
     "residual_both": 2,
 }
