@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -21,7 +22,10 @@ _FLOAT32 = np.dtype("float32")
 
 _LANES = 16
 _WINDOW = (3, 3)
+_PRODUCTS_OF_TILE = 16
+"""Multiplications for a tile of 2x2 results and a pair of channels."""
 _MOST_PADDING = 2
+"""Times the dilation."""
 
 _TILES, _TILES_OF_FEW = 30, 48
 """Largest number of tiles that a thread transforms together: whole blocks of rows of the matrix
@@ -38,22 +42,28 @@ dominates the time. The ratio is per image, so that batches of any size share th
 _FEWEST_TILES, _WEIGHTS_PER_TRANSFORM = 64, 4096
 """Smallest number of tiles in a batch, and largest number of channel pairs per tile, for which
 transforming weights for a single pass pays."""
+_LEAST_SAVING = 1.25
+"""Smallest ratio of multiplications, direct to Winograd's, at which dilated convolutions are
+faster. Tiles of pixels far apart reach far beyond the edges, and direct convolutions skip windows
+that do."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Convolution:
-    """A 3x3 convolution with stride 1 whose channels are in vectors of 16.
+    """A 3x3 convolution, dilated or not, with stride 1 whose channels are in vectors of 16.
 
     Attributes:
         data, output: shapes, ``(images, channels, height, width)``.
         pad: rows above and columns left of the data.
         is_last: whether the layout is channels last, otherwise blocks of 16 channels.
+        dilation: distance between the pixels of a window, in both directions.
     """
 
     data: Shape
     output: Shape
     pad: Shape
     is_last: bool
+    dilation: int = 1
 
     @classmethod
     def of(cls, request: KernelRequest[object], direct: DirectProblem) -> Convolution | None:
@@ -61,23 +71,39 @@ class Convolution:
         stride, dilation, pad, behind = direct.window
         channels = (direct.data[1], direct.output[1])
         is_simple = direct.weight[2:] == _WINDOW and not direct.has_groups
-        if not is_simple or stride != (1, 1) or dilation != (0, 0):
+        if not is_simple or stride != (1, 1) or dilation[0] != dilation[1]:
             return None
-        if any(count % _LANES for count in channels) or max(*pad, *behind) > _MOST_PADDING:
+        apart = dilation[0] + 1
+        if max(*pad, *behind) > _MOST_PADDING * apart or any(count % _LANES for count in channels):
             return None
         data = request.inputs[0]
         assert data is not None
-        found = cls(direct.data, direct.output, pad, _is_last(request, data))
+        found = cls(direct.data, direct.output, pad, _is_last(request, data), apart)
         is_kept = request.is_constant[1] and not request.is_train
         return found if found._wins(is_kept=is_kept) else None
 
     def _wins(self, *, is_kept: bool) -> bool:
         """Return whether the kernels are faster, given whether transformed weights are cached."""
-        images, _, height, width = self.output
-        tiles, weights = -(-height // 2) * -(-width // 2), self.data[1] * self.output[1]
+        images, tiles, weights = self.output[0], self._tiles_of_image, self.data[1] * self.output[1]
+        if self.dilation > 1 and self._products < _LEAST_SAVING * _PRODUCTS_OF_TILE * tiles:
+            return False
         if is_kept:
             return tiles * _WEIGHTS_PER_TILE >= weights
         return images * tiles >= max(_FEWEST_TILES, weights // _WEIGHTS_PER_TRANSFORM)
+
+    @property
+    def _tiles_of_image(self) -> int:
+        return math.prod(_tiles_along(size, self.dilation) for size in self.output[2:])
+
+    @property
+    def _products(self) -> int:
+        """The multiplications of a direct convolution for each pair of channels of an image, except
+        those with zeros beyond the edges."""
+        counts = 1
+        for size, wide, before in zip(self.data[2:], self.output[2:], self.pad, strict=True):
+            firsts = (tap * self.dilation - before for tap in range(_WINDOW[0]))
+            counts *= sum(max(min(wide, size - first) - max(0, -first), 0) for first in firsts)
+        return counts
 
     @property
     def layouts(self) -> tuple[Layout | None, Layout | None]:
@@ -87,8 +113,8 @@ class Convolution:
 
     def transposed(self) -> Convolution:
         """Return the convolution of the output's gradient that gives the data's gradient."""
-        pad = tuple(2 - before for before in self.pad)
-        return Convolution(self.output, self.data, pad, self.is_last)
+        pad = tuple(2 * self.dilation - before for before in self.pad)
+        return Convolution(self.output, self.data, pad, self.is_last, self.dilation)
 
     def as_c(self) -> library.Problem:
         """Return it as a C structure, for the current number of threads."""
@@ -99,6 +125,7 @@ class Convolution:
             outputs=self.output[1],
             pad_y=self.pad[0],
             pad_x=self.pad[1],
+            dilation=self.dilation,
             data=self._tensor(self.data),
             result=self._tensor(self.output),
             tiles=self._tiles(threads),
@@ -108,8 +135,7 @@ class Convolution:
     def _tiles(self, threads: int) -> int:
         """Return the number of tiles that a thread transforms together, balanced between the
         threads."""
-        images, _, height, width = self.output
-        count = images * (-(-height // 2) * -(-width // 2))
+        count = self.output[0] * self._tiles_of_image
         most = _TILES if self.output[1] > _FEW else _TILES_OF_FEW
         turns = -(-count // (most * threads))
         tiles = -(-count // (turns * threads))
@@ -126,6 +152,13 @@ class Convolution:
             row=width * pixel,
             pixel=pixel,
         )
+
+
+def _tiles_along(size: int, dilation: int) -> int:
+    """Return the number of tiles of two results along an axis; with a dilation, results so far
+    apart are computed together."""
+    each, longer = divmod(size, dilation)
+    return longer * -(-(each + 1) // 2) + (dilation - longer) * -(-each // 2)
 
 
 def _is_last(request: KernelRequest[object], data: TensorSpec) -> bool:

@@ -56,7 +56,7 @@ class Problem(ctypes.Structure):
     """A convolution and how to compute it; mirrors the structure in ``winograd.c``."""
 
     _fields_ = (
-        *((name, c_long) for name in ("images", "inputs", "outputs", "pad_y", "pad_x")),
+        *((name, c_long) for name in ("images", "inputs", "outputs", "pad_y", "pad_x", "dilation")),
         ("data", Tensor),
         ("result", Tensor),
         ("tiles", c_long),

@@ -25,6 +25,7 @@ typedef struct {
 typedef struct {
   long images, inputs, outputs; /* inputs, outputs: channels */
   long pad_y, pad_x;
+  long dilation; /* distance between the pixels of a tile, in both directions */
   Tensor data, result;
   long tiles;   /* that are transformed together */
   long threads; /* at most; there is scratch for each */
@@ -32,27 +33,50 @@ typedef struct {
 
 /* -- tiles ------------------------------------------------------------------------------------ */
 
+/* With a dilation, every so many pixels of a row or column are convolved by themselves. */
 typedef struct {
-  long image, y, x; /* y and x count tiles */
-  long rows, columns;
+  long image, y, x; /* the first of the 2x2 results */
 } Tile;
 
+/* Tiles along an axis: pairs of results that are `step` pixels apart. */
+static long count_along(long size, long step) {
+  const long longer = size % step, each = size / step;
+  return longer * ((each + 2) / 2) + (step - longer) * ((each + 1) / 2);
+}
+
+/* Where the tile of this index along an axis begins. */
+static long begin_along(long index, long size, long step) {
+  const long longer = size % step, each = size / step;
+  const long of_longer = (each + 2) / 2, of_others = (each + 1) / 2;
+  if (index < longer * of_longer) return index / of_longer + index % of_longer * 2 * step;
+  index -= longer * of_longer;
+  return longer + index / of_others + index % of_others * 2 * step;
+}
+
+/* Where the next tile begins; 0 behind the last. */
+static long next_along(long place, long size, long step) {
+  if (place + 2 * step < size) return place + 2 * step;
+  const long first = place % step + 1;
+  return first < least(step, size) ? first : 0;
+}
+
 static long count_tiles(const Problem *p) {
-  return p->images * ((p->result.height + 1) / 2) * ((p->result.width + 1) / 2);
+  return p->images * count_along(p->result.height, p->dilation) *
+         count_along(p->result.width, p->dilation);
 }
 
 static Tile tile_at(const Problem *p, long index) {
-  long rows = (p->result.height + 1) / 2, columns = (p->result.width + 1) / 2;
-  long place = index % (rows * columns);
-  return (Tile){index / (rows * columns), place / columns, place % columns, rows, columns};
+  const long height = p->result.height, width = p->result.width, step = p->dilation;
+  const long rows = count_along(height, step), columns = count_along(width, step);
+  return (Tile){index / (rows * columns), begin_along(index / columns % rows, height, step),
+                begin_along(index % columns, width, step)};
 }
 
-static void next(Tile *tile) {
-  if (++tile->x < tile->columns) return;
-  tile->x = 0;
-  if (++tile->y < tile->rows) return;
-  tile->y = 0;
-  tile->image++;
+static void next(const Problem *p, Tile *tile) {
+  tile->x = next_along(tile->x, p->result.width, p->dilation);
+  if (tile->x) return;
+  tile->y = next_along(tile->y, p->result.height, p->dilation);
+  if (!tile->y) tile->image++;
 }
 
 /* The pixel (y, x); zeros beyond the edges. */
@@ -63,21 +87,23 @@ INLINE vector at(const Tensor *t, const float *start, long y, long x) {
                                start + (is_inside ? y * t->row + x * t->pixel : 0));
 }
 
-/* B^T tile B of the tile whose first pixel is (y, x); places are `step` elements apart. */
-INLINE void transform_data(const Tensor *t, const float *start, long y, long x, float *out,
-                           long step) {
+/* B^T tile B of the tile of pixels from (y, x) on, each `apart` from the next; places are `step`
+ * elements apart. */
+INLINE void transform_data(const Tensor *t, const float *start, long y, long x, long apart,
+                           float *out, long step) {
   vector d[4][4];
-  if (y >= 0 && x >= 0 && y + 4 <= t->height && x + 4 <= t->width) {
+  if (y >= 0 && x >= 0 && y + 3 * apart < t->height && x + 3 * apart < t->width) {
     const float *first = start + y * t->row + x * t->pixel;
+    const long row = apart * t->row, pixel = apart * t->pixel;
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
 #pragma GCC unroll 4
-      for (int j = 0; j < 4; j++) d[i][j] = _mm512_loadu_ps(first + i * t->row + j * t->pixel);
+      for (int j = 0; j < 4; j++) d[i][j] = _mm512_loadu_ps(first + i * row + j * pixel);
   } else {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
 #pragma GCC unroll 4
-      for (int j = 0; j < 4; j++) d[i][j] = at(t, start, y + i, x + j);
+      for (int j = 0; j < 4; j++) d[i][j] = at(t, start, y + i * apart, x + j * apart);
   }
 #pragma GCC unroll 4
   for (int j = 0; j < 4; j++) {
@@ -95,10 +121,11 @@ INLINE void transform_data(const Tensor *t, const float *start, long y, long x, 
   }
 }
 
-/* A^T tile A, with what follows the convolution, into 2x2 pixels, as far as they are there.
+/* A^T tile A, with what follows the convolution, into 2x2 pixels, each `apart` from the next, as
+ * far as they are there.
  * `residual`, arranged as the result, is added; NULL for none. */
 INLINE void restore_result(const float *in, long step, const Tensor *t, const float *residual,
-                           float *start, long y, long x, vector bias, float slope) {
+                           float *start, long y, long x, long apart, vector bias, float slope) {
   vector half[2][4];
 #pragma GCC unroll 4
   for (int j = 0; j < 4; j++) {
@@ -112,8 +139,8 @@ INLINE void restore_result(const float *in, long step, const Tensor *t, const fl
     vector *h = half[i], pixels[2] = {h[0] + h[1] + h[2], h[1] - h[2] - h[3]};
 #pragma GCC unroll 2
     for (int j = 0; j < 2; j++) {
-      if (y + i >= t->height || x + j >= t->width) continue;
-      const long place = (y + i) * t->row + (x + j) * t->pixel;
+      if (y + i * apart >= t->height || x + j * apart >= t->width) continue;
+      const long place = (y + i * apart) * t->row + (x + j * apart) * t->pixel;
       vector value = pixels[j] + bias;
       if (residual) value += _mm512_loadu_ps(residual + place);
       if (slope == 0) /* by itself, as infinity times 0 is NaN */
@@ -126,11 +153,11 @@ INLINE void restore_result(const float *in, long step, const Tensor *t, const fl
   }
 }
 
-/* A pixels A^T of the 2x2 pixels from (y, x) on; returns their sum. */
-INLINE vector transform_grad(const Tensor *t, const float *start, long y, long x, float *out,
-                             long step) {
-  vector a = at(t, start, y, x), b = at(t, start, y, x + 1);
-  vector c = at(t, start, y + 1, x), e = at(t, start, y + 1, x + 1);
+/* A pixels A^T of the 2x2 pixels from (y, x) on, each `apart` from the next; returns their sum. */
+INLINE vector transform_grad(const Tensor *t, const float *start, long y, long x, long apart,
+                             float *out, long step) {
+  vector a = at(t, start, y, x), b = at(t, start, y, x + apart);
+  vector c = at(t, start, y + apart, x), e = at(t, start, y + apart, x + apart);
   vector left[4] = {a, a + c, a - c, -c}, right[4] = {b, b + e, b - e, -e};
 #pragma GCC unroll 4
   for (int i = 0; i < 4; i++) {
@@ -366,9 +393,9 @@ TARGET void winograd_convolve(const Problem *p, const float *data, const float *
       const Tile begin = tile_at(p, chunk * size);
       for (long c = 0; c < inputs; c += LANES) {
         Tile tile = begin;
-        for (long t = 0; t < count; t++, next(&tile))
+        for (long t = 0; t < count; t++, next(p, &tile))
           transform_data(&p->data, data + tile.image * p->data.image + c / LANES * p->data.block,
-                         2 * tile.y - p->pad_y, 2 * tile.x - p->pad_x, tiles + t * inputs + c,
+                         tile.y - p->pad_y, tile.x - p->pad_x, p->dilation, tiles + t * inputs + c,
                          size * inputs);
       }
       for (int i = 0; i < PLACES; i++)
@@ -377,11 +404,11 @@ TARGET void winograd_convolve(const Problem *p, const float *data, const float *
       for (long k = 0; k < outputs; k += LANES) {
         const vector shift = bias ? _mm512_loadu_ps(bias + k) : _mm512_setzero_ps();
         Tile tile = begin;
-        for (long t = 0; t < count; t++, next(&tile)) {
+        for (long t = 0; t < count; t++, next(p, &tile)) {
           const long start = tile.image * p->result.image + k / LANES * p->result.block;
           restore_result(products + t * outputs + k, size * outputs, &p->result,
-                         residual ? residual + start : 0, result + start, 2 * tile.y, 2 * tile.x,
-                         shift, slope);
+                         residual ? residual + start : 0, result + start, tile.y, tile.x,
+                         p->dilation, shift, slope);
         }
       }
     }
@@ -397,18 +424,18 @@ TARGET static void transform_both(const Problem *p, const float *data, const flo
   for (long c = 0; c < inputs; c += LANES) {
     const long panel = panel_of(inputs, c), width = panel_width(inputs, panel);
     Tile tile = tile_at(p, first);
-    for (long t = begin; t < begin + count; t++, next(&tile))
+    for (long t = begin; t < begin + count; t++, next(p, &tile))
       transform_data(&p->data, data + tile.image * p->data.image + c / LANES * p->data.block,
-                     2 * tile.y - p->pad_y, 2 * tile.x - p->pad_x,
+                     tile.y - p->pad_y, tile.x - p->pad_x, p->dilation,
                      tiles + panel * depth + t * width + c - panel, depth * inputs);
   }
   for (long k = 0; k < outputs; k += LANES) {
     vector sum = _mm512_setzero_ps();
     Tile tile = tile_at(p, first);
-    for (long t = begin; t < begin + count; t++, next(&tile))
+    for (long t = begin; t < begin + count; t++, next(p, &tile))
       sum += transform_grad(
           &p->result, grad + tile.image * p->result.image + k / LANES * p->result.block,
-          2 * tile.y, 2 * tile.x, grads + t * outputs + k, depth * outputs);
+          tile.y, tile.x, p->dilation, grads + t * outputs + k, depth * outputs);
     if (sums) _mm512_storeu_ps(sums + k, _mm512_loadu_ps(sums + k) + sum);
   }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,36 @@ def test_training_equals_the_reference(
     names = kernels(executor, is_train=True)
     assert {"winograd:convolution", "winograd:convolution_backward"} <= {*names}
     assert_trained_equally(executor, trained(bound(symbol, (40, 4, *size), REFERENCE)))
+
+
+@pytest.mark.parametrize(
+    ("size", "dilation", "pad"),
+    [((12, 12), 2, 2), ((13, 15), 2, 0), ((17, 10), 3, 3), ((21, 22), 2, 4)],
+    ids=str,
+)
+def test_training_dilated_convolutions_equals_the_reference(
+    size: tuple[int, int], dilation: int, pad: int
+) -> None:
+    """Sizes that the dilation divides or does not, so that rows have unequal numbers of tiles."""
+    symbol = between((16, 32), pad=(pad, pad), dilate=(dilation, dilation))
+    executor = trained(bound(symbol, (6, 4, *size), None))
+    names = kernels(executor, is_train=True)
+    assert {"winograd:convolution", "winograd:convolution_backward"} <= {*names}
+    assert_trained_equally(executor, trained(bound(symbol, (6, 4, *size), REFERENCE)))
+
+
+@pytest.mark.parametrize("dilation", range(1, 8))
+@pytest.mark.parametrize("size", [(5, 6), (8, 3), (9, 9)], ids=str)
+def test_every_result_is_in_one_tile(
+    monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], dilation: int
+) -> None:
+    """Also where Winograd's algorithm would be slower, and where the dilation exceeds the image."""
+    monkeypatch.setattr(sys.modules[Convolution.__module__], "_LEAST_SAVING", 0)
+    symbol = between((16, 16), pad=(dilation, dilation), dilate=(dilation, dilation))
+    executor, expected = (bound(symbol, (2, 4, *size), options) for options in (None, REFERENCE))
+    (got,), (wanted,) = (one.forward(is_train=False) for one in (executor, expected))
+    assert "winograd:convolution" in kernels(executor, is_train=False)
+    assert_close(got.asnumpy(), wanted.asnumpy())
 
 
 def test_weights_without_a_version_are_transformed_in_each_pass() -> None:
@@ -226,7 +257,8 @@ def test_it_works_in_the_layout_of_its_neighbours(is_train: bool) -> None:
     "others",
     [
         {"stride": (2, 2)},
-        {"dilate": (2, 2)},
+        {"dilate": (2, 1)},
+        {"dilate": (6, 6), "pad": (6, 6)},
         {"num_group": 2},
         {"pad": (3, 3)},
         {"layout": "NHWC"},
