@@ -13,7 +13,7 @@ from ..kernels import KernelRequest, Layout, TensorSpec
 from ..onednn.convolution import Problem as DirectProblem
 from ..onednn.convolution import has_channels_first
 from ..onednn.kernel import are_float32
-from ..onednn.memory import blocked, channels_last, layout_of
+from ..onednn.memory import MemoryDesc, blocked, channels_last, layout_of
 from . import library
 
 __all__ = ["Convolution", "convolve_bytes", "problem_of"]
@@ -108,8 +108,15 @@ class Convolution:
     @property
     def layouts(self) -> tuple[Layout | None, Layout | None]:
         """The layouts of data and output."""
-        arrange = channels_last if self.is_last else blocked
-        return layout_of(arrange(self.data)), layout_of(arrange(self.output))
+        return layout_of(self._described(self.data)), layout_of(self.result_desc)
+
+    @property
+    def result_desc(self) -> MemoryDesc:
+        """The output as oneDNN describes it."""
+        return self._described(self.output)
+
+    def _described(self, shape: Shape) -> MemoryDesc:
+        return channels_last(shape) if self.is_last else blocked(shape)
 
     def transposed(self) -> Convolution:
         """Return the convolution of the output's gradient that gives the data's gradient."""

@@ -22,6 +22,7 @@ from ..kernels import (
 )
 from ..onednn.fused import fold
 from ..onednn.kernel import present
+from .activated import Activated
 from .convolution import Convolution, convolve_bytes, problem_of
 from .convolution_weights import Weights
 from .library import in_turn, loaded, pointer
@@ -120,24 +121,24 @@ def convolution(request: KernelRequest[Layer]) -> Kernel | None:
 
 
 def fused_convolution(request: KernelRequest[FusedConvolution]) -> Kernel | None:
-    """Prepare a convolution with an optional batch norm, residual and ReLU.
+    """Prepare a convolution with an optional batch norm, residual and activation.
 
-    The ReLU may be leaky.
+    A ReLU, which may be leaky, is applied to results before they are stored.
     """
-    fused, slope = request.operator, 1.0
-    if fused.activation is not None:
-        function = fused.activation.pointwise()
-        if function is None or function.function is not Function.RELU:
-            return None
-        slope = function.alpha
+    fused = request.operator
     problem = problem_of(request, fused.layer)
-    if problem is None:
+    function = None if fused.activation is None else fused.activation.pointwise()
+    if problem is None or (function is None and fused.activation is not None):
         return None
-    return _Forward(
+    is_relu = function is not None and function.function is Function.RELU
+    kernel = _Forward(
         request,
         problem,
         fused.layer,
         fused.batch_norm,
         has_residual=fused.has_residual,
-        slope=slope,
+        slope=function.alpha if function is not None and is_relu else 1.0,
     )
+    if function is None or is_relu:
+        return kernel
+    return Activated(kernel, function, problem.result_desc)
