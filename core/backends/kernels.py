@@ -190,8 +190,8 @@ class KernelRequest(Generic[S]):
         in_grads: specs of the wanted gradients; None for those that are not wanted.
         is_constant: which inputs change only when their version does (weights in inference).
         forward: the kernel chosen for the forward step.
-        joins_channels: whether to prefer blocks of channels, so that images are concatenated
-            without copies.
+        prefers_blocks: whether to store images in blocks of channels where it makes no difference
+            to the kernel.
         in_bfloat16: whether the kernel may round what it multiplies to bfloat16.
     """
 
@@ -204,7 +204,7 @@ class KernelRequest(Generic[S]):
     in_grads: Specs = ()
     is_constant: tuple[bool, ...] = ()
     forward: Kernel | None = None
-    joins_channels: bool = False
+    prefers_blocks: bool = False
     in_bfloat16: bool = False
 
     @property
@@ -231,7 +231,7 @@ class KernelRequest(Generic[S]):
             self.in_grads,
             self.is_constant,
             self.forward,
-            self.joins_channels,
+            self.prefers_blocks,
             self.in_bfloat16,
         )
 

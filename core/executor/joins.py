@@ -9,17 +9,11 @@ Only plans without a backward pass do this.
 
 from __future__ import annotations
 
-from ..capabilities import arrays, fused, layers
-from ..capabilities.kinds import is_of
-from ..types import shape_size
 from .ir import Place, Program, Step, Value
 from .memory import ALIGNMENT
 from .primitives import Joined
 
-__all__ = ["join", "prefers_blocks"]
-
-_BLOCK = 16
-_AXES_OF_IMAGES = 4
+__all__ = ["join"]
 
 
 def join(program: Program) -> bool:
@@ -74,45 +68,3 @@ def _place(program: Program, step: Step) -> None:
         assert slot is not None
         value = program.values[slot]
         value.base, value.part = step.outputs[0], begin
-
-
-def prefers_blocks(program: Program) -> bool:
-    """Return whether to store images in blocks of channels, to concatenate them without copies.
-
-    All concatenated images must be single ones whose channels fill whole blocks, and all
-    convolutions as fast in this layout as with channels last: 1x1, and 3x3 with strides of 1.
-    Convolutions of the graph's inputs do not count.
-    """
-    if program.is_train or program.backward_steps:
-        return False
-    joins = [step for step in program.steps if step.op.kind is arrays.CONCATENATION]
-    images = [step for step in joins if _is_of_images(program, step)]
-    return bool(images) and all(_is_as_fast(program, step) for step in program.steps)
-
-
-def _is_of_images(program: Program, step: Step) -> bool:
-    values = [program.values[slot] for slot in step.reads()]
-    return all(
-        len(value.shape) == _AXES_OF_IMAGES
-        and value.shape[0] == 1
-        and value.shape[1] % _BLOCK == 0
-        and shape_size(value.shape[2:]) > 1
-        for value in values
-    )
-
-
-def _is_as_fast(program: Program, step: Step) -> bool:
-    operator = step.op
-    if is_of(operator, fused.CONVOLUTION):
-        layer = operator.layer
-    elif is_of(operator, layers.CONVOLUTION):
-        layer = operator
-    else:
-        # Transposed convolutions have their own choice of layouts.
-        return operator.kind is not layers.DECONVOLUTION
-    data, weight = (program.values[slot] for slot in step.reads()[:2])
-    if data.place is Place.ARGUMENT:
-        return True
-    window = layer.window
-    is_plain = window.stride == window.dilate == (1, 1) and layer.num_group == 1
-    return is_plain and weight.shape[2:] in ((1, 1), (3, 3)) and data.shape[1] % _BLOCK == 0

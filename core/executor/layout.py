@@ -25,9 +25,9 @@ from ..backends.kernels import (
 )
 from ..ops import Operator
 from ..types import shape_size
+from .blocks import prefers_blocks
 from .fuse import without_last
 from .ir import Place, Program, Slots, Step
-from .joins import prefers_blocks
 from .primitives import Reorder
 
 __all__ = ["choose_kernels"]
@@ -76,7 +76,7 @@ class _Chooser:
         self._backend = backend
         self._constants = constants
         self._keep_reference = keep_reference
-        self._joins_channels = prefers_blocks(program)
+        self._prefers_blocks = prefers_blocks(program)
         self._in_bfloat16 = in_bfloat16
         self._only_infers = not program.is_train and not program.backward_steps
         self._steps: list[Step] = []
@@ -189,7 +189,7 @@ class _Chooser:
             in_grads=program.specs(step.in_grads),
             is_constant=tuple(slot in self._constants for slot in source.inputs),
             forward=None if step.source is None else step.source.kernel,
-            joins_channels=self._joins_channels,
+            prefers_blocks=self._prefers_blocks,
             in_bfloat16=self._only_infers and (self._in_bfloat16 or self._is_declared_so(step)),
         )
 

@@ -171,11 +171,11 @@ def _tiles_along(size: int, dilation: int) -> int:
 def _is_last(request: KernelRequest[object], data: TensorSpec) -> bool:
     """Return whether to use channels last: as in the data's layout or, for plain data, as
     neighbouring oneDNN kernels do, which is channels last in inference and blocks in training or
-    if channels are to be concatenated without copies."""
+    if the program prefers them."""
     last, blocks = layout_of(channels_last(data.shape)), layout_of(blocked(data.shape))
     if data.layout in (last, blocks):
         return data.layout == last
-    return not request.is_train and not request.joins_channels
+    return not request.is_train and not request.prefers_blocks
 
 
 def convolve_bytes(problem: library.Problem) -> int:

@@ -165,7 +165,7 @@ class Problem:
                 post=post,
             )
 
-        if request.joins_channels and self._is_fast_in_blocks and kind == DataType.FLOAT32:
+        if request.prefers_blocks and self._is_fast_in_blocks and kind == DataType.FLOAT32:
             with contextlib.suppress(KernelUnavailable):
                 return primitive((blocked(self.data), blocked(self.output)))
         first, second = self.layouts(kind, is_train=request.is_train)
