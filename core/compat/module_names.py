@@ -17,7 +17,10 @@ __all__ = ["PrivateNames"]
 
 
 class PrivateNames:
-    """The parts of a module under their private names in ``mxnet.module.Module``."""
+    """The parts of a module under their private names in ``mxnet.module.Module``.
+
+    Scripts that override ``load`` set the values and then ``params_initialized``.
+    """
 
     _host: HostParameters
     _exec_group: ExecutorGroup | None
@@ -28,17 +31,30 @@ class PrivateNames:
     def _arg_params(self) -> Mapping[str, NDArray] | None:
         return self._host.arguments if self._has_values else None
 
+    @_arg_params.setter
+    def _arg_params(self, values: dict[str, NDArray] | None) -> None:
+        self._host.arguments = {} if values is None else values
+
     @property
     def _aux_params(self) -> Mapping[str, NDArray] | None:
         return self._host.auxiliary if self._has_values else None
 
+    @_aux_params.setter
+    def _aux_params(self, values: dict[str, NDArray] | None) -> None:
+        self._host.auxiliary = {} if values is None else values
+
     @property
     def _has_values(self) -> bool:
-        return self._host.known or self._exec_group is not None
+        host = self._host
+        return host.known or bool(host.arguments) or self._exec_group is not None
 
     @property
     def _params_dirty(self) -> bool:
         return self._host.dirty
+
+    @_params_dirty.setter
+    def _params_dirty(self, value: bool) -> None:
+        self._host.dirty = value
 
     def _sync_params_from_devices(self) -> None:
         self.get_params()

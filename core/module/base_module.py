@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import metric as metrics
+from ..base import _as_list
 from ..checkpoint import BatchEndParam
 from ..compat.input_checks import _check_input_names, _check_names_match, _parse_data_desc
 from ..errors import UsageError
@@ -21,7 +22,13 @@ from ..ndarray import save as save_arrays
 from ..symbol import Symbol
 from .lifecycle import Stage, require_stage
 
-__all__ = ["BaseModule", "_check_input_names", "_check_names_match", "_parse_data_desc"]
+__all__ = [
+    "BaseModule",
+    "_as_list",
+    "_check_input_names",
+    "_check_names_match",
+    "_parse_data_desc",
+]
 
 Params = Mapping[str, NDArray]
 

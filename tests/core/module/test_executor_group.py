@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import core as mx
-from core.module.base_module import _check_input_names, _check_names_match, _parse_data_desc
+from core.module.base_module import (
+    _as_list,
+    _check_input_names,
+    _check_names_match,
+    _parse_data_desc,
+)
 from core.module.executor_group import DataParallelExecutorGroup
 from core.module.group_spec import GroupSpec
 
@@ -142,7 +148,43 @@ def test_forks_of_modules_keep_groups_of_their_own() -> None:
     with pytest.warns(UserWarning, match="'nothing'"):
         _check_input_names(symbol, ["nothing"], "label", False)
     _check_names_match(["a", "b"], [("b", (1,)), ("a", (2,))], "data", True)
+    assert (_as_list(print), _as_list([print])) == ([print], [print])
     assert _parse_data_desc(["data"], [], [("data", (1,))], []) == ([("data", (1,))], [])
+
+
+class Loaded(mx.mod.Module):
+    """A module whose ``load`` is a script's own, after MXNet's."""
+
+    @staticmethod
+    def load(prefix: str, epoch: int, *args: Any, **kwargs: Any) -> Loaded:
+        symbol, arguments, auxiliary = mx.model.load_checkpoint(prefix, epoch)
+        module = Loaded(symbol, **kwargs)
+        module._arg_params = arguments
+        module._aux_params = auxiliary
+        module.params_initialized = True
+        return module
+
+
+def test_modules_take_the_values_that_a_load_of_their_own_sets(tmp_path: Path) -> None:
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    net = mx.sym.BatchNorm(net, name="bn")
+    first = mx.mod.Module(net, label_names=())
+    assert first._arg_params is None
+    first.bind([("data", (4, 3))])
+    first.init_params(mx.init.Normal())
+    first._params_dirty = True
+    first.save_checkpoint(str(tmp_path / "net"), 1)
+    second = Loaded.load(str(tmp_path / "net"), 1, label_names=())
+    assert second.params_initialized
+    assert second._arg_params.keys() == {"fc_weight", "fc_bias", "bn_gamma", "bn_beta"}
+    assert second._aux_params.keys() == {"bn_moving_mean", "bn_moving_var"}
+    second.bind([("data", (4, 3))], for_training=False)
+    batch = mx.io.DataBatch([mx.nd.ones((4, 3))])
+    outputs = []
+    for module in (first, second):
+        module.forward(batch, is_train=False)
+        outputs.append(module.get_outputs()[0].asnumpy())
+    np.testing.assert_array_equal(outputs[0], outputs[1])
 
 
 def test_bytes_stay_when_a_bucket_is_bound_again() -> None:
