@@ -19,13 +19,22 @@ __all__ = ["PrivateNames"]
 class PrivateNames:
     """The parts of a module under their private names in ``mxnet.module.Module``.
 
-    Scripts that override ``load`` set the values and then ``params_initialized``.
+    Scripts with a ``load`` of their own set the values here, and then ``params_initialized``.
     """
 
     _host: HostParameters
     _exec_group: ExecutorGroup | None
     _updates: GroupUpdater | None
     get_params: Callable[..., Any]
+
+    @property
+    def params_initialized(self) -> bool:
+        """True once the parameters have values."""
+        return self._host.known
+
+    @params_initialized.setter
+    def params_initialized(self, value: bool) -> None:
+        self._host.known = value
 
     @property
     def _arg_params(self) -> Mapping[str, NDArray] | None:

@@ -134,15 +134,6 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
         return self._exec_group is not None
 
     @property
-    def params_initialized(self) -> bool:
-        """True once the parameters have values."""
-        return self._host.known
-
-    @params_initialized.setter
-    def params_initialized(self, value: bool) -> None:
-        self._host.known = value
-
-    @property
     def optimizer_initialized(self) -> bool:  # type: ignore[override]
         """True once there is an optimizer."""
         return self._updates is not None

@@ -7,17 +7,14 @@ and ``scale_loss`` train Gluon blocks in mixed precision.
 
 from __future__ import annotations
 
-from . import lists
-from .functions import init
-from .loss_scaler import LossScaler
-from .model import (
+from . import amp, lists
+from .amp import (
     convert_bucketing_module,
     convert_hybrid_block,
     convert_model,
     convert_symbol,
-)
-from .scaling import init_trainer, scale_loss, unscale
-from .target import (
+    init,
+    init_trainer,
     list_conditional_fp32_ops,
     list_fp32_ops,
     list_loss_output_functions,
@@ -25,10 +22,14 @@ from .target import (
     list_lp16_ops,
     list_lp16_use_fp32_params,
     list_widest_type_cast,
+    scale_loss,
+    unscale,
 )
+from .loss_scaler import LossScaler
 
 __all__ = [
     "LossScaler",
+    "amp",
     "convert_bucketing_module",
     "convert_hybrid_block",
     "convert_model",

@@ -205,7 +205,7 @@ def _expecting(kinds, test):
 
 
 def run_tests(file):
-    """Run one of MXNet's test files with pytest; it wants some names of nose, and amp."""
+    """Run one of MXNet's test files with pytest; it wants some names of nose."""
     import pytest
 
     tools = types.ModuleType("nose.tools")
@@ -213,8 +213,6 @@ def run_tests(file):
     tools.assert_raises = pytest.raises
     tools.raises = lambda *kinds: lambda test: functools.wraps(test)(_expecting(kinds, test))
     sys.modules.update({"nose": types.ModuleType("nose"), "nose.tools": tools})
-    amp = sys.modules["mxnet.contrib.amp"] = types.ModuleType("mxnet.contrib.amp")
-    amp.amp = amp  # imported by what the tests import, and not used
     path = Path(file).resolve()
     sys.path.insert(0, str(path.parent))
     options = ["-q", "-c", "/dev/null", "--rootdir", str(path.parent), "-p", "no:cacheprovider"]

@@ -29,6 +29,13 @@ def test_converted_graphs_are_those_of_mxnet(case_id: str) -> None:
     assert got == expected
 
 
+def test_the_functions_are_where_mxnet_defines_them_too() -> None:
+    from core.contrib.amp import amp as module
+
+    assert module.convert_bucketing_module is amp.convert_bucketing_module
+    assert set(module.__all__) == set(amp.__all__) - {"LossScaler", "amp", "lists"}
+
+
 def test_casts_are_named_as_in_mxnet() -> None:
     expected = json.loads(str(_golden()["cast_names"]))
     got = topic.cast_names(mx)
