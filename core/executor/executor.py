@@ -26,7 +26,7 @@ from .describe import describe_plan
 from .fixed_scales import fixed_scales
 from .modes import Mode, draws_numbers, has_modal_backward
 from .observe import MonitorCallback, OperatorHook, hook_of, observer_of
-from .outputs import Outputs
+from .outputs import Outputs, output_contexts
 from .plan import Plan, PlanMemory
 from .rematerialization import Rematerialization
 from .reshape import reshape_bound
@@ -128,11 +128,8 @@ class Executor:
         self._position: dict[str, Any] | None = None
         entries = [Entry(node, 0) for node in (*graph.arguments, *graph.auxiliaries)]
         variables = dict(zip(entries, [*bound.arguments, *bound.auxiliaries], strict=True))
-        groups = group2ctx or {}
-        places = [
-            groups.get(node.attrs.get("__ctx_group__", ""), context) for node, _ in graph.heads
-        ]
-        self._outputs = Outputs(graph, spec_of, arena, places, variables)
+        contexts = output_contexts(graph, context, group2ctx or {})
+        self._outputs = Outputs(graph, spec_of, arena, contexts, variables)
         self._plan(Mode(bool(self._requests), bool(self._requests)))
 
     # -- running ----------------------------------------------------------------------------

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from ..device import Context
 from ..ndarray import NDArray
-from ..symbol.graph import Entry
+from ..symbol.graph import Entry, Node
 from ..types import shape_size
 from .arena import Arena
 from .memory import aligned
 from .trace import Graph, SpecOf
 
-__all__ = ["Outputs"]
+__all__ = ["Outputs", "output_contexts"]
 
 
 class Outputs:
@@ -65,3 +65,20 @@ class Outputs:
             offset += size
         self._arrays = [made[head] for head in self._heads]
         self._moves = self._arena.outputs.moves
+
+
+def output_contexts(
+    graph: Graph, default: Context, group2ctx: Mapping[str, Context]
+) -> list[Context]:
+    """Return the context that each output reports: that of its operator's ``ctx_group``, or the one
+    of the first input that has one."""
+    found: dict[Node, Context] = {}
+    for node in graph.nodes:
+        group = node.attrs.get("__ctx_group__", "")
+        if group in group2ctx:
+            found[node] = group2ctx[group]
+            continue
+        placed = [found[entry.node] for entry in node.inputs if entry.node in found]
+        if placed:
+            found[node] = placed[0]
+    return [found.get(node, default) for node, _ in graph.heads]

@@ -19,6 +19,7 @@ from .handle import A, Handle
 from .imperative import check_not_recorded
 from .indexing import Key, covers, normalize_key
 from .nodes import IndexNode
+from .np_shape import is_np_shape
 from .tape import Entry, live, mode
 
 __all__ = ["at", "get_item", "set_item", "slice_assign", "slice_assign_scalar", "stretch"]
@@ -49,7 +50,7 @@ def _part(array: Handle[A], key: Key) -> A:
         if not part.flags.c_contiguous:
             part = part.copy()
         if part.ndim == 0:
-            part = part.reshape(1)
+            part = part.reshape(() if is_np_shape() else 1)
     result = array.wrap(part)
     result.version = array.version
     result.writable = array.writable

@@ -267,7 +267,7 @@ class LeakyReLU(Operator):
             seen = inputs[0] if self.act_type == "prelu" else outputs[0]
             self._slope_below(run, inputs, outputs, slope)
             positive = run.scratch(grad.shape, "bool")
-            if self.act_type == "selu":
+            if self.act_type in ("prelu", "selu"):
                 run.xp.greater(seen, 0, out=positive)
             else:  # MXNet treats NaN as positive.
                 run.xp.less_equal(seen, 0, out=positive)

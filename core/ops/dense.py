@@ -9,7 +9,7 @@ from ..capabilities import layers as kinds
 from ..capabilities.kinds import implements
 from ..capabilities.quantized import ByteForm
 from ..errors import ShapeError
-from ..types import Array, Shape, merge_shapes, shape_size
+from ..types import NO_ELEMENTS, Array, Shape, is_known, merge_shapes, shape_size
 from .attributes import attribute
 from .derivatives import Functions, Tensor
 from .operator import Operator, Reads, Run
@@ -117,7 +117,8 @@ class FullyConnected(Operator):
         return data.reshape(data.shape[0] if self.flatten else -1, self._features(data.shape))
 
     def _features(self, data: Shape) -> int:
-        return shape_size(data[1:]) if self.flatten else data[-1]
+        axes = data[1:] if self.flatten else data[-1:]
+        return shape_size(axes) or (NO_ELEMENTS if is_known(axes) else 0)
 
     def _infer_weight(self, weight: Shape | None, features: int) -> Shape | None:
         try:

@@ -19,7 +19,7 @@ from ..capabilities.functions import Arithmetic, Pointwise, linear
 from ..capabilities.kinds import implements
 from ..capabilities.quantized import ByteForm
 from ..errors import TypeInferenceError
-from ..types import Array, DType, Shape, is_floating, merge_dtypes
+from ..types import Array, DType, Shape, is_floating, is_half, merge_dtypes
 from .attributes import attribute
 from .broadcasting import infer_broadcast, sum_to
 from .derivatives import Functions, Tensor
@@ -45,6 +45,13 @@ def multiply_into(run: Run, x: Array, factor: Array | float, out: Array) -> None
         run.xp.copyto(out, x)
     else:
         run.xp.multiply(x, factor, out=out, casting="unsafe")
+
+
+def _widened(run: Run, x: Array) -> Array:
+    """Return a copy in which a function of several steps rounds only its result."""
+    wide = run.scratch(x.shape, "float32" if is_half(x.dtype) else "float64")
+    run.xp.copyto(wide, x)
+    return wide
 
 
 @implements(kinds.POINTWISE)
@@ -97,11 +104,10 @@ class Unary(Operator):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         x, y = inputs[0], outputs[0]
-        if is_floating(x.dtype) or self.row.keeps_integers:
+        if self.row.keeps_integers or (is_floating(x.dtype) and not is_half(x.dtype)):
             self.row.function(run, x, y)
             return
-        work = run.scratch(x.shape, "float64")
-        run.xp.copyto(work, x)
+        work = _widened(run, x)
         self.row.function(run, work, work)
         run.xp.copyto(y, work, casting="unsafe")
 
@@ -115,7 +121,8 @@ class Unary(Operator):
     ) -> None:
         slope = self.row.slope
         if callable(slope):
-            slope = slope(run, outputs[0] if self.row.slope_of == "output" else inputs[0])
+            source = outputs[0] if self.row.slope_of == "output" else inputs[0]
+            slope = slope(run, _widened(run, source) if is_half(source.dtype) else source)
         multiply_into(run, out_grads[0], slope, in_grads[0])
 
 

@@ -235,6 +235,10 @@ def _smooth_l1_slope(run: Run, a: Operand, b: Operand) -> Array:
     return factor
 
 
+def _is_zero(number: float) -> bool:
+    return number == 0
+
+
 def _comparison(
     name: str, ufunc: str, title: str, keeps_zeros: Callable[[float], bool] | None = None
 ) -> BinaryRow:
@@ -284,6 +288,7 @@ BINARY = (
         scalar=("_plus_scalar", "_PlusScalar"),
         elementwise_storage=if_alike,
         sparse_kernel=partial(sum_kernel, sign=1.0),
+        keeps_zeros=_is_zero,
         names_outputs=True,
         arithmetic=Arithmetic.ADD,
         partials=Partials(lambda f, a, b, y: 1.0, lambda f, a, b, y: 1.0),
@@ -321,6 +326,7 @@ BINARY = (
         reversed=("_rminus_scalar", "_RMinusScalar"),
         elementwise_storage=if_alike,
         sparse_kernel=partial(sum_kernel, sign=-1.0),
+        keeps_zeros=_is_zero,
         arithmetic=Arithmetic.SUBTRACT,
         partials=Partials(lambda f, a, b, y: 1.0, lambda f, a, b, y: -1.0),
     ),
@@ -462,10 +468,10 @@ BINARY = (
     ),
     _comparison("equal", "equal", "Equal", lambda b: b != 0),
     _comparison("not_equal", "not_equal", "Not Equal", lambda b: b == 0),
-    _comparison("greater", "greater", "Greater", lambda b: b >= 0),
-    _comparison("greater_equal", "greater_equal", "Greater Equal", lambda b: b > 0),
-    _comparison("lesser", "less", "Lesser", lambda b: b <= 0),
-    _comparison("lesser_equal", "less_equal", "Lesser Equal", lambda b: b < 0),
+    _comparison("greater", "greater", "Greater", lambda b: not b < 0),
+    _comparison("greater_equal", "greater_equal", "Greater Equal", lambda b: not b <= 0),
+    _comparison("lesser", "less", "Lesser", lambda b: not b > 0),
+    _comparison("lesser_equal", "less_equal", "Lesser Equal", lambda b: not b >= 0),
     _comparison("logical_and", "logical_and", "Logical And"),
     _comparison("logical_or", "logical_or", "Logical Or"),
     _comparison("logical_xor", "logical_xor", "Logical Xor"),

@@ -120,8 +120,10 @@ class HardSigmoid(Operator):
         run.xp.greater(y, 0, out=inside)
         run.xp.less(y, 1, out=below)
         inside &= below
-        run.xp.multiply(out_grads[0], inside, out=dx)
-        run.xp.multiply(dx, self.alpha, out=dx)
+        run.xp.logical_not(inside, out=inside)
+        run.xp.multiply(out_grads[0], self.alpha, out=dx)
+        # Selected, not multiplied by 0, as in Clip.
+        run.xp.copyto(dx, 0, where=inside)
 
 
 @register("_contrib_div_sqrt_dim")

@@ -97,8 +97,7 @@ def _sign(run: Run, x: Array, out: Array) -> None:
 def _round(run: Run, x: Array, out: Array) -> None:
     """Round half away from zero. Every step is exact; 0 keeps its sign."""
     whole, half = like(run, x), like(run, x)
-    run.xp.trunc(x, out=whole)
-    run.xp.subtract(x, whole, out=half)
+    run.xp.modf(x, out=(half, whole))  # infinities have the fraction 0
     half *= 2
     run.xp.trunc(half, out=half)
     whole += half
@@ -108,13 +107,16 @@ def _round(run: Run, x: Array, out: Array) -> None:
 
 
 def _rint(run: Run, x: Array, out: Array) -> None:
-    """Round half towards minus infinity, as MXNet does. Every step is exact."""
-    whole = like(run, x)
-    run.xp.floor(x, out=whole)
-    run.xp.subtract(x, whole, out=out)
-    out -= 0.5
-    run.xp.ceil(out, out=out)
-    out += whole
+    """Round half towards minus infinity, as MXNet does. Every step is exact; 0 keeps its sign."""
+    low, high, fraction = like(run, x), like(run, x), like(run, x)
+    is_low = run.scratch(x.shape, "bool")
+    run.xp.floor(x, out=low)
+    run.xp.ceil(x, out=high)
+    run.xp.subtract(x, low, out=fraction)
+    run.xp.subtract(high, x, out=out)
+    run.xp.less_equal(fraction, out, out=is_low)
+    run.xp.copyto(out, high)
+    run.xp.copyto(out, low, where=is_low)
 
 
 def _logical_not(run: Run, x: Array, out: Array) -> None:

@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 
 from ..errors import FormatError
+from .color import grey_of_bytes
 from .kernels import Values
 
 __all__ = ["decode"]
 
 _GREY_MODES = ("1", "L", "I;16", "I;16B", "I")
+_PNG_GREY = np.array([9797, 19234, 3737])
+"""libpng's weights of red, green and blue, in units of 1 / 32768."""
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def decode(encoded: bytes, channels: int | None = 3) -> Values:
     """Return an image (height, width, channels) of uint8: grayscale, RGB or RGBA.
 
-    Color JPEG and PNG equal OpenCV's result. Grayscale from other color files may differ by 1,
-    because libraries use different weights.
+    JPEG and PNG equal OpenCV's result.
 
     Args:
         encoded: bytes of a file that Pillow reads.
@@ -42,13 +44,25 @@ def decode(encoded: bytes, channels: int | None = 3) -> Values:
             if channels == 1:
                 # JPEG stores luma separately from chroma, so this avoids a conversion.
                 picture.draft("L", None)
-            pixels = _as_bytes(picture).convert(_MODES[channels])
-            values = np.array(pixels, dtype=np.uint8)
+            if channels == 1 and picture.mode not in (*_GREY_MODES, "LA"):
+                values = _grey(picture)
+            else:
+                pixels = _as_bytes(picture).convert(_MODES[channels])
+                values = np.array(pixels, dtype=np.uint8)
     except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
         if isinstance(error, FormatError):
             raise
         raise FormatError(f"{len(encoded)} bytes are not an image: {error}") from None
     return values if values.ndim == 3 else values[..., None]
+
+
+def _grey(picture: Any) -> Values:
+    """Return a color picture as grayscale, PNG with the weights and the rounding of libpng."""
+    colors = np.array(picture.convert("RGB"), dtype=np.uint8)
+    if picture.format != "PNG":
+        return grey_of_bytes(colors)
+    grey: Values = (colors.astype(np.int64) @ _PNG_GREY) >> 15
+    return grey.astype(np.uint8)
 
 
 def _as_bytes(picture: Any) -> Any:

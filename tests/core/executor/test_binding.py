@@ -249,6 +249,17 @@ def test_groups_on_logical_cpus_run_together():
     assert exe.forward(a=np.array([1, 2]), b=np.array([3, 4]))[0].asnumpy().tolist() == [3, 8]
 
 
+def test_an_output_without_a_group_is_where_its_first_input_is():
+    with AttrScope(ctx_group="one"):
+        a = sym.Variable("a") + 1
+    b = sym.Variable("b")
+    exe = sym.Group([sym.exp(a), b * a, b + 1]).simple_bind(
+        cpu(0), group2ctx={"one": cpu(1)}, a=(2,), b=(2,)
+    )
+    assert [output.context for output in exe.outputs] == [cpu(1), cpu(1), cpu(0)]
+    assert exe.arg_dict["b"].context == cpu(0)
+
+
 def test_arrays_of_another_device_are_refused(monkeypatch):
     monkeypatch.setattr(binding, "backend_of", lambda ctx: ctx.device_type)
     far = NDArray(np.ones(1, np.float32), gpu(0))

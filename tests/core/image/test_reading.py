@@ -9,7 +9,9 @@ import pytest
 
 import core as mx
 from core.errors import FormatError, MXNetError, ShapeError, UsageError
+from oracle import golden_file
 from oracle.topics.images import png
+from oracle.topics.pixels import image_of
 
 pytest.importorskip("PIL")
 
@@ -38,6 +40,11 @@ def test_an_image_of_bytes(wrap: object) -> None:
         source = wrap(ENCODED)  # type: ignore[operator]
     np.testing.assert_array_equal(mx.image.imdecode(source).asnumpy(), PIXELS)
     assert mx.image.imdecode(source, flag=0).shape == (6, 7, 1)
+
+
+def test_colors_of_a_png_as_grey_are_mxnets() -> None:
+    found = mx.image.imdecode(png(image_of((12, 16))), flag=0)
+    np.testing.assert_array_equal(found.asnumpy(), golden_file.topic("pixels")["grey/png"])
 
 
 def test_results_go_where_one_wants_them() -> None:

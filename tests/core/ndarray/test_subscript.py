@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import nd
+from core.autograd import record
 from core.ndarray import NDArray
+from core.ndarray.np_shape import np_shape
 
 SHAPE = (4, 5, 3, 6)
 SOURCE = np.arange(np.prod(SHAPE), dtype=np.int32).reshape(SHAPE)
@@ -275,3 +277,13 @@ def test_slices_that_take_one_stretch_of_memory_are_known() -> None:
         if is_one:
             begin, end = NDArray._basic_indexing_contiguous_flat_begin_end(key, source.shape)
             assert source.ravel()[begin:end].tolist() == taken.ravel().tolist()
+
+
+def test_an_element_has_no_axes_under_np_shape() -> None:
+    array = nd.array([[1, 2], [3, 4]])
+    assert array[1, 0].shape == (1,)
+    array.attach_grad()
+    with np_shape(True), record():
+        assert [part.shape for part in (array[1, 0], array[1], array[1][0])] == [(), (2,), ()]
+        (array[1, 0] * array[0][1]).backward()
+    assert array.grad.asnumpy().tolist() == [[0, 3], [2, 0]]

@@ -77,6 +77,7 @@ NAN = float("nan")
         ("LeakyReLU", {"act_type": "elu"}, [1, 0.09196986, 0.25, 1, NAN]),
         ("LeakyReLU", {"act_type": "selu"}, [NAN, 0.590423, 1.7580993, 1.050701, NAN]),
         ("clip", {"a_min": 0, "a_max": 6}, [1, 0, 1, 1, 0]),
+        ("hard_sigmoid", {}, [0, 0.2, 0.2, 0.2, 0]),
     ],
 )
 def test_gradients_of_and_under_nan_are_mxnets(op: str, attributes: dict, expected: list) -> None:
@@ -84,3 +85,9 @@ def test_gradients_of_and_under_nan_are_mxnets(op: str, attributes: dict, expect
     data = np.float32([NAN, -1, 0, 1, 7])
     got = apply(op, attributes, [data], [np.float32([1, 1, 1, 1, NAN])])
     np.testing.assert_allclose(got.grads[0], expected, rtol=1e-6)
+
+
+def test_the_slope_of_prelu_at_nan_is_gamma() -> None:
+    data, gamma = np.float32([[NAN, -1, 2]]), np.float32([0.5, 0.5, 0.5])
+    got = apply("LeakyReLU", {"act_type": "prelu"}, [data, gamma], [np.float32([[1, 1, 1]])])
+    assert got.grads[0].tolist() == [[0.5, 0.5, 1]]

@@ -144,3 +144,18 @@ def test_exp_is_as_near_as_float32_allows() -> None:
     got = apply("exp", {}, [x]).outputs[0].astype(np.float64)
     error = np.abs(got - np.exp(x.astype(np.float64))) / np.spacing(got.astype(np.float32))
     assert error.max() < 0.5001
+
+
+@pytest.mark.parametrize(
+    ("op", "x", "expected"),
+    [
+        ("degrees", 171, 9800),
+        ("radians", 100, 1.7451171875),
+        ("rsqrt", 0.001, 31.609375),
+        ("rcbrt", 2, 0.79345703125),
+    ],
+)
+def test_functions_of_half_precision_round_once(op: str, x: float, expected: float) -> None:
+    """The numbers are MXNet's."""
+    got = apply(op, {}, [np.float16([x])])
+    assert got.outputs[0].tolist() == [expected]

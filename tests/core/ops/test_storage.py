@@ -13,6 +13,7 @@ from core import nd
 from core.errors import AttributeValueError
 from oracle.apply import apply, make
 
+NAN = float("nan")
 DENSE = nd.array([[0, 0], [1, 2]])
 ARRAYS = {
     "default": nd.ones((2, 2)),
@@ -138,9 +139,18 @@ def test_retained_rows_and_their_gradient() -> None:
         (lambda x: x <= 0, False),
         (lambda x: x <= -1, True),
         (lambda x: x == x, False),
+        (lambda x: x < NAN, True),
+        (lambda x: x <= NAN, True),
+        (lambda x: x > NAN, True),
+        (lambda x: x >= NAN, True),
+        (lambda x: x != NAN, False),
+        (lambda x: x + 0, True),
+        (lambda x: x - 0, True),
+        (lambda x: x + 1, False),
+        (lambda x: 0 - x, False),
     ],
 )
-def test_comparisons_that_are_false_of_zero_keep_the_storage(
+def test_functions_that_map_zero_to_zero_keep_the_storage(
     stype: str, compare: Any, sparse: bool
 ) -> None:
     """As in MXNet 1.9.1, and those with an array are dense."""

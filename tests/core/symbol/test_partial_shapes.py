@@ -36,3 +36,10 @@ def test_unknown_lengths_follow_from_the_other_side(mode: bool, unknown: int) ->
         left = mx.sym.Variable("a", shape=(unknown, 10))
         right = mx.sym.Variable("b", shape=(12, unknown))
         assert (left + right).infer_shape()[0] == [(12, 10), (12, 10)]
+
+
+def test_a_layer_without_features_has_a_known_weight_under_np_shape() -> None:
+    layer = mx.sym.FullyConnected(X, num_hidden=3, name="fc")
+    with mx.np_shape(True):
+        assert layer.infer_shape(x=(2, 0))[:2] == ([(2, 0), (3, 0), (3,)], [(2, 3)])
+        assert layer.infer_shape_partial(x=(2, -1))[0] == [(2, -1), (3, -1), (3,)]

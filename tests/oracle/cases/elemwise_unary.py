@@ -76,6 +76,9 @@ _SMOOTH = (
     "tan",
 )
 
+_INFINITY = float("inf")
+_EDGES = [_INFINITY, -_INFINITY, float("nan"), -0.0, -0.3, 0.3, 2.5, -2.5, 8388609.0, 1e30]
+
 CASES = (
     *(Case(op, op, {}, {"data": _domain(op)}) for op in _SMOOTH),
     *(
@@ -105,6 +108,10 @@ CASES = (
     *(
         Case(f"{op}_special", op, {}, {"data": values([float("nan"), 0.0, 3.0])}, train=False)
         for op in ("relu", "sign", "abs", "logical_not", "round", "sigmoid")
+    ),
+    *(
+        Case(f"{op}_edge", op, {}, {"data": values(_EDGES)}, train=False)
+        for op in ("round", "rint", "ceil", "floor", "trunc", "fix")
     ),
     Case("sigmoid_far", "sigmoid", {}, {"data": values([-90.0, -20.0, 20.0, 90.0])}, numeric=False),
     Case("gamma_negative", "gamma", {}, {"data": values([-1.5, -2.7, -0.3, 0.0])}, train=False),

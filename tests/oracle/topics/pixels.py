@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .images import png
+
 __all__ = ["BORDERS", "SIZES", "image_of", "record"]
 
 SIZES: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
@@ -39,7 +41,7 @@ def image_of(size: tuple[int, int], dtype: str = "uint8") -> np.ndarray:
 
 
 def record(mx: Any) -> dict[str, np.ndarray]:
-    """Return every image resized with every method, and with every border."""
+    """Return every image resized with every method, and with every border; one as grey."""
     results = {}
     for name, (old, new) in SIZES.items():
         for dtype in ("uint8", "float32"):
@@ -50,4 +52,5 @@ def record(mx: Any) -> dict[str, np.ndarray]:
     source = mx.nd.array(image_of((4, 5)), dtype="uint8")
     for name, options in BORDERS.items():
         results[f"border/{name}"] = mx.image.copyMakeBorder(source, 3, 1, 6, 2, **options).asnumpy()
+    results["grey/png"] = mx.image.imdecode(png(image_of((12, 16))), flag=0).asnumpy()
     return results
