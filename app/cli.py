@@ -250,7 +250,7 @@ def doctor(
 ) -> None:
     """Examine a model on disk: what it is, whether it loads, binds and runs here.
 
-    Without one, examine this machine. The exit status is 0 where all is well, 1 where not, and 3
+    Without one, examine this machine. The exit status is 0 if all is well, 1 where not, and 3
     where a model's shapes must be said first.
     """
     with _engine_settings():

@@ -17,7 +17,7 @@ _log = structlog.get_logger(__name__)
 _STATUS_OF_PROTOCOL = {409: 503, 412: 400, 415: 400, 422: 400, 507: 503}
 """Where the protocol's clients expect another status than REST has."""
 _FAULTS_OF_CLIENTS = frozenset({"conflict", "sequence_lost"})
-"""Codes of 409 that come again however often the request is sent again."""
+"""Codes of 409 that come again no matter how often the request is sent again."""
 
 
 class ErrorAnswer(NamedTuple):
@@ -46,7 +46,7 @@ def error_answer(error: BaseException, request_id: str, path: str) -> ErrorAnswe
 
 
 def is_of_protocol(path: str) -> bool:
-    """Tell whether a path is one of the Open Inference Protocol."""
+    """Return whether a path is one of the Open Inference Protocol."""
     return path == "/v2" or path.startswith("/v2/")
 
 

@@ -64,7 +64,7 @@ class CatalogEntry:
 
     Attributes:
         code: as answers and the errors of jobs have it.
-        status: of answers; None where only jobs have it.
+        status: of answers; None if only jobs have it.
         title: what it means.
         remedy: what to do.
     """

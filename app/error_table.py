@@ -131,7 +131,7 @@ ENGINE_KINDS: tuple[ErrorKind, ...] = (
         hint="correct what the detail names",
     ),
     ErrorKind(
-        *(422, "invalid_graph", "The symbol is no valid graph"),
+        *(422, "invalid_graph", "The symbol is not a valid graph"),
         expected="a symbol in MXNet's JSON, whose nodes read earlier nodes",
         hint="save it anew with Symbol.save or Symbol.tojson",
     ),
@@ -167,7 +167,7 @@ ENGINE_KINDS: tuple[ErrorKind, ...] = (
         hint="GET /v1/executors lists those that there are",
     ),
     ErrorKind(
-        *(422, "kernel_failed", "The device's library refuses to compute it"),
+        *(422, "kernel_failed", "The device's library failed to compute it"),
         expected="shapes that the library can compute",
         hint="use smaller shapes, or fewer inputs of the operator that the message names",
     ),

@@ -3,7 +3,7 @@
     ServiceError
     ├── Malformed              400  a body that cannot be read as what it claims to be
     ├── ForeignOrigin          403  a browser asks on behalf of another site
-    ├── Misdirected            403  the Host is no name of this server
+    ├── Misdirected            403  the Host is not a name of this server
     ├── NotFound               404  no such module, job, dataset, checkpoint or file
     ├── MethodNotAllowed       405  the path exists, the verb does not
     ├── TooSlow                408  the request did not come in time
@@ -232,7 +232,7 @@ class ParamsLost(Conflict):
 
     Args:
         module: its name.
-        checkpoints: tags of those there are, None where the raiser cannot know.
+        checkpoints: tags of those there are, None if the raiser cannot know.
     """
 
     def __init__(self, module: str, checkpoints: Sequence[str] | None = None) -> None:
@@ -321,15 +321,15 @@ class HeadersTooLarge(ServiceError):
 
 
 class PreconditionFailed(ServiceError):
-    """The caller named a generation or version that is no longer the present one."""
+    """The caller named a generation or version that is no longer the current one."""
 
     def __init__(self, what: str, *, got: object, present: object, hint: str) -> None:
-        is_ = "none: it is not there" if present is None else present
+        is_ = "none: it does not exist" if present is None else present
         super().__init__(f"{what} is {is_!s}, the request names {got!s}; {hint}")
         self.present = present
 
     def extensions(self) -> dict[str, Any]:
-        """Return the present value, so that a program can go on from it."""
+        """Return the current value, so that a program can go on from it."""
         return {"present": self.present}
 
     def headers(self) -> dict[str, str]:

@@ -35,7 +35,7 @@ class Pending(Protocol):
     """An answer on its way."""
 
     def withdraw(self) -> None:
-        """Give it up: nobody waits for it any more."""
+        """Withdraw it, because nobody waits for it any more."""
         ...
 
 
@@ -55,7 +55,7 @@ class Later:
         self._pending = await work
 
     def withdraw(self) -> None:
-        """Give it up: nobody waits for it any more."""
+        """Withdraw it, because nobody waits for it any more."""
         self._task.cancel()
         if self._pending is not None:
             self._pending.withdraw()
@@ -69,8 +69,8 @@ Begin: TypeAlias = Callable[[bytes, str, Respond], Pending | None]
 this returns; then there is nothing to withdraw."""
 
 Opener: TypeAlias = Callable[[RequestHead], Begin | None]
-"""Returns how requests with this head are answered; None where they go to the router."""
+"""Returns how requests with this head are answered; None if they go to the router."""
 
 Admit: TypeAlias = Callable[[Mapping[str, Any], str, Begin], Begin | None]
 """Takes the ASGI scope of a head, its route and how requests are answered; returns how those are
-answered that its API key may make, None where it may make none."""
+answered that its API key may make, None if it may make none."""

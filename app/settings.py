@@ -51,7 +51,7 @@ class Settings(BaseSettings):
     tls_cert: Path | None = None
     """Certificate chain in PEM; with it the server speaks HTTPS and nothing else."""
     tls_key: Path | None = None
-    """Its private key in PEM; None where it is in the file of the certificate."""
+    """Its private key in PEM; None if it is in the file of the certificate."""
     api_key: SecretStr | None = None
     """A key for administration, as ``modserve keys generate`` prints one; kept in memory alone."""
     api_key_file: Path | None = None
@@ -208,7 +208,7 @@ def unknown_variables(environment: Iterable[str]) -> dict[str, str]:
     """Return the names that look like settings and are none, each with what to say of it."""
     known = [f"{_PREFIX}{name.upper()}" for name in Settings.model_fields]
     return {
-        name: f"{name} is no setting and is ignored{did_you_mean(name.upper(), known)}"
+        name: f"{name} is not a setting and is ignored{did_you_mean(name.upper(), known)}"
         for name in environment
         if name.upper().startswith(_PREFIX)
         and name.upper() not in (*known, *_OF_CLIENTS)

@@ -29,7 +29,7 @@ class Trace(NamedTuple):
 
     @classmethod
     def take_over(cls, field: str) -> Self | None:
-        """Return the place of a request with this ``traceparent``; None where it is not valid."""
+        """Return the place of a request with this ``traceparent``; None if it is not valid."""
         found = _FIELD.fullmatch(field)
         if found is None:
             return None

@@ -40,7 +40,7 @@ FEW_BYTES = 1 << 14
 
 
 def announced_bytes(request: Request) -> int | None:
-    """Return ``Content-Length``, None where it is absent or no number."""
+    """Return ``Content-Length``, None if it is absent or not a number."""
     text = request.headers.get("content-length", "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 

@@ -56,7 +56,7 @@ FileName = Annotated[
 async def save_checkpoint(
     module: ModuleName, request: Request, response: Response, services: ServicesOf
 ) -> CheckpointView:
-    """Save the present parameters, optimizer states and random state.
+    """Save the current parameters, optimizer states and random state.
 
     The module is `durable` then: it comes back from here after its executor's death. Without
     `optimizer_states` its optimizer begins anew.

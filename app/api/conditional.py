@@ -37,10 +37,10 @@ IF_MATCH = [Depends(_expect_etag)]
 
 
 def is_known(scope: Scope, etag: str | None) -> bool:
-    """Tell whether a request says that its client has this representation.
+    """Return whether a request says that its client has this representation.
 
     Raises:
-        Invalid: its ``If-None-Match`` is no list of ETags.
+        Invalid: its ``If-None-Match`` is not a list of ETags.
     """
     field = Headers(scope=scope).get("if-none-match")
     if field is None or etag is None or scope["method"] not in _READING:

@@ -138,11 +138,11 @@ class _Decoder:
         return receive(self._sock)
 
     def has_ended(self) -> bool:
-        """Tell whether the process is gone."""
+        """Return whether the process is gone."""
         return self._process.poll() is not None
 
     def status(self) -> int | None:
-        """Return with what the process ended, negative for a signal; None where it runs on."""
+        """Return with what the process ended, negative for a signal; None if it runs on."""
         try:
             return self._process.wait(timeout=_SECONDS_TO_EXIT)
         except subprocess.TimeoutExpired:

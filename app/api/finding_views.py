@@ -32,7 +32,7 @@ class FindingsView(BaseModel):
     inputs: list[InputFinding] = Field(description="What each input of the symbol was taken for.")
     outputs: list[str] = Field(description="Of the symbol.", examples=[["softmax_output"]])
     open: list[str] = Field(description="Inputs whose shapes `bind` must be told.")
-    warnings: list[str] = Field(description="What was passed over or guessed.")
+    warnings: list[str] = Field(description="What was skipped or guessed.")
 
 
 def findings_view(found: Findings) -> FindingsView:

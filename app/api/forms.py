@@ -49,7 +49,7 @@ class Form:
     fields: dict[str, list[str]] = field(default_factory=dict)
 
     def pop(self, name: str) -> str | None:
-        """Take a field out and return its last value; None where it is not there or empty."""
+        """Take a field out and return its last value; None if it is not there or empty."""
         values = self.fields.pop(name, [""])
         return values[-1] or None
 
@@ -76,7 +76,7 @@ async def closed_beside_the_loop(files: AbstractContextManager[T]) -> AsyncItera
 
 
 def is_form(request: Request) -> bool:
-    """Tell whether the body is a form with files."""
+    """Return whether the body is a form with files."""
     return media_type(request.headers.get("content-type")) == FORM
 
 
@@ -87,7 +87,7 @@ async def read_form(request: Request, open_file: OpenFile) -> Form:
         open_file: returns the upload for a part's name and its file's name.
 
     Raises:
-        Malformed: it is no form, or ends before its end.
+        Malformed: it is not a form, or ends before its end.
         Invalid: more parts, or more in the fields, than a form may have.
     """
     _, options = parse_options_header(request.headers.get("content-type"))

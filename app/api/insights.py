@@ -79,7 +79,7 @@ async def get_graph(
     dependencies=IF_MATCH,
 )
 async def profile_module(module: ModuleName, request: Request, services: ServicesOf) -> ProfileView:
-    """Run passes over ones as predictions do, and tell what each step took on the device.
+    """Run predictions on ones, and return the time of each step on the device.
 
     Predictions and fits go on between two passes; nothing of the module changes. After five
     seconds no further pass begins. Operators that ran as one have one time: `nodes` names them.

@@ -60,7 +60,7 @@ def identify(scope: Scope, ring: KeyRing, sessions: Sessions) -> ApiKey:
 
 
 def scope_fault(key: ApiKey, verb: str, path: str) -> Forbidden | None:
-    """Return why a key may not use a route; None where it may."""
+    """Return why a key may not use a route; None if it may."""
     needed = needed_scopes(verb, path)
     if not needed or key.allows(needed):
         return None

@@ -91,7 +91,7 @@ async def _read(request: Request) -> tuple[str, ...]:
 
 
 async def _check_output(services: Services, record: ModuleRecord, output: str, count: int) -> None:
-    """Refuse labels of what is no output, or of one with another number of classes."""
+    """Refuse labels of what is not an output, or of one with another number of classes."""
     reply = await services.access.ask(record, calls.DescribeModule(module=record.name))
     reply.release()
     names = reply.result["output_names"]

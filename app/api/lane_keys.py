@@ -35,7 +35,7 @@ class LaneKeys:
         route: str,
         begin: Begin,
     ) -> Begin | None:
-        """Return how the requests of a head are answered; None where the router refuses them."""
+        """Return how the requests of a head are answered; None if the router refuses them."""
         ring = self._ring
         if not ring.is_in_force:
             return begin

@@ -81,8 +81,8 @@ async def read_module_form(
     """Return what a form says of a module.
 
     Returns:
-        the module; the tag of its checkpoint, None where there is no file of parameters; and
-        whether parameters that it does not have are passed over, as they are unless it says.
+        the module; the tag of its checkpoint, None if there is no file of parameters; and
+        whether parameters that it does not have are skipped, as they are unless it says.
     """
     epoch, allow_extra = form.pop("epoch"), _flag(form, "allow_extra", default="true")
     plain = {name: _value(name, values) for name, values in form.fields.items()}

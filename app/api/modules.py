@@ -109,10 +109,10 @@ async def create_module(
     foreign checkpoint's `params` and `states`. The parameters are loaded; the states wait for an
     optimizer, and then for `load`. Fields with lists are repeated.
 
-    Which variables are data, labels and states is worked out where it is not said, and with
+    Which variables are data, labels and states is worked out if it is not said, and with
     parameters, shapes that fit them; `found` in the answer tells, and `warnings` of the module
     for as long as they hold. Parameters that the symbol does
-    not have are passed over with a warning, unless `allow_extra` is false.
+    not have are skipped with a warning, unless `allow_extra` is false.
 
     A form may have an `archive` of mxnet-model-server instead (`.mar`, `.model`), whose signature
     says how the module is bound and whose `synset.txt` labels its classes. The Python code in it is

@@ -54,7 +54,7 @@ class OpenFileResponse(FileResponse):
 
 
 def _with_sound_ranges(scope: Scope) -> Scope:
-    """Return a request without a ``Range`` that is none, or that GET alone has: it is passed over
+    """Return a request without a ``Range`` that is none, or that GET alone has: it is skipped
     (RFC 9110, 14.2)."""
     headers = [
         (name, value)

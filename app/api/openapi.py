@@ -32,13 +32,13 @@ _bodies: dict[str, Any] = {}
 _DESCRIPTIONS = {
     400: "The body cannot be read",
     404: "Not found",
-    409: "The present state forbids it; the answer says what to call first",
+    409: "The current state forbids it; the answer says what to call first",
     412: "The state has moved on",
     413: "Over the limit",
     415: "The content type is not read",
     416: "`Range` asks for what is beyond the end",
     422: "A field has a value it cannot take",
-    503: "Not available at present; Retry-After says when to try again",
+    503: "Not available now; Retry-After says when to try again",
     507: "The server's disk is full",
 }
 

@@ -35,8 +35,8 @@ class _Refusal(NamedTuple):
 _REFUSALS = {
     401: _Refusal("No valid API key was sent", ("unauthorized",), "WWW-Authenticate"),
     403: _Refusal(
-        "The API key has not the scope that `missing_scope` names, a page of another site asks, or "
-        "the host is no name of the server",
+        "The API key lacks the scope in `missing_scope`, the request comes from a page of another "
+        "site, or the host is not a name of the server",
         ("forbidden", "foreign_origin", "misdirected"),
     ),
     429: _Refusal("More than the API key may ask", ("too_many_requests",), "Retry-After"),

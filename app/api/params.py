@@ -39,7 +39,7 @@ _KINDS = {
     )
 }
 AllowMissing = Annotated[bool, Query(description="Those that are not sent keep their values.")]
-AllowExtra = Annotated[bool, Query(description="Pass over what is no parameter of the module.")]
+AllowExtra = Annotated[bool, Query(description="Skip parameters that the module does not have.")]
 AllowNonfinite = Annotated[bool, Query(description="Take NaN and infinity.")]
 
 
@@ -134,7 +134,7 @@ async def get_param(
     dependencies=IF_MATCH,
 )
 async def init_optimizer(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
-    """Install an optimizer, in the place of one that is there.
+    """Install an optimizer, in the place of an existing one.
 
     After a restart it begins anew, unless a checkpoint was saved with its states since.
     """

@@ -43,7 +43,7 @@ async def _on_validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     rows = error.errors()
     if any(row["type"] == "json_invalid" for row in rows):
-        return problem_response(request, Malformed(f"the body is no JSON: {rows[0]['msg']}"))
+        return problem_response(request, Malformed(f"the body is not JSON: {rows[0]['msg']}"))
     return problem_response(request, Invalid.from_errors(_field_error(dict(row)) for row in rows))
 
 

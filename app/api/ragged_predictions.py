@@ -34,7 +34,7 @@ _Outputs: TypeAlias = Mapping[str, Sequence[HostArray]]
 
 
 def may_be_ragged(record: ModuleRecord) -> bool:
-    """Tell whether a module takes examples of several shapes."""
+    """Return whether a module takes examples of several shapes."""
     return record.kind in (ModuleKind.BUCKETING, ModuleKind.MUTABLE)
 
 

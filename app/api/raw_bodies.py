@@ -52,7 +52,7 @@ class RawBody(NamedTuple):
 
 
 def holds_images(content_type: str | None) -> bool:
-    """Tell whether a body of such a type is an image, or a form with images."""
+    """Return whether a body of such a type is an image, or a form with images."""
     kind = media_type(content_type) if content_type else ""
     return kind == FORM or kind.startswith("image/")
 
@@ -121,14 +121,14 @@ def split_body(
 
 
 def _shows_an_image(content_type: str | None, body: bytes, kinds: Kinds) -> bool:
-    """Tell whether a body of no stated type, as ``curl -T`` sends a file, begins as images do."""
+    """Return whether a body of no stated type, as ``curl -T`` sends a file, begins as images do."""
     if "image" not in kinds.values() or not is_unstated(content_type):
         return begins_as_image(content_type, body)
     return body.startswith(_BEGINNINGS) or (body[:4] == b"RIFF" and body[8:12] == b"WEBP")
 
 
 def _is_text(content_type: str | None, kinds: Kinds) -> bool:
-    """Tell whether a body is a text as it is, and no tensors that say nothing of their type."""
+    """Return whether a body is a text as it is, and no tensors that say nothing of their type."""
     return bool(content_type) and media_type(content_type) == _TEXT and "text" in kinds.values()
 
 

@@ -1,4 +1,4 @@
-"""JSON bodies that are no domain values of their own."""
+"""JSON bodies that are not domain values of their own."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ModuleBody:
         buckets: lengths, for a module with a bucket of each from the one ``symbol``, which must
             hold for any; ``bind`` then has open axes.
         default_bucket_key: the bucket that ``bind`` binds; it must have every parameter. The
-            largest where it is not said and all keys are numbers.
+            largest if it is not said and all keys are numbers.
         data_names, label_names, state_names: inputs of the symbol; worked out where None.
         kind: as the symbol or symbols say where None.
         fixed_param_names, fixed_param_patterns, excluded_param_patterns: parameters that are not
@@ -326,7 +326,7 @@ class CheckpointBody:
     """A checkpoint to save.
 
     Attributes:
-        epoch: that it is of; one that is there is replaced.
+        epoch: that it is of; an existing one is replaced.
         optimizer_states: save the optimizer's states, too.
     """
 
@@ -380,7 +380,7 @@ class LoadBody:
         epoch: its tag: ``12`` or ``12.340``.
         optimizer_states: take these too.
         allow_missing: parameters that it lacks keep their values, as for fine-tuning.
-        allow_extra: pass over what is no parameter of the module.
+        allow_extra: skip parameters that the module does not have.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS

@@ -163,7 +163,7 @@ _OPEN_FOLDERS = ("/static/", "/guides/")
 
 
 def is_open(path: str) -> bool:
-    """Tell whether a path, as it was asked for, is answered without a key."""
+    """Return whether a path, as it was asked for, is answered without a key."""
     return path in OPEN_PATHS or path.startswith(_OPEN_FOLDERS)
 
 

@@ -27,7 +27,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/session", tags=["operations"])
 
 _NO_KEY = {
-    "description": "It is no valid key",
+    "description": "The key is not valid",
     "content": {
         PROBLEM_JSON: {
             "schema": {"$ref": "#/components/schemas/ProblemView"},

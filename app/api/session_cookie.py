@@ -21,16 +21,16 @@ _NAME = "modserve_session"
 
 
 def session_key(scope: Scope, sessions: Sessions) -> ApiKey | None:
-    """Return the key of the session that a request belongs to; None where it has none."""
+    """Return the key of the session that a request belongs to; None if it has none."""
     token = session_token(scope)
     return None if token is None else sessions.key_of(token)
 
 
 def session_token(scope: Scope) -> str | None:
-    """Return what proves the session of a request of an own page; None where there is none."""
+    """Return what proves the session of a request of an own page; None if there is none."""
     headers = Headers(scope=scope)
     name = _name(headers)
-    # Other servers of this host may have cookies of any form: theirs are passed over.
+    # Other servers of this host may have cookies of any form: theirs are skipped.
     pairs = (one.strip().partition("=") for one in ";".join(headers.getlist("cookie")).split(";"))
     token = next((value for found, _, value in pairs if found == name and value), None)
     return token if token and is_same_origin(scope["method"], headers) else None

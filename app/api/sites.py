@@ -2,7 +2,7 @@
 
 A page of any site can make a browser send a POST of ``text/plain``, or, once a name of its own
 leads to 127.0.0.1, anything. The first shows in ``Origin`` and ``Sec-Fetch-Site``, the second in
-``Host``. Programs that are no browsers send the host that they connect to, and no origin.
+``Host``. Programs that are not browsers send the host that they connect to, and no origin.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SiteGuard:
         await app(scope, receive, send)
 
     def fault(self, scope: Scope) -> ServiceError | None:
-        """Return why a request is refused; None where it is not."""
+        """Return why a request is refused; None if it is not."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) > 1 or (not hosts and scope.get("http_version") != "1.0"):
@@ -80,11 +80,11 @@ class SiteGuard:
 
 
 def is_same_origin(method: str, headers: Headers) -> bool:
-    """Tell whether a page of this very origin made a request, or, if it is safe, a person."""
+    """Return whether a page of this very origin made a request, or, if it is safe, a person."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin" or (site == "none" and method in _SAFE)
-    origin = headers.get("origin")  # browsers leave Sec-Fetch-Site out where there is no TLS
+    origin = headers.get("origin")  # browsers leave Sec-Fetch-Site out if there is no TLS
     return method in _SAFE if origin is None else _is_of_host(origin, headers)
 
 
@@ -108,7 +108,7 @@ class _Hosts:
             self._names |= {"localhost", socket.gethostname().lower()}
 
     def has(self, field: str) -> bool:
-        """Tell whether a Host field names this server."""
+        """Return whether a Host field names this server."""
         if "*" in self._listed:
             return True
         found = _HOST_FIELD.fullmatch(field)

@@ -301,13 +301,13 @@ async def predict_module(
 
     A module that is not on its device is brought there first. It never answers from parameters
     other than those set last: 409 `params_lost` where they were in memory alone and their executor
-    died (load a checkpoint, initialize or set parameters), `module_failed` where it cannot be
+    died (load a checkpoint, initialize or set parameters), `module_failed` if it cannot be
     brought back.
 
     A module whose states are declared (`PATCH .../serving`) computes sequences a part at a time:
     `sequence_id` names the sequence, `sequence_start` its first part, which begins with zeros, and
     `sequence_end` the last one. Send a part when the one before it was answered; one that is
-    refused leaves the states as they are. 409 `sequence_lost` where there are no states to go on
+    refused leaves the states as they are. 409 `sequence_lost` if there are no states to go on
     with.
     """
     return await _predict(module, version, request, services, part, top_k)

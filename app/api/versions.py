@@ -74,8 +74,8 @@ class VersionsView(BaseModel):
     labels: dict[str, int] = Field(description="Versions by label.", examples=[{"stable": 3}])
     canary: CanaryView | None = Field(description="The version that is tried; null where none is.")
     damaged: list[int] = Field(
-        description="Versions in use whose files are gone, or do not say what they are: "
-        "predictions with them are 503 `version_damaged`."
+        description="Versions in use whose files are missing or damaged: "
+        "predictions with them are answered 503 `version_damaged`."
     )
     items: list[VersionView] = Field(description="Furthest in training first.")
     next_cursor: str | None = Field(
@@ -104,7 +104,7 @@ async def list_versions(
 async def promote_version(
     module: ModuleName, version: VersionName, services: ServicesOf
 ) -> VersionsView:
-    """Let a version answer predictions that name none; `live` takes the promotion back.
+    """Make a version answer predictions that name none; `live` undoes the promotion.
 
     It is loaded and warm before it takes over, so no request waits or fails. From then on it
     answers the same, whatever a fit does: the files it was promoted with are kept.
@@ -158,7 +158,7 @@ async def delete_version_label(module: ModuleName, label: LabelName, services: S
     dependencies=IF_MATCH,
 )
 async def set_canary(module: ModuleName, request: Request, services: ServicesOf) -> VersionsView:
-    """Let a version answer a share of the predictions that name none, beside the promoted one.
+    """Make a version answer a share of the predictions that name none, beside the promoted version.
 
     It is loaded and warm before the first of them.
     """
@@ -175,7 +175,7 @@ async def set_canary(module: ModuleName, request: Request, services: ServicesOf)
     dependencies=IF_MATCH,
 )
 async def delete_canary(module: ModuleName, services: ServicesOf) -> None:
-    """Let no canary answer any more; nothing happens where there is none."""
+    """Remove the canary, if there is one."""
     await services.versions.end_trial(module)
 
 

@@ -170,7 +170,7 @@ class ModuleView(BaseModel):
     state: ModuleState = Field(
         examples=["ready"],
         description="`ready`: calls are answered, the first of them after the module was brought "
-        "to its device. `params_lost`: its parameters were in memory alone and are lost. "
+        "to its device. `params_lost`: its parameters were only in memory and are lost. "
         "`failed`: it cannot be brought to its device; `reason` says why, and "
         "`POST /v1/modules/{module}/restore` tries again.",
     )
@@ -337,7 +337,7 @@ def module_view(
     Args:
         record: the module.
         restored: how its newest restore went.
-        resident: whether it is on its device; None where that is not known.
+        resident: whether it is on its device; None if that is not known.
         instances: the views of its instances.
     """
     plain = to_plain(record.evolve(symbols={}, labels={}, transforms={}))  # which may be large

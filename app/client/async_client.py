@@ -55,7 +55,7 @@ class Awaited:
         await response.aclose()
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Wait."""
         await asyncio.sleep(seconds)
 
 

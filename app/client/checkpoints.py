@@ -20,7 +20,7 @@ class CheckpointCalls:
 
     @method
     def save_checkpoint(self, name: str, epoch: int) -> Request[CheckpointView]:
-        """Save the present state as the checkpoint of an epoch."""
+        """Save the current state as the checkpoint of an epoch."""
         path, body = at("modules", name, "checkpoints"), Json({"epoch": epoch})
         return Request("POST", path, AsJson(CheckpointView), body=body)
 

@@ -64,7 +64,7 @@ class Client(Calls, Caller):
     """Calls a modserve server, a method for each thing that it does.
 
     Calls raise ``ClientError``, or what ``app.client.errors`` has of it, where the server refuses
-    them, and ``httpx.TransportError`` where it is not reached. Those that may be made twice are
+    them, and ``httpx.TransportError`` if it is not reached. Those that may be made twice are
     made again where the connection broke or the server says that it cannot at present.
 
     Args:

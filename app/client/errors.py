@@ -72,7 +72,7 @@ class ClientError(Exception):
 
     @property
     def code(self) -> str:
-        """Of the error, as ``Client.error_code`` explains it; empty of what is no problem."""
+        """Of the error, as ``Client.error_code`` explains it; empty of what is not a problem."""
         return str(self.problem.get("code", ""))
 
     @property

@@ -38,7 +38,7 @@ class Exchange:
 
     Attributes:
         transport: that waits, or is awaited.
-        timeout_seconds: of a call that is no stream.
+        timeout_seconds: of a call that is not a stream.
         retries: how often a request is sent again that may be.
     """
 
@@ -74,7 +74,7 @@ class Exchange:
             await self.transport.end(response)
 
     async def is_ready(self) -> bool:
-        """Tell whether the server answers and is ready."""
+        """Return whether the server answers and is ready."""
         request = self.transport.http.build_request(
             "GET", "/readyz", timeout=_READY_TIMEOUT_SECONDS
         )

@@ -79,7 +79,7 @@ class Events:
                     raise
 
     async def _is_over(self, exchange: Exchange) -> bool:
-        """Tell whether a stream that ended well has said all that there is to say."""
+        """Return whether a stream that ended well has said all that there is to say."""
         if self.job_id is None:
             return False
         return (await _job(self.job_id).make(exchange))["status"] in _ENDS

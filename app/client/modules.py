@@ -72,7 +72,7 @@ class ModuleCalls:
         Args:
             file: a ``.mar`` or ``.model`` file; its Python code is not run.
             progress: is called with the bytes sent so far, and with those in all.
-            **fields: ``name``, where it is not to be the archive's, and ``executor``.
+            **fields: ``name``, if it is not to be the archive's, and ``executor``.
         """
         return _created(Form(fields, [("archive", file)]), progress)
 

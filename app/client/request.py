@@ -58,7 +58,8 @@ class Request(Generic[T]):
         query: of the URL; what is None is left out.
         accept: media type of the answer.
         headers: others.
-        has_key: an Idempotency-Key goes with it, so that it is done once however often it is sent.
+        has_key: an Idempotency-Key goes with it, so that it is done once no matter how often it is
+            sent.
         is_safe: it may be sent twice though its verb does not say so.
         is_once: it may not, though its verb says so.
         progress: is told how much of the body is sent.

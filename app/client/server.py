@@ -35,7 +35,7 @@ class ServerCalls:
 
     @method
     def is_ready(self) -> Ready:
-        """Tell whether the server answers and is ready."""
+        """Return whether the server answers and is ready."""
         return Ready(0.0)
 
     @method

@@ -130,5 +130,5 @@ def _pass(
 
 
 def _is_numbered(fields: Mapping[str, Any]) -> bool:
-    """Tell whether a step is done once however often it is sent, for it has a number."""
+    """Return whether a step is done once no matter how often it is sent, for it has a number."""
     return fields.get("sequence") is not None

@@ -32,7 +32,7 @@ def prediction_body(lone: Any, inputs: Mapping[str, Any]) -> Body:
     """Return the body that asks for a prediction.
 
     Args:
-        lone: the one input of a module that has but one; None where they are named.
+        lone: the one input of a module that has but one; None if they are named.
         inputs: by name.
     """
     if lone is not None:

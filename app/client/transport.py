@@ -42,7 +42,7 @@ class Transport(Protocol):
         """End a streamed answer."""
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Wait."""
 
 
 class Blocking:
@@ -82,7 +82,7 @@ class Blocking:
         response.close()
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Wait."""
         time.sleep(seconds)
 
 

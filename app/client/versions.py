@@ -40,7 +40,7 @@ class VersionCalls:
 
     @method
     def promote(self, name: str, version: int | str) -> Request[VersionsView]:
-        """Let a version answer predictions that name none."""
+        """Make a version answer predictions that name none."""
         path = at("modules", name, "versions", version, "promote")
         return Request("POST", path, AsJson(VersionsView))
 
@@ -62,13 +62,13 @@ class VersionCalls:
 
     @method
     def set_canary(self, name: str, version: int | str, weight: float) -> Request[VersionsView]:
-        """Let a version answer a share of the predictions that name none."""
+        """Make a version answer a share of the predictions that name none."""
         body = Json({"version": version, "weight": weight})
         return Request("PUT", at("modules", name, "canary"), AsJson(VersionsView), body=body)
 
     @method
     def remove_canary(self, name: str) -> Request[None]:
-        """Let no canary answer any more."""
+        """Remove the canary, if there is one."""
         return Request("DELETE", at("modules", name, "canary"), nothing)
 
     @method

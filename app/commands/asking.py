@@ -72,7 +72,7 @@ def _hints(problem: Mapping[str, Any], text: str) -> str | None:
 def _transport(url: str) -> httpx.BaseTransport | None:
     """Return how the server of this environment is asked: its certificate may have any name.
 
-    None where it is as anywhere else.
+    None if it is as anywhere else.
     """
     certificate = os.environ.get("MODSERVE_TLS_CERT")
     if not certificate or url != LOCAL:

@@ -32,7 +32,7 @@ def health(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell whether a server is ready; the exit status is 0 if it is, 1 if not, 3 if none answers.
+    """Return whether a server is ready; the exit status is 0 if it is, 1 if not, 3 if none answers.
 
     Modules are named that must be there and be ready, too.
     """

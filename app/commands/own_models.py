@@ -30,7 +30,7 @@ def files_of_model(paths: Sequence[Path]) -> list[Path]:
     if others or first.is_file():
         for path in paths:
             if not path.is_file():
-                raise typer.BadParameter(f"{path} is no file", param_hint="files")
+                raise typer.BadParameter(f"{path} is not a file", param_hint="files")
         return list(paths)
     try:
         prefix, epoch = find_model(str(first))
@@ -65,7 +65,7 @@ def send_model(client: Client, name: str, files: Sequence[Path], fields: Mapping
 
 
 def bind_if_told(client: Client, made: Any, shapes: Sequence[Mapping[str, Any]]) -> Any:
-    """Let a module that has parameters answer, where its shapes were said or can be told."""
+    """Bind a module that has parameters, if its shapes are given or can be inferred."""
     found = made.get("found")
     is_open = found is None or set(found["open"]) - {one["name"] for one in shapes}
     if made["bind"] is not None or made["params"] is None or is_open:

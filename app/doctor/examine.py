@@ -61,7 +61,7 @@ class Finding:
 
     @property
     def ok(self) -> bool:
-        """False where the examination ends with this, or the model cannot be used as it is."""
+        """False if the examination ends with this, or the model cannot be used as it is."""
         return self.verdict is Verdict.GOOD
 
 

@@ -46,10 +46,10 @@ class ApiKey:
     """A key as the server remembers it.
 
     Attributes:
-        id: the part of the key that is no secret.
+        id: the part of the key that is not a secret.
         name: whose it is, for people.
         sha256: of the whole key, hexadecimal.
-        created_at, expires_at: seconds since 1970; None where it never expires.
+        created_at, expires_at: seconds since 1970; None if it never expires.
         rate: requests a second, on average; None for any number.
         concurrency: requests at a time; None for any number.
     """
@@ -66,11 +66,11 @@ class ApiKey:
     concurrency: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
 
     def allows(self, any_of: Collection[KeyScope]) -> bool:
-        """Tell whether one of some scopes is among those of the key."""
+        """Return whether one of some scopes is among those of the key."""
         return any(not _INCLUDED[scope].isdisjoint(any_of) for scope in self.scopes)
 
     def is_expired(self, now: float) -> bool:
-        """Tell whether it is no longer valid, by the time in seconds since 1970."""
+        """Return whether it is no longer valid, by the time in seconds since 1970."""
         return self.expires_at is not None and now >= self.expires_at
 
 
@@ -90,7 +90,7 @@ def new_key_text() -> str:
 
 
 def key_id_of(text: str) -> str | None:
-    """Return the id in the text of a key; None where it is no key."""
+    """Return the id in the text of a key; None if it is not a key."""
     found = _TEXT.fullmatch(text)
     return None if found is None else found[1]
 
@@ -101,6 +101,6 @@ def digest_of(text: str) -> str:
 
 
 def is_text_of(key: ApiKey | None, text: str) -> bool:
-    """Tell whether a text is that of a key, in a time that does not depend on either."""
+    """Return whether a text is that of a key, in a time that does not depend on either."""
     expected = _NO_KEY if key is None else key.sha256
     return hmac.compare_digest(digest_of(text), expected) and key is not None

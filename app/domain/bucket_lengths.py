@@ -84,7 +84,7 @@ def _axes_of_length(desc: InputDesc, buckets: Mapping[str, BucketShapes]) -> lis
 
 
 def _shape_of(name: str, shapes: BucketShapes) -> tuple[int, ...]:
-    """Return the shape of an input or label in a bucket; empty where the bucket has none."""
+    """Return the shape of an input or label in a bucket; empty if the bucket has none."""
     descs = (*shapes.data_shapes, *shapes.label_shapes)
     return next((desc.shape for desc in descs if desc.name == name), ())
 
@@ -101,7 +101,7 @@ def fill_lengths(record: ModuleRecord, spec: BindSpec) -> BindSpec:
         spec: as a client gave it.
 
     Raises:
-        Invalid: a bucket's key is no length, or the batch axis is open.
+        Invalid: a bucket's key is not a length, or the batch axis is open.
     """
     if record.kind is not ModuleKind.BUCKETING or not _has_open_axis(spec):
         return spec
@@ -133,7 +133,7 @@ def _lengths(symbols: Mapping[str, str]) -> dict[str, int]:
     for key in symbols:
         length = json.loads(key)
         if type(length) is not int:
-            expected = "whole shapes, for the module's bucket keys are no lengths"
+            expected = "whole shapes, because the module's bucket keys are not lengths"
             raise Invalid("data_shapes", f"an open axis and a bucket {key}", expected)
         lengths[key] = length
     return lengths

@@ -93,7 +93,7 @@ class CheckpointManifest:
         created_at: seconds since 1970.
         job_id, attempt: the job that wrote it; None when saved by a call or uploaded.
         metrics: values of the metrics at that moment, by name.
-        keep_best: of the job that wrote it; None where it keeps none.
+        keep_best: of the job that wrote it; None if it keeps none.
     """
 
     format: int = MANIFEST_FORMAT
@@ -128,7 +128,7 @@ class CheckpointManifest:
 def is_better(
     value: float | None, best: float | None, mode: Literal["min", "max"], min_delta: float = 0.0
 ) -> bool:
-    """Tell whether a metric's value is better than the best before it, by more than a delta."""
+    """Return whether a metric's value is better than the best before it, by more than a delta."""
     if value is None or best is None:
         return value is not None
     gain = best - value if mode == "min" else value - best
@@ -154,7 +154,7 @@ def best_tags(manifests: Iterable[CheckpointManifest]) -> set[CheckpointTag]:
 
 
 def prefix_of(names: Iterable[str]) -> str | None:
-    """Return the prefix of MXNet's file names, None where no name is of that kind."""
+    """Return the prefix of MXNet's file names, None if no name is of that kind."""
     for name in sorted(names):
         if found := _MXNET_FILE.fullmatch(name):
             return found[1]

@@ -36,11 +36,11 @@ class DatasetRecord:
     Attributes:
         arrays: what a loader will find, without reading it; empty for opaque files.
         examples: length of the first axis, where all arrays agree on it; lines of a text file,
-            records of a RecordIO file; None where it is not one number.
+            records of a RecordIO file; None if it is not one number.
         classes: names of the classes of its images, in the order of their labels.
         size: bytes of the file.
         sha256: of the file, hexadecimal; its ETag.
-        path: of an operator's file, which stays where it is; None where the file is ours.
+        path: of an operator's file, which stays where it is; None if the file is ours.
         modified_ns: when that was last written, in nanoseconds since 1970.
     """
 

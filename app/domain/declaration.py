@@ -126,7 +126,7 @@ class ModelDeclaration:
             epochs: those that there are.
 
         Raises:
-            Invalid: one is named that is not there, or a label cannot be one.
+            Invalid: one is named that does not exist, or a label cannot be one.
         """
         said = self.versions
         named = {f"labels.{check_label(label)}": one for label, one in said.labels.items()}

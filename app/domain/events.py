@@ -31,13 +31,13 @@ class ServerEvent(StrEnum):
     MODULE_PROMOTED = "module_promoted"
     MODULE_ROLLED_BACK = "module_rolled_back"
     MODULE_RESTORED = "module_restored"
-    """It was brought back to its device."""
+    """It was restored to its device."""
     MODULE_EVICTED = "module_evicted"
     """It was put away for others, or unloaded; it comes back when it is called."""
     MODULE_PARAMS_LOST = "module_params_lost"
     """Its parameters were in memory alone."""
     MODULE_QUARANTINED = "module_quarantined"
-    """It cannot be brought back and is left alone until somebody mends it."""
+    """It cannot be restored and is left alone until somebody repairs it."""
     MODULE_DELETED = "module_deleted"
     EXECUTOR_STARTED = "executor_started"
     EXECUTOR_LOST = "executor_lost"
@@ -57,7 +57,7 @@ class EventRow:
         id: grows with every event; a reader asks for what came after an id.
         job_id: None for what happens to a module or an executor by itself.
         module: by the name that clients know it by; None for what happens to an executor.
-        executor: that has the module, or runs the job; None where none does yet.
+        executor: that has the module, or runs the job; None if none does yet.
         attempt: of the job, 0 before the first.
         status: the job's after the event.
         data: what the event carries; depends on ``type``.

@@ -282,7 +282,7 @@ class Job:
 
     @property
     def expires_at(self) -> float | None:
-        """When its time is used up; None where it has all the time, or is finished."""
+        """When its time is used up; None if it has all the time, or is finished."""
         if self.status in TERMINAL:
             return None
         moments = [] if self.deadline_at is None else [self.deadline_at]

@@ -14,7 +14,7 @@ def remaining_seconds(job: Job, now: float, typical_seconds: float | None) -> fl
     queued, takes as long as the jobs of its kind before it.
 
     Args:
-        typical_seconds: how long jobs like it ran, None where there was none.
+        typical_seconds: how long jobs like it ran, None if there was none.
     """
     if job.status is JobStatus.RUNNING:
         by_rate = _by_rate(job)

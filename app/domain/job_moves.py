@@ -171,7 +171,7 @@ def expired(job: Job, now: float) -> Move:
 
 
 def pause_requested(job: Job, now: float) -> Move | None:
-    """Pause a queued job, ask a running one to; None where that was asked before."""
+    """Pause a queued job, ask a running one to; None if that was asked before."""
     if job.status is not JobStatus.RUNNING:
         return _move(job, JobEvent.PAUSED, now)
     if job.requested is JobAction.CANCEL:
@@ -183,7 +183,7 @@ def pause_requested(job: Job, now: float) -> Move | None:
 
 
 def cancel_requested(job: Job, now: float) -> Move | None:
-    """Cancel a waiting job, ask a running one to stop for good; None where that was asked."""
+    """Cancel a waiting job, ask a running one to stop for good; None if that was asked."""
     if job.status is not JobStatus.RUNNING:
         return cancelled(job, now)
     if job.requested is JobAction.CANCEL:

@@ -347,7 +347,7 @@ def _expand_names(source: Any) -> Any:
 
 
 def names_parts(params: JobParams) -> bool:
-    """Tell whether metrics name outputs or labels, which are a module's own."""
+    """Return whether metrics name outputs or labels, which are a module's own."""
     metrics = params.metrics if isinstance(params, FitParams | ScoreParams) else ()
     return any(isinstance(one, MetricSpec) and (one.outputs or one.labels) for one in metrics)
 

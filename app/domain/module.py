@@ -236,7 +236,7 @@ class ModuleRecord:
         warnings: what was odd about its files when they were uploaded.
         compression_params: of the gradients between contexts, as MXNet has it:
             ``{"type": "2bit", "threshold": 0.5}``; the optimizer's kvstore must be ``device``.
-            What was not sent yet is no part of a checkpoint: a fit that goes on after a death
+            What was not sent yet is not part of a checkpoint: a fit that goes on after a death
             begins without.
         serving: how predictions are served.
         transforms: how images and texts become inputs, by the input's name.
@@ -325,7 +325,7 @@ class ModuleRecord:
         return dataclasses.replace(self, **changes)
 
     def is_restored_from(self, tag: CheckpointTag) -> bool:
-        """Tell whether it comes back, after a death, with the parameters of this checkpoint."""
+        """Return whether it comes back, after a death, with the parameters of this checkpoint."""
         is_kept = self.durable and not self.lost
         return is_kept and (self.params, self.checkpoint) == (ParamsSource.CHECKPOINT, tag)
 
@@ -360,7 +360,7 @@ class Call:
 
     Attributes:
         needs: the least stage.
-        training: True where the module must be bound for training.
+        training: True if the module must be bound for training.
     """
 
     needs: Stage

@@ -37,7 +37,7 @@ def onnx_inputs(record: ModuleRecord) -> tuple[OnnxInput, ...]:
 
     Raises:
         Conflict: it is not bound.
-        Invalid: an axis is as long as its bucket, whose key is no length.
+        Invalid: an axis is as long as its bucket, whose key is not a length.
     """
     if record.bind is None:
         raise Conflict(

@@ -43,7 +43,7 @@ class Origin:
     Attributes:
         module: the other module.
         epoch: tag of its checkpoint.
-        output: the output at which its symbol was cut, None where it was not.
+        output: the output at which its symbol was cut, None if it was not.
         head: what was put there; its parameters are initialized, all others kept.
     """
 

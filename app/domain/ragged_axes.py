@@ -25,7 +25,7 @@ class RaggedInput(NamedTuple):
 
 
 def batch_axis(desc: InputDesc) -> int:
-    """Return the axis along which examples lie; -1 where there is none."""
+    """Return the axis along which examples lie; -1 if there is none."""
     return 0 if desc.layout is None else desc.layout.find("N")
 
 
@@ -46,7 +46,7 @@ def ragged_inputs(buckets: Mapping[str, BucketShapes]) -> list[RaggedInput]:
 def length_axis(desc: InputDesc, ragged: Sequence[RaggedInput]) -> int | None:
     """Return the axis of an input that is its length: where buckets differ, else the first.
 
-    None where there is no such axis, or buckets differ in several.
+    None if there is no such axis, or buckets differ in several.
     """
     axes = [one.axis for one in ragged if one.name == desc.name]
     if not axes:

@@ -21,7 +21,7 @@ class ModuleState(StrEnum):
     PARAMS_LOST = "params_lost"
     """Its parameters were in memory alone, and their executor died."""
     FAILED = "failed"
-    """It cannot be brought to its device until somebody mends it."""
+    """It cannot be restored to its device until somebody repairs it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class RestoreStatus:
 
     @property
     def failure(self) -> str | None:
-        """Why the module cannot be used until somebody mends it; None where it can."""
+        """Why the module cannot be used until somebody mends it; None if it can."""
         if self.fault is None and self.deaths >= MOST_DEATHS:
             return f"its restore ended the executor's process {self.deaths} times"
         return self.fault

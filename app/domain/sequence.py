@@ -48,7 +48,7 @@ def sequence_part(
         prefix: of the names of fields in errors.
 
     Raises:
-        Invalid: the id is no id, or there is none of what begins or ends.
+        Invalid: the id is malformed, or there is none of what begins or ends.
     """
     if not sequence_id:
         if is_start or is_end:

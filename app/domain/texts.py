@@ -63,7 +63,7 @@ class TextTransform:
             longest: most tokens.
 
         Raises:
-            Invalid: it is no text, is empty or too long, or has a token that is not known.
+            Invalid: it is not text, is empty or too long, or has a token that is not known.
         """
         if len(text) > _MOST_BYTES:
             raise Invalid(field, f"{len(text):,} bytes", f"a text of at most {_MOST_BYTES:,}")

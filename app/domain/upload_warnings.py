@@ -29,10 +29,10 @@ class UploadWarning:
     shape: tuple[int, ...] | None = None
 
     def stands(self, checkpoint: str | None, bound: Mapping[str, tuple[int, ...]]) -> bool:
-        """Tell whether it is still so.
+        """Return whether it is still so.
 
         Args:
-            checkpoint: that has the present parameters, None where none has.
+            checkpoint: that has the current parameters, None if none has.
             bound: shapes of the inputs, empty before the module is bound.
         """
         if self.of == "params":

@@ -68,7 +68,7 @@ class VersionSpec:
         """Return which version answers a prediction.
 
         Args:
-            name: the version that the prediction names, None where it names none.
+            name: the version that the prediction names, None if it names none.
             draw: a number from 0 up to 1 that decides whether the canary answers.
 
         Raises:

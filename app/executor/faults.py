@@ -77,7 +77,7 @@ def as_refusals() -> Iterator[None]:
 
 
 def refusal_of(error: BaseException) -> HostError | None:
-    """Return the refusal for an error, None where it is no answer but a fault of ours.
+    """Return the refusal for an error, None if it is not an answer but a fault of ours.
 
     Callers keep no name for the error that this takes for it: a frame that had one would be in its
     traceback, and all that the frames below hold would live until the collector runs.

@@ -84,7 +84,7 @@ _PRIORITIES: Mapping[type[Any], Priority] = {
     **dict.fromkeys((calls.Predict, calls.RestoreModule, calls.LoadVersion), Priority.PREDICT),
     **dict.fromkeys(_CONTROL, Priority.CONTROL),
 }
-"""Of all calls that are no steps."""
+"""Of all calls that are not steps."""
 
 _MEASURED_BATCHES = 16
 """The memory of jobs' modules is looked at once in so many."""
@@ -179,7 +179,7 @@ class ModuleHost:
         return self._batching.known(call)
 
     def plan(self, call: IncomingCall) -> Computation | None:
-        """Return what makes a large graph's plan beside the device's thread; None where none is
+        """Return what makes a large graph's plan beside the device's thread; None if none is
         needed."""
         with self._on_device():
             found = self._batching.plan(call)
@@ -210,7 +210,7 @@ class ModuleHost:
                 raise OutOfMemory(f"a prediction of module {asked.module!r}", reason) from None
 
     def has_work(self) -> bool:
-        """Tell whether a job can be advanced."""
+        """Return whether a job can be advanced."""
         return self._jobs.has_work()
 
     def advance(self) -> None:
@@ -223,7 +223,7 @@ class ModuleHost:
                 self._residents.keep_to_budget(name)
 
     def close(self) -> None:
-        """Let jobs and modules go."""
+        """Release all jobs and modules."""
         self._jobs.close()
         self._residents.clear()
 

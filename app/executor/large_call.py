@@ -43,7 +43,7 @@ class LargeCall:
 
     @property
     def is_awaiting(self) -> bool:
-        """True where its last piece left something to be done beside the device's thread."""
+        """True if its last piece left something to be done beside the device's thread."""
         return self._awaited is not None
 
     @property
@@ -52,7 +52,7 @@ class LargeCall:
         return self._awaited is None or self._awaited.done()
 
     def begin(self, computation: Computation, channel: Channel) -> None:
-        """Take the memory for the answer; raise HostError where there is none."""
+        """Take the memory for the answer; raise HostError if there is none."""
         sizes = (
             math.prod(shape) * np.dtype(dtype).itemsize
             for shape, dtype in computation.specs.values()

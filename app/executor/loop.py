@@ -145,7 +145,7 @@ class DeviceLoop:
         return self._predictions.seconds_to_wait(time.monotonic_ns())
 
     def _can_advance(self) -> bool:
-        """Tell whether a job can go on, and what it reports be taken."""
+        """Return whether a job can go on, and what it reports be taken."""
         return self._host.has_work() and not self._channel.is_full
 
     def _receive(self, timeout_seconds: float | None) -> None:
@@ -280,7 +280,7 @@ class DeviceLoop:
         return large.can_go_on and not self._has_to_wait(large.call)
 
     def _has_to_wait(self, call: IncomingCall) -> bool:
-        """Tell whether another call has this one's module to itself at present."""
+        """Return whether another call has this one's module to itself at present."""
         if not self._large:
             return False
         alone = [one.call for one in self._large if one.is_exclusive and one.call is not call]

@@ -1,4 +1,4 @@
-"""Memory for calls: where there is none all that is idle is put away, and the call made again."""
+"""Memory for calls: if there is none all that is idle is put away, and the call made again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Room:
     def answer(
         self, call: Any, handler: Callable[[], Answer | Computation]
     ) -> Answer | Computation:
-        """Answer a call; where there is no memory, again after all that is idle was put away."""
+        """Answer a call; if there is no memory, again after all that is idle was put away."""
         name = _module_of(call)
         try:
             return handler()
@@ -62,7 +62,7 @@ class Room:
             raise OutOfMemory(_what(call), str(error)) from None
 
     def in_steps(self, call: Any, make: Make, *, is_exclusive: bool) -> Computation:
-        """Return the computation of a call, which is begun again where there is no memory.
+        """Return the computation of a call, which is begun again if there is no memory.
 
         Args:
             is_exclusive: the call has its module to itself until it ends.

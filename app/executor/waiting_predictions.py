@@ -32,7 +32,7 @@ class WaitingPredictions:
         """By sequence, where a part waits in a group: those that come after it."""
 
     def add(self, call: IncomingCall) -> None:
-        """Let a prediction wait."""
+        """Enqueue a prediction."""
         self._new.append(call)
 
     def drop(self, ids: frozenset[int]) -> list[IncomingCall]:
@@ -51,14 +51,15 @@ class WaitingPredictions:
         return given_up
 
     def seconds_to_wait(self, now_ns: int) -> float | None:
-        """Return how long until there is a batch to compute; None where nothing waits."""
+        """Return how long until there is a batch to compute; None if nothing waits."""
         if self._new:
             return 0.0
         due = min((_due_ns(queue) for queue in self._groups.values()), default=None)
         return None if due is None else max(0.0, (due - now_ns) * 1e-9)
 
     def begin_turn(self, now_ns: int, prepare: Prepare) -> None:
-        """Let each group that is due have a batch; what comes from here on waits for the next."""
+        """Begin a turn, in which each group that is due gets a batch; later arrivals wait for the
+        next turn."""
         calls, self._new = self._new, []
         for call in calls:
             sequence = _sequence_of(call)
@@ -81,7 +82,7 @@ class WaitingPredictions:
         return bool(self._turn)
 
     def next_batch(self) -> Batch | None:
-        """Return the next batch of the turn; None where it is over."""
+        """Return the next batch of the turn; None if it is over."""
         while self._turn:
             group = self._turn.popleft()
             queue = self._groups.get(group)
@@ -93,13 +94,13 @@ class WaitingPredictions:
         return None
 
     def _let_later_parts_come(self, calls: Iterable[IncomingCall]) -> None:
-        """Let what came after these, of the same sequences, be prepared in the next turn."""
+        """Schedule later parts of the same sequences for the next turn."""
         if self._later_parts:
             freed = [self._later_parts.pop(_sequence_of(call), []) for call in calls]
             self._new[:0] = [call for parts in freed for call in parts]
 
     def _keep(self, group: Hashable, queue: deque[Prepared]) -> None:
-        """Let a queue be its group's; an empty group goes, and so comes last when it is back."""
+        """Set a group's queue. An empty group is removed, so that it comes last when it returns."""
         if queue:
             self._groups[group] = queue
         else:
@@ -107,7 +108,7 @@ class WaitingPredictions:
 
 
 def _sequence_of(call: IncomingCall) -> Hashable | None:
-    """Return what names the sequence that a prediction is a part of, None where it is of none."""
+    """Return what names the sequence that a prediction is a part of, None if it is of none."""
     part: Mapping[str, Any] | None = call.params.get("part")
     return None if part is None else (call.params["module"], part["sequence_id"])
 

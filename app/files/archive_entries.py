@@ -17,7 +17,7 @@ def checked_path(path: str, mode: int, field: str) -> str:
     """Return the path of an entry, with slashes.
 
     Args:
-        mode: of the file, as the system has it; 0 where the archive says none.
+        mode: of the file, as the system has it; 0 if the archive says none.
         field: of the archive, for errors.
 
     Raises:
@@ -32,7 +32,7 @@ def checked_path(path: str, mode: int, field: str) -> str:
 
 
 def is_beside_the_point(path: str) -> bool:
-    """Tell whether an entry is what systems put into archives for themselves."""
+    """Return whether an entry is what systems put into archives for themselves."""
     parts = PurePosixPath(path).parts
     return "__MACOSX" in parts or any(part.startswith(".") for part in parts)
 

@@ -183,7 +183,7 @@ def _named(name: str, examples: Examples) -> dict[str, npt.NDArray[Any]]:
 
 
 def _mapped(path: Path, member: zipfile.ZipInfo, header: NpyHeader) -> npt.NDArray[Any] | None:
-    """Return a view of the file; None where it is better read."""
+    """Return a view of the file; None if it is better read."""
     if member.compress_type != zipfile.ZIP_STORED or header.data_bytes < _MAPPED_BYTES:
         return None
     with path.open("rb") as file:

@@ -29,18 +29,18 @@ class Admitted(NamedTuple):
 
 
 def admit(root: Path, job: int, attempt: int) -> None:
-    """Let one attempt write, and no other; the caller has the root's lock."""
+    """Allow one attempt, and no other, to write; the caller holds the root's lock."""
     _write(root, Admitted(job, attempt))
 
 
 def shut_out(root: Path, job: int, attempt: int) -> None:
-    """Let nobody write if it was this attempt that could; the caller has the root's lock."""
+    """Forbid all writing if this attempt was allowed to; the caller holds the root's lock."""
     if read_fence(root) == Admitted(job, attempt):
         _write(root, Admitted(None, None))
 
 
 def read_fence(root: Path) -> Admitted | None:
-    """Return who may write; None where no server has said it yet.
+    """Return who may write; None if no server has said it yet.
 
     Raises:
         Damaged: the file cannot be read.

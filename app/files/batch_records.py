@@ -88,7 +88,8 @@ class RecordWriter:
         self._begin(read_records(self._path, self._kind)[1][::2])
 
     def flush(self) -> None:
-        """Let readers, and a fit that goes on after this process died, find all of it."""
+        """Write everything to the file, for readers and for a fit that resumes after this process
+        died."""
         self._file.flush()
         self._flushed_at = time.monotonic()
 

@@ -187,7 +187,7 @@ def readable_manifests(root: Path, warn: Callable[[str], None]) -> Iterator[Chec
         try:
             yield read_manifest(root / str(tag))
         except (Damaged, NotFound) as error:
-            warn(f"passed over: {root.name}/{tag}: {error}")
+            warn(f"skipped: {root.name}/{tag}: {error}")
 
 
 def verify_checkpoint(directory: Path) -> CheckpointManifest:
@@ -295,7 +295,7 @@ def remove_checkpoint(root: Path, tag: CheckpointTag) -> None:
 
 
 def admit_attempt(root: Path, job_id: int, attempt: int) -> None:
-    """Let an attempt of a job write checkpoints, and none before it any more.
+    """Allow an attempt of a job, and no earlier one, to write checkpoints.
 
     What an attempt before it left complete under a hidden name is put in place first.
     """
@@ -306,7 +306,7 @@ def admit_attempt(root: Path, job_id: int, attempt: int) -> None:
 
 
 def shut_out_attempt(root: Path, job_id: int, attempt: int) -> None:
-    """Let an attempt write no more; what it has written until now stands.
+    """Forbid an attempt to write from now on; what it has written remains.
 
     Raises:
         Unavailable: its process was stopped in the midst of writing.
@@ -398,7 +398,7 @@ def _discard_incoming(root: Path, directory: Path) -> None:
 
 
 def _is_complete(root: Path, directory: Path) -> bool:
-    """Tell whether a hidden directory needs only its renaming, and may have it."""
+    """Return whether a hidden directory needs only its renaming, and may have it."""
     try:
         manifest = _manifest_in(directory)
         admitted = read_fence(root)

@@ -201,7 +201,7 @@ class DatasetDirectory:
         return hidden
 
     def _named(self) -> set[str]:
-        """Return the names of files that a record needs, or may need where it is not readable."""
+        """Return the names of files that a record needs, or may need if it is not readable."""
         found: set[str] = set()
         for name in self.names():
             try:

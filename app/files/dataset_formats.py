@@ -124,7 +124,7 @@ def preview_file(path: Path, kind: DatasetKind, rows: int) -> dict[str, Any]:
     """Return the first rows as plain values, without reading the rest.
 
     Returns:
-        For each array a list of rows, each a nested list, or None where a row is too long to
+        For each array a list of rows, each a nested list, or None if a row is too long to
         show; for text ``{"lines": [...]}``; for RecordIO nothing.
     """
     match kind:

@@ -19,7 +19,7 @@ _NEW = ".directory-id-new"
 
 
 def read_id(data_dir: Path) -> str | None:
-    """Return the id, None where the directory has none yet; raise StartError for what is none."""
+    """Return the id, None if the directory has none yet; raise StartError for what is none."""
     return _read(settled_id_file(data_dir))
 
 

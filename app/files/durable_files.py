@@ -69,7 +69,7 @@ def sync_directory(path: Path) -> None:
 
 
 def make_directory(path: Path, *, parents: bool = False) -> None:
-    """Make a directory where there is none; return when its entry is on the disk.
+    """Make a directory if there is none; return when its entry is on the disk.
 
     Args:
         parents: make those above it as well.
@@ -101,7 +101,7 @@ def tell_full_disk() -> Iterator[None]:
 
 
 def write_durably(path: Path, data: bytes, *, mode: int = 0o666) -> None:
-    """Write a file over the one that is there; whenever the power goes, one of them is whole.
+    """Write a file over the existing one; whenever the power goes, one of them is whole.
 
     Args:
         mode: who may read and write it, from the beginning; the umask takes of it.
@@ -146,7 +146,7 @@ def hidden_sibling(path: Path, purpose: str) -> Path:
 
 
 def has_hidden(directory: Path) -> bool:
-    """Tell whether something may lie in a directory, if there is one, under a hidden name."""
+    """Return whether something may lie in a directory, if there is one, under a hidden name."""
     try:
         return any(name.startswith(".") for name in os.listdir(directory))
     except (FileNotFoundError, NotADirectoryError):
@@ -229,7 +229,7 @@ def _lock_within(descriptor: int, mode: int, seconds: float, path: Path) -> None
 
 
 def is_locked(path: Path) -> bool:
-    """Tell whether a living process has locked the file or directory."""
+    """Return whether a living process has locked the file or directory."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

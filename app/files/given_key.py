@@ -18,14 +18,14 @@ _FORM = "a key as 'modserve keys generate' prints one"
 
 
 def given_key(text: str | None, path: Path | None) -> ApiKey | None:
-    """Return the key that is given, which is for administration; None where none is.
+    """Return the key that is given, which is for administration; None if none is.
 
     Args:
         text: the key itself.
         path: a file with it, such as a mounted secret; white space around it does not count.
 
     Raises:
-        StartError: it is no key, cannot be read, or both are given.
+        StartError: it is not a key, cannot be read, or both are given.
     """
     if text is not None and path is not None:
         raise StartError("MODSERVE_API_KEY and MODSERVE_API_KEY_FILE are both set: unset one")

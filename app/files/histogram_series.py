@@ -70,7 +70,7 @@ class HistogramWriter(RecordWriter):
         self._passed = 0
 
     def is_due(self) -> bool:
-        """Tell whether a histogram is wanted of this collection."""
+        """Return whether a histogram is wanted of this collection."""
         self._passed += 1
         return (self._passed - 1) % self._every == 0
 

@@ -55,7 +55,7 @@ class ImageSource:
     Attributes:
         paths: of the images, to name them by.
         classes: in the order of their labels; none where the labels are numbers alone.
-        labels: of each image, a number or a row of them; none where it has none.
+        labels: of each image, a number or a row of them; none if it has none.
         read: returns the file of an image by its place; in ascending order it is fastest.
     """
 
@@ -75,7 +75,7 @@ def open_images(path: Path, known: Sequence[str] | None, limit: int) -> Iterator
 
     Raises:
         Damaged: it is no such file, or has what no such file has.
-        Invalid: it has no images, or their folders are no classes.
+        Invalid: it has no images, or their folders are not classes.
         TooLarge: it would unpack to more.
     """
     with path.open("rb") as file, _damage_told():

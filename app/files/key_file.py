@@ -18,7 +18,7 @@ _OWNER_ONLY = 0o600
 _LOCK_SECONDS = 10.0
 
 FileStamp: TypeAlias = tuple[int, int, int, int] | None
-"""Differs after each change of the file; None where there is none."""
+"""Differs after each change of the file; None if there is none."""
 
 
 class KeyFile:
@@ -66,7 +66,7 @@ class KeyFile:
         return path
 
     def _give_to_owner(self, path: Path) -> None:
-        """Let the data directory's owner, who runs the server, read what root has written."""
+        """Give a file written by root to the data directory's owner, under whom the server runs."""
         if os.geteuid() == 0:
             owner = os.stat(self._data_dir)
             os.chown(path, owner.st_uid, owner.st_gid)

@@ -50,7 +50,7 @@ def note_release(data_dir: Path) -> None:
 
 
 def _read(data_dir: Path) -> str | None:
-    """Return the release, None where none is noted, or nothing that is one."""
+    """Return the release, None if none is noted, or nothing that is one."""
     try:
         text = last_release_file(data_dir).read_text(errors="replace").strip()
     except FileNotFoundError:

@@ -42,7 +42,7 @@ class LengthCountFiles:
         self._root = data_dir / "lengths"
 
     def read(self, module: str) -> LengthCounts | None:
-        """Return what was counted of a module, None where nothing is known."""
+        """Return what was counted of a module, None if nothing is known."""
         try:
             return read_record(LengthCounts, self._path(module))
         except (NotFound, Damaged):

@@ -109,7 +109,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _csv_names(path: Path) -> list[str] | None:
-    """Return the names in the first line, None where it holds numbers already."""
+    """Return the names in the first line, None if it holds numbers already."""
     _, first = next(lines(path), (0, ""))
     cells = [cell.strip().strip('"') for cell in first.split(",")]
     try:

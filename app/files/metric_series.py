@@ -47,7 +47,7 @@ class SeriesWriter(RecordWriter):
         super().__init__(path, _KIND, names, before)
 
     def add(self, epoch: int, batch: int, values: Sequence[float | None]) -> None:
-        """Append the values of a batch; None where there is none."""
+        """Append the values of a batch; None if there is none."""
         super().add(epoch, batch, [np.nan if value is None else value for value in values])
 
 

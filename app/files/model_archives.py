@@ -50,9 +50,9 @@ class ModelArchive:
 
     Attributes:
         facts: what it says of itself, and which files are taken for what.
-        epoch: of the parameters, as their name says; 0 where it does not.
-        signature: what it says of inputs, parsed; None where it says nothing.
-        labels: the file of classes, None where there is none.
+        epoch: of the parameters, as their name says; 0 if it does not.
+        signature: what it says of inputs, parsed; None if it says nothing.
+        labels: the file of classes, None if there is none.
     """
 
     facts: ArchiveFacts

@@ -61,7 +61,7 @@ class ModuleDirectories:
         self._locks = NameLocks(data_dir / "locks" / "modules")
 
     def path(self, name: str) -> Path:
-        """Return where a module's files lie; raise Invalid for what is no name."""
+        """Return where a module's files lie; raise Invalid for what is not a name."""
         return self.root / check_name(name, "module")
 
     def locked(self, name: str) -> AbstractContextManager[None]:
@@ -95,7 +95,7 @@ class ModuleDirectories:
         return record
 
     def read_request(self, name: str) -> CreationRequest | None:
-        """Return the request that made a module, None where it had no key or is not readable."""
+        """Return the request that made a module, None if it had no key or is not readable."""
         try:
             return read_record(CreationRequest, self.path(name) / _REQUEST_FILE)
         except (NotFound, Invalid):

@@ -109,7 +109,7 @@ def _as_length(key: Any) -> list[int]:
 
 
 def _inputs(symbol: str, params: bytes, manifest: CheckpointManifest) -> list[str]:
-    """Return the variables of a graph that are no saved parameters."""
+    """Return the variables of a graph that are not saved parameters."""
     try:
         nodes = json.loads(symbol)["nodes"]
         variables = [node["name"] for node in nodes if node["op"] == "null"]
@@ -120,7 +120,7 @@ def _inputs(symbol: str, params: bytes, manifest: CheckpointManifest) -> list[st
 
 
 def _is_saved(variable: str, params: bytes) -> bool:
-    """Tell whether a ``.params`` file has a parameter: names stand in it after their lengths."""
+    """Return whether a ``.params`` file has a parameter: names stand in it after their lengths."""
     for kind in ("arg:", "aux:"):
         text = (kind + variable).encode()
         if struct.pack("<Q", len(text)) + text in params:

@@ -59,7 +59,7 @@ class Examples:
     Attributes:
         values: of all of them; of shape (sum of the lengths, ...), or (examples, ...) where they
             do not differ.
-        lengths: of each, int64; None where they do not differ.
+        lengths: of each, int64; None if they do not differ.
     """
 
     values: npt.NDArray[Any]

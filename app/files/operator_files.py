@@ -58,7 +58,7 @@ def check_unchanged(record: DatasetRecord, folders: Iterable[Path]) -> Path:
         raise _changed(record, error.errors[0].expected) from None
     status = found.stat()
     if str(found) != record.path:
-        raise _changed(record, f"a file that is no symbolic link; it leads to {found}")
+        raise _changed(record, f"a file that is not a symbolic link; it leads to {found}")
     if status.st_size != record.size:
         raise _changed(record, f"{record.size:,} bytes; it has {status.st_size:,}")
     if status.st_mtime_ns != record.modified_ns:

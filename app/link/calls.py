@@ -139,7 +139,7 @@ class ResidentModules(Strict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectModel(Strict):
-    """Ask what is no module yet: what its variables are, and which shapes fit its parameters.
+    """Ask what is not a module yet: what its variables are, and which shapes fit its parameters.
 
     Answers ``data``, ``labels``, ``states``, ``outputs``, ``output_shapes``; ``missing`` and
     ``extra`` parameters, and those ``not_finite``; ``shapes`` and ``layouts`` of inputs, which
@@ -148,7 +148,7 @@ class InspectModel(Strict):
 
     Attributes:
         symbol: its JSON.
-        params: path of its parameters; None where there are none yet.
+        params: path of its parameters; None if there are none yet.
         shapes: of inputs, where they are known.
         data_names, label_names, state_names: where they were said.
         field: where the symbol is in the request, for errors.
@@ -205,7 +205,7 @@ class CheckJob(Strict):
 
     Attributes:
         params: see ``app.domain.job_params``.
-        module: whose outputs and labels the metrics name; None where they name none.
+        module: whose outputs and labels the metrics name; None if they name none.
     """
 
     kind: JobKind
@@ -215,7 +215,7 @@ class CheckJob(Strict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteModule(OfModule):
-    """Let a module and its memory go; ``in_use`` while a job runs on it."""
+    """Release a module and its memory; ``in_use`` while a job runs on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +276,7 @@ class WarmUp(OfModule):
 class InitParams(OfModule):
     """Initialize parameters. Tensors: values of some of them, which the initializer leaves.
 
-    Answers ``has_unsaved``: False where all of them can be had again.
+    Answers ``has_unsaved``: False if all of them can be had again.
 
     Attributes:
         spec: how.
@@ -293,7 +293,7 @@ class SetParams(OfModule):
 
     Attributes:
         allow_missing: parameters not given keep their values.
-        allow_extra: tensors whose names the symbol does not have are passed over.
+        allow_extra: tensors whose names the symbol does not have are skipped.
         allow_nonfinite: NaN and infinity are accepted.
     """
 
@@ -311,7 +311,7 @@ class GetParams(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitOptimizer(OfModule):
-    """Install an optimizer, in the place of one that is there."""
+    """Install an optimizer, in the place of an existing one."""
 
     spec: OptimizerSpec
 
@@ -346,7 +346,7 @@ class Predict(OfModule):
     Attributes:
         bucket: take this bucket.
         version: the version to compute with, as ``LoadVersion`` calls it; None for the parameters
-            in training. ``version_not_loaded`` where it is not there.
+            in training. ``version_not_loaded`` if it is not there.
         max_batch_size: examples that may be computed together with it; None for as many as take a
             short time.
         batches: whether it may be computed with others; see ``ServingSpec``.

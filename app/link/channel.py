@@ -218,7 +218,7 @@ class SocketChannel:
         return self._events.is_full
 
     def wake(self) -> None:
-        """Let ``receive`` return, though nothing arrived."""
+        """Make ``receive`` return although nothing has arrived."""
         os.eventfd_write(self._waker, 1)
 
     def hello(self, facts: Mapping[str, Any]) -> None:

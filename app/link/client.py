@@ -122,7 +122,7 @@ class ExecutorClient(Protocol):
         ...
 
     def is_alive(self) -> bool:
-        """Tell whether calls can be answered at present."""
+        """Return whether calls can be answered at present."""
         ...
 
     def reserve(self, specs: TensorSpecs) -> Buffers:

@@ -34,7 +34,7 @@ class LoadCheckpoint(OfModule):
         directory: the checkpoint.
         optimizer_states: take these too.
         allow_missing: parameters that it lacks keep their values.
-        allow_extra: pass over what is no parameter of the module.
+        allow_extra: skip parameters that the module does not have.
         check_states: refuse an optimizer's states that cannot be read, though none are taken.
     """
 

@@ -30,7 +30,7 @@ _CONTROL_SPACE = socket.CMSG_SPACE(_MOST_FDS * array.array("i").itemsize)
 
 
 class FrameError(Exception):
-    """What the other side sent is no frame, or a value is too large to send."""
+    """What the other side sent is not a frame, or a value is too large to send."""
 
 
 def encode_value(value: Any) -> orjson.Fragment:
@@ -64,7 +64,7 @@ class FrameReader:
     """Collects received bytes into frames, and received descriptors in their order.
 
     Attributes:
-        may_have_more: False where what was there was read to its end.
+        may_have_more: False if what was there was read to its end.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -94,7 +94,7 @@ class FrameReader:
             while len(buffer) - position >= _LENGTH.size:
                 (length,) = _LENGTH.unpack_from(buffer, position)
                 if length > _LARGEST_FRAME:
-                    raise FrameError(f"a frame of {length} bytes is announced; that is no frame")
+                    raise FrameError(f"a frame of {length} bytes is announced; that is not a frame")
                 end = position + _LENGTH.size + length
                 if len(buffer) < end:
                     break

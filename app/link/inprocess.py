@@ -143,7 +143,7 @@ class InProcessClient:
         self._fail_pending("the executor was stopped")
 
     def is_alive(self) -> bool:
-        """Tell whether the thread runs."""
+        """Return whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
     def reserve(self, specs: TensorSpecs) -> Buffers:

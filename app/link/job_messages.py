@@ -113,7 +113,7 @@ class JobPrepared:
     """How a fit bound and prepared the module; its record keeps it for the time after the job.
 
     Attributes:
-        init: what initialized its parameters, None where they were there already.
+        init: what initialized its parameters, None if they were there already.
         optimizer: the optimizer it trains with.
         labels: of outputs, as the classes of the dataset name them.
     """
@@ -134,7 +134,7 @@ class JobProgress:
     Attributes:
         epoch: the epoch in work, from 0.
         batch: batches done of it.
-        batches: batches of an epoch, None where not known.
+        batches: batches of an epoch, None if not known.
         samples_per_second: since the last report.
         metrics: running values of the training metrics (and the loss, where there is one).
     """

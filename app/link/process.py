@@ -176,7 +176,7 @@ class ProcessClient:
         await asyncio.shield(self.exited)
 
     def is_alive(self) -> bool:
-        """Tell whether calls can be answered at present."""
+        """Return whether calls can be answered at present."""
         connection = self._connection
         return connection is not None and connection.is_open and connection.hello.done()
 

@@ -179,7 +179,7 @@ class Channel(Protocol):
         ...
 
     def wake(self) -> None:
-        """Let ``receive`` return, though nothing arrived; may be called in any thread."""
+        """Make ``receive`` return although nothing has arrived; may be called in any thread."""
         ...
 
 
@@ -209,7 +209,7 @@ class Host(Protocol):
     def plan(self, call: IncomingCall) -> Computation | None:
         """Return what makes that which a prediction is computed by, where that takes long.
 
-        None where it is there, or is made at once.
+        None if it is there, or is made at once.
         """
         ...
 
@@ -222,7 +222,7 @@ class Host(Protocol):
         ...
 
     def has_work(self) -> bool:
-        """Tell whether a job can be advanced now."""
+        """Return whether a job can be advanced now."""
         ...
 
     def advance(self) -> None:
@@ -230,7 +230,7 @@ class Host(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the device."""
+        """Release the device."""
         ...
 
 

@@ -77,7 +77,7 @@ class Slab:
 
     @property
     def was_sent(self) -> bool:
-        """True where the other side may know of it."""
+        """True if the other side may know of it."""
         return self._fd is None
 
     def close_fd(self) -> None:
@@ -87,7 +87,7 @@ class Slab:
             self._fd = None
 
     def close(self) -> None:
-        """Let the memory go, now or when the last array over it goes."""
+        """Release the memory, now or with the last array that uses it."""
         self.close_fd()
         with contextlib.suppress(BufferError):
             self.mapping.close()

@@ -48,7 +48,7 @@ class Signature:
 
     @classmethod
     def of(cls, specs: TensorSpecs) -> Signature:
-        """Lay tensors of these shapes and dtypes out; raise TypeError for what are no numbers."""
+        """Lay tensors of these shapes and dtypes out; raise TypeError for what are not numbers."""
         return cls(Layout.of(specs).placements)
 
     def arrays(self, memory: npt.NDArray[np.uint8], begin: int) -> dict[str, npt.NDArray[Any]]:
@@ -67,7 +67,7 @@ class Target:
         params: of the call ``predict``, without those that differ from one to the next.
         inputs: what the inputs are.
         rows: examples of each prediction.
-        is_shared: False where it is that of one prediction alone, and so gets no number.
+        is_shared: False if it is that of one prediction alone, and so gets no number.
     """
 
     params: Mapping[str, Any]
@@ -90,7 +90,7 @@ class Numbers(Generic[K]):
         self._last = 0
 
     def find(self, key: K) -> int | None:
-        """Return the number of a key, None where it has none."""
+        """Return the number of a key, None if it has none."""
         number = self._numbers.get(key)
         if number is not None:
             self._numbers.move_to_end(key)

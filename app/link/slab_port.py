@@ -47,7 +47,7 @@ class SlabBuffers(Buffers):
         self._pool: SlabPool | None = pool
 
     def is_from(self, pool: SlabPool) -> bool:
-        """Tell whether the slab is held and belongs to this pool."""
+        """Return whether the slab is held and belongs to this pool."""
         return self._pool is pool
 
     def write(self, pieces: Sequence[Piece]) -> None:

@@ -58,7 +58,7 @@ class SlotPool:
         return self._view[slot * SLOT_BYTES : (slot + 1) * SLOT_BYTES]
 
     def close(self) -> None:
-        """Let the memory go."""
+        """Release the memory."""
         del self._view, self._memory
         self._slab.close()
 

@@ -159,7 +159,7 @@ class Supervisor:
             await client.stop()
 
     def is_alive(self) -> bool:
-        """Tell whether calls can be answered at present."""
+        """Return whether calls can be answered at present."""
         return self.state is ExecutorState.READY
 
     def reserve(self, specs: TensorSpecs) -> Buffers:
@@ -219,12 +219,12 @@ class Supervisor:
 
     @property
     def has_died(self) -> bool:
-        """True where a process ended unasked, or is dead and that is yet to be noticed."""
+        """True if a process ended unasked, or is dead and that is yet to be noticed."""
         return self._last_end is not None or (self._client is not None and not self.is_alive())
 
     @property
     def has_crashed(self) -> bool:
-        """True where the process that died last was not killed, by this or from outside."""
+        """True if the process that died last was not killed, by this or from outside."""
         return self._has_crashed
 
     @property

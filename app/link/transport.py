@@ -251,7 +251,7 @@ class Connection:
     async def _to_buffers(self, tensors: Tensors | Buffers | None) -> SlabBuffers | None:
         if isinstance(tensors, Buffers):
             if not isinstance(tensors, SlabBuffers) or not tensors.is_from(self._port.pool):
-                raise ExecutorGone("the executor that these buffers were reserved from is gone")
+                raise ExecutorGone("the executor in which these buffers were reserved has ended")
             return tensors
         if not tensors:
             return None

@@ -27,7 +27,7 @@ class RunningWork:
     Attributes:
         call_id: the call, 0 for a job.
         method: of the call.
-        module: the module that it is on, empty where it is on none.
+        module: the module that it is on, empty if it is on none.
         job_id: the job, 0 for a call.
     """
 
@@ -84,7 +84,7 @@ class WorkPage:
         return tuple(_work_of(record.decode(errors="replace")) for record in records)
 
     def close(self) -> None:
-        """Let the page go."""
+        """Release the page."""
         self._memory.close()
         os.close(self.fd)
 

@@ -51,9 +51,9 @@ def make_backup(data_dir: Path, url: str, target: Path) -> Backup:
         StartError: there is nothing to back up, or something lies there.
     """
     if read_id(data_dir) is None:
-        raise StartError(f"{data_dir} is no data directory that a server has opened")
+        raise StartError(f"{data_dir} is not a data directory that a server has opened")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise StartError(f"{target} is not empty; give a folder that is, or is not there yet")
+        raise StartError(f"{target} is not empty; give a folder that is empty or does not exist")
     target.parent.mkdir(parents=True, exist_ok=True)
     root = hidden_sibling(target, "incoming")
     root.mkdir()
@@ -106,7 +106,7 @@ class _Copying:
         return Backup(manifest, self._left_out, self._notes)
 
     def _copy_module(self, name: str) -> bool:
-        """Copy a module with its checkpoints; False where it was deleted or cannot be read."""
+        """Copy a module with its checkpoints; False if it was deleted or cannot be read."""
         source = self._modules.path(name)
         with self._modules.locked(name):
             try:

@@ -31,7 +31,7 @@ class BackupManifest:
     Attributes:
         created_at: seconds since 1970.
         modserve: the version that made it.
-        has_database: False where the database is none that lies in a file: the history of jobs is
+        has_database: False if the database is none that lies in a file: the history of jobs is
             not in the backup.
         modules, datasets: how many there are.
         files: digest of every file by its path in the backup.
@@ -59,17 +59,17 @@ def read_backup(root: Path) -> BackupManifest:
     """Read what a backup says of itself and compare every file with it, byte for byte.
 
     Raises:
-        StartError: it is no whole backup; says which file.
+        StartError: it is not a whole backup; says which file.
     """
     try:
         manifest = read_record(BackupManifest, root / _FILE)
     except NotFound:
-        raise StartError(f"{root} is no backup: there is no {_FILE}") from None
+        raise StartError(f"{root} is not a backup: it has no {_FILE}") from None
     except Damaged as error:
         raise StartError(str(error)) from None
     for name, expected in manifest.files.items():
         if ".." in Path(name).parts or Path(name).is_absolute():
-            raise StartError(f"{_FILE} names {name!r}, which is no file of a backup")
+            raise StartError(f"{_FILE} names {name!r}, which is not a file of a backup")
         try:
             got = digest_file(root / name)
         except OSError as error:

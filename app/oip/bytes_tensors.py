@@ -43,7 +43,7 @@ def unpack(content: Piece, count: int, name: str) -> list[bytes]:
     """
     elements = list(_elements(bytes(content), name))
     if len(elements) != count:
-        raise Malformed(f"input {name!r} has {len(elements)} elements, its shape says {count}")
+        raise Malformed(f"input {name!r} has {len(elements)} elements; its shape needs {count}")
     return elements
 
 

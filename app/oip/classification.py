@@ -24,7 +24,7 @@ def classified(
 
     An element is ``score:index``, with ``:label`` behind it where there is one.
 
-    Equal scores come in the order of their indices, those that are no numbers last.
+    Equal scores come in the order of their indices, those that are not numbers last.
     """
     rows = scores.reshape(scores.shape[0] if scores.ndim else 1, math.prod(scores.shape[1:]))
     count = min(count, rows.shape[1])

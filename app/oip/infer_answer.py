@@ -34,9 +34,9 @@ class Written(NamedTuple):
 
     Attributes:
         content: its body.
-        header_bytes: of the JSON that it begins with, before any compression; None where nothing
+        header_bytes: of the JSON that it begins with, before any compression; None if nothing
             follows that.
-        coding: in which the body is compressed, None where it is not.
+        coding: in which the body is compressed, None if it is not.
     """
 
     content: Piece
@@ -89,7 +89,7 @@ class Answers:
         self._forms: dict[tuple[Signature, Wish], _Form] = {}
 
     def write(self, outcome: Outcome, wish: Wish, labels: Labels) -> Written:
-        """Return the answer; raise Invalid for an output that is not there.
+        """Return the answer; raise Invalid for an output that does not exist.
 
         Args:
             labels: of classes, by output.

@@ -69,7 +69,7 @@ class InferHeader:
         wish: what is wanted of the answer.
         timeout_us: how long the client waits, 0 for ever.
         priority: the lower, the sooner.
-        part: of a sequence, None where it is of none.
+        part: of a sequence, None if it is of none.
     """
 
     rows: tuple[TensorRow, ...]
@@ -106,10 +106,10 @@ class InferHeader:
 def read_header(text: bytes) -> InferHeader:
     """Read the JSON of a request.
 
-    Members that the protocol does not have are passed over, as its clients send some.
+    Members that the protocol does not have are skipped, as its clients send some.
 
     Raises:
-        Malformed: it is no JSON object.
+        Malformed: it is not a JSON object.
         Invalid: a member has a value that it cannot have.
     """
     return to_header(parse_header(text))
@@ -153,7 +153,7 @@ def parse_header(text: bytes) -> dict[str, Any]:
             raise Malformed(f"the JSON of the request cannot be read: {error}") from None
         header = _parse_loosely(text)
     if not isinstance(header, dict):
-        raise Malformed("the JSON of the request is no object")
+        raise Malformed("the JSON of the request is not an object")
     if text.count(b"[") + text.count(b"{") > DEEPEST:
         check_depth(header)
     return header

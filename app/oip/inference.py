@@ -68,7 +68,7 @@ class Inferences:
     def read_if_sound(self, text: bytes) -> InferHeader | None:
         """Return the same; None for what cannot be read.
 
-        A version that is not there is told of before that.
+        A version that does not exist is told of before that.
         """
         try:
             return self.read(text)
@@ -110,7 +110,7 @@ class Inferences:
         wish: Wish,
         coding: str | None,
     ) -> Writer:
-        """Return what writes the answer; it raises Invalid for an output that is not there."""
+        """Return what writes the answer; it raises Invalid for an output that does not exist."""
         model = record.public_name
         answers = self._answers.get((model, version))
         if answers is None:

@@ -155,7 +155,7 @@ def _tensor(desc: TensorDesc) -> dict[str, Any]:
 
 
 def _most_rows(record: ModuleRecord, interface: Interface) -> int:
-    """Return the most examples of an inference, 0 where the first axis does not have them."""
+    """Return the most examples of an inference, 0 if the first axis does not have them."""
     if not interface.has_rows:
         return 0
     return record.serving.max_batch_size or MOST_ROWS

@@ -66,7 +66,7 @@ def failures(*statuses: int) -> Responses:
 
 
 def not_ready(view: Any) -> Responses:
-    """Return ``responses`` of what asks for readiness, where there is none."""
+    """Return ``responses`` of what asks for readiness, if there is none."""
     example = {"ready": False, "error": "executors are down or starting: cpu(0)"}
     content = {"application/json": {"example": example}}
     return {503: {"description": _ERRORS[503], "model": view, "content": content}}

@@ -19,7 +19,7 @@ __all__ = ["has_bytes", "with_tensors"]
 
 
 def has_bytes(header: InferHeader) -> bool:
-    """Tell whether an input is of BYTES."""
+    """Return whether an input is of BYTES."""
     return any(dtype == BYTES for _, dtype, _ in header.rows)
 
 

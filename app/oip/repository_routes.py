@@ -104,7 +104,7 @@ async def load_model(model: ModelName, request: Request, services: ServicesOf) -
     responses=answers(None, None, 400, 404, 413, 501, 503),
 )
 async def unload_model(model: ModelName, request: Request, services: ServicesOf) -> Response:
-    """Let a model go from its device; predictions are answered 503 until it is loaded again.
+    """Remove a model from its device; predictions are answered 503 until it is loaded again.
 
     That holds under /v1, too, and after a restart of the server; other calls under /v1 bring the
     module to its device as ever. One with parameters that no checkpoint has, of the models folder,

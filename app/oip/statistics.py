@@ -53,7 +53,7 @@ def statistics_of(
 
 
 def _number_of(version: str, beside: list[str]) -> str:
-    """Return a version as statistics name it: perf_analyzer ends at one that is no number."""
+    """Return a version as statistics name it: perf_analyzer ends at one that is not a number."""
     return _LIVE_NUMBER if version == LIVE and _LIVE_NUMBER not in beside else version
 
 

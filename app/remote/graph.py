@@ -26,7 +26,7 @@ class Graph:
         data_names, label_names, state_names, fixed_param_names: as for ``Module``.
 
     Raises:
-        ValueError: a name is no argument of the symbol.
+        ValueError: a name is not an argument of the symbol.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Graph:
         }
 
     def takes(self, name: str) -> bool:
-        """Tell whether an input is one of the graph's; labels may be a metric's alone."""
+        """Return whether an input is one of the graph's; labels may be a metric's alone."""
         return name in self._arguments
 
     def output_shapes(self, inputs: Sequence[DataDesc]) -> list[tuple[str, tuple[int, ...]]]:
@@ -90,7 +90,7 @@ class Graph:
 
         Args:
             batch: a ``DataBatch``.
-            data, labels: descriptions of its arrays where it has none of its own.
+            data, labels: descriptions of its arrays if it has none of its own.
         """
         if isinstance(batch, list):
             raise UsageError("a batch for each device: give one whole batch, the server divides it")

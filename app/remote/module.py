@@ -37,7 +37,7 @@ class RemoteModule(OnServer, ServedModule):
         executor: that holds it; the server's first one where None.
 
     Raises:
-        ValueError: a name is no argument of the symbol.
+        ValueError: a name is not an argument of the symbol.
         ClientError: the server refuses the module, or has one of this name.
     """
 

@@ -122,7 +122,7 @@ class ServedModule(BaseModule):
 
     @property
     def label_shapes(self) -> list[DataDesc] | None:
-        """Descriptions of the bound labels; None where there are none."""
+        """Descriptions of the bound labels; None if there are none."""
         self._require("label_shapes", Stage.BOUND)
         return self._labels or None
 

@@ -53,7 +53,8 @@ def _check(arguments: Sequence[str]) -> None:
             return
         if argument.startswith("--"):
             raise ArgumentError(
-                f"{argument} is no option of modserve run; options of the script stand behind it"
+                f"{argument} is not an option of modserve run; "
+                "options of the script follow its path"
             )
         for place, letter in enumerate(argument[1:], 1):
             if letter in _BEFORE_SCRIPT:

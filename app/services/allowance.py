@@ -32,7 +32,7 @@ class Allowance:
 
     @classmethod
     def of(cls, key: ApiKey) -> Allowance | None:
-        """Return what a key allows; None where that has no end."""
+        """Return what a key allows; None if that has no end."""
         if key.rate is None and key.concurrency is None:
             return None
         return cls(key.rate, key.concurrency)

@@ -126,7 +126,8 @@ class CheckpointRecovery:
         return [_finding(f"{module}/{newest.tag}", Outcome.ADOPTED)]
 
     def _recover_pins(self, module: str) -> list[int]:
-        """Let go of what finished jobs would go on from; return the ids of all jobs that are named.
+        """Unpin checkpoints from which finished jobs would have resumed; return the ids of all jobs
+        named.
 
         What belongs to a job that the database does not know becomes a checkpoint of the module.
         """

@@ -155,9 +155,9 @@ class DatasetService:
         return describe_file(name, path, kind, digest, limit=limit, created_at=now)
 
     def _place(self, record: DatasetRecord, upload: Path | None) -> DatasetRecord:
-        """Put a dataset's file and record in place; the same again is the one that is there.
+        """Put a dataset's file and record in place; the same again is the existing one.
 
-        Its file is put in place anew all the same, for the one that is there may be damaged.
+        Its file is put in place anew all the same, for the existing one may be damaged.
         """
         name = record.name
         with self._directory.locked():

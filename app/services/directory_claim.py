@@ -29,7 +29,7 @@ def claim_directory(store: Store, data_dir: Path, presence: Presence) -> bool:
         presence: of this server, which enters.
 
     Returns:
-        True where the store knows nothing of what lies in the directory.
+        True if the store knows nothing of what lies in the directory.
 
     Raises:
         StartError: they do not belong together, or another server has the directory with

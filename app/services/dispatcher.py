@@ -46,7 +46,7 @@ class Dispatcher:
             clients: the executors; looked at when it starts.
             jobs_per_executor: jobs, of different modules, that each runs in turns.
             lease_seconds: of the jobs; leases are renewed three times as often.
-            restoration: brings the modules of jobs to their devices; None where they are there.
+            restoration: brings the modules of jobs to their devices; None if they are there.
         """
         self._clients = clients
         self._queue = queue

@@ -103,7 +103,7 @@ class ExecutorJobs:
 
         Args:
             places: jobs, of different modules, that it runs in turns.
-            restoration: brings their modules to the device; None where they are there.
+            restoration: brings their modules to the device; None if they are there.
         """
         self.client = client
         self._queue = queue
@@ -238,7 +238,7 @@ class ExecutorJobs:
         return ahead - unfinished if 2 * unfinished <= ahead else 0
 
     async def _take_place(self, assignment: _Assignment) -> bool:
-        """Wait for a place at the executor; False where the job was given back instead."""
+        """Wait for a place at the executor; False if the job was given back instead."""
         try:
             async with asyncio.timeout(_LONGEST_AHEAD_SECONDS):
                 await self._place.acquire()
@@ -289,7 +289,7 @@ class ExecutorJobs:
         return await in_thread(self._runs.start_message, assignment.job)
 
     async def _hand_over(self, message: JobStart) -> None:
-        """Give a job to the executor; its module is brought to the device where it is not there."""
+        """Give a job to the executor; its module is brought to the device if it is not there."""
         name = message.module
         try:
             await self._tell("start_job", message)
@@ -365,7 +365,9 @@ class ExecutorJobs:
         try:
             message = event_from_wire(wire)
         except Invalid as error:
-            _log.error("executor %s sent what is no event: %s", self.client.name, error)
+            _log.error(
+                "executor %s sent something that is not an event: %s", self.client.name, error
+            )
             return None
         if isinstance(message, LAST):
             assignment = self._find(message.job_id, message.attempt)
@@ -458,7 +460,7 @@ class ExecutorJobs:
         return assignment if assignment and assignment.job.attempt == attempt else None
 
     def _forget(self, assignment: _Assignment) -> bool:
-        """Take a job off this executor; False where it was before."""
+        """Take a job off this executor; False if it was before."""
         if self._assignments.get(assignment.job.id) is not assignment:
             return False
         del self._assignments[assignment.job.id]

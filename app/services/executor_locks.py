@@ -40,7 +40,7 @@ class ExecutorLocks:
             raise
 
     def release(self) -> None:
-        """Let go of all names."""
+        """Unlock all names."""
         while self._descriptors:
             os.close(self._descriptors.pop())
 

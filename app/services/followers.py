@@ -127,7 +127,7 @@ class _Tail:
     def after(
         self, event_id: int, job_id: int | None, wanted: EventFilter
     ) -> list[EventRow] | None:
-        """Return the events after an id, of one job or of all; None where some may be missing."""
+        """Return the events after an id, of one job or of all; None if some may be missing."""
         assert self._begins_after is not None
         if event_id < self._begins_after:
             return None

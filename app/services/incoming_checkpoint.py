@@ -123,11 +123,11 @@ class IncomingCheckpoint:
 
     @property
     def has_archive(self) -> bool:
-        """Tell whether there is an archive."""
+        """Return whether there is an archive."""
         return _ARCHIVE in self._parts
 
     def archive(self) -> Path | None:
-        """Return where the archive lies, None where there is none."""
+        """Return where the archive lies, None if there is none."""
         if not self.has_archive:
             return None
         if len(self._parts) > 1:
@@ -139,7 +139,7 @@ class IncomingCheckpoint:
 
     @property
     def has_params(self) -> bool:
-        """Tell whether there are parameters.
+        """Return whether there are parameters.
 
         Raises:
             Invalid: there are none, and yet an optimizer's states.
@@ -149,7 +149,7 @@ class IncomingCheckpoint:
         return "params" in self._parts
 
     def params(self) -> Path | None:
-        """Return the path of the parameters while they are here, None where there are none."""
+        """Return the path of the parameters while they are here, None if there are none."""
         if not self.has_params:
             return None
         upload = self.files[self._parts["params"]]
@@ -157,7 +157,7 @@ class IncomingCheckpoint:
         return upload.path
 
     def symbol(self) -> bytes | None:
-        """Return the symbol, None where there is none."""
+        """Return the symbol, None if there is none."""
         return self._read("symbol")
 
     def symbols(self) -> dict[str, bytes]:

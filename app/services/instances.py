@@ -165,7 +165,7 @@ class _Group:
     instances: tuple[Instance, ...]
 
     def is_of(self, record: ModuleRecord) -> bool:
-        """Tell whether they compute what a module is by a record."""
+        """Return whether they compute what a module is by a record."""
         mine = self.record
         if record is mine or (record.id, record.version) == (mine.id, mine.version):
             return True
@@ -482,7 +482,7 @@ class Instances:
         return place.key
 
     async def _remove(self, one: Instance) -> None:
-        """Let a replica go from its executor."""
+        """Remove a replica from its executor."""
         await asyncio.gather(*one.loads.values(), return_exceptions=True)
         async with self._turns.setdefault(one.executor, asyncio.Lock()):
             try:

@@ -142,7 +142,7 @@ class JobQueue:
         return expired
 
     def release(self, job_id: int, attempt: int, reason: str) -> Job | None:
-        """End an attempt in good order; None where it did not hold its job any more."""
+        """End an attempt in good order; None if it did not hold its job any more."""
         return self._end(
             lambda connection, now: queue.release(connection, job_id, attempt, reason, now)
         )
@@ -156,7 +156,7 @@ class JobQueue:
         waits: bool = False,
         counts: bool = True,
     ) -> Job | None:
-        """End an attempt that died; None where it did not hold its job any more.
+        """End an attempt that died; None if it did not hold its job any more.
 
         Args:
             waits, counts: see ``job_moves.lost``.
@@ -181,7 +181,7 @@ class JobQueue:
             self._before_loss(job)
 
     def fail(self, job_id: int, attempt: int, code: str, message: str) -> Job | None:
-        """End an attempt and its job by an error; None where it did not hold its job any more."""
+        """End an attempt and its job by an error; None if it did not hold its job any more."""
         error = {"code": code, "message": message, "field": None}
         return self._end(
             lambda connection, now: queue.fail(connection, job_id, attempt, error, now)

@@ -75,7 +75,7 @@ class JobRuns:
         """Begin attempts of the next jobs for an executor, as many as there are up to a count.
 
         Returns:
-            Each job with its start message; None where that takes a while, or cannot be had: see
+            Each job with its start message; None if that takes a while, or cannot be had: see
             ``start_message``.
         """
         claimed = self._queue.claim(executor, count)
@@ -141,7 +141,7 @@ class JobRuns:
         """Do what must be done before a message is entered; return it, or what became of it.
 
         Args:
-            job: whose attempt speaks, as it was claimed; None where the attempt is void.
+            job: whose attempt speaks, as it was claimed; None if the attempt is void.
 
         Raises:
             Unavailable, StorageFull: nothing is taken at present; do it again later.
@@ -172,7 +172,7 @@ class JobRuns:
         """Enter what attempts report, all of it or nothing.
 
         Returns:
-            The job after each message; None where the attempt holds it no more.
+            The job after each message; None if the attempt holds it no more.
 
         Raises:
             Unavailable, StorageFull: the store takes nothing at present; enter it again later.
@@ -216,7 +216,7 @@ class JobRuns:
         try:
             self._checkpoints.saved(job.module, tag)
         except NotFound as error:  # a server that was stopped for a while hears of pruned ones
-            _log.info("job %d: passed over a checkpoint: %s", job.id, error)
+            _log.info("job %d: skipped a checkpoint: %s", job.id, error)
             return
         self._resume_points.keep(job, tag)
         params = parse_job_params(job.kind, job.params)

@@ -66,7 +66,7 @@ class JobOutlook:
     Attributes:
         queue_position: its place in its executor's queue, from 1; None unless queued.
         eta_seconds: in how many seconds it is likely to end; for a queued job counted from its
-            turn. None where that is not known.
+            turn. None if that is not known.
     """
 
     queue_position: int | None = None
@@ -103,7 +103,7 @@ class JobService:
         """Prepare.
 
         Args:
-            files: of the jobs; None where they have none.
+            files: of the jobs; None if they have none.
         """
         self._files = files
         self._store = store

@@ -44,7 +44,7 @@ class KeyRing:
         self._task: asyncio.Task[None] | None = None
         self._next_change: asyncio.Future[None] | None = None
         self.is_in_force = False
-        """False where everything is open, for there are no keys and have been none."""
+        """False if everything is open, for there are no keys and have been none."""
 
     def open(self) -> None:
         """Read the keys.
@@ -105,7 +105,7 @@ class KeyRing:
         return key
 
     def is_valid(self, key: ApiKey) -> bool:
-        """Tell whether a key that was identified is still one."""
+        """Return whether a key that was identified is still one."""
         if self._keys.get(key.id) is not key:
             return False
         return key.expires_at is None or time.time() < key.expires_at

@@ -70,8 +70,8 @@ class ModelState:
     """What is known of one model.
 
     Attributes:
-        signature: of the files that were last looked at; empty where they are to be tried again.
-        record: what is served; None where nothing is.
+        signature: of the files that were last looked at; empty if they are to be tried again.
+        record: what is served; None if nothing is.
         epochs: the checkpoints that came with it.
         error: why the files as they are now are not served.
     """
@@ -129,7 +129,7 @@ class ModelRepository:
             StartError: the folder is none.
         """
         if self._root is not None and not await asyncio.to_thread(self._root.is_dir):
-            raise StartError(f"the models folder {self._root} is no folder; see --models")
+            raise StartError(f"the models folder {self._root} is not a folder; see --models")
         for record in await asyncio.to_thread(lambda: list(self._loaded_before())):
             self._replaced[record.name] = 0.0  # unless its files are still the same
         await self._look()
@@ -309,7 +309,7 @@ class ModelRepository:
             return None
 
     def _is_whole(self, present: ModuleRecord, files: ModelFiles) -> bool:
-        """Tell whether the making of a module was not cut short by the death of its server."""
+        """Return whether the making of a module was not cut short by the death of its server."""
         tags = list_tags(self._checkpoints.root(present.name))
         has_all = {tag.epoch for tag in tags if not tag.batch} >= files.params.keys()
         versions = files.declaration.version_spec(files.params)

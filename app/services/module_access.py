@@ -101,7 +101,7 @@ class ModuleAccess:
         return self._published.get(name, name)
 
     def is_visible(self, record: ModuleRecord) -> bool:
-        """Tell whether clients see a module: no model that is being loaded or was replaced."""
+        """Return whether clients see a module: no model that is being loaded or was replaced."""
         if record.folder is None:
             return record.name not in self._published
         return self._published.get(record.folder.model) == record.name
@@ -270,7 +270,7 @@ class ModuleAccess:
         return record
 
     async def _leave(self, record: ModuleRecord, before: ServingSpec) -> None:
-        """Let a module go from its device; where it cannot go now, it is served as before."""
+        """Remove a module from its device; if that is not possible now, it is served as before."""
         client = self._executors.get(record.executor)
         try:
             await tell(client, calls.DeleteModule(module=record.name))
@@ -298,7 +298,7 @@ class ModuleAccess:
         """Make a call and change the record.
 
         Args:
-            is_durable: False where the record afterwards does not tell all that was changed.
+            is_durable: False if the record afterwards does not tell all that was changed.
             settles: see ``ModuleService.change``.
         """
         async with self.lock(name):
@@ -400,7 +400,7 @@ class ModuleAccess:
             return None
 
     async def is_there(self, name: str) -> bool:
-        """Tell whether there is a module of this name."""
+        """Return whether there is a module of this name."""
         try:
             await self.record(name)
         except NotFound:
@@ -408,7 +408,7 @@ class ModuleAccess:
         return True
 
     async def resident(self, records: Sequence[ModuleRecord]) -> list[bool | None]:
-        """Tell of modules whether they are on their devices; None where that is not known now."""
+        """Tell of modules whether they are on their devices; None if that is not known now."""
         names = {record.executor for record in records}
         known = dict(
             zip(names, await asyncio.gather(*(self._on_device(one) for one in names)), strict=True)

@@ -114,7 +114,7 @@ class ModuleCommands:
             params: its parameters, where there is a file of them.
 
         Returns:
-            None where it has not the default bucket that it says, which nothing can be made of.
+            None if it has not the default bucket that it says, which nothing can be made of.
         """
         self._executors.check(record.executor, "executor")
         key = record.default_bucket_key
@@ -144,7 +144,7 @@ class ModuleCommands:
             record: the module.
             tag: of the checkpoint that the files become.
             files: received already.
-            allow_extra: pass over what is no parameter of the module.
+            allow_extra: skip parameters that the module does not have.
             idempotency_key: of the request.
         """
         digests = await asyncio.to_thread(files.digests)
@@ -233,7 +233,7 @@ class ModuleCommands:
                 _log.info("a deleted module was not on its executor", module=name)
 
     async def describe(self, name: str) -> tuple[ModuleRecord, dict[str, Any] | None]:
-        """Return a module's record and what its executor knows of it, None where it is not there.
+        """Return a module's record and what its executor knows of it, None if it is not there.
 
         Nothing is restored for this.
         """
@@ -321,7 +321,7 @@ class ModuleCommands:
         return await self._access.change(name, "bind_bucket", call, alter)
 
     async def change_buckets(self, name: str, lengths: Collection[int]) -> ModuleRecord:
-        """Let a module whose bucket keys are lengths have buckets of these, and no others.
+        """Give a module whose bucket keys are lengths exactly the buckets of these lengths.
 
         Predictions go on meanwhile: they take a new bucket when it is warm.
 
@@ -381,7 +381,7 @@ class ModuleCommands:
         )
 
     async def init_optimizer(self, name: str, spec: OptimizerSpec) -> ModuleRecord:
-        """Install an optimizer in the place of one that is there."""
+        """Install an optimizer in the place of an existing one."""
         call = calls.InitOptimizer(module=name, spec=spec)
         return await self._access.change(
             name,
@@ -449,7 +449,7 @@ class ModuleCommands:
     async def save_checkpoint(
         self, name: str, epoch: int, optimizer_states: bool
     ) -> CheckpointManifest:
-        """Save the module's present state as the checkpoint of an epoch."""
+        """Save the module's current state as the checkpoint of an epoch."""
         call = calls.SaveCheckpoint(
             module=name,
             root=str(self._checkpoints.root(name)),
@@ -477,7 +477,7 @@ class ModuleCommands:
         )
 
     async def _place(self, client: ExecutorClient, record: ModuleRecord) -> bool:
-        """Put a module on an executor; False where one of the name is there already."""
+        """Put a module on an executor; False if one of the name is there already."""
         try:
             await tell(client, calls.CreateModule(record=record, max_nodes=self.max_nodes))
         except HostError as error:
@@ -487,7 +487,7 @@ class ModuleCommands:
         return True
 
     async def _place_anew(self, client: ExecutorClient, record: ModuleRecord) -> bool:
-        """Replace a module of an executor that the store knows no more; False where it does.
+        """Replace a module of an executor that the store knows no more; False if it does.
 
         Another server may have deleted it, which could not tell this one's executor.
         """

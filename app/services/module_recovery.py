@@ -176,7 +176,7 @@ class ModuleRecovery:
 
 
 def _agree(file: ModuleRecord, row: ModuleRecord) -> bool:
-    """Tell whether two records say the same; of losses of memory the database alone knows."""
+    """Return whether two records say the same; of losses of memory the database alone knows."""
     is_newer = file.version > row.version and file.lost != row.lost
     return _essence(file) == _essence(row) and not is_newer
 

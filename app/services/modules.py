@@ -186,7 +186,7 @@ class ModuleService:
             alter: returns the record as it is to be; symbols and name stay.
             settles: the module has new parameters, so that how it was restored before says
                 nothing of it any more.
-            is_told: False where another event tells of this.
+            is_told: False if another event tells of this.
 
         Raises:
             NotFound: there is no such module.

@@ -90,7 +90,7 @@ class ObservedLengths:
 
         Raises:
             NotFound, WrongStage: there is no such module, or it is not bound.
-            Conflict: its buckets are no lengths.
+            Conflict: its buckets are not lengths.
         """
         await self.flush()
         return await in_thread(self._plan, module, most)
@@ -117,7 +117,7 @@ class ObservedLengths:
         length = length_input(record)
         if length is None:
             raise Conflict(
-                f"module {module!r} has no buckets to plan: its bucket keys are no lengths of an "
+                f"module {module!r} has no buckets to plan: its bucket keys are not lengths of an "
                 "axis of an input; create a module of kind bucketing whose keys are"
             )
         known = self._read(record, length)

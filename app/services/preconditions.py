@@ -22,7 +22,7 @@ def etags_of(field: str, name: str) -> tuple[str, ...]:
     """Return the ETags of a header field; ``*`` stands for any.
 
     Raises:
-        Invalid: it is no list of ETags.
+        Invalid: it is not a list of ETags.
     """
     if field.strip() == _ANY:
         return (_ANY,)
@@ -34,12 +34,12 @@ def etags_of(field: str, name: str) -> tuple[str, ...]:
 
 
 def expect_etag(field: str | None) -> None:
-    """Let the change that this request makes be refused unless an ETag of ``If-Match`` is meant."""
+    """Refuse the change that this request makes unless the ETag matches ``If-Match``."""
     _expected.set(() if field is None else etags_of(field, "If-Match"))
 
 
 def is_expected() -> bool:
-    """Tell whether the request expects an ETag that nobody has compared yet."""
+    """Return whether the request expects an ETag that nobody has compared yet."""
     return bool(_expected.get())
 
 
@@ -48,7 +48,7 @@ def check_etag(what: str, present: str | None) -> None:
 
     Args:
         what: is to be changed, for the message.
-        present: its ETag; None where there is none yet.
+        present: its ETag; None if there is none yet.
 
     Raises:
         PreconditionFailed: the client has seen another one.
@@ -56,7 +56,7 @@ def check_etag(what: str, present: str | None) -> None:
     expected = _expected.get()
     if not expected:
         return
-    _expected.set(())  # what this request itself changes from here on is no conflict
+    _expected.set(())  # what this request itself changes from here on is not a conflict
     if present is not None and (expected == (_ANY,) or present in expected):
         return
     raise PreconditionFailed(

@@ -35,7 +35,7 @@ TensorRow: TypeAlias = tuple[str, Any, tuple[int, ...]]
 def integer_dtypes(record: ModuleRecord) -> dict[str, str]:
     """Return the dtypes of a module's inputs that are bound to whole numbers, or to booleans.
 
-    Numbers in JSON, which are of no dtype, become these; they are float32 where it is not said.
+    Numbers in JSON, which are of no dtype, become these; they are float32 if it is not said.
     """
     bind = record.bind
     descs = () if bind is None else (*bind.data_shapes, *bind.label_shapes)

@@ -83,7 +83,7 @@ class Predictions:
         return self._access.known_now(module)
 
     def has_some(self, module: str) -> bool:
-        """Tell whether predictions of a module are under way."""
+        """Return whether predictions of a module are under way."""
         return module in self._under_way
 
     def target(
@@ -267,7 +267,7 @@ class Predictions:
         return True
 
     def _is_last(self, prediction: _Prediction, before: Instance) -> bool:
-        """Tell whether the home did not answer, and no other instance can."""
+        """Return whether the home did not answer, and no other instance can."""
         after = self._choose(prediction.record, prediction.version, prediction.part)
         return after is None or (after is before and before.is_home)
 

@@ -48,7 +48,7 @@ class Presence:
             self._descriptor = None
 
     def is_dead(self, server: str) -> bool:
-        """Tell whether a server is known to be dead; False also where nothing is known of it."""
+        """Return whether a server is known to be dead; False also where nothing is known of it."""
         if server == self.server:
             return self._descriptor is None
         try:

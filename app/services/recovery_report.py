@@ -29,7 +29,7 @@ class Outcome(StrEnum):
     ADOPTED = "adopted"
     """A checkpoint of a job whose server died before it was told of: the module has it now."""
     DAMAGED = "damaged"
-    """Set aside or passed over, nothing deleted; the detail says what was done."""
+    """Set aside or skipped, nothing deleted; the detail says what was done."""
     LEFT = "left"
     """It could not be taken in, or is nothing of ours; it lies where it lay."""
 
@@ -48,7 +48,7 @@ class Finding:
 
     @property
     def is_problem(self) -> bool:
-        """Tell whether an operator should look at it."""
+        """Return whether an operator should look at it."""
         return self.outcome in _PROBLEMS
 
     def __str__(self) -> str:

@@ -57,7 +57,7 @@ def init_call(
 
 @dataclass(frozen=True, slots=True)
 class _Restored:
-    """From which checkpoint a module came back, where it is not its newest, and why."""
+    """From which checkpoint a module came back, if it is not its newest, and why."""
 
     tag: CheckpointTag | None = None
     warning: str | None = None
@@ -125,7 +125,7 @@ class Restoration:
             await in_thread(self._history.end, module, lambda _: status)
 
     async def restore(self, name: str) -> None:
-        """Bring a module back to its device, where it is not there.
+        """Bring a module back to its device, if it is not there.
 
         Raises:
             NotFound: there is no such module.
@@ -154,7 +154,7 @@ class Restoration:
 
     @asynccontextmanager
     async def given_params(self, name: str) -> AsyncIterator[None]:
-        """Let a module be given other parameters within the block, one that failed as well.
+        """Allow other parameters to be set within the block, also for a module that failed.
 
         That one comes to its device without parameters of its own, and leaves it again where the
         block fails. It stays failed until its record says that it has others.
@@ -173,7 +173,7 @@ class Restoration:
 
     @asynccontextmanager
     async def kept_off(self, name: str) -> AsyncIterator[None]:
-        """Let no restore of a module begin within the block, before which any other one ends."""
+        """Prevent restores of a module within the block, after waiting for a running one to end."""
         async with self._lock(name):
             yield
 
@@ -247,7 +247,7 @@ class Restoration:
             await in_thread(self._history.end, name, lambda _: status, is_restored=True)
 
     async def _begin(self, client: ExecutorClient, name: str) -> ModuleRecord | None:
-        """Note that a restore begins; None where the module is on its device.
+        """Note that a restore begins; None if the module is on its device.
 
         To note it means that what is not durable is lost. So the record must still be what it was
         when the device was asked: by a call or a job the module may have come there since.

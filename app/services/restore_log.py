@@ -117,7 +117,7 @@ class RestoreLog:
                 raise ModuleFailed(name, status.failure)
             begun = dataclasses.replace(status, is_under_way=True)
             put_restoration(connection, identity, begun)
-            # In the database alone: a generation is no part of what a module's file must say.
+            # In the database alone: a generation is not part of what a module's file must say.
             following = record.evolve(
                 generation=record.generation + 1,
                 lost=record.lost or not record.durable,  # it was nowhere else

@@ -54,13 +54,14 @@ class ResumePoints:
 
     @tell_full_disk()
     def begin_attempt(self, job: Job, warn: Callable[[str], None] = _log.warning) -> Path | None:
-        """Let an attempt of a fit write checkpoints, and none before it; return where it goes on.
+        """Allow an attempt of a fit, and no earlier one, to write checkpoints; return where it
+        resumes.
 
         That is the furthest sound checkpoint the job wrote; None for a new job. One that was
         written just before a death, and that nobody was told of, counts as well.
 
         Args:
-            warn: is told of each that is damaged, and so passed over.
+            warn: is told of each that is damaged, and so skipped.
         """
         admit_attempt(self._checkpoints.root(job.module), job.id, job.attempt)
         directory = self._furthest(job, warn)
@@ -73,7 +74,7 @@ class ResumePoints:
         self._adopt(job, self._checkpoints.directory(job.module, tag))
 
     def lose_attempt(self, job: Job) -> None:
-        """Let an attempt that is taken for dead write no more; what it has written counts."""
+        """Forbid an attempt that is assumed dead to write; what it has written remains valid."""
         if job.kind is not JobKind.FIT:
             return
         try:
@@ -95,7 +96,7 @@ class ResumePoints:
             try:
                 verify_checkpoint(directory)
             except Damaged as error:
-                warn(f"passed over: {directory.parent.name}/{directory.name}: {error}")
+                warn(f"skipped: {directory.parent.name}/{directory.name}: {error}")
             else:
                 return directory
         return None
@@ -122,7 +123,8 @@ class ResumePoints:
         discard(self._root(job))
 
     def let_go(self, job: Job) -> None:
-        """Let go of what a job would go on from, when it is over; a failed one may be retried."""
+        """Unpin the checkpoint from which a job would resume, when it is over; a failed one may be
+        retried."""
         if job.status in TERMINAL and job.status is not JobStatus.FAILED:
             discard(self._root(job))
 

@@ -1,6 +1,6 @@
 """Sessions of browsers: each stands for the API key that somebody logged in with.
 
-They are in memory alone, so a restart ends them, and what a browser keeps of one is no key.
+They are in memory alone, so a restart ends them, and what a browser keeps of one is not a key.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Sessions:
         return token
 
     def key_of(self, token: str) -> ApiKey | None:
-        """Return the key of a session; None where it has ended, or its key has."""
+        """Return the key of a session; None if it has ended, or its key has."""
         found = self._sessions.get(_digest(token))
         if found is None:
             return None

@@ -174,7 +174,7 @@ def parts_of(submissions: Sequence[Submission]) -> list[list[int]]:
 
 
 def _earlier(connection: Connection, submission: Submission) -> Job | None:
-    """Return the job that the same request made before; None where it made none."""
+    """Return the job that the same request made before; None if it made none."""
     if submission.idempotency_key is None:
         return None
     key, fingerprint = submission.idempotency_key, submission.fingerprint

@@ -20,7 +20,7 @@ _MOST_NAMES = 6
 
 
 class GivenNames(TypedDict):
-    """Names of inputs as a client said them; None where they are to be worked out."""
+    """Names of inputs as a client said them; None if they are to be worked out."""
 
     data_names: tuple[str, ...] | None
     label_names: tuple[str, ...] | None
@@ -35,7 +35,7 @@ class Findings:
         symbol: completed, where it had to be.
         data, labels, states: names of the inputs.
         outputs: names.
-        output_shapes: of these, empty where they are not known.
+        output_shapes: of these, empty if they are not known.
         missing, extra, not_finite: parameters.
         shapes: of inputs, those that were found.
         layouts: of those whose batch is not the first axis.
@@ -73,7 +73,7 @@ class Findings:
         found = []
         if self.extra:
             names = _listed(self.extra)
-            found.append(f"parameters that the symbol does not have are passed over: {names}")
+            found.append(f"parameters that the symbol does not have are skipped: {names}")
         if self.not_finite:
             found.append(f"NaN or infinite values in {_listed(self.not_finite)}")
         checkpoint = None if tag is None else str(tag)

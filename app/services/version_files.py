@@ -70,7 +70,7 @@ class VersionFiles:
             return VersionDamaged(record.name, version, error.message)
         parts = record.versions.parts(version)
         if parts:
-            reason = f"it is in use ({', '.join(parts)}), and its files are gone"
+            reason = f"it is in use ({', '.join(parts)}), and its files are missing"
             return VersionDamaged(record.name, version, reason)
         path = f"GET /v1/modules/{record.name}/versions"
         return NotFound("version", version, f"{path} lists those that do")
@@ -96,7 +96,7 @@ class VersionFiles:
             copy_checkpoint(source, root)
 
     def sweep(self, record: ModuleRecord) -> None:
-        """Let go of the files of versions that have no part in the serving any more."""
+        """Delete the files of versions that are no longer served."""
         root = self._checkpoints.versions_root(record.name)
         for tag in list_tags(root):
             if tag.batch or tag.epoch not in record.versions.kept():

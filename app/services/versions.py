@@ -94,7 +94,7 @@ class Versions:
     def choose_now(
         self, record: ModuleRecord, name: str | None, part: SequencePart | None = None
     ) -> Version | None:
-        """Return the version that answers a prediction; None where files must be looked at.
+        """Return the version that answers a prediction; None if files must be looked at.
 
         Raises:
             NotFound: there is no such version.
@@ -117,7 +117,7 @@ class Versions:
     def _note_begun(
         self, record: ModuleRecord, part: SequencePart | None, version: Version
     ) -> None:
-        """Let parts that come before the first one is answered go where that one goes.
+        """Route parts that arrive before the first one is answered to the same version.
 
         What has begun already stays where it is: a part that is refused does not move it.
         """
@@ -144,7 +144,7 @@ class Versions:
 
         Args:
             record: the module.
-            name: as the prediction has it, None where it names none.
+            name: as the prediction has it, None if it names none.
             part: of a sequence, which stays with the version of its first part.
 
         Raises:
@@ -303,7 +303,7 @@ class Versions:
     # -- changes ------------------------------------------------------------------------------
 
     async def promote(self, module: str, name: str) -> ModuleRecord:
-        """Let a version answer predictions that name none, once it is ready to."""
+        """Make a version answer predictions that name none, once it is ready."""
         return await self._change(module, name, lambda spec, version: spec.promote(version))
 
     async def roll_back(self, module: str) -> ModuleRecord:
@@ -328,7 +328,7 @@ class Versions:
             return await self._switch(record, record.versions.without_label(label))
 
     async def try_out(self, module: str, name: str, weight: float) -> ModuleRecord:
-        """Let a version answer a share of the predictions that name none."""
+        """Make a version answer a share of the predictions that name none."""
 
         def change(spec: VersionSpec, version: int | None) -> VersionSpec:
             number = _numbered(version, "version")
@@ -337,7 +337,7 @@ class Versions:
         return await self._change(module, name, change)
 
     async def end_trial(self, module: str) -> ModuleRecord:
-        """Let no canary answer any more."""
+        """Remove the canary, if there is one."""
         async with self._access.lock(module):
             record = await self._access.record(module)
             return await self._switch(record, record.versions.with_canary(None))

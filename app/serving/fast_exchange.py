@@ -47,7 +47,7 @@ class FastExchange:
 
     @property
     def is_whole(self) -> bool:
-        """True where the body has come and is being answered."""
+        """True if the body has come and is being answered."""
         return self._pending is not None
 
     def feed(self, data: bytes) -> bytes:

@@ -42,7 +42,7 @@ class KnownHead:
         path: as it came.
         route: as the router would name it, for the metrics.
         body_bytes: of each request.
-        request_id: the client's own; empty where the server gives one.
+        request_id: the client's own; empty if the server gives one.
         trace: the client's, if it sent one.
     """
 
@@ -68,7 +68,7 @@ class FastLane:
 
         Args:
             openers: by route, what tells how requests with a head are answered.
-            guard: returns why a request is refused, None where it is not.
+            guard: returns why a request is refused, None if it is not.
             admit: answers the requests that the API key of a head may make.
             below: the sub-path that the server is under.
         """

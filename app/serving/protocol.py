@@ -95,7 +95,7 @@ class LimitedProtocol(HttpToolsProtocol):
     # The fast lane.
 
     def _begin_exchange(self, data: bytes) -> bool:
-        """Begin a request in the fast lane; False where it is one for the parser."""
+        """Begin a request in the fast lane; False if it is one for the parser."""
         lane = self.config.lane
         if lane is None or (self._in_head and self._has_begun) or self._in_body:
             return False

@@ -29,6 +29,6 @@ def count_contents(connection: Connection) -> dict[str, int]:
 
 
 def is_empty(connection: Connection) -> bool:
-    """Tell whether the database has no module, no dataset and no job."""
+    """Return whether the database has no module, no dataset and no job."""
     tables = (modules, datasets, jobs)
     return all(connection.execute(select(one.c.id).limit(1)).first() is None for one in tables)

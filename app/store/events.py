@@ -118,7 +118,7 @@ def events_after(
 
 
 def newest_event_id(connection: Connection) -> int:
-    """Return the id of the newest event of all, 0 where there was none."""
+    """Return the id of the newest event of all, 0 if there was none."""
     found = connection.scalar(select(counters.c.value).where(counters.c.name == "events"))
     return int(found or 0)
 

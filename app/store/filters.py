@@ -129,7 +129,7 @@ class EventFilter:
         ]
 
     def passes(self, row: EventRow) -> bool:
-        """Tell whether an event is to be sent."""
+        """Return whether an event is to be sent."""
         return (
             (not self.jobs or row.job_id in self.jobs)
             and (not self.modules or row.module in self.modules)

@@ -37,7 +37,7 @@ class _Group:
         return too_long or self.writers >= _MOST_WRITERS
 
     def is_lost(self) -> bool:
-        """Tell whether the database has rolled all of it back by itself, as for a full disk."""
+        """Return whether the database has rolled all of it back by itself, as for a full disk."""
         driver = self.connection.connection.driver_connection
         return not getattr(driver, "in_transaction", False)
 
@@ -45,7 +45,7 @@ class _Group:
         """Commit what the writers did, or roll it back after an error.
 
         Raises:
-            Exception: what is no error of the database's; the others are told one that is.
+            Exception: what is not an error of the database's; the others are told one that is.
         """
         try:
             if self.error is None:
@@ -58,7 +58,7 @@ class _Group:
             self._let_go()
 
     def fail(self, statement: str, error: BaseException) -> None:
-        """Let all of the group fail with an error of the database's."""
+        """Fail the whole group with the database's error."""
         if not isinstance(error, SQLAlchemyError):
             error = OperationalError(statement, None, Exception("the transaction was lost"))
         self.error = error

@@ -11,7 +11,7 @@ __all__ = ["forget_key_of", "forget_keys_before", "recall", "remember"]
 
 
 def recall(connection: Connection, scope: str, key: str, fingerprint: str) -> str | None:
-    """Return what a request with this key created, None where the key is new.
+    """Return what a request with this key created, None if the key is new.
 
     Call it first in the transaction that goes on to create.
 
@@ -51,7 +51,7 @@ def remember(
 
 
 def forget_key_of(connection: Connection, scope: str, resource: str) -> None:
-    """Let the key be free again by which a resource was created that is deleted now."""
+    """Free the key by which a resource was created, because the resource is being deleted."""
     connection.execute(
         delete(idempotency).where(idempotency.c.scope == scope, idempotency.c.resource == resource)
     )

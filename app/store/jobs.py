@@ -107,7 +107,7 @@ def get_job(connection: Connection, job_id: int, *, lock: bool = False) -> Job:
 
 
 def missing_job(job_id: int) -> NotFound:
-    """Return the error of a job that is not there."""
+    """Return the error of a job that does not exist."""
     return NotFound("job", job_id, "GET /v1/jobs lists those that do")
 
 
@@ -209,7 +209,7 @@ def running_jobs(connection: Connection) -> list[Job]:
 
 
 def running_job(connection: Connection, module: str) -> int | None:
-    """Return the id of a job that works on a module, None where there is none."""
+    """Return the id of a job that works on a module, None if there is none."""
     query = (
         select(jobs.c.id)
         .join(modules, jobs.c.module_id == modules.c.id)
@@ -244,7 +244,7 @@ def reserve_job_ids(connection: Connection, least: int) -> None:
 def has_unfinished(
     connection: Connection, module: str, kinds: Collection[JobKind] = tuple(JobKind)
 ) -> bool:
-    """Tell whether a module has jobs, of these kinds, that are not finished."""
+    """Return whether a module has jobs, of these kinds, that are not finished."""
     kept = {"module": module, "kinds": [kind.value for kind in kinds]}
     return connection.execute(_UNFINISHED_OF, kept).first() is not None
 
@@ -262,7 +262,7 @@ _UNFINISHED_OF = (
 
 
 def dataset_is_used(connection: Connection, name: str) -> bool:
-    """Tell whether a job that is not finished reads a dataset."""
+    """Return whether a job that is not finished reads a dataset."""
     used = exists(
         select(jobs.c.id)
         .join(job_datasets, job_datasets.c.job_id == jobs.c.id)

@@ -21,7 +21,7 @@ class Page(Generic[T]):
 
     Attributes:
         items: in the list's order.
-        next_cursor: to be sent back for the next page; None where this is the last.
+        next_cursor: to be sent back for the next page; None if this is the last.
     """
 
     items: tuple[T, ...]

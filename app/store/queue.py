@@ -129,7 +129,7 @@ class Report:
 def enter(
     connection: Connection, reports: Sequence[Report], now: float
 ) -> list[Job | Superseded | NotFound]:
-    """Let attempts speak, in their order; each job is read once and written once.
+    """Apply the reports of attempts in order; each job is read once and written once.
 
     Returns:
         For each report the job after it, or why it is void.
@@ -258,7 +258,7 @@ def expire(connection: Connection, now: float) -> list[Job]:
 
 
 def has_late(connection: Connection, now: float) -> bool:
-    """Tell whether there is a job for ``expire``."""
+    """Return whether there is a job for ``expire``."""
     return connection.scalar(_late(now).limit(1)) is not None
 
 
@@ -296,7 +296,7 @@ def request_cancel(connection: Connection, job_id: int, now: float) -> Job:
 
 
 def resume(connection: Connection, job_id: int, now: float) -> Job:
-    """Let a paused job wait for its turn again; withdraw a pause not carried out yet.
+    """Requeue a paused job; withdraw a pause that is not carried out yet.
 
     An attempt that has begun to stop meanwhile is released, and the job waits for its turn.
 
@@ -309,7 +309,7 @@ def resume(connection: Connection, job_id: int, now: float) -> Job:
 
 
 def retry(connection: Connection, job_id: int, now: float) -> Job:
-    """Let a failed or cancelled job wait for its turn again, with all its attempts.
+    """Requeue a failed or cancelled job, with all its attempts.
 
     Raises:
         NotFound: there is no such job.

@@ -28,7 +28,7 @@ class Reserve:
 
     @property
     def is_due(self) -> bool:
-        """True where ``keep`` would look after the room, which it does now and then."""
+        """True if ``keep`` would look after the room, which it does now and then."""
         return time.monotonic() - self._looked_at >= _AGAIN_SECONDS
 
     def keep(self) -> None:
@@ -52,7 +52,7 @@ class Reserve:
                 part.unlink(missing_ok=True)
 
     def give_up(self) -> None:
-        """Let the database have the room."""
+        """Release the reserved space for the database."""
         self._looked_at = time.monotonic()
         self._is_given_up = True
         with contextlib.suppress(OSError):

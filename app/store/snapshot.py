@@ -18,7 +18,7 @@ __all__ = ["check_database", "continue_ids", "forget_missing", "snapshot"]
 
 
 def snapshot(url: str, target: Path) -> bool:
-    """Write a copy of the database to a file; False where it is no SQLite file.
+    """Write a copy of the database to a file; False if it is not a SQLite file.
 
     Raises:
         StartError: there is no such file, or it is damaged.
@@ -55,7 +55,7 @@ def forget_missing(path: Path, names: Collection[str], dataset_names: Collection
 
 
 def continue_ids(path: Path, now: float) -> None:
-    """Let a copy that is to replace its database give no id that was given since."""
+    """Make a copy that replaces its database skip ids that were given out since the copy."""
     engine = create_engine(f"sqlite:///{path}")
     with engine.begin() as connection:
         skip_ids(connection, now)

@@ -60,13 +60,13 @@ _UNSTATED = ("", "application/x-www-form-urlencoded", "application/octet-stream"
 
 
 def media_type(header: str | None) -> str:
-    """Return the plain media type of a Content-Type header; JSON where there is none."""
+    """Return the plain media type of a Content-Type header; JSON if there is none."""
     plain = (header or JSON).partition(";")[0].strip().lower()
     return _ALIASES.get(plain, plain)
 
 
 def is_unstated(header: str | None) -> bool:
-    """Tell whether a Content-Type says nothing of what a body is."""
+    """Return whether a Content-Type says nothing of what a body is."""
     return not header or media_type(header) in _UNSTATED
 
 
@@ -194,7 +194,7 @@ def _json_of(
 
 
 def take_inputs(parsed: dict[str, Any]) -> Any:
-    """Take the tensors out of a body: ``inputs``, or where there are none all that look like such.
+    """Take the tensors out of a body: ``inputs``, or if there are none all that look like such.
 
     ``{"data": [[...]]}`` can mean but one thing.
     """

@@ -28,7 +28,7 @@ def load_json(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise Malformed(f"the body is no JSON: {error}") from None
+        raise Malformed(f"the body is not JSON: {error}") from None
 
 
 def check_depth(parsed: Any) -> None:

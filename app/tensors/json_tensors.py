@@ -27,7 +27,7 @@ _NUMBERS = frozenset({int, float, bool})
 
 
 def is_uneven(error: Exception) -> bool:
-    """Tell whether lists were refused for nothing but that they differ in length."""
+    """Return whether lists were refused for nothing but that they differ in length."""
     if isinstance(error, HostError):  # of a decoder process
         return any(one["got"] == _UNEVEN for one in error.errors)
     return isinstance(error, Invalid) and error.errors[0].got == _UNEVEN

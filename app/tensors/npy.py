@@ -108,7 +108,7 @@ def _parse_header(text: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Read the header's dict; NumPy's own reader meets some texts with errors of its tokenizer."""
     header = ast.literal_eval(_PYTHON2_LONG.sub("", text).strip())
     if not isinstance(header, dict) or header.keys() != {"descr", "fortran_order", "shape"}:
-        raise ValueError("the header is no dict of descr, fortran_order and shape")
+        raise ValueError("the header is not a dict of descr, fortran_order and shape")
     shape, is_fortran, descr = header["shape"], header["fortran_order"], header["descr"]
     if not isinstance(is_fortran, bool) or not isinstance(descr, str):
         raise ValueError(f"the dtype is {descr!r}, fortran_order {is_fortran!r}")

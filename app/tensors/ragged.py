@@ -34,7 +34,7 @@ def group_examples(inputs: Mapping[str, Any], dtypes: Mapping[str, str]) -> list
         dtypes: of plain numbers, by name; float32 where absent.
 
     Raises:
-        Invalid: an input is no list, or they differ in the number of examples.
+        Invalid: an input is not a list, or they differ in the number of examples.
     """
     examples = {
         name: _examples(value, f"inputs.{name}", dtypes.get(name, "float32"))

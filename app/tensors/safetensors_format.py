@@ -99,7 +99,7 @@ def _read_header(body: bytes, name: str) -> tuple[dict[str, Any], int]:
     except Malformed as error:
         raise _damaged(name, error) from None
     if not isinstance(header, dict):
-        raise _damaged(name, "a header that is no object")
+        raise _damaged(name, "a header that is not an object")
     header.pop("__metadata__", None)
     return header, begin
 

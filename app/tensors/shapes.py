@@ -17,7 +17,7 @@ _LARGEST_ARRAY = 2**63 - 1
 
 
 def shape_fault(shape: Sequence[Any], dtype: np.dtype[Any]) -> str | None:
-    """Return what a shape should have instead, None where an array can have it.
+    """Return what a shape should have instead, None if an array can have it.
 
     Axes without elements do not excuse the others: NumPy computes strides from all of them.
     """

@@ -29,7 +29,7 @@ def open_zip(
 
     Raises:
         Damaged: the directory is too large, or an entry is not as it must be.
-        zipfile.BadZipFile: it is no archive; ``zipfile`` raises other errors, too.
+        zipfile.BadZipFile: it is not an archive; ``zipfile`` raises other errors, too.
     """
     cautious = _CautiousFile(stream, name, directory_bytes)
     archive = zipfile.ZipFile(cautious)

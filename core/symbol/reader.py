@@ -78,7 +78,7 @@ def read_graph(text: str) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
     files written outside of it, whose variables have 0 for an unknown length.
 
     Raises:
-        FormatError: the text is no JSON or not that of a graph.
+        FormatError: the text is not JSON or not that of a graph.
         UnknownOperator: operators are not known; the message names all of them.
         GraphError: attributes or connections that make no graph.
     """
@@ -133,7 +133,7 @@ def _parse(text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _fields(

@@ -203,7 +203,7 @@ def test_a_misspelt_variable_is_told(runs: Runs, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("MODSERVE_URL", "http://127.0.0.1:9001")  # what commands ask
     served = run("serve")
     assert served.exit_code == 0
-    assert "MODSERVE_PROT is no setting and is ignored; did you mean 'MODSERVE_PORT'?" in (
+    assert "MODSERVE_PROT is not a setting and is ignored; did you mean 'MODSERVE_PORT'?" in (
         served.output
     )
     assert "SERVICE" not in served.output

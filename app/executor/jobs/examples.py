@@ -104,7 +104,7 @@ class Examples:
 
     Attributes:
         count: number of examples.
-        lengths: of each example, None where no input is ragged.
+        lengths: of each example, None if no input is ragged.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class Examples:
 
 
 def _is_mapped(array: Any) -> bool:
-    """Tell whether an array, or what it is a view of, is a file."""
+    """Return whether an array, or what it is a view of, is a file."""
     while array is not None:
         if isinstance(array, np.memmap):
             return True

@@ -53,7 +53,8 @@ class FitCurves:
         self._histograms.add(epoch, batch, made)
 
     def flush(self) -> None:
-        """Let readers, and a fit that goes on from now after this process died, find all of it."""
+        """Write everything to the file, for readers and for a fit that resumes after this process
+        died."""
         for one in (self._series, self._histograms):
             if one is not None:
                 one.flush()

@@ -54,7 +54,7 @@ def bucket_lengths(module: HostedModule, wanted: Sequence[int]) -> list[int]:
     """Return the lengths of the buckets that a job uses, ascending; none without buckets.
 
     Raises:
-        Invalid: a bucket has no symbol, the module has no buckets, or its keys are no lengths.
+        Invalid: a bucket has no symbol, the module has no buckets, or its keys are not lengths.
     """
     if module.record.kind is not ModuleKind.BUCKETING:
         if wanted:
@@ -124,7 +124,7 @@ def bind_for_fit(
 
 
 def choose_init(context: JobContext, params: FitParams) -> InitSpec | None:
-    """Return how parameters are to be initialized, with a seed; None where they are there.
+    """Return how parameters are to be initialized, with a seed; None if they are there.
 
     Raises:
         ParamsLost: they were there; nobody but the client may put others in their place.

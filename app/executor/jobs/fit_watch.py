@@ -50,7 +50,7 @@ class FitWatch:
         return True
 
     def has_stopped(self, state: FitState) -> bool:
-        """Tell whether so many epochs brought nothing that the fit ends."""
+        """Return whether so many epochs brought nothing that the fit ends."""
         stopping = self._params.early_stopping
         return stopping is not None and state.stopping.get("epochs", 0) >= stopping.patience
 

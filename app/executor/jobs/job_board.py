@@ -81,7 +81,7 @@ class JobBoard:
         self._running: deque[_Running] = deque()
 
     def has_work(self) -> bool:
-        """Tell whether there is a job that can go on at present."""
+        """Return whether there is a job that can go on at present."""
         return any(running.can_go_on for running in self._running)
 
     def summarize(self) -> list[dict[str, Any]]:
@@ -220,7 +220,8 @@ class JobBoard:
         context.send(event)
 
     def _revert(self, context: JobContext) -> bool:
-        """Let the module be as an attempt found it, where it can be; tell whether it is."""
+        """Restore the module to its state before the attempt, if possible; return whether it
+        was."""
         if not context.is_revertible or not context.module.has_unsaved:
             return False
         self._put_away(context.module.name)

@@ -108,7 +108,7 @@ class JobContext:
         )
 
     def progress_is_due(self) -> bool:
-        """Tell whether the last progress report is long enough ago."""
+        """Return whether the last progress report is long enough ago."""
         return time.monotonic() - self._last_progress >= _PROGRESS_SECONDS
 
     def begin_stretch(self, samples: int) -> None:

@@ -1,4 +1,4 @@
-"""Metrics of a job: made by their names, with options, and fed with what is no padding."""
+"""Metrics of a job: made by their names, with options, and fed with what is not padding."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_metrics(
     Args:
         wanted: names, or names with options.
         field: where they are in the job's parameters, for errors.
-        outputs, labels: of the module; None where it is not known yet.
+        outputs, labels: of the module; None if it is not known yet.
 
     Raises:
         Invalid, HostError: a metric, option, output or label that is not known, or two metrics

@@ -41,7 +41,7 @@ class LossMeter:
     tells whether the outputs are finite.
 
     Attributes:
-        last: mean loss of an example of the last batch; None where there is none.
+        last: mean loss of an example of the last batch; None if there is none.
     """
 
     def __init__(self, symbol: Symbol) -> None:
@@ -52,12 +52,12 @@ class LossMeter:
 
     @property
     def is_known(self) -> bool:
-        """True where the symbol has a loss layer that is known here."""
+        """True if the symbol has a loss layer that is known here."""
         return bool(self._heads)
 
     @property
     def mean(self) -> float | None:
-        """Mean loss of an example since ``reset``; None where there is none."""
+        """Mean loss of an example since ``reset``; None if there is none."""
         return self.total / self.examples if self._heads and self.examples else None
 
     def reset(self) -> None:
@@ -67,7 +67,7 @@ class LossMeter:
     def update(
         self, labels: Mapping[str, NDArray], outputs: Mapping[str, NDArray], examples: int
     ) -> bool:
-        """Add a batch; return False where its loss, or an output, is NaN or infinite."""
+        """Add a batch; return False if its loss, or an output, is NaN or infinite."""
         if not self._heads:
             return all(bool(np.isfinite(output.asnumpy()).all()) for output in outputs.values())
         loss = 0.0

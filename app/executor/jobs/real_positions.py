@@ -24,7 +24,7 @@ def real_positions(
 ) -> tuple[Arrays, Arrays] | None:
     """Return labels and outputs with a row for each position of an example that is its own.
 
-    None where there are no others and all have the examples first, or an output has not a row for
+    None if there are no others and all have the examples first, or an output has not a row for
     each position.
 
     Args:

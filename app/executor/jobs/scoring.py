@@ -38,7 +38,7 @@ def as_arrays(tensors: HostArrays) -> dict[str, NDArray]:
 
 
 class _Pass:
-    """A pass over examples in their order with the module's present parameters.
+    """A pass over examples in their order with the module's current parameters.
 
     Attributes:
         batches: the batches, incomplete ones as they are.

@@ -58,12 +58,12 @@ def describe_inputs(shapes: Sequence[InputDesc]) -> list[DataDesc]:
 def check_label_names(symbol: Symbol, record: ModuleRecord) -> list[str]:
     """Return the labels that a symbol has.
 
-    The default name is passed over where the symbol has no such argument; a network without a
+    The default name is skipped where the symbol has no such argument; a network without a
     loss needs no labels.
 
     Raises:
-        Invalid: another name that is no argument, or an argument that must be a label but is not
-            among the names and would be taken for a parameter.
+        Invalid: another name that is not an argument, or an argument that must be a label but is
+            not among the names and would be taken for a parameter.
     """
     arguments = symbol.list_arguments()
     labels = [name for name in record.label_names if name in arguments]
@@ -84,7 +84,7 @@ def check_label_names(symbol: Symbol, record: ModuleRecord) -> list[str]:
 
 
 def check_names_of(symbol: Symbol, record: ModuleRecord) -> None:
-    """Raise Invalid for a data, state or fixed parameter's name that is no argument."""
+    """Raise Invalid for a data, state or fixed parameter's name that is not an argument."""
     arguments = symbol.list_arguments()
     for field in ("data_names", "state_names", "fixed_param_names"):
         check_arguments(field, getattr(record, field), arguments)

@@ -61,7 +61,7 @@ def describe_module(module: HostedModule) -> dict[str, Any]:
 
 
 def describe_optimizer(module: HostedModule) -> dict[str, Any] | None:
-    """Return the optimizer's specification and where it stands, None where there is none."""
+    """Return the optimizer's specification and where it stands, None if there is none."""
     optimizer = optimizer_of(module.engine)
     spec = module.record.optimizer
     if optimizer is None or spec is None:

@@ -66,7 +66,7 @@ def main_module(engine: Engine) -> Module:
 
 
 def optimizer_of(engine: Engine) -> Optimizer | None:
-    """Return the optimizer installed, None where there is none."""
+    """Return the optimizer installed, None if there is none."""
     return main_module(engine).optimizer if engine.binded else None
 
 
@@ -147,7 +147,7 @@ def load_states(engine: Engine, saved: SavedStates) -> None:
 
 
 def park_optimizer(engine: Engine) -> Parked | None:
-    """Return all there is to know of the optimizer, None where there is none."""
+    """Return all there is to know of the optimizer, None if there is none."""
     optimizer = optimizer_of(engine)
     return None if optimizer is None else Parked(get_position(optimizer), states_of(engine))
 

@@ -34,7 +34,7 @@ def packed_graph(module: HostedModule, key: str) -> dict[str, str]:
 def describe_graph(module: HostedModule, key: str) -> dict[str, Any]:
     """Return nodes and outputs of a bucket's graph; shapes as far as they follow from the bound.
 
-    Nodes are operators, and variables that are no parameters: data, labels, states.
+    Nodes are operators, and variables that are not parameters: data, labels, states.
     """
     symbol, shapes = module.symbols[key], module.buckets().get(key)
     roles: dict[str, str] = {

@@ -16,7 +16,7 @@ def check_symbols(symbols: Mapping[str, str], most: int | None) -> None:
 
     Args:
         symbols: in JSON, by what the field of each is called in the request. What cannot be read is
-            passed over; who makes a graph of it says why.
+            skipped; who makes a graph of it says why.
         most: None for any number.
     """
     if most is None:

@@ -96,7 +96,7 @@ class HostedModule:
         has_unsaved: True while its parameters, auxiliary states or optimizer states are nowhere
             else and no seed brings them back.
         changes: how often something came that was nowhere else.
-        job_id: the job that works on it, None where none does.
+        job_id: the job that works on it, None if none does.
         job_data_bytes: of the datasets that the job has in memory.
         is_changing: a call is changing it beside the device's thread.
         basis: changes when it is bound anew or given other parameters, which training does not do;
@@ -113,7 +113,7 @@ class HostedModule:
 
         Raises:
             Invalid: a name, key or device does not fit.
-            HostError: a symbol is no valid graph.
+            HostError: a symbol is not a valid graph.
         """
         self.record: ModuleRecord = record.evolve(bind=None, init=None, params=None, optimizer=None)
         self.contexts = [parse_context(text, "contexts") for text in record.contexts]
@@ -296,7 +296,7 @@ class HostedModule:
         """Bind one more bucket; before there are parameters it is bound when they come."""
         self.require("bind_bucket")
         if not isinstance(self.engine, BucketingModule):
-            raise Conflict(f"module {self.name!r} is no bucketing module")
+            raise Conflict(f"module {self.name!r} is not a bucketing module")
         value = parse_key(key, "key")
         _symbol_of(self.symbols, value, "key")
         key = canonical_json(value)
@@ -328,7 +328,7 @@ class HostedModule:
         """
         self.require("bind_bucket")
         if not isinstance(self.engine, BucketingModule):
-            raise Conflict(f"module {self.name!r} is no bucketing module")
+            raise Conflict(f"module {self.name!r} is not a bucketing module")
         engine, before = self.engine, self.buckets()
         spec = self._with(buckets=dict(buckets))
         self._check_against_present(spec)
@@ -352,7 +352,7 @@ class HostedModule:
         self._note_buckets()
 
     def _note_buckets(self) -> None:
-        """Let versions have the buckets that the module has now."""
+        """Give versions the module's current buckets."""
         self.versions.have_buckets(self.buckets())
         self.learned.clear()
 
@@ -381,7 +381,7 @@ class HostedModule:
             self._install_parked()
 
     def init_optimizer(self, spec: OptimizerSpec, prefix: str) -> None:
-        """Install an optimizer in the place of one that is there; see ``install_optimizer``."""
+        """Install an optimizer in the place of an existing one; see ``install_optimizer``."""
         self.require("init_optimizer")
         if self.record.compression_params is not None and "device" not in (spec.kvstore or ""):
             expected = "device, the store that compresses gradients as the module says"
@@ -398,18 +398,18 @@ class HostedModule:
 
     @property
     def inference(self) -> Inference:
-        """What makes predictions with the module's present parameters, beside its training."""
+        """What makes predictions with the module's current parameters, beside its training."""
         if self._inference is None:
             self._inference = self._inference_over(self.on_device())
         return self._inference
 
     @property
     def takes_any_shape(self) -> bool:
-        """True where examples may have other shapes than bound."""
+        """True if examples may have other shapes than bound."""
         return self.record.kind is ModuleKind.MUTABLE
 
     def inference_of(self, version: str | None) -> Inference:
-        """Return what makes predictions with a version that is loaded; None is the present one."""
+        """Return what makes predictions with a version that is loaded; None is the current one."""
         if version is None:
             self.require("predict")
             return self.inference
@@ -429,7 +429,7 @@ class HostedModule:
         return [*own, *self.versions.inferences()]
 
     def forget_plans(self) -> bool:
-        """Let the plans and buckets of predictions go; False where there are none."""
+        """Release the plans and buckets of predictions; False if there are none."""
         had_some = self.versions.forget_plans() or self._inference is not None
         self._inference = None
         self.learned.clear()

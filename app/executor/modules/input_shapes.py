@@ -94,7 +94,7 @@ class ShapeGuess:
     """What was found of the inputs' shapes; batches are as large as those given, else of one.
 
     Attributes:
-        shapes: by input, those that were given included; empty where none fit.
+        shapes: by input, those that were given included; empty if none fit.
         layouts: of those whose batch is not the first axis.
         usual: labels whose shapes do not follow from the data, but are as they usually are.
         free: inputs for which other sizes fit the parameters as well.
@@ -177,10 +177,10 @@ def _all(each: Mapping[str, Sequence[_Candidate]]) -> Iterator[tuple[_Candidate,
 
 
 def output_shapes(symbol: Symbol, known: Mapping[str, Shape]) -> dict[str, list[int]]:
-    """Return the shape of every output by name, empty where it does not follow from others.
+    """Return the shape of every output by name, empty if it does not follow from others.
 
     Args:
-        known: shapes of arguments by name; others are passed over.
+        known: shapes of arguments by name; others are skipped.
     """
     arguments = symbol.list_arguments()
     inferred = _infer(symbol, {name: known[name] for name in arguments if name in known}) or {}
@@ -275,7 +275,7 @@ def _first_readers(symbol: Symbol) -> dict[str, _Reader]:
 
 
 def _swaps(operator: Operator) -> bool:
-    """Tell whether an operator exchanges the first two axes of a batch of sequences."""
+    """Return whether an operator exchanges the first two axes of a batch of sequences."""
     if operator.names[0] == "transpose":
         return getattr(operator, "axes", ()) == (1, 0, 2)
     if operator.names[0] == "SwapAxis":

@@ -55,7 +55,7 @@ def examine(
 
     Args:
         symbol: its graph; first states of which a weight tells the features are given these.
-        stored: shapes of its parameters by name; None where there are none.
+        stored: shapes of its parameters by name; None if there are none.
         given: names of inputs that somebody said.
         shapes: of inputs that somebody said.
     """

@@ -133,7 +133,7 @@ def check_states(
 
 
 def other_optimizer(got: str, present: str) -> Invalid:
-    """Return the error for states that another optimizer than the present one saved."""
+    """Return the error for states that another optimizer than the current one saved."""
     hint = "install the optimizer that they are of, then load them"
     return Invalid("states", got, f"states of {present}", hint)
 
@@ -167,7 +167,7 @@ def _make_scheduler(value: Any, path: str) -> lr_scheduler.LRScheduler:
 
 
 def _typed(value: Any, wanted: Any, path: str) -> Any:
-    """Return a value of the type wanted; an int is a float too, true is no number."""
+    """Return a value of the type wanted; an int is a float too, true is not a number."""
     try:
         typed = TypeAdapter(wanted).validate_python(value, strict=True)
     except ValidationError as error:

@@ -20,7 +20,7 @@ Span = tuple[float, float]
 
 
 def span_of(values: Values) -> Span | None:
-    """Return the least and the largest finite value; None where there is none."""
+    """Return the least and the largest finite value; None if there is none."""
     low, high = math.inf, -math.inf
     for chunk in _finite_chunks(values):
         if chunk.size:
@@ -37,8 +37,8 @@ def figures_of(values: Values, bins: int, span: Span | None) -> dict[str, Any]:
         span: from where to where it goes; None for no histogram.
 
     Returns:
-        ``nan`` and ``infinite``: how many elements are no numbers; of the others ``norm``,
-        ``mean``, ``std``, ``min``, ``max`` (None where there are none) and ``histogram``.
+        ``nan`` and ``infinite``: how many elements are not numbers; of the others ``norm``,
+        ``mean``, ``std``, ``min``, ``max`` (None if there are none) and ``histogram``.
     """
     own = span_of(values)
     facts: dict[str, Any] = {
@@ -64,7 +64,7 @@ def figures_of(values: Values, bins: int, span: Span | None) -> dict[str, Any]:
 def relative_change(values: Values, before: Values) -> float | None:
     """Return the norm of the difference by the norm before, where both are finite.
 
-    None where the shapes differ, or there was nothing but zeros.
+    None if the shapes differ, or there was nothing but zeros.
     """
     if values.shape != before.shape:
         return None

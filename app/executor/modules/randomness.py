@@ -30,7 +30,7 @@ class RandomStreams:
         self._kept: dict[Hashable, dict[str, Any]] = {}
 
     def enter(self, key: Hashable) -> None:
-        """Let the engine draw from a stream; a new one begins at a place nobody can foresee."""
+        """Make the engine draw from a stream; a new stream starts at an unpredictable position."""
         if self._is_active(key):
             return
         self._activate(key)

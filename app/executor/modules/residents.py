@@ -99,7 +99,7 @@ class Residents:
                 module.is_changing = False
 
     def remove(self, name: str) -> None:
-        """Let a module go."""
+        """Release a module."""
         del self._modules[name]
         del self._steppers[name]
         self._used_bytes -= sum(self._memory.pop(name, {}).values())
@@ -108,7 +108,7 @@ class Residents:
         self._release(name)
 
     def clear(self) -> None:
-        """Let all modules go."""
+        """Release all modules."""
         self._modules.clear()
         self._steppers.clear()
         self._memory.clear()
@@ -125,7 +125,7 @@ class Residents:
         return self._memory[name]
 
     def has_other_plans(self, name: str) -> bool:
-        """Tell whether a module has other plans for predictions than when it was measured."""
+        """Return whether a module has other plans for predictions than when it was measured."""
         return self._modules[name].predict_plans() != self._plans.get(name)
 
     def measure(self, name: str) -> None:
@@ -150,7 +150,7 @@ class Residents:
         }
 
     def keep_to_budget(self, but: str) -> None:
-        """Let go what was not used for the longest time, until the rest is within the budget.
+        """Release the least recently used memory until the rest is within the budget.
 
         Args:
             but: the module that a call was just for.
@@ -158,7 +158,7 @@ class Residents:
         self._free(lambda: self.used_bytes <= self.budget_bytes, but)
 
     def free_all(self, but: str | None) -> None:
-        """Let go all that can be had again, but of one module."""
+        """Release everything that can be restored, except for one module's."""
         self._free(lambda: False, but)
 
     def _free(self, is_enough: Callable[[], bool], but: str | None) -> None:
@@ -195,6 +195,6 @@ class Residents:
 
 
 def _drop_version(module: HostedModule, but: int = 0) -> bool:
-    """Let a version go, and all that was found for it; see ``LoadedVersions.drop_oldest``."""
+    """Release a version and all that was found out about it; see ``LoadedVersions.drop_oldest``."""
     module.learned.clear()
     return module.versions.drop_oldest(but)

@@ -40,7 +40,7 @@ def restored_module(call: RestoreModule, random: RandomStreams) -> Waits[HostedM
 
 def _load(module: HostedModule, directory: Path) -> Waits[None]:
     manifest = yield from awaited(in_background(read_manifest, directory))
-    # Whatever is not the module's was passed over when this was first loaded.
+    # Whatever is not the module's was skipped when this was first loaded.
     values = yield from read_values(module, directory, manifest, allow_extra=True)
     yield from module.beside(module.install, values, ParamsSource.CHECKPOINT)
 

@@ -22,7 +22,7 @@ __all__ = ["Row", "parameter_arrays", "parameter_statistics", "watched"]
 Row = dict[str, Any]
 """``name``, ``of`` (output, backward, parameter, gradient or auxiliary), ``device``, ``shape``, and
 ``magnitude`` (norm / sqrt(size), as MXNet's Monitor), ``mean``, ``std``, ``min``, ``max`` of the
-finite elements, None where there are none, and the number of others as ``nonfinite``."""
+finite elements, None if there are none, and the number of others as ``nonfinite``."""
 
 _BACKWARD = re.compile(r"_backward_output\d*$")
 """How MXNet names the gradients of an operator's inputs: ``fc1_backward_output0``."""

@@ -203,7 +203,7 @@ class Stepper:
         return lambda stepper: ({}, stepper.outputs())
 
     def _moves_states(self, call: PassCall) -> bool:
-        """Tell whether a training pass moves auxiliary states; refuse one that nobody noted."""
+        """Return whether a training pass moves auxiliary states; refuse one that nobody noted."""
         if not self._module.param_names()[1]:
             return False
         if not call.is_marked:

@@ -39,19 +39,19 @@ class _Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenNames:
-    """The names that somebody said; None where they are to be worked out."""
+    """The names that somebody said; None if they are to be worked out."""
 
     data: Sequence[str] | None = None
     labels: Sequence[str] | None = None
     states: Sequence[str] | None = None
 
     def role_of(self, name: str) -> str | None:
-        """Return what was said of a variable, None where nothing was."""
+        """Return what was said of a variable, None if nothing was."""
         groups = (("data", self.data), ("label", self.labels), ("state", self.states))
         return next((role for role, names in groups if names and name in names), None)
 
     def is_given(self, role: str) -> bool:
-        """Tell whether all names of a role were said."""
+        """Return whether all names of a role were said."""
         given = {"data": self.data, "label": self.labels, "state": self.states}
         return given.get(role) is not None
 
@@ -74,7 +74,7 @@ class Roles:
 
 
 def is_label(name: str) -> bool:
-    """Tell whether an argument is a label by its name, as MXNet's users name them."""
+    """Return whether an argument is a label by its name, as MXNet's users name them."""
     name = name.partition("/")[0]  # label/0, of the modules that take lists of batches
     return name == "label" or name.endswith("_label") or name.startswith("label_")
 
@@ -89,7 +89,7 @@ def find_roles(
 
     Args:
         symbol: the graph.
-        stored: shapes of the parameters that there are, by name; None where there is no file, so
+        stored: shapes of the parameters that there are, by name; None if there is no file, so
             that nothing tells a parameter of an unusual name from an input.
         given: names that somebody said, which are not doubted.
         described: inputs whose shapes somebody said: data, unless they are given as another.
@@ -124,7 +124,8 @@ def find_roles(
 
 
 def declare_states(symbol: Symbol, states: Collection[str], stored: Mapping[str, Shape]) -> bool:
-    """Let states say their features where a layer's weight tells these; return if any did not.
+    """Declare the number of features of states, as far as layers' weights determine them; return
+    whether any is unknown.
 
     Shape inference does not go backwards through a ``FullyConnected`` layer, so that scripts gave
     the shape of each first state. The batch stays open.
@@ -154,7 +155,7 @@ def _role(name: str, readings: Sequence[_Reading], stored: Mapping[str, Shape] |
 
 
 def _is_of_unknown_width(readings: Sequence[_Reading], stored: Mapping[str, Shape] | None) -> bool:
-    """Tell whether a state is read by a layer of which no weight says how wide it is."""
+    """Return whether a state is read by a layer of which no weight says how wide it is."""
     layers = [one for one in readings if _is_data_of_layer(one)]
     return bool(layers) and _features(readings, stored or {}) is None
 

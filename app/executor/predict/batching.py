@@ -42,7 +42,7 @@ class _Work(NamedTuple):
     part: OpenPart | None = None
 
     def fits(self, module: HostedModule) -> bool:
-        """Tell whether the module is still as it was when this was prepared."""
+        """Return whether the module is still as it was when this was prepared."""
         is_same = self.inference is module.inference_of(self.asked.version)
         return is_same and (self.part is None or self.part.basis == module.basis)
 
@@ -87,7 +87,7 @@ class Batching:
     def plan(self, call: IncomingCall) -> tuple[Predict, Callable[[], Waits[None]]] | None:
         """Return what makes the plan of a large graph beside the device's thread.
 
-        None where it is there, or is made at once. Nothing else may use the module meanwhile.
+        None if it is there, or is made at once. Nothing else may use the module meanwhile.
         """
         module = self._module(call.params["module"])
         if module.nodes <= MANY_NODES or module.job_id is not None or call.was_planned:
@@ -204,7 +204,7 @@ def _check_strictly(asked: Predict, prediction: Prediction, tensors: Arrays) -> 
 
 
 def _may_join(predictor: Predictor, declared: Batches) -> bool:
-    """Tell whether requests are computed together: as was declared, else as was found."""
+    """Return whether requests are computed together: as was declared, else as was found."""
     if declared == "auto":
         return predictor.can_join and predictor.rows_are_independent
     return declared == "always" and predictor.can_join

@@ -24,7 +24,7 @@ def find_independence(
     axes: Mapping[str, int],
     output_axes: Mapping[str, int],
 ) -> bool:
-    """Tell whether the first and the last example give the same bits among any others.
+    """Return whether the first and the last example give the same bits among any others.
 
     Outputs that are drawn at random never do, nor those of a net that refuses some numbers.
 

@@ -115,7 +115,7 @@ class Inference:
         return Prediction(key, predictor, tensors, rows, fit, cut, is_repeatable, added)
 
     def is_planned(self, tensors: Arrays, bucket: str | None, joins: bool) -> bool:
-        """Tell whether some examples can be computed at once; see ``plan``."""
+        """Return whether some examples can be computed at once; see ``plan``."""
         key = pick_bucket(self._buckets, tensors, bucket, self._ragged_inputs)
         if not self._any_shape and key not in self._predictors:
             return False

@@ -66,7 +66,7 @@ class LoadedVersions:
         self._loaded[version] = _Loaded(parameters)
 
     def forget_plans(self) -> bool:
-        """Let go what predictions run in; False where there is nothing."""
+        """Release the plans of predictions; False if there are none."""
         with_plans = [one for one in self._loaded.values() if one.inference is not None]
         for one in with_plans:
             one.inference = None
@@ -79,7 +79,7 @@ class LoadedVersions:
                 one.inference = one.inference.with_buckets(buckets)
 
     def drop_oldest(self, but: int = 0) -> bool:
-        """Let the version go that was not used for the longest time; False where none may go.
+        """Release the least recently used version; False if none may be released.
 
         Args:
             but: how many stay.
@@ -90,7 +90,7 @@ class LoadedVersions:
         return True
 
     def clear(self) -> None:
-        """Let all versions go."""
+        """Release all versions."""
         self._loaded.clear()
 
     def nbytes(self) -> int:

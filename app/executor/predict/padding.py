@@ -16,7 +16,7 @@ __all__ = ["fits", "lengths_to_add", "pad", "padded_shape"]
 
 
 def fits(desc: InputDesc, got: Shape, ragged: frozenset[int]) -> bool:
-    """Tell whether a tensor of a shape can be brought into a bucket's.
+    """Return whether a tensor of a shape can be brought into a bucket's.
 
     Args:
         ragged: axes along which it may be shorter.

@@ -49,7 +49,7 @@ class Prediction:
             predictor: runs it.
             tensors: the inputs, as they were given, and those added.
             rows: number of examples.
-            fit: brings inputs into the bucket's size; None where they have it.
+            fit: brings inputs into the bucket's size; None if they have it.
             cut: returns what of an output of a name and shape belongs to the inputs; None for all.
             is_repeatable: the runs are such that the outputs have the same bits each time, however
                 long they take; else none takes long.
@@ -83,7 +83,7 @@ class Prediction:
 
     @property
     def is_large(self) -> bool:
-        """True where the predictor takes the examples in several runs."""
+        """True if the predictor takes the examples in several runs."""
         return self.rows > self._most_rows()
 
     def run(self) -> Arrays:

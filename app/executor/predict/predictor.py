@@ -110,12 +110,12 @@ class Predictor:
         inputs: descriptions of the data inputs as bound, batch included.
         labels: of these, those whose shapes do not follow from the data.
         output_names: names of the outputs.
-        output_axes: the axis of the examples in each, ``NO_AXIS`` where there is none.
+        output_axes: the axis of the examples in each, ``NO_AXIS`` if there is none.
         bound_size: number of examples in the batch as bound.
         odd_axes: by name, the axes of outputs that have not the examples first; None for none.
-        has_rows: True where every output has a row per example, so that a batch may be padded and
+        has_rows: True if every output has a row per example, so that a batch may be padded and
             cut apart; else it runs with exactly the examples given.
-        sizes: batch sizes it runs with, ascending; empty where every size is bound as it comes.
+        sizes: batch sizes it runs with, ascending; empty if every size is bound as it comes.
         is_large: its graph has many nodes.
     """
 
@@ -249,7 +249,7 @@ class Predictor:
             self._bound(size)
 
     def is_planned(self, rows: int, joins: bool) -> bool:
-        """Tell whether ``plan`` would make nothing."""
+        """Return whether ``plan`` would make nothing."""
         return self._executors.keys() >= self._needed_sizes(rows, joins)
 
     def planned_rows(self, rows: int) -> int:
@@ -264,12 +264,12 @@ class Predictor:
 
     @property
     def can_join(self) -> bool:
-        """True where the rows of several requests fit into one batch, and can be cut apart."""
+        """True if the rows of several requests fit into one batch, and can be cut apart."""
         return self.has_rows and self.most_rows > 1 and min(self._axes.values(), default=-1) >= 0
 
     @property
     def rows_are_independent(self) -> bool:
-        """True where no row's outputs depend on the other rows: found out once, by trying."""
+        """True if no row's outputs depend on the other rows: found out once, by trying."""
         if self._rows_are_independent is None:
             rows = _rows_of_trial(self.most_rows)
             self._rows_are_independent = find_independence(

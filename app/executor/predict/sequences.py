@@ -62,7 +62,7 @@ class _OfModule:
     begun: WeakSet[_Sequence] = field(default_factory=WeakSet)
 
     def expire(self, now: float) -> None:
-        """Let those go that were idle for too long."""
+        """Remove sequences that were idle for too long."""
         while self.by_id:
             first = next(iter(self.by_id.values()))
             if first.used_at + self.idle_seconds > now:

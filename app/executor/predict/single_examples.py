@@ -33,5 +33,5 @@ def _lacks_axis(desc: InputDesc, tensor: np.ndarray) -> bool:
 
 
 def _is_one(desc: InputDesc, tensor: np.ndarray) -> bool:
-    """Tell whether a tensor has a number for each example, and there is one."""
+    """Return whether a tensor has a number for each example, and there is one."""
     return tensor.shape == (1,) and len(desc.shape) == 1

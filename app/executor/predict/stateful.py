@@ -67,7 +67,7 @@ def stateful_predictor(
         links: the states.
 
     Raises:
-        Invalid: a state is no input, or its output cannot be its next value.
+        Invalid: a state is not an input, or its output cannot be its next value.
     """
     try:
         sizes = [plain.specs(size) for size in TWO_SIZES]

@@ -117,7 +117,7 @@ async def test_a_module_without_lengths_has_no_plan(api: httpx.AsyncClient) -> N
     await api.post("/v1/modules/net/bind", json=bound)
     refused = await api.get("/v1/modules/net/buckets/plan?k=2")
     assert refused.status_code == 409
-    assert "bucket keys are no lengths" in refused.json()["detail"]
+    assert "bucket keys are not lengths" in refused.json()["detail"]
 
 
 @pytest.mark.parametrize("query", ["", "?k=1", "?k=65", "?k=many"])

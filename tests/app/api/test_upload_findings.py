@@ -126,7 +126,7 @@ def test_parameters_too_many_are_a_warning_and_missing_ones_are_all_named(
     params.write_bytes(write_params(odd, {}))
     created = client.create_from_files("eye", [symbol, params])
     assert created["found"]["warnings"] == [
-        "parameters that the symbol does not have are passed over: old_weight, old_bias",
+        "parameters that the symbol does not have are skipped: old_weight, old_bias",
         "NaN or infinite values in old_weight",
     ]
     assert client.module("eye")["warnings"] == created["found"]["warnings"]

@@ -141,7 +141,7 @@ def test_a_model_is_added_by_its_prefix_or_folder_and_answers(trained: Any, tmp_
     lacking = trained("modules", "add", "three", tmp_path / "nat", status=2)
     assert "there are no parameters like" in lacking.stderr
     mixed = trained("modules", "add", "three", tmp_path / "net-symbol.json", tmp_path, status=2)
-    assert "is no file" in mixed.stderr
+    assert "is not a file" in mixed.stderr
 
 
 def test_a_model_whose_shapes_cannot_be_told_is_bound_by_hand(ask: Any, tmp_path: Path) -> None:

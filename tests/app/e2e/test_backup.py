@@ -108,8 +108,10 @@ def test_a_damaged_backup_and_a_folder_in_use_are_refused(
     assert (used.returncode, used.stdout) == (3, "")
     assert "is not empty" in used.stderr
     assert "is not empty" in modserve("backup", backup, "--data-dir", folder / "server").stderr
-    assert "no data directory" in modserve("backup", tmp_path / "b", "--data-dir", tmp_path).stderr
-    assert "is no backup" in modserve("restore", tmp_path, "--data-dir", tmp_path / "x").stderr
+    assert (
+        "not a data directory" in modserve("backup", tmp_path / "b", "--data-dir", tmp_path).stderr
+    )
+    assert "is not a backup" in modserve("restore", tmp_path, "--data-dir", tmp_path / "x").stderr
 
     copy = tmp_path / "copy"
     subprocess.run(["cp", "-r", str(backup), str(copy)], check=True)

@@ -80,7 +80,7 @@ def test_a_length_that_no_frame_has_is_an_error(pair):
     reader = FrameReader(theirs)
     ours.sendall(struct.pack("<I", 0xFFFFFFFF))
     reader.receive()
-    with pytest.raises(FrameError, match="no frame"):
+    with pytest.raises(FrameError, match="not a frame"):
         list(reader.frames())
 
 

@@ -162,7 +162,7 @@ def test_what_is_refused(
         (b"\x01\0\0", "end within the length"),
         (b"\x05\0\0\0abc", "end within an element"),
         (b"\xff\xff\xff\xffabc", "end within an element"),
-        (b"\x01\0\0\0a" * 2, "has 2 elements, its shape says 1"),
+        (b"\x01\0\0\0a" * 2, "has 2 elements; its shape needs 1"),
         (b"", "has 0 elements"),
     ],
 )

@@ -161,7 +161,7 @@ def test_numpy_is_as_it_is_where_no_old_names_were_asked_for(folder: Path) -> No
         (["-E", "script.py"], "-E"),
         (["-uI", "script.py"], "-I"),
         (["-W", "error", "-S", "script.py"], "-S"),
-        (["--cpus", "script.py"], "--cpus is no option of modserve run"),
+        (["--cpus", "script.py"], "--cpus is not an option of modserve run"),
         ([], "Missing argument"),
     ],
 )

@@ -99,7 +99,7 @@ def header(text: str, version: bytes = b"\x01\x00") -> bytes:
             header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({'1, ' * 65})}}"),
             "at most 32 axes",
         ),
-        (header("{'descr': '<f4'}"), "no dict of descr, fortran_order and shape"),
+        (header("{'descr': '<f4'}"), "not a dict of descr, fortran_order and shape"),
         (header("{'descr': 4, 'fortran_order': False, 'shape': ()}"), "the dtype is 4"),
         (header("(" * 300), "too many nested parentheses"),
         (header("{'descr': '<f4'{"), "an npy array of numbers"),

@@ -177,7 +177,7 @@ def test_newer_files_are_read_with_a_warning(caplog: pytest.LogCaptureFixture) -
         ("{", "malformed"),
         ("null", "the graph is null; expected an object"),
         ("[]", "the graph is a list"),
-        ("NaN", "NaN is no JSON number"),
+        ("NaN", "NaN is not a JSON number"),
         ("[" * 100_000, "nested too deeply"),
         ("9" * 5000, "malformed"),
         ("{}", "has no field 'nodes'"),
