@@ -17,7 +17,7 @@ class NameManager(Scope):
         self._counter: dict[str, int] = {}
 
     def get(self, name: str | None, hint: str) -> str:
-        """Return ``name``, or where there is none the next name made from ``hint``."""
+        """Return ``name``, or if there is none the next name made from ``hint``."""
         if name:
             return name
         count = self._counter.get(hint, 0)

@@ -70,7 +70,7 @@ def warnings_are_logged() -> None:
 
 @pytest.fixture(scope="session")
 def shared_dir() -> Path:
-    """Return the folder of real models beside the repository; skip where there is none."""
+    """Return the folder of real models beside the repository; skip if there is none."""
     if not SHARED.is_dir():
         pytest.skip("no ../shared beside the repository")
     return SHARED

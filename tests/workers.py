@@ -38,7 +38,7 @@ class Room:
             fcntl.flock(self._room, fcntl.LOCK_UN)
 
     def is_waited_for(self) -> bool:
-        """Tell whether somebody stands in the door."""
+        """Return whether somebody stands in the door."""
         try:
             with _locked(self._door, fcntl.LOCK_EX | fcntl.LOCK_NB):
                 return False

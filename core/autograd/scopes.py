@@ -19,12 +19,12 @@ __all__ = [
 
 
 def is_recording() -> bool:
-    """Tell whether operators are recorded."""
+    """Return whether operators are recorded."""
     return mode.recording
 
 
 def is_training() -> bool:
-    """Tell whether operators run as in training (Dropout drops, BatchNorm uses its batch)."""
+    """Return whether operators run as in training (Dropout drops, BatchNorm uses its batch)."""
     return mode.training
 
 

@@ -186,7 +186,7 @@ class KernelRequest(Generic[S]):
         inputs: specs of the inputs. A backward kernel may read any of them, even those that the
             operator's reference does not read.
         outputs: specs of the outputs; a forward kernel chooses their layouts.
-        out_grads: specs of the outputs' gradients; None where there is none.
+        out_grads: specs of the outputs' gradients; None if there is none.
         in_grads: specs of the wanted gradients; None for those that are not wanted.
         is_constant: which inputs change only when their version does (weights in inference).
         forward: the kernel chosen for the forward step.

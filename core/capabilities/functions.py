@@ -78,7 +78,7 @@ def linear(alpha: float, beta: float = 0.0) -> Pointwise:
 
 
 def is_relu(function: Pointwise | None) -> bool:
-    """Tell whether a function is the plain ReLU, 0 below zero."""
+    """Return whether a function is the plain ReLU, 0 below zero."""
     return function is not None and function.function is Function.RELU and not function.alpha
 
 

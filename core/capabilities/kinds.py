@@ -26,7 +26,7 @@ class Named(Protocol):
 
     @property
     def kind(self) -> Kind[Any] | None:
-        """The kind it is of; None where no kernel knows it."""
+        """The kind it is of; None if no kernel knows it."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,5 +51,5 @@ def implements(kind: Kind[O]) -> Callable[[type[O]], Any]:
 
 
 def is_of(operator: Named, kind: Kind[O]) -> TypeGuard[O]:
-    """Tell whether an operator is of a kind."""
+    """Return whether an operator is of a kind."""
     return operator.kind is kind

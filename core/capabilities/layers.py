@@ -131,7 +131,7 @@ class Pooling(HasLayout, Protocol):
 
     @property
     def count_include_pad(self) -> bool | None:
-        """False where padding does not count in means."""
+        """False if padding does not count in means."""
 
     @property
     def global_pool(self) -> bool:
@@ -198,11 +198,11 @@ class Rnn(Protocol):
 
     @property
     def clip(self) -> object | None:
-        """The range of an LSTM's memory; None where it is not clipped."""
+        """The range of an LSTM's memory; None if it is not clipped."""
 
     @property
     def projection_size(self) -> int | None:
-        """Numbers in an LSTM's output; None where it is not projected."""
+        """Numbers in an LSTM's output; None if it is not projected."""
 
     @property
     def state_outputs(self) -> bool:

@@ -40,7 +40,7 @@ class ByteForm(NamedTuple):
     Attributes:
         operator: name of the operator that does it.
         is_layer: whether numbers are made bytes for its sake; what is not stays among bytes only
-            where there are such layers before and behind it.
+            if there are such layers before and behind it.
         numbers: positions of the inputs that stay numbers.
     """
 

@@ -21,14 +21,14 @@ class Bound:
 
     Attributes:
         arguments: in the order of ``list_arguments``.
-        gradients: likewise; None where there is none.
+        gradients: likewise; None if there is none.
         requests: likewise; ``"write"``, ``"add"``, ``"null"``, or ``"rows"``: added to a ``Rows``
             container that replaces the array.
         auxiliaries: in the order of ``list_auxiliary_states``.
         rows: the containers of gradients that are requested as rows, by position.
         stored: the containers of sparse arguments that are read without a dense copy, by
             position. Those that are not in ``storage.copied`` are sparse in ``arguments``, too.
-        storage: what is kept sparse; None where nothing is.
+        storage: what is kept sparse; None if nothing is.
 
     Kernels cache what they compute from arrays that have a version (``NDArray.version``).
     """

@@ -62,7 +62,7 @@ class Compiled:
     Attributes:
         program: the steps.
         lives: when each planned value is alive.
-        memory: addresses; None where values do not share memory.
+        memory: addresses; None if values do not share memory.
     """
 
     program: Program
@@ -94,7 +94,7 @@ def compile_graph(
         strided: positions of arguments whose arrays are not C-contiguous.
         constants: positions of arguments that have a version, so that what kernels compute from
             them can be cached.
-        storage: what is kept sparse; None where nothing is.
+        storage: what is kept sparse; None if nothing is.
         options: which passes to run.
 
     Raises:

@@ -233,7 +233,7 @@ class Executor:
 
     @cached_property
     def grad_dict(self) -> dict[str, NDArray | None]:
-        """Gradients by name of the argument, None where there is none."""
+        """Gradients by name of the argument, None if there is none."""
         return _by_name(self._argument_names, self.grad_arrays)
 
     @cached_property

@@ -245,5 +245,5 @@ class _Fuser:
 
 
 def _filled(slots: Slots, others: Slots) -> Slots:
-    """Return values by position, those of others where there are none."""
+    """Return values by position, those of others if there are none."""
     return tuple(other if slot is None else slot for slot, other in zip(slots, others, strict=True))

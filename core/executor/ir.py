@@ -45,7 +45,7 @@ class Place(enum.Enum):
 
     @property
     def is_planned(self) -> bool:
-        """True where the memory planner chooses the address."""
+        """True if the memory planner chooses the address."""
         return self is Place.ARENA or self is Place.HEAD_GRADIENT
 
 

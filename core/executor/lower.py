@@ -37,7 +37,7 @@ class Bindings:
         arguments: in the order of ``list_arguments``; None for a sparse argument that no step
             reads as a dense array.
         auxiliaries: in the order of ``list_auxiliary_states``.
-        gradients: by position of the argument, None where there is none; ``Rows`` for those kept
+        gradients: by position of the argument, None if there is none; ``Rows`` for those kept
             row by row.
         outputs: by position of the head.
         versions: of the arguments, then of the auxiliary states; None for an array that may change

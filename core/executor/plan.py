@@ -200,7 +200,7 @@ class Plan:
         """Run the backward pass of the forward pass that ran last.
 
         Args:
-            head_gradients: arrays of the outputs' shapes, on any device; None where nothing reads
+            head_gradients: arrays of the outputs' shapes, on any device; None if nothing reads
                 them.
 
         Raises:

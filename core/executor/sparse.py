@@ -25,7 +25,7 @@ __all__ = ["SparseExecutor", "has_sparse", "with_stored"]
 
 
 def has_sparse(bound: Bound) -> bool:
-    """Tell whether any of the arrays is sparse."""
+    """Return whether any of the arrays is sparse."""
     arrays = (*bound.arguments, *bound.gradients, *bound.auxiliaries)
     return any(array is not None and array.stype != "default" for array in arrays)
 

@@ -39,7 +39,7 @@ def widen(program: Program, constants: Set[int]) -> frozenset[int]:
 
 
 def has_half(program: Program) -> bool:
-    """Tell whether there is any value of half precision."""
+    """Return whether there is any value of half precision."""
     return any(is_half(value.dtype) for value in program.values)
 
 

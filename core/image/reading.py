@@ -26,7 +26,7 @@ def imread(filename: str, flag: int = 1, to_rgb: bool | int = True, out: Any = N
         flag, to_rgb, out: as of ``imdecode``.
 
     Raises:
-        MXNetError: the file cannot be read. FormatError: it is no image.
+        MXNetError: the file cannot be read. FormatError: it is not an image.
     """
     try:
         with open(filename, "rb") as stream:

@@ -64,7 +64,7 @@ class DataBatch:
     """Inputs and labels of one step.
 
     Args:
-        data: arrays, in the order of the module's data names; None where there are none.
+        data: arrays, in the order of the module's data names; None if there are none.
         label: arrays, in the order of its label names.
         pad: number of examples at the end that only pad the batch.
         index: the examples' positions in the data set.

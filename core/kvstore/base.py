@@ -41,7 +41,7 @@ class KVStoreBase:
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Tell whether the store has a capability: ``"optimizer"`` is the one that exists.
+        """Return whether the store has a capability: ``"optimizer"`` is the one that exists.
 
         A subclass may make it a method of its objects.
         """

@@ -55,7 +55,7 @@ class KVStore(KVStoreBase):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Tell whether the store has a capability: ``"optimizer"`` is the one that exists."""
+        """Return whether the store has a capability: ``"optimizer"`` is the one that exists."""
         if capability.lower() != KVStoreBase.OPTIMIZER:
             raise ValueError(f"Unknown capability: {capability}")
         return True

@@ -197,7 +197,7 @@ class FeedForward:
             eval_end_callback, eval_batch_end_callback: of the scoring.
 
         Raises:
-            TypeError, ValueError: data that are no iterator and no fitting arrays, or no
+            TypeError, ValueError: data that are neither an iterator nor fitting arrays, or no
                 ``num_epoch``.
         """
         if self.num_epoch is None:

@@ -85,7 +85,7 @@ class BaseModule:
 
     @property
     def label_shapes(self) -> list[DataDesc] | None:
-        """Descriptions of the bound labels; None where there are none."""
+        """Descriptions of the bound labels; None if there are none."""
         raise NotImplementedError(f"{type(self).__name__} must define label_shapes")
 
     @property

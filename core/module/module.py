@@ -160,7 +160,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
 
     @property
     def label_shapes(self) -> list[DataDesc] | None:
-        """Descriptions of the bound labels; None where there are none."""
+        """Descriptions of the bound labels; None if there are none."""
         return self._group("label_shapes").label_shapes
 
     @property
@@ -175,12 +175,12 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
 
     @property
     def optimizer(self) -> Optimizer | None:
-        """The optimizer installed; None where there is none."""
+        """The optimizer installed; None if there is none."""
         return self._updates.optimizer if self._updates else None
 
     @property
     def kvstore(self) -> KVStore | None:
-        """The store that gradients or parameters go through; None where none is needed."""
+        """The store that gradients or parameters go through; None if none is needed."""
         return self._updates.kvstore if self._updates else None
 
     # -- binding ----------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
 
         Args:
             data_shapes: descriptions or (name, shape) pairs, for whole batches.
-            label_shapes: the same for the labels; None where none are given.
+            label_shapes: the same for the labels; None if none are given.
             for_training: allocate gradients.
             inputs_need_grad: compute gradients of the data inputs too.
             force_rebind: bind again; parameters keep their values.

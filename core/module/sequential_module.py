@@ -73,7 +73,7 @@ class SequentialModule(BaseModule):
 
     @property
     def label_shapes(self) -> list[DataDesc] | None:
-        """Descriptions of the labels; None where no module takes any."""
+        """Descriptions of the labels; None if no module takes any."""
         self._require("label_shapes", Stage.BOUND)
         return self._label_shapes
 

@@ -174,7 +174,7 @@ class NDArray(Arithmetic["NDArray"], Handle["NDArray"], OperatorMethods, ArrayNa
     as_in_ctx = as_in_context
 
     def as_nd_ndarray(self) -> NDArray:
-        """Return this array (it is no NumPy-style array of MXNet)."""
+        """Return this array (it is not a NumPy-style array of MXNet)."""
         return self
 
     def detach(self) -> NDArray:
@@ -401,7 +401,7 @@ def mark_variable(array: NDArray, gradient: NDArray, grad_req: str) -> None:
 
 
 def _are_plain(operator: type[Operator], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Tell whether the positional arguments are all arrays and the others all attributes."""
+    """Return whether the positional arguments are all arrays and the others all attributes."""
     return all(isinstance(arg, NDArray) for arg in args) and kwargs.keys() <= _field_names(operator)
 
 

@@ -17,7 +17,7 @@ def cast_storage(array: Handle[A], stype: str) -> A:
     """Return a copy of the array in another storage type.
 
     Raises:
-        ValueError: unknown type, csr of an array that is no matrix, one sparse type to another.
+        ValueError: unknown type, csr of an array that is not a matrix, one sparse type to another.
     """
     if stype not in STORAGE_CLASSES:
         raise UsageError(f"storage type is {stype!r}; expected one of {', '.join(STORAGE_CLASSES)}")

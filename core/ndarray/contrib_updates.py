@@ -88,7 +88,7 @@ def multi_adamw_update(
         rescale_grad: factor of all gradients.
         lrs, wds, etas: learning rate, decay and factor of the step of each weight.
         out: arrays that the new weights are written to.
-        name: passed over.
+        name: ignored.
         size: how many weights there are; 0 for the length of the list.
         kwargs: the operator's other attributes.
     """

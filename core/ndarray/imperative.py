@@ -188,5 +188,5 @@ def _is_dense(array: Handle[Any]) -> bool:
 
 
 def _is_elsewhere(a: Context, b: Context) -> bool:
-    """Tell whether memory of one cannot be read on the other; all CPU contexts share theirs."""
+    """Return whether memory of one cannot be read on the other; all CPU contexts share theirs."""
     return a != b and "gpu" in (a.device_type, b.device_type)

@@ -22,7 +22,7 @@ class Key(NamedTuple):
 
     Attributes:
         parts: ints, slices, None and integer arrays, with the ellipsis expanded.
-        is_advanced: True where an array takes part.
+        is_advanced: True if an array takes part.
     """
 
     parts: tuple[Index, ...]
@@ -30,7 +30,7 @@ class Key(NamedTuple):
 
 
 def is_integer(value: Any) -> bool:
-    """Tell whether a value is a Python or NumPy integer."""
+    """Return whether a value is a Python or NumPy integer."""
     return isinstance(value, (int, np.integer))
 
 
@@ -62,7 +62,7 @@ def normalize_key(key: Any, shape: Shape) -> Key:
 
 
 def covers(key: Key, shape: Shape) -> bool:
-    """Tell whether a key takes all elements in their order."""
+    """Return whether a key takes all elements in their order."""
     axes = [part for part in key.parts if part is not None]
     return not key.is_advanced and all(
         isinstance(part, slice) and part.indices(size) == (0, size, 1)

@@ -26,7 +26,7 @@ _state = _State()
 
 
 def is_np_shape() -> bool:
-    """Tell whether this thread is in np-shape mode."""
+    """Return whether this thread is in np-shape mode."""
     return _state.active
 
 

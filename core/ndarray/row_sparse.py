@@ -57,7 +57,7 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     @property
     def memory(self) -> Array | None:
-        """Raw dense memory that the array keeps up to date; None where it has none."""
+        """Raw dense memory that the array keeps up to date; None if it has none."""
         return self._memory
 
     @property

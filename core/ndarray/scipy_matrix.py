@@ -15,7 +15,7 @@ __all__ = ["csr_from_scipy", "is_scipy_csr"]
 
 
 def is_scipy_csr(value: Any) -> bool:
-    """Tell whether a value is a ``scipy.sparse.csr_matrix``, or of a subclass."""
+    """Return whether a value is a ``scipy.sparse.csr_matrix``, or of a subclass."""
     return any(
         kind.__name__ == "csr_matrix" and kind.__module__.startswith("scipy.sparse")
         for kind in type(value).__mro__

@@ -166,7 +166,7 @@ def sparse_zeros(
 
 
 def _ascend_in_rows(indptr: np.ndarray[Any, Any], columns: np.ndarray[Any, Any]) -> bool:
-    """Tell whether each column is right of the one before it, unless that is in another row."""
+    """Return whether each column is right of the one before it, unless that is in another row."""
     begins_row = np.isin(np.arange(1, columns.size), indptr)
     return bool(((np.diff(columns) > 0) | begins_row).all())
 

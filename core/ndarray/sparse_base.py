@@ -48,7 +48,7 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def memory(self) -> Array | None:
-        """Raw dense memory that the array keeps up to date; None where it has none."""
+        """Raw dense memory that the array keeps up to date; None if it has none."""
         return None
 
     @property

@@ -66,7 +66,7 @@ class SparseNode(OperatorNode):
 
 
 def apply_stored(op: Operator, context: Context, inputs: Sequence[Any]) -> Any:
-    """Run an operator on what is stored; None where it takes dense arrays alone.
+    """Run an operator on what is stored; None if it takes dense arrays alone.
 
     Args:
         op: parsed operator, of one output.

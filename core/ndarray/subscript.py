@@ -135,7 +135,7 @@ def _slices(begin: Bounds, end: Bounds, step: Bounds) -> tuple[slice, ...]:
 
 
 def _is_whole(key: Any) -> bool:
-    """Tell whether a key is ``[:]`` or ``[()]``, which mean the array itself."""
+    """Return whether a key is ``[:]`` or ``[()]``, which mean the array itself."""
     return (isinstance(key, slice) and key == _WHOLE) or (isinstance(key, tuple) and not key)
 
 

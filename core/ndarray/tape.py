@@ -94,7 +94,7 @@ class Node(ABC):
 
     Attributes:
         context: where the inputs, and so their gradients, live.
-        parents: the origin of each input, None where no gradient is wanted.
+        parents: the origin of each input, None if no gradient is wanted.
         output_count: number of outputs, hidden ones included.
         is_forgotten: True once a backward pass has freed the computation.
     """
@@ -111,9 +111,9 @@ class Node(ABC):
 
     @abstractmethod
     def backward(self, out_grads: Sequence[Array | None]) -> Sequence[Array | None]:
-        """Return the gradient of each input, None where its parent is None or it has none.
+        """Return the gradient of each input, None if its parent is None or it has none.
 
-        An entry of ``out_grads`` is None where nothing depends on that output. A gradient may be
+        An entry of ``out_grads`` is None if nothing depends on that output. A gradient may be
         ``core.ops.rows.Rows`` where it has few.
         """
 
@@ -174,7 +174,7 @@ def walk(heads: Iterable[tuple[Origin, G]], step: Step[G], *, retain: bool) -> d
 
 
 def live(origin: Origin | None) -> Origin | None:
-    """Return the origin, or None where a backward pass has forgotten it."""
+    """Return the origin, or None if a backward pass has forgotten it."""
     if isinstance(origin, Entry) and origin.node.is_forgotten:
         return None
     return origin

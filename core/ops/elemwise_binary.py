@@ -56,7 +56,7 @@ class BinaryRow(NamedTuple):
     Attributes:
         doc: what it computes from the operands a and b.
         function: writes the function's value.
-        lhs: derivative by a, a constant, or None where the gradient is 0.
+        lhs: derivative by a, a constant, or None if the gradient is 0.
         rhs: derivative by b, likewise.
         elementwise, broadcast, mixed, scalar, reversed: names of each form; empty if there is no
             such form.

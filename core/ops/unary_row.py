@@ -40,7 +40,7 @@ class UnaryRow(NamedTuple):
         names: MXNet's name, then its aliases.
         doc: what it computes.
         function: computes the function's value.
-        slope: the derivative, a constant, or None where the gradient is 0.
+        slope: the derivative, a constant, or None if the gradient is 0.
         slope_of: whether the slope is computed from the input or from the output.
         keeps_integers: whether integers are passed to the function as they are; otherwise they are
             converted to float64 and back.

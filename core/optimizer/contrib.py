@@ -33,7 +33,8 @@ class GroupAdaGrad(Optimizer):
         self.float_stable_eps = eps
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        """Return a history of shape (rows, 1); raise ValueError where the weight is no matrix."""
+        """Return a history of shape (rows, 1); raise ValueError where the weight is not a
+        matrix."""
         if len(weight.shape) != 2:
             raise ValueError(
                 f"GroupAdaGrad updates matrices; {self.idx2name.get(index, index)!r} has shape "

@@ -12,7 +12,7 @@ __all__ = ["Test"]
 class Test(RuleOptimizer):
     """``weight += rescale_grad * grad``, with a copy of the weight as the state."""
 
-    __test__ = False  # pytest, this is no test class.
+    __test__ = False  # pytest, this is not a test class.
 
     def state_count(self) -> int:
         return 1

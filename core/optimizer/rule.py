@@ -74,7 +74,7 @@ class RuleOptimizer(Optimizer):
         raise NotImplementedError(f"{type(self).__name__} must define rule")
 
     def is_lazy(self, weight: NDArray) -> bool:
-        """Tell whether a ``row_sparse`` gradient of this weight updates its rows alone."""
+        """Return whether a ``row_sparse`` gradient of this weight updates its rows alone."""
         return self.lazy_update
 
     # -- states -----------------------------------------------------------------------------

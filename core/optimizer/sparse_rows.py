@@ -15,7 +15,7 @@ Update = Callable[[Sequence[Array]], None]
 
 
 def is_any_sparse(arrays: Sequence[NDArray]) -> bool:
-    """Tell whether any of the arrays is stored sparsely."""
+    """Return whether any of the arrays is stored sparsely."""
     return any(array.stype != "default" for array in arrays)
 
 

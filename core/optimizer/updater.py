@@ -66,7 +66,7 @@ class Updater:
         weights.version.bump()
 
     def can_update_flat(self, weights: FlatBuffer) -> bool:
-        """Tell whether ``update_flat`` serves this optimizer and dtype.
+        """Return whether ``update_flat`` serves this optimizer and dtype.
 
         It does not call the optimizer's steps, so a script's own versions of them rule it out.
         """
@@ -87,7 +87,7 @@ class Updater:
         """Take over states (and the optimizer, where contained) written by ``get_states``.
 
         Raises:
-            FormatError: the bytes are no states, or name anything an optimizer does not need.
+            FormatError: the bytes are not states, or name anything an optimizer does not need.
         """
         loaded = read_states(states)
         if isinstance(loaded, tuple) and len(loaded) == 2:
@@ -175,7 +175,7 @@ _STEPS = ("create_state", "create_state_multi_precision", "update", "update_mult
 
 
 def _is_own(method: Any) -> bool:
-    """Tell whether a method of an optimizer is one of this package."""
+    """Return whether a method of an optimizer is one of this package."""
     return str(method.__module__).startswith(f"{__package__}.")
 
 

@@ -26,7 +26,7 @@ def as_sequence(
     """Return inputs as one symbol, or as a symbol per step, and the time axis.
 
     Args:
-        length: number of steps; None where a list tells.
+        length: number of steps; None if a list tells.
         inputs: one symbol with a time axis, or a symbol per step.
         layout: as ``"NTC"``; ``T`` marks the time axis.
         merge: True for one symbol, False for one a step, None for whatever is given.

@@ -37,7 +37,7 @@ class GraphSpecs:
     Attributes:
         nodes: all nodes, inputs first.
         shapes: shapes of each node's outputs; 0 and None stand for what is unknown.
-        dtypes: dtypes of each node's outputs; None where unknown.
+        dtypes: dtypes of each node's outputs; None if unknown.
     """
 
     nodes: tuple[Node, ...]

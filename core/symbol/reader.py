@@ -68,7 +68,7 @@ class _RawNode(NamedTuple):
     subgraphs: list[Any]
     """As they stand in the file."""
     has_control_deps: bool
-    """True where that field is filled, which no operator known here has a use for."""
+    """True if that field is filled, which no operator known here has a use for."""
 
 
 def read_graph(text: str) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
@@ -207,7 +207,7 @@ def _version(attrs: Any) -> int:
 
 
 def _is_of_np_shape(attrs: Any) -> bool:
-    """Tell whether a graph was written in np-shape mode."""
+    """Return whether a graph was written in np-shape mode."""
     return isinstance(attrs, dict) and attrs.get("is_np_shape") == ["int", 1]
 
 

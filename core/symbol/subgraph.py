@@ -101,7 +101,7 @@ class Subgraph:
 
     @cached_property
     def uses_random(self) -> bool:
-        """True where an operator in it, or in a subgraph of one, draws random numbers."""
+        """True if an operator in it, or in a subgraph of one, draws random numbers."""
         return any(_uses_random(node) for node in self._nodes)
 
     def infer_shapes(

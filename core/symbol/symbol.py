@@ -146,7 +146,7 @@ class Symbol(Arithmetic["Symbol"], SymbolMethods["Symbol"], BackendSymbols):
         return Symbol([head for head, _ in heads], [version for _, version in heads])
 
     def get_children(self) -> Symbol | None:
-        """Return the inputs of the outputs' nodes, as one symbol; None where there are none."""
+        """Return the inputs of the outputs' nodes, as one symbol; None if there are none."""
         nodes = list(dict.fromkeys(head.node for head in self._heads))
         heads = [entry for node in nodes for entry in node.inputs]
         return Symbol(heads, [v for node in nodes for v in node.versions]) if heads else None
@@ -154,7 +154,7 @@ class Symbol(Arithmetic["Symbol"], SymbolMethods["Symbol"], BackendSymbols):
     # -- attributes -------------------------------------------------------------------------
 
     def attr(self, key: str) -> str | None:
-        """Return one attribute of the node, or ``name`` or ``op_name``; None where not set."""
+        """Return one attribute of the node, or ``name`` or ``op_name``; None if not set."""
         node = self._only_node()
         if node is None:
             return None
@@ -421,7 +421,7 @@ def group(symbols: Sequence[Symbol]) -> Symbol:
     """Return one symbol with all outputs of several (``mx.sym.Group``).
 
     Raises:
-        TypeError: there are none, or something is no symbol.
+        TypeError: there are none, or something is not a symbol.
     """
     if not symbols or not all(isinstance(symbol, Symbol) for symbol in symbols):
         raise TypeError("Expected a list of symbols as input")

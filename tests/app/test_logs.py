@@ -111,6 +111,6 @@ def test_requests_under_way_have_so_long_to_end(tmp_path: Path) -> None:
 
 
 def is_asked(client: Client, executor: str) -> bool:
-    """Tell whether a call waits for an executor."""
+    """Return whether a call waits for an executor."""
     text = client.request("GET", "/metrics").text
     return f'modserve_executor_calls_under_way{{executor="{executor}"}} 1.0' in text

@@ -90,7 +90,7 @@ def wide_deep(mx: Any, linear: int, sizes: tuple[int, ...], continuous: int) -> 
 
 
 def batches_of(iterator: Any, count: int) -> Iterator[Any]:
-    """Yield batches, from the beginning again where there are no more."""
+    """Yield batches, from the beginning again if there are no more."""
     for _ in range(count):
         try:
             yield iterator.next()

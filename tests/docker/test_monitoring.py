@@ -217,7 +217,7 @@ def test_prometheus_scrapes_a_server_with_its_key(server: ServerProcess, tmp_pat
 
 
 def value_of(url: str, query: str) -> float | None:
-    """Return the value of a query with one series; None where there is none yet."""
+    """Return the value of a query with one series; None if there is none yet."""
     try:
         answer = httpx.get(f"{url}/api/v1/query", params={"query": query})
         return float(answer.json()["data"]["result"][0]["value"][1])

@@ -71,7 +71,7 @@ class Device:
 
     @property
     def is_healthy(self) -> bool:
-        """Tell whether the device still answers; after some errors the process is lost."""
+        """Return whether the device still answers; after some errors the process is lost."""
         try:
             self.synchronize()
             self.put(np.zeros(8, np.uint8))

@@ -1,4 +1,4 @@
-"""Stands for the CUDA runtime, cuBLASLt and cuDNN where there is no GPU.
+"""Stands for the CUDA runtime, cuBLASLt and cuDNN if there is no GPU.
 
 Memory is the host's. A stream that captures notes what it is asked to do, with its arguments as
 they are then, and a graph does it again. What CUDA refuses in a capture is refused and ends it.

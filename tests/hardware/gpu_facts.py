@@ -41,7 +41,7 @@ _TESTS = Path(__file__).parents[1]
 
 
 def main(arguments: list[str]) -> int:
-    """Run the parts; return 0 where each could begin."""
+    """Run the parts; return 0 if each could begin."""
     parser = argparse.ArgumentParser(description=__doc__, prog="make gpu-facts")
     parser.add_argument("--report", type=Path, default=Path("gpu-facts.jsonl"))
     parser.add_argument("--seconds", type=float, default=500, help="of all together")

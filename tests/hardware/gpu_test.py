@@ -32,7 +32,7 @@ _GRACE = 20.0
 
 
 def main(arguments: list[str]) -> int:
-    """Run the tests; return 0 where some ran and all passed in time."""
+    """Run the tests; return 0 if some ran and all passed in time."""
     parser = argparse.ArgumentParser(description=__doc__, prog="make gpu-test")
     parser.add_argument("--report", type=Path, default=Path("gpu-test.jsonl"))
     parser.add_argument("--seconds", type=float, default=500, help="of all together")

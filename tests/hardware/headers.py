@@ -134,7 +134,7 @@ class Library:
         return int(function(*arguments))
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function; raise CallError where it does not succeed."""
+        """Call a function; raise CallError if it does not succeed."""
         status = self.status(name, *arguments)
         if status:
             raise CallError(f"{name}: {self.name_of(name, status)}")

@@ -1,4 +1,4 @@
-"""``make gpu-facts`` where there is no GPU: probes on a double, reports of what goes wrong."""
+"""``make gpu-facts`` if there is no GPU: probes on a double, reports of what goes wrong."""
 
 from __future__ import annotations
 

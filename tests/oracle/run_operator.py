@@ -101,7 +101,7 @@ class OperatorRun:
         heads: Mapping[int, Any] | None = None,
         targets: Mapping[int, Any] | None = None,
     ) -> list[Any]:
-        """Return gradients by input; None where not wanted.
+        """Return gradients by input; None if not wanted.
 
         ``heads`` and ``targets`` replace single output gradients and the memory of single input
         gradients, to let one lie over the other.
@@ -155,7 +155,7 @@ def keep_declared(arrays: Sequence[Any], declared: tuple[int, ...]) -> list[Any]
 
 
 def garbage(backend: Backend, shape: Shape, dtype: DType) -> Any:
-    """Return an array of NaN (a large number where there is no NaN)."""
+    """Return an array of NaN (a large number if there is no NaN)."""
     array = backend.empty(tuple(shape), np.dtype(dtype))
     array[...] = np.nan if array.dtype.kind == "f" else 77 if array.dtype.kind != "b" else True
     return array

@@ -97,7 +97,7 @@ def _shown(text: str, words: list[str], where: str) -> Shown:
 
 
 def difference(shown: Shown, printed: str) -> str | None:
-    """Return in what a printed text is not what is shown; None where it is."""
+    """Return in what a printed text is not what is shown; None if it is."""
     pattern, numbers = "", []
     is_near = bool(shown.relative or shown.absolute)
     for piece in _PIECES.finditer(shown.text.strip()):

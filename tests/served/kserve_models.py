@@ -35,7 +35,7 @@ def faults(value: Any, kind: str, path: str = "") -> list[str]:
             for one in faults(each, found[2] or found[3], f"{path}[{key}]")
         ]
     if kind in _PLAIN:
-        # In JSON a truth value is no number.
+        # In JSON a truth value is not a number.
         is_right = isinstance(value, _PLAIN[kind]) and (kind != "int" or value is not True)
         return [] if is_right else [f"{path}: expected {kind}, got {value!r}"]
     return _faults_of_object(value, kind, path)

@@ -19,7 +19,7 @@ _NO_NETWORK = re.compile("ENOTFOUND|ECONNREFUSED|ETIMEDOUT|EAI_AGAIN|ENETUNREACH
 def dashboard_copy(root: Path) -> Path:
     """Lay the sources out as in the repository, packages installed, unless they are there already.
 
-    Skips the test where there is no Node, or no registry.
+    Skips the test if there is no Node, or no registry.
     """
     if shutil.which("npm") is None or _node_version() < _OLDEST_NODE:
         pytest.skip(f"no Node {_OLDEST_NODE}")

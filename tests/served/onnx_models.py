@@ -11,7 +11,7 @@ __all__ = ["run_onnx"]
 
 
 def run_onnx(model: Any, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Return the outputs of a model; arrays that it has no input for are passed over."""
+    """Return the outputs of a model; arrays that it has no input for are skipped."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

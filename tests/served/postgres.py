@@ -21,7 +21,7 @@ _FAST = "-c fsync=off -c listen_addresses= -c unix_socket_directories="
 
 @contextlib.contextmanager
 def running_postgres() -> Iterator[URL | None]:
-    """Give the URL of a server; None where none is named and the programs are not installed."""
+    """Give the URL of a server; None if none is named and the programs are not installed."""
     named, programs = os.environ.get(_URL), _programs()
     if named is not None:
         yield make_url(named)

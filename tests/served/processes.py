@@ -44,7 +44,7 @@ def end_executor(client: Client) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether a process exists and has not ended."""
+    """Return whether a process exists and has not ended."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):  # gone before, or while it was read

@@ -14,7 +14,7 @@ __all__ = ["Answer", "connect", "exchange", "free_port", "head", "read_answer"]
 
 @dataclass
 class Answer:
-    """An HTTP answer: status 0 where the connection ended without one."""
+    """An HTTP answer: status 0 if the connection ended without one."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)

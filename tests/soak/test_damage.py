@@ -117,7 +117,7 @@ def test_damaged_files(
 
 
 def started(folder: Path, what: str) -> ServerProcess | None:
-    """Start a server; return None where it refuses, in a line without a traceback."""
+    """Start a server; return None if it refuses, in a line without a traceback."""
     try:
         return start_server(folder, environment=ENVIRONMENT)
     except RuntimeError as error:

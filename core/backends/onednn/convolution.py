@@ -301,5 +301,5 @@ def _are_swift(launches: Launches) -> bool:
 
 
 def has_channels_first(operator: HasLayout) -> bool:
-    """Tell whether the axes of an operator ``Convolution`` are those of oneDNN."""
+    """Return whether the axes of an operator ``Convolution`` are those of oneDNN."""
     return operator.layout in (None, "NCW", "NCHW", "NCDHW")

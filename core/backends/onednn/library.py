@@ -1,7 +1,7 @@
 """Finding and loading oneDNN: a plain C library, called through ctypes.
 
 The package ``onednn-cpu-gomp`` puts ``libdnnl.so.3`` into the environment's ``lib`` folder, for
-Linux on x86-64. Elsewhere, and where it is not installed, there is no library and the operators'
+Linux on x86-64. Elsewhere, and if it is not installed, there is no library and the operators'
 references run.
 """
 

@@ -53,7 +53,7 @@ _DimsBuffer = ctypes.c_int64 * MAX_DIMENSIONS
 
 
 def loaded() -> Library:
-    """Return the library; KernelUnavailable where there is none."""
+    """Return the library; KernelUnavailable if there is none."""
     found = library()
     if found is None:
         raise KernelUnavailable("oneDNN is not installed")
@@ -66,7 +66,7 @@ def dims_array(values: Sequence[int]) -> Any:
 
 
 def data_type_of(dtype: DType) -> DataType:
-    """Return oneDNN's number of a dtype; KernelUnavailable where it has none here."""
+    """Return oneDNN's number of a dtype; KernelUnavailable if it has none here."""
     found = _DATA_TYPES.get(dtype)
     if found is None:
         raise KernelUnavailable(f"oneDNN is not used on tensors of {dtype}")

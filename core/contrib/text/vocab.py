@@ -76,7 +76,7 @@ class Vocabulary:
 
     @property
     def reserved_tokens(self) -> list[Any] | None:
-        """Tokens that are always there, None where none were named."""
+        """Tokens that are always there, None if none were named."""
         return self._reserved_tokens
 
     def to_indices(self, tokens: Any) -> Any:

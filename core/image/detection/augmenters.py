@@ -34,7 +34,7 @@ class DetBorrowAug(DetAugmenter):
     """Applies an image augmenter that does not move boxes.
 
     Raises:
-        TypeError: it is no augmenter of images.
+        TypeError: it is not an augmenter of images.
     """
 
     def __init__(self, augmenter: Augmenter) -> None:

@@ -1,4 +1,4 @@
-"""Outputs whose first axis is no batch: cut along the one that is, or answered whole."""
+"""Outputs whose first axis is not a batch: cut along the one that is, or answered whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members of a body that a route has no use for are refused, not passed over."""
+"""Members of a body that a route has no use for are refused, not skipped."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def texts(node: Any) -> Iterator[str]:
 
 
 def has_values(schema: dict[str, Any], document: dict[str, Any]) -> bool:
-    """Tell whether the values of a schema's texts are listed."""
+    """Return whether the values of a schema's texts are listed."""
     if "$ref" in schema:
         return has_values(
             document["components"]["schemas"][schema["$ref"].split("/")[-1]], document

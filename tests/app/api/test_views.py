@@ -27,7 +27,7 @@ def document() -> dict[str, Any]:
 
 
 def is_bare(schema: Any) -> bool:
-    """Tell whether a schema allows any object."""
+    """Return whether a schema allows any object."""
     if not isinstance(schema, dict):
         return False
     if schema.get("additionalProperties") is True and not schema.get("properties"):

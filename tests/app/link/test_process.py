@@ -39,7 +39,7 @@ async def wait_until(condition, seconds: float = 60.0) -> None:
 
 
 def has_ended(pid: int) -> bool:
-    """Tell whether a process is gone, or a zombie that nobody has waited for."""
+    """Return whether a process is gone, or a zombie that nobody has waited for."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except FileNotFoundError:

@@ -329,7 +329,7 @@ async def test_what_a_module_is_restored_from_is_not_replaced(bench) -> None:
     with pytest.raises(InUse, match=name):
         await service.upload("a", T(1), name, chunks(b"others"))
     assert content_of(service.directory("a", T(1))) == kept
-    await service.upload("a", T(1), name, chunks(kept))  # the same again is no change
+    await service.upload("a", T(1), name, chunks(kept))  # the same again is not a change
     await service.upload("a", T(1), "a-0001.states", chunks(b"s"))
     save(bench, "a", T(2))
     await service.upload("a", T(1), name, chunks(b"others"))

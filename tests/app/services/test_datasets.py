@@ -277,7 +277,7 @@ HARM = {
 
 
 def left_of(bench, *names: str) -> bool:
-    """Tell whether these datasets' files and records are all that lies there."""
+    """Return whether these datasets' files and records are all that lies there."""
     files = {bench.datasets.get(name).file_name for name in names}
     there = {path.name for path in (bench.data_dir / "datasets").iterdir()}
     return there == files | {f"{name}.json" for name in names}

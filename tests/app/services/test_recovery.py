@@ -44,7 +44,7 @@ def outcomes(bench: Any, *, rebuild: bool = False) -> dict[str, Outcome]:
 
 
 def is_consistent(bench: Any) -> bool:
-    """Tell whether disk and database say the same and nothing half done is left."""
+    """Return whether disk and database say the same and nothing half done is left."""
     modules = {one.name: one for one in bench.modules.list_modules().items}
     datasets = {one.name: one for one in bench.datasets.list_datasets().items}
     for name, row in modules.items():

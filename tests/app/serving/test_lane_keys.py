@@ -74,7 +74,7 @@ def ask(sock: socket.socket, text: bytes) -> Answer:
 
 
 def is_fast(answer: Answer) -> bool:
-    """Tell whether an answer is of the fast lane, whose ids of requests count up."""
+    """Return whether an answer is of the fast lane, whose ids of requests count up."""
     return answer.headers["x-request-id"][16:19] == "000"
 
 

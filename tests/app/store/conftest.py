@@ -15,7 +15,7 @@ from served.postgres import new_database, running_postgres
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[URL]:
-    """Return the URL of a Postgres server; skip where there is none."""
+    """Return the URL of a Postgres server; skip if there is none."""
     with running_postgres() as server:
         if server is None:
             pytest.skip("Postgres is not installed, and MODSERVE_TEST_POSTGRES_URL is not set")

@@ -121,7 +121,7 @@ def test_second_derivatives_match_differences(name: str) -> None:
 
 
 def has_derivative(operator: type[Operator]) -> bool:
-    """Tell whether an operator has a derivative, which may be a field of its row in a table."""
+    """Return whether an operator has a derivative, which may be a field of its row in a table."""
     row = getattr(operator, "row", None)
     fields = (getattr(row, name, None) for name in ("derivative", "partials"))
     return operator.has_derivative() and (row is None or any(one is not None for one in fields))

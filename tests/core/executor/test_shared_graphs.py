@@ -26,7 +26,7 @@ SHAPES = [
 
 
 def infer(graph):
-    """Return the specs for the first shape of ``data`` that suits, None where none does."""
+    """Return the specs for the first shape of ``data`` that suits, None if none does."""
     for shape in SHAPES:
         try:
             return specs_of(infer_graph(graph.heads, {"data": shape}, {}))

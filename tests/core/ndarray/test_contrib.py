@@ -1,4 +1,4 @@
-"""Functions of ``mx.nd.contrib`` that are no operators."""
+"""Functions of ``mx.nd.contrib`` that are not operators."""
 
 from __future__ import annotations
 

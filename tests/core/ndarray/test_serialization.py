@@ -115,7 +115,7 @@ def test_published_models_are_written_back(shared_dir: Path, tmp_path: Path) -> 
 
 
 def _on_cpu(path: Path) -> bool:
-    """Tell whether the first array of a V2 file was saved from cpu(0)."""
+    """Return whether the first array of a V2 file was saved from cpu(0)."""
     raw = path.read_bytes()
     (ndim,) = struct.unpack_from("<i", raw, 32)
     return struct.unpack_from("<ii", raw, 36 + 8 * ndim) == (1, 0)

@@ -164,7 +164,7 @@ def test_set_overlapping_rows() -> None:
 
 
 def test_boolean_arrays_index_by_their_integers() -> None:
-    # As MXNet 1.9.1 outside of numpy mode: a comparison's result is no mask.
+    # As MXNet 1.9.1 outside of numpy mode: a comparison's result is not a mask.
     x = nd.array([[1, 2], [3, 4]])
     assert x[np.array([True, False])].asnumpy().tolist() == [[3, 4], [1, 2]]
     assert x[True].asnumpy().tolist() == [3, 4]

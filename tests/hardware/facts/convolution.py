@@ -104,7 +104,7 @@ class Probe:
     """Builds plans and runs them."""
 
     def __init__(self, device: Device) -> None:
-        self._library = Library(*LIBRARY)  # loaded first: the front end takes the one that is there
+        self._library = Library(*LIBRARY)  # loaded first: the front end takes the existing one
         import cudnn
 
         self._cudnn, self._device = cudnn, device

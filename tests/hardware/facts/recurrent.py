@@ -23,7 +23,7 @@ FUNCTIONS = (
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 _TYPES = {"float32": "CUDNN_DATA_FLOAT", "float16": "CUDNN_DATA_HALF"}
 _STEPS, _BATCH, _INPUT = 5, 3, 7
-_PADDED = 1  # CUDNN_RNN_PADDED_IO_ENABLED, a macro that is no plain number
+_PADDED = 1  # CUDNN_RNN_PADDED_IO_ENABLED, a macro that is not a plain number
 
 
 def cases() -> list[dict[str, Any]]:

@@ -163,7 +163,7 @@ def transformed(mx: Any, name: str) -> dict[str, np.ndarray]:
 
 
 def write_folder(folder: Path) -> None:
-    """Write a folder of images of two classes, and what is passed over."""
+    """Write a folder of images of two classes, and what is skipped."""
     for number, name in enumerate(("cat/b.png", "cat/a.PNG", "ant/c.png")):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(png(image(number)))

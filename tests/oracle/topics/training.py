@@ -25,7 +25,7 @@ class TrainingCase:
     """One network and its batches.
 
     Attributes:
-        build: the symbol, from ``mx`` and the bucket key (None where there are no buckets).
+        build: the symbol, from ``mx`` and the bucket key (None if there are no buckets).
         data: shape of ``data`` for a bucket key.
         label: shape of ``softmax_label`` for a bucket key.
         classes: labels (and, for words, data) are whole numbers below.

@@ -151,7 +151,7 @@ def lstm_memory_shown(mx: Any) -> Any:
 
 
 def lstm_gate_shown(mx: Any) -> Any:
-    """Show what is inside of a cell, which parts the layer around it: one step is no layer."""
+    """Show what is inside of a cell, which parts the layer around it: one step is not a layer."""
     layer, (state, memory) = _Layer(mx, "a"), _Layer(mx, "a").begin(2)
     for one in _steps(mx):
         state, memory = layer.lstm(one, state, memory)

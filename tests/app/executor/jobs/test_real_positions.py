@@ -1,4 +1,4 @@
-"""Positions that only fill examples up to their bucket are no part of a metric."""
+"""Positions that only fill examples up to their bucket are not part of a metric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints by a call: saved, loaded, and what is no checkpoint."""
+"""Checkpoints by a call: saved, loaded, and what is not a checkpoint."""
 
 from __future__ import annotations
 

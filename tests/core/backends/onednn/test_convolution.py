@@ -69,7 +69,7 @@ def test_the_backward_pass_keeps_the_layouts_of_the_forward_pass(
 
 
 def is_channels_last_in_the_middle(executor: Any) -> bool:
-    """Tell whether the middle convolution reads channels last, forwards."""
+    """Return whether the middle convolution reads channels last, forwards."""
     (plan,) = executor._plans.values()
     program = plan.compiled.program
     (step,) = (step for step in program.forward_steps if step.node == "middle")

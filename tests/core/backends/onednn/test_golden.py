@@ -134,7 +134,7 @@ _BY_FUNCTION = {arrays.ARITHMETIC, arrays.POINTWISE, arrays.REDUCTION}
 
 
 def has_kernels(case: Case) -> bool:
-    """Tell whether there are kernels for what an operator does."""
+    """Return whether there are kernels for what an operator does."""
     kind = get_operator(case.op).kind
     if kind not in _KINDS - _IN_LAYOUTS:
         return False

@@ -32,7 +32,7 @@ _FUSED = sorted(
 
 
 def _close(got: np.ndarray, expected: np.ndarray) -> bool:
-    """Tell whether bytes differ by one at most (halves fall to either side), floats by little."""
+    """Return whether bytes differ by one at most (halves fall to either side), floats by little."""
     allowed = 1 if expected.dtype.itemsize == 1 else 1e-5 * np.abs(expected).max()
     difference = np.abs(got.astype("float64") - expected.astype("float64"))
     return got.dtype == expected.dtype and bool((difference <= allowed).all())

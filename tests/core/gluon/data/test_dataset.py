@@ -1,4 +1,4 @@
-"""Datasets, samplers and functions that make batches, where MXNet 1.9.1 is no oracle."""
+"""Datasets, samplers and functions that make batches, where MXNet 1.9.1 is not an oracle."""
 
 from __future__ import annotations
 
