@@ -74,17 +74,18 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
     data_dir: DataDir = None,
     models: Annotated[
-        Path | None, typer.Option(help="Folder of models to serve, a folder each.")
+        Path | None, typer.Option(help="Folder with one folder for each model to serve.")
     ] = None,
     device: Annotated[
         list[str] | None,
-        typer.Option(help="cpu, gpu or gpu(1); once for each that has modules of its own."),
+        typer.Option(help="cpu, gpu or gpu(1); repeat it for several devices."),
     ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate chain, for HTTPS.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its private key.")] = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Make no key for other addresses than loopback.")
+        bool,
+        typer.Option("--insecure", help="Do not create an API key when listening beyond loopback."),
     ] = False,
 ) -> None:
     """Serve until Ctrl-C. Options not given come from MODSERVE_* or their defaults."""
@@ -177,7 +178,7 @@ def _source(name: str, given: Mapping[str, Any]) -> str:
 @app.command()
 def demo(
     port: Annotated[int, typer.Option(help="Port to serve on; 0 takes a free one.")] = 0,
-    once: Annotated[bool, typer.Option("--once", help="End after the tour.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Exit after the tour.")] = False,
 ) -> None:
     """Train LeNet on MNIST digits over HTTP, ask it about one, and keep serving."""
     # Both as Ctrl-C does it: the server must not outlive the demo, nor end without it. A script's
@@ -192,7 +193,7 @@ def demo(
 @app.command()
 def bench(
     cases: Annotated[list[str] | None, typer.Argument(help="Cases to run; all by default.")] = None,
-    seconds: Annotated[float, typer.Option(help="Measuring time of each case.")] = 3.0,
+    seconds: Annotated[float, typer.Option(help="Seconds to measure each case.")] = 3.0,
     as_json: AsJson = False,
     profile: Annotated[
         bool, typer.Option("--profile", help="Show where the time goes; write Chrome traces.")
@@ -200,7 +201,7 @@ def bench(
     traces: Annotated[Path, typer.Option(help="Folder of the traces.")] = Path("traces"),
     suite: Annotated[
         str | None,
-        typer.Option(help="Cases to run, a process each: engine or all; or serving."),
+        typer.Option(help="Cases to run, each in its own process: engine, all or serving."),
     ] = None,
     peer: Annotated[
         list[str] | None,
@@ -208,7 +209,7 @@ def bench(
     ] = None,
     perf_analyzer: Annotated[
         Path | None,
-        typer.Option(help="With serving: Triton's load generator, to load with it too."),
+        typer.Option(help="With serving: path of Triton's load generator, to use it, too."),
     ] = None,
 ) -> None:
     """Time training steps and predictions on this machine."""
@@ -233,19 +234,25 @@ def bench(
 def doctor(
     model: Annotated[
         str | None,
-        typer.Argument(help="A file of it, what its files begin with, or their folder."),
+        typer.Argument(
+            help="A file of the model, the common prefix of its files, or their folder."
+        ),
     ] = None,
     checkpoint: Annotated[
         tuple[str, int] | None,
-        typer.Option(metavar="PREFIX EPOCH", help="Of PREFIX-symbol.json, PREFIX-0001.params."),
+        typer.Option(
+            metavar="PREFIX EPOCH", help="The prefix in PREFIX-symbol.json, PREFIX-0001.params."
+        ),
     ] = None,
     shape: Annotated[
         list[str] | None, typer.Option(help="Shape of an input: name=1,3,224,224.")
     ] = None,
     device: Annotated[str, typer.Option(help="Device to run on.")] = "cpu(0)",
     data_dir: DataDir = None,
-    host: Annotated[str | None, typer.Option(help="Address that would be listened on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port that would be listened on.")] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Address on which the server would listen.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="Port on which the server would listen.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Examine a model on disk: what it is, whether it loads, binds and runs here.
@@ -271,7 +278,7 @@ def doctor(
 @app.command()
 def recover(
     data_dir: DataDir = None,
-    check: Annotated[bool, typer.Option("--check", help="Only look; change nothing.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only report; change nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Take what lies in a data directory into the database; say what could not be and why."""
@@ -297,7 +304,7 @@ def backup(
 
 @app.command()
 def restore(
-    source: Annotated[Path, typer.Argument(help="What modserve backup made.")],
+    source: Annotated[Path, typer.Argument(help="A folder written by modserve backup.")],
     data_dir: Annotated[Path | None, typer.Option(help="A new or empty data directory.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -312,15 +319,19 @@ def restore(
 
 @keys.command("add")
 def keys_add(
-    name: Annotated[str, typer.Option(help="Whose it is.")],
+    name: Annotated[str, typer.Option(help="Name of the key's owner.")],
     scope: Annotated[
         list[str], typer.Option(help="read, infer, train or admin; may be given several times.")
     ],
     expires: Annotated[
-        str | None, typer.Option(help="When: 90d, 12h, or an ISO date; never by default.")
+        str | None, typer.Option(help="Expiry: 90d, 12h, or an ISO date; never by default.")
     ] = None,
-    rate: Annotated[float | None, typer.Option(help="Requests a second, at most.")] = None,
-    concurrency: Annotated[int | None, typer.Option(help="Requests at a time, at most.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Maximum number of requests per second.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(help="Maximum number of concurrent requests.")
+    ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
@@ -371,14 +382,14 @@ def run(
         list[str],
         typer.Argument(
             metavar="SCRIPT...",
-            help="What python takes: a script, -m MODULE or -, and its arguments.",
+            help="As for python: a script, -m MODULE or -, and its arguments.",
         ),
     ],
     old_numpy: Annotated[
         bool,
         typer.Option("--old-numpy", help="Restore names that NumPy removed, such as np.float."),
     ] = False,
-    cpu: Annotated[bool, typer.Option("--cpu", help="Answer mx.gpu() with the CPU.")] = False,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU for mx.gpu().")] = False,
 ) -> None:
     """Run a script written for MXNet as python would; import mxnet finds the engine."""
     from app.scripts import ArgumentError, run_script

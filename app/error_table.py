@@ -90,7 +90,7 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     NotFound: ErrorKind(404, "not_found", "Not found"),
     MethodNotAllowed: ErrorKind(405, "method_not_allowed", "Method not allowed"),
     TooSlow: ErrorKind(408, "too_slow", "The request did not come in time"),
-    Conflict: ErrorKind(409, "conflict", "The present state forbids it"),
+    Conflict: ErrorKind(409, "conflict", "The current state does not allow it"),
     AlreadyExists: ErrorKind(409, "already_exists", "The name is taken"),
     InUse: ErrorKind(409, "in_use", "Something unfinished depends on it"),
     WrongStage: ErrorKind(409, "wrong_stage", "Another call must come first"),
@@ -98,31 +98,34 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     SequenceLost: ErrorKind(409, "sequence_lost", "The states of the sequence are lost"),
     ModuleFailed: ErrorKind(409, "module_failed", "The module cannot be restored"),
     IllegalTransition: ErrorKind(409, "illegal_transition", "The job's status does not allow it"),
-    Superseded: ErrorKind(409, "superseded", "Another attempt holds the job", is_listed=False),
+    Superseded: ErrorKind(
+        409, "superseded", "Another attempt has claimed the job", is_listed=False
+    ),
     PreconditionFailed: ErrorKind(412, "precondition_failed", "The state has moved on"),
     TooLarge: ErrorKind(413, "too_large", "Over the limit"),
-    UnsupportedMedia: ErrorKind(415, "unsupported_media_type", "The content type is not read"),
+    UnsupportedMedia: ErrorKind(415, "unsupported_media_type", "The content type is not supported"),
     RangeBeyondEnd: ErrorKind(416, "range_not_satisfiable", "Beyond the end of the file"),
     Invalid: ErrorKind(
-        *(422, "invalid", "A field has a value it cannot take"),
-        expected="a value that the field can take",
+        *(422, "invalid", "A field has an invalid value"),
+        expected="a valid value of the field",
         hint="correct the value as the message says",
     ),
-    Damaged: ErrorKind(422, "damaged", "A file is damaged or of another format"),
+    Damaged: ErrorKind(422, "damaged", "A file is damaged or has another format"),
     IdempotencyMismatch: ErrorKind(
         422, "idempotency_mismatch", "The Idempotency-Key was used for another request"
     ),
-    TooManyRequests: ErrorKind(429, "too_many_requests", "More than the API key may ask"),
-    HeadersTooLarge: ErrorKind(431, "headers_too_large", "Header fields over the limit"),
-    UnsupportedCoding: ErrorKind(501, "unsupported_coding", "The content coding is not read"),
-    Unavailable: ErrorKind(503, "unavailable", "Not available at present"),
-    DatabaseDamaged: ErrorKind(503, "unavailable", "Not available at present"),
+    TooManyRequests: ErrorKind(429, "too_many_requests", "The API key's rate limit is exceeded"),
+    HeadersTooLarge: ErrorKind(431, "headers_too_large", "Header fields exceed the limit"),
+    UnsupportedCoding: ErrorKind(501, "unsupported_coding", "The content coding is not supported"),
+    Unavailable: ErrorKind(503, "unavailable", "Not available now"),
+    DatabaseDamaged: ErrorKind(503, "unavailable", "Not available now"),
     VersionDamaged: ErrorKind(503, "version_damaged", "The version's checkpoint is damaged"),
     StorageFull: ErrorKind(507, "storage_full", "The server's disk is full"),
-    OutOfMemory: ErrorKind(507, "out_of_memory", "The device has no memory for it"),
+    OutOfMemory: ErrorKind(507, "out_of_memory", "The device is out of memory"),
     ExecutorGone: ErrorKind(503, "executor_gone", "The executor does not answer"),
 }
-"""Every error that is an answer. A class without a row takes the row of its nearest base."""
+"""Every error that can be an answer. A class without a row uses the row of its nearest base
+class."""
 
 ENGINE_KINDS: tuple[ErrorKind, ...] = (
     ErrorKind(
@@ -133,38 +136,38 @@ ENGINE_KINDS: tuple[ErrorKind, ...] = (
     ErrorKind(
         *(422, "invalid_graph", "The symbol is not a valid graph"),
         expected="a symbol in MXNet's JSON, whose nodes read earlier nodes",
-        hint="save it anew with Symbol.save or Symbol.tojson",
+        hint="save it again with Symbol.save or Symbol.tojson",
     ),
     ErrorKind(
-        *(422, "unknown_operator", "An operator is not known"),
-        expected="operators of MXNet 1.9.1 that are known here",
+        *(422, "unknown_operator", "An operator is unknown"),
+        expected="operators of MXNet 1.9.1 that are supported here",
         hint="correct the op of the nodes named, or bring the part of the net that does without: "
         "symbol.get_internals() has it; 'modserve doctor' lists all that a model misses",
     ),
     ErrorKind(
-        *(422, "invalid_attribute", "An operator attribute has a value it cannot take"),
-        expected="attributes that the operator has, spelled as MXNet does",
+        *(422, "invalid_attribute", "An operator attribute has an invalid value"),
+        expected="attributes of the operator, spelled as in MXNet",
         hint="correct the attribute of the node named",
     ),
     ErrorKind(
         *(422, "invalid_shape", "Shapes contradict each other"),
-        expected="shapes that agree with one another all along the graph",
+        expected="shapes that are consistent throughout the graph",
         hint="correct the shape given for the input, or the attributes of the node named",
     ),
     ErrorKind(
         *(422, "invalid_dtype", "Dtypes contradict each other"),
-        expected="dtypes that agree with one another all along the graph",
+        expected="dtypes that are consistent throughout the graph",
         hint="give the input the dtype that the node named expects, or put a Cast between",
     ),
     ErrorKind(
-        *(422, "damaged", "A file is damaged or of another format"),
-        expected="a whole file, as MXNet writes it",
-        hint="write it anew with MXNet or modserve, and upload it again",
+        *(422, "damaged", "A file is damaged or has another format"),
+        expected="a complete file, as written by MXNet",
+        hint="write it again with MXNet or modserve, and upload it",
     ),
     ErrorKind(
         *(422, "invalid_device", "The device does not exist"),
         expected="a device of this machine",
-        hint="GET /v1/executors lists those that there are",
+        hint="GET /v1/executors lists the devices",
     ),
     ErrorKind(
         *(422, "kernel_failed", "The device's library failed to compute it"),
@@ -172,7 +175,7 @@ ENGINE_KINDS: tuple[ErrorKind, ...] = (
         hint="use smaller shapes, or fewer inputs of the operator that the message names",
     ),
 )
-"""What the engine refuses; ``app.executor.faults`` says which of its errors is which."""
+"""Errors of the engine; ``app.executor.faults`` maps its exceptions to them."""
 
 HOST_KINDS: tuple[ErrorKind, ...] = (
     ErrorKind(503, "not_resident", "The module is being moved"),
@@ -181,7 +184,7 @@ HOST_KINDS: tuple[ErrorKind, ...] = (
     ErrorKind(503, "timed_out", "Not computed in time", is_listed=False),
     ErrorKind(409, "would_change", "The module must be marked first", is_listed=False),
 )
-"""What executors refuse and the services see to; clients see it when that goes wrong."""
+"""Errors of executors that the services handle; clients see them only if that fails."""
 
 _INTERNAL = ErrorKind(500, "internal", "An error of the server")
 _BY_CODE = {kind.code: kind for kind in (*ERROR_TABLE.values(), *ENGINE_KINDS, *HOST_KINDS)}

@@ -14,7 +14,7 @@ __all__ = ["Audit"]
 _log = structlog.get_logger("modserve.audit")
 
 _MOST_REFUSALS = 20
-"""Lines a second: who is refused again and again is not to fill the disk."""
+"""Maximum number of lines per second, so that repeated refusals cannot fill the disk."""
 
 
 class Audit:

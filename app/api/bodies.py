@@ -36,7 +36,7 @@ __all__ = [
 T = TypeVar("T")
 
 FEW_BYTES = 1 << 14
-"""As much JSON, however hostile, is read and refused within milliseconds."""
+"""JSON up to this size, however hostile, is parsed or refused within milliseconds."""
 
 
 def announced_bytes(request: Request) -> int | None:

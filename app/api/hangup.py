@@ -14,7 +14,7 @@ __all__ = ["unless_hung_up"]
 T = TypeVar("T")
 
 _LOOK_SECONDS = 0.02
-"""What is done sooner is not worth a look at the connection."""
+"""Shorter work is not worth watching the connection."""
 
 
 async def unless_hung_up(request: Request, work: Coroutine[Any, Any, T]) -> T:

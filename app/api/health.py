@@ -42,7 +42,7 @@ _TEXT: dict[int | str, dict[str, Any]] = {
 
 
 @router.head("/livez", include_in_schema=False)
-@router.get("/livez", summary="Is the server alive?")
+@router.get("/livez", summary="Check that the server is alive")
 async def get_liveness() -> StatusView:
     """Answer as long as the event loop runs."""
     return StatusView(status="alive")
@@ -51,7 +51,7 @@ async def get_liveness() -> StatusView:
 @router.head("/readyz", include_in_schema=False)
 @router.get(
     "/readyz",
-    summary="Can the server answer all calls?",
+    summary="Check that the server can answer all calls",
     response_model=StatusView,
     responses=_NOT_READY,
 )

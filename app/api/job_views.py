@@ -33,22 +33,22 @@ class JobView(BaseModel):
     kind: JobKind = Field(description="What it does.", examples=["fit"])
     module: str = Field(description="That it works on.")
     status: JobStatus = Field(description="Where it stands.", examples=["running"])
-    params: dict[str, Any] = Field(description="What was asked for.")
+    params: dict[str, Any] = Field(description="The job's parameters, as submitted.")
     priority: int = Field(description="A smaller one runs earlier.")
     requested: JobAction | None = Field(
-        description="What it was asked to do while it runs, and has not done yet."
+        description="The action that was requested and is not carried out yet."
     )
-    attempt: int = Field(description="Counts all attempts there were.")
+    attempt: int = Field(description="Number of attempts so far.")
     lost: int = Field(description="Attempts lost in a row since the last checkpoint.")
-    max_attempts: int = Field(description="It fails when so many are lost in a row.")
-    retries: int = Field(description="How often it was tried again by itself after a failure.")
-    max_retries: int = Field(description="How often it may be.")
-    not_before: Timestamp | None = Field(description="It is left alone until then.")
-    deadline_at: Timestamp | None = Field(description="When its time is over; null for never.")
+    max_attempts: int = Field(description="The job fails if this many attempts are lost in a row.")
+    retries: int = Field(description="Number of automatic retries so far.")
+    max_retries: int = Field(description="Maximum number of automatic retries.")
+    not_before: Timestamp | None = Field(description="The job is not started before this time.")
+    deadline_at: Timestamp | None = Field(description="Deadline of the job; null for none.")
     timeout_seconds: float | None = Field(
-        description="So long it may run, all attempts together; null for any time."
+        description="Maximum running time of all attempts together; null for no limit."
     )
-    ran_seconds: float = Field(description="How long its ended attempts have run.")
+    ran_seconds: float = Field(description="Total running time of its ended attempts.")
     queue_position: int | None = Field(
         default=None, description="Its place among all that its executor has queued, from 1."
     )
@@ -57,9 +57,9 @@ class JobView(BaseModel):
         description="In how many seconds it is likely to end, a queued one from its turn on; "
         "null where that is not known.",
     )
-    executor: str | None = Field(description="That runs or ran it.")
-    progress: dict[str, Any] = Field(description="Its newest report.")
-    result: dict[str, Any] | None = Field(description="What came out, once it succeeded.")
+    executor: str | None = Field(description="The executor that runs or ran it.")
+    progress: dict[str, Any] = Field(description="Its latest progress report.")
+    result: dict[str, Any] | None = Field(description="The result, once it succeeded.")
     error: dict[str, Any] | None = Field(description="Why it failed.")
     setback: dict[str, Any] | None = Field(
         description="Why the newest attempt that was lost, or is made again, did not end it: while "

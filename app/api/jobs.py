@@ -84,11 +84,15 @@ MaxRetries = Annotated[
 ]
 DeadlineSeconds = Annotated[
     float | None,
-    Query(gt=0, le=3e8, description="It fails (deadline_exceeded) unless it ends so soon."),
+    Query(
+        gt=0,
+        le=3e8,
+        description="It fails (deadline_exceeded) unless it ends this soon after submission.",
+    ),
 ]
 TimeoutSeconds = Annotated[
     float | None,
-    Query(gt=0, le=3e8, description="It fails (deadline_exceeded) when it has run for so long."),
+    Query(gt=0, le=3e8, description="It fails (deadline_exceeded) when it has run for this time."),
 ]
 
 
@@ -253,14 +257,17 @@ SeriesName = Annotated[
     ),
 ]
 Points = Annotated[
-    int, Query(ge=2, le=100_000, description="Most batches of a series; the extremes stay.")
+    int,
+    Query(
+        ge=2, le=100_000, description="Maximum number of batches in a series; extremes are kept."
+    ),
 ]
 ArrayName = Annotated[
     str | None, Query(max_length=256, description="Name of a parameter.", examples=["fc1_weight"])
 ]
 ArrayOf = Annotated[ArrayKind, Query(description="The parameter's values, or its gradient.")]
 HistogramPoints = Annotated[
-    int, Query(ge=2, le=1000, description="Most histograms, evenly chosen among all.")
+    int, Query(ge=2, le=1000, description="Maximum number of histograms, chosen evenly among all.")
 ]
 
 

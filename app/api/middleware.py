@@ -23,7 +23,7 @@ __all__ = ["RequestContext", "count_answer", "log_answer", "new_request_id"]
 _log = structlog.get_logger("modserve.access")
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CLIENT_LEFT = 499
-"""What is counted where the client hung up in the middle of its request: nobody is answered."""
+"""Status counted if the client hung up during its request, so that nobody is answered."""
 
 REQUESTS = Counter(
     "modserve_http_requests_total", "Requests answered", ["method", "route", "status"]

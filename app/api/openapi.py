@@ -32,12 +32,12 @@ _bodies: dict[str, Any] = {}
 _DESCRIPTIONS = {
     400: "The body cannot be read",
     404: "Not found",
-    409: "The current state forbids it; the answer says what to call first",
+    409: "The current state does not allow it; the answer says what to call first",
     412: "The state has moved on",
     413: "Over the limit",
-    415: "The content type is not read",
-    416: "`Range` asks for what is beyond the end",
-    422: "A field has a value it cannot take",
+    415: "The content type is not supported",
+    416: "`Range` begins beyond the end of the file",
+    422: "A field has an invalid value",
     503: "Not available now; Retry-After says when to try again",
     507: "The server's disk is full",
 }
@@ -271,7 +271,7 @@ def _add_common_failures(verb: str, operation: dict[str, Any]) -> None:
 
 
 _REFUSED_EARLIER = {
-    "description": "Refused before it was known what is asked for, or an error of the server",
+    "description": "Refused before the route was known, or an error of the server",
     "content": {PROBLEM_JSON: {"schema": _PROBLEM, "examples": _examples_of(*_OF_ANY_REQUEST)}},
 }
 

@@ -7,14 +7,14 @@ from typing import Any
 __all__ = ["declare_headers"]
 
 _HEADERS = {
-    "ETag": ("Changes whenever what is described does.", '"12-3"'),
-    "Location": ("Where what was made is described.", "/v1/jobs/1"),
+    "ETag": ("Changes with the representation.", '"12-3"'),
+    "Location": ("Address of the created resource.", "/v1/jobs/1"),
     "X-Request-Id": (
         "Names the request in the log; the client's own where that is a plain word.",
         "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
     ),
     "Server-Timing": (
-        "Milliseconds from the request's head to the answer's, in the server.",
+        "Milliseconds in the server, from the request's head to the answer's head.",
         "app;dur=1.87",
     ),
     "Idempotency-Replayed": (
@@ -32,7 +32,7 @@ _HEADERS = {
         "As JSON, what the ONNX model does not have that the module has; absent for nothing.",
         '["left out, for they need a label: loss_output"]',
     ),
-    "Retry-After": ("In how many seconds to try again.", "1"),
+    "Retry-After": ("Number of seconds after which to try again.", "1"),
     "Allow": ("The verbs that the path has; of `method_not_allowed`.", "GET, POST"),
     "Accept-Ranges": ("`bytes`: `Range` may ask for a part.", "bytes"),
     "Content-Range": ("Which bytes these are, of how many.", "bytes 0-1023/4096"),

@@ -39,7 +39,7 @@ _REFUSALS = {
         "site, or the host is not a name of the server",
         ("forbidden", "foreign_origin", "misdirected"),
     ),
-    429: _Refusal("More than the API key may ask", ("too_many_requests",), "Retry-After"),
+    429: _Refusal("The API key's rate limit is exceeded", ("too_many_requests",), "Retry-After"),
 }
 _PROBLEM = {"$ref": f"#/components/schemas/{ProblemView.__name__}"}
 

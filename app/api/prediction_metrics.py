@@ -13,7 +13,7 @@ from app.services.statistics import Statistics, VersionStatistics
 __all__ = ["prediction_metrics"]
 
 _SHORTEST_BITS, _LONGEST_BITS = 10, 35
-"""Times in the queue are told apart by powers of two, from a microsecond to half a minute."""
+"""Histogram bounds of queue times: powers of two, from a microsecond to half a minute."""
 _LARGEST_BATCH_BITS = 17
 _LABELS = ("module", "version")
 

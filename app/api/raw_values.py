@@ -15,7 +15,7 @@ MOST_EXAMPLES = 256
 """Images or texts of one input in a request."""
 
 Kinds: TypeAlias = Mapping[str, Literal["image", "text"]]
-"""What inputs with a transform are made from, by name."""
+"""The raw values of inputs with a transform, by name."""
 RawValues: TypeAlias = dict[str, list[bytes]]
 """Files of images, and texts in UTF-8, by input."""
 

@@ -151,12 +151,12 @@ SCOPES: Mapping[tuple[str, str], Needed] = {
     ("POST", "/v2/repository/models/{model}/load"): _ADMIN,
     ("POST", "/v2/repository/models/{model}/unload"): _ADMIN,
 }
-"""By verb and path as the router has it. What is in no row is for administrators."""
+"""By verb and the router's path. Routes without a row are for administrators."""
 
 OPEN_PATHS = frozenset(
     {"/", "/docs", "/session", "/livez", "/readyz", "/v2/health/live", "/v2/health/ready"}
 )
-"""What is answered to everyone, exactly as written; all else asks for a key."""
+"""Paths answered without a key, compared exactly; all others need one."""
 
 _OPEN_FOLDERS = ("/static/", "/guides/")
 """What pages are made of, and guides, which are the same on every server."""

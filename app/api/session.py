@@ -53,9 +53,9 @@ class LogIn:
 class SessionView(BaseModel):
     """Who asks."""
 
-    key_needed: bool = Field(description="Whether the server has API keys and asks for one.")
+    key_needed: bool = Field(description="Whether the server requires an API key.")
     name: str | None = Field(description="Of the key; null where none came.", examples=["lab"])
-    scopes: list[KeyScope] = Field(description="All that may be done, with what others include.")
+    scopes: list[KeyScope] = Field(description="All scopes of the key, including implied ones.")
 
 
 @router.get("", summary="Who asks", responses=problems())

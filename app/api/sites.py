@@ -23,7 +23,7 @@ from app.settings import Settings
 __all__ = ["SiteGuard", "is_same_origin"]
 
 _OPEN_TO_ALL = frozenset({"/", "/livez", "/readyz", "/docs", "/openapi.json"})
-"""What pages of other sites may fetch, or lead to: nothing of it is secret."""
+"""Paths that pages of other sites may fetch or link to, because nothing there is secret."""
 
 _HOST_FIELD = re.compile(r"(\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:@/?#]+))(:[0-9]*)?")
 _SAFE = frozenset({"GET", "HEAD"})

@@ -32,7 +32,7 @@ def local_url(environment: Mapping[str, str]) -> str:
 LOCAL = local_url(os.environ)
 
 REFUSED = 3
-"""Exit status of a command that the server refused, or that no server answered."""
+"""Exit statuses of a command that the server refused, and of one that no server answered."""
 
 Url = Annotated[str, typer.Option("--url", envvar="MODSERVE_URL", help="Of the server.")]
 Key = Annotated[

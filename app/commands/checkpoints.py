@@ -25,7 +25,7 @@ checkpoints = typer.Typer(
 )
 
 
-ModuleName = Annotated[str, typer.Argument(metavar="MODULE", help="Whose they are.")]
+ModuleName = Annotated[str, typer.Argument(metavar="MODULE", help="The module.")]
 
 
 class Form(StrEnum):
@@ -70,9 +70,9 @@ def import_checkpoint(
     module: ModuleName,
     files: Annotated[
         list[Path],
-        typer.Argument(help="PREFIX-0001.params and, if there are some, its .states and symbol."),
+        typer.Argument(help="PREFIX-0001.params and, optionally, its .states and symbol."),
     ],
-    load: Annotated[bool, typer.Option("--load", help="Let the module have its values.")] = False,
+    load: Annotated[bool, typer.Option("--load", help="Load it into the module.")] = False,
     url: Url = LOCAL,
     key: Key = None,
     as_json: AsJson = False,
@@ -88,13 +88,11 @@ def import_checkpoint(
 @checkpoints.command("export")
 def export_checkpoint(
     module: ModuleName,
-    tag: Annotated[str, typer.Argument(help="Of the checkpoint: 12, or newest.")] = "newest",
+    tag: Annotated[str, typer.Argument(help="Tag of the checkpoint: 12, or newest.")] = "newest",
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path(),
     form: Annotated[
         Form,
-        typer.Option(
-            "--format", help="MXNet's files, the parameters alone, or the whole as an ONNX model."
-        ),
+        typer.Option("--format", help="MXNet's files, only the parameters, or an ONNX model."),
     ] = Form.MXNET,
     url: Url = LOCAL,
     key: Key = None,

@@ -22,12 +22,12 @@ _PAUSE_SECONDS = 0.2
 
 def health(
     modules: Annotated[
-        list[str] | None, typer.Argument(help="Of these too: can they be asked?")
+        list[str] | None, typer.Argument(help="Also check that these modules can answer.")
     ] = None,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Until all of it is ready, or the time is over.")
-    ] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds that --wait waits.", min=0)] = 60.0,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until everything is ready.")] = False,
+    timeout: Annotated[
+        float, typer.Option(help="Maximum number of seconds for --wait.", min=0)
+    ] = 60.0,
     url: Url = LOCAL,
     key: Key = None,
     as_json: AsJson = False,

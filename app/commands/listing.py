@@ -34,7 +34,7 @@ def add_listing(
 
     @group.command("ls", help=f"List {things}.")
     def list_things(
-        prefix: Annotated[str | None, typer.Option(help="Only whose names begin so.")] = None,
+        prefix: Annotated[str | None, typer.Option(help="Only names with this prefix.")] = None,
         url: Url = LOCAL,
         key: Key = None,
         as_json: AsJson = False,

@@ -27,9 +27,11 @@ def predict(
             help="One npz with all inputs, an npy, or images.", exists=True, dir_okay=False
         ),
     ],
-    name: Annotated[str | None, typer.Option("--input", help="Input that the files are.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--input", help="Input that the files are for.")
+    ] = None,
     top_k: Annotated[
-        int | None, typer.Option(help="Print so many of the best classes of each row.")
+        int | None, typer.Option(help="Print this many of the best classes of each row.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the outputs to this npz.")] = None,
     version: Annotated[str | None, typer.Option(help="A version; else the promoted one.")] = None,

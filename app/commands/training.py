@@ -20,7 +20,7 @@ __all__ = ["train"]
 def train(
     module: Annotated[str, typer.Argument(help="To train.")],
     data: Annotated[str, typer.Argument(help="A dataset's name, or a file, which is uploaded.")],
-    epochs: Annotated[int, typer.Option(help="To end at, counted from 0.")] = 1,
+    epochs: Annotated[int, typer.Option(help="Last epoch, exclusive, counted from 0.")] = 1,
     batch_size: Annotated[int, typer.Option(help="Examples per step.")] = 32,
     validation: Annotated[
         str | None, typer.Option(help="Dataset, or file, scored after every epoch.")
@@ -31,21 +31,23 @@ def train(
             "--input", metavar="INPUT=ARRAY", help="Array of the dataset that an input takes."
         ),
     ] = None,
-    optimizer: Annotated[str | None, typer.Option(help="sgd, adam …; else the module's.")] = None,
+    optimizer: Annotated[
+        str | None, typer.Option(help="sgd, adam …; by default the module's.")
+    ] = None,
     options: Annotated[
         list[str] | None,
-        typer.Option("--option", "-o", metavar="NAME=VALUE", help="Of the optimizer."),
+        typer.Option("--option", "-o", metavar="NAME=VALUE", help="Options of the optimizer."),
     ] = None,
     metrics: Annotated[list[str] | None, typer.Option("--metric", help="Names of metrics.")] = None,
     initializer: Annotated[
-        str | None, typer.Option(help="Of parameters that are not there yet: xavier …")
+        str | None, typer.Option(help="Initializer of missing parameters: xavier …")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of shuffling and random numbers.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of shuffling and random numbers.")] = 0,
     more: Annotated[
         Path | None,
         typer.Option("--params", help="JSON file with further fields of a fit.", exists=True),
     ] = None,
-    detach: Annotated[bool, typer.Option("--detach", help="Print the job and leave it.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Print the job's id and exit.")] = False,
     url: Url = LOCAL,
     key: Key = None,
     as_json: AsJson = False,

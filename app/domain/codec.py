@@ -83,7 +83,7 @@ _EXAMPLES = {
 """What fields of these names look like, for those who sent something of another form."""
 
 _MOST_FAULTS = 50
-"""Faults that are told; one body can have as many as it has bytes."""
+"""Maximum number of errors reported, because a body could have as many as it has bytes."""
 
 _adapters: dict[type, TypeAdapter[Any]] = {}
 

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 PASSING = frozenset({"executor_gone", "in_use", "not_resident", "storage_full", "unavailable"})
-"""Codes of failures that another attempt may not meet."""
+"""Error codes of failures that may not happen again in another attempt."""
 
 _OVER: Mapping[str, Any] = {
     "lease_until": None,

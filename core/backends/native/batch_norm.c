@@ -3,7 +3,7 @@
  * S. Ioffe, C. Szegedy: Batch Normalization, 2015 (arXiv:1502.03167). Tensors are float32 with 16
  * channels in a row, in blocks of channels (nChw16c) or channels last; `Maps` says which.
  *
- * Memory is what takes time here. Each thread goes through its part of the data once for the
+ * Memory bandwidth limits the speed. Each thread traverses its part of the data once for the
  * statistics and once backwards to apply them, when what it has seen last is still in its cache.
  * Results are written through the cache, where the next layer finds them.
  */
@@ -15,12 +15,12 @@
 
 typedef struct {
   long images, channels, pixels;
-  long image, block, pixel; /* strides, in elements; a block is 16 channels */
-  long threads;             /* at most; there is scratch for each */
+  long image, block, pixel; /* strides in elements; a block is 16 channels */
+  long threads;             /* maximum; scratch is allocated for each */
 } Maps;
 
 typedef struct {
-  long offset, channel, count; /* where it begins, its first channel, its pixels */
+  long offset, channel, count; /* start, first channel, number of pixels */
 } Piece;
 
 enum { NONE, RELU, CLIP };
@@ -35,7 +35,7 @@ static long count_pieces(const Maps *m) {
   return m->images * (m->channels / LANES) * ((m->pixels + PIECE - 1) / PIECE);
 }
 
-/* Pieces in the order in which they lie in memory. */
+/* Pieces in the order of their addresses. */
 static Piece piece_at(const Maps *m, long index) {
   const long blocks = m->channels / LANES, parts = (m->pixels + PIECE - 1) / PIECE;
   const int is_last = m->block == LANES;
@@ -46,7 +46,7 @@ static Piece piece_at(const Maps *m, long index) {
                  least(PIECE, m->pixels - part * PIECE)};
 }
 
-/* The share of a thread, pieces [first, last). */
+/* The pieces [first, last) of a thread. */
 static void share_of(const Maps *m, long thread, long team, long *first, long *last) {
   const long pieces = count_pieces(m);
   *first = pieces * thread / team;
@@ -58,7 +58,7 @@ static void share_of(const Maps *m, long thread, long team, long *first, long *l
 /* Elements of scratch that each thread needs: for each channel count, mean and squares, or sums. */
 long batch_norm_scratch(const Maps *m) { return 3 * m->channels; }
 
-/* Joins the statistics of two sets: T. Chan, G. Golub, R. LeVeque, 1979. */
+/* Combines the statistics of two sets: T. Chan, G. Golub, R. LeVeque, 1979. */
 INLINE void join(float *count, float *mean, float *squares, vector more, vector more_mean,
                  vector more_squares) {
   const vector before = _mm512_loadu_ps(count), together = before + more;
@@ -74,7 +74,7 @@ INLINE vector difference(const float *pixel, vector center, const int squared) {
   return squared ? (vector)(delta * delta) : delta;
 }
 
-/* The sum of a channel's pixels less a center, or of the squares of these differences. */
+/* The sum of a channel's differences from a center, or of their squares. */
 INLINE vector sum_pixels(const float *first, long count, long stride, vector center,
                          const int squared) {
   vector sums[4] = {{0}};
@@ -95,7 +95,7 @@ TARGET static void take_statistics(const Maps *m, const float *data, Piece piece
   join(to, to + m->channels, to + 2 * m->channels, count, mean, squares);
 }
 
-/* Mean, variance and 1 / sqrt(variance + eps) of the batch, from what the threads have. */
+/* Mean, variance and 1 / sqrt(variance + eps) of the batch, from the threads' statistics. */
 TARGET static void join_threads(const Maps *m, const float *scratch, long team, float eps,
                                 float *mean, float *variance, float *inverse) {
   const long channels = m->channels;
@@ -237,7 +237,7 @@ TARGET void batch_norm_backward(const Maps *m, const float *data, const float *g
         const long place = piece.offset + j * m->pixel;
         const vector x = _mm512_loadu_ps(data + place);
         const vector dy = let_through(_mm512_loadu_ps(grad + place), x, affine, &follows);
-        /* Differences first: what is left of them may be little. */
+        /* Subtract first, because the differences may cancel almost entirely. */
         _mm512_storeu_ps(data_grad + place,
                          affine.scale * (dy - grad_mean - (x - affine.center) * rate));
       }

@@ -1,6 +1,6 @@
-/* Planes of an image, brought into blocks: what 16 channels have at a place lies in one row.
+/* Conversion of planes to blocks, in which the 16 channels of a place are contiguous.
  *
- * Operators that look at places all over a plane read whole rows then, and add to whole rows.
+ * Operators that access scattered places can then read and add whole vectors.
  */
 #ifndef CORE_BACKENDS_NATIVE_BLOCKS_H
 #define CORE_BACKENDS_NATIVE_BLOCKS_H
@@ -38,7 +38,7 @@ INLINE void transpose(vector r[LANES]) {
   for (int i = 0; i < LANES; i++) r[i] = t[i];
 }
 
-/* Read `width` numbers of each of `height` rows, and transpose them; the rest are zeros. */
+/* Read `width` numbers from each of `height` rows and transpose them; the rest are zeros. */
 INLINE void load_tile(const float *from, long stride, long height, long width, vector r[LANES]) {
   const __mmask16 lanes = first_lanes(width);
   for (int i = 0; i < LANES; i++)
@@ -46,7 +46,7 @@ INLINE void load_tile(const float *from, long stride, long height, long width, v
   transpose(r);
 }
 
-/* Transpose, and write `width` numbers of each of `height` rows. */
+/* Transpose, and write `width` numbers to each of `height` rows. */
 INLINE void store_tile(vector r[LANES], float *to, long stride, long height, long width) {
   const __mmask16 lanes = first_lanes(width);
   transpose(r);
@@ -54,7 +54,7 @@ INLINE void store_tile(vector r[LANES], float *to, long stride, long height, lon
     if (i < height) _mm512_mask_storeu_ps(to + i * stride, lanes, r[i]);
 }
 
-/* Bring up to 16 planes into rows of 16, `stride` apart. */
+/* Interleave up to 16 planes to rows of 16, `stride` apart. */
 INLINE void pack(const float *planes, long channels, long places, float *rows, long stride) {
   for (long i = 0; i < places; i += LANES) {
     vector r[LANES];
@@ -64,7 +64,7 @@ INLINE void pack(const float *planes, long channels, long places, float *rows, l
   }
 }
 
-/* Bring rows of 16 back into up to 16 planes. */
+/* Separate rows of 16 into up to 16 planes. */
 INLINE void unpack(const float *rows, long channels, long places, float *planes) {
   for (long i = 0; i < places; i += LANES) {
     vector r[LANES];

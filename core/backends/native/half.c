@@ -1,9 +1,9 @@
-/* Numbers of 32 bits as halves of 16, rounded to the nearest, and back. */
+/* Conversion between float32 and float16, rounding to the nearest. */
 #include "simd.h"
 
-#define PIECE 4096 /* elements that a thread takes at a time */
+#define PIECE 4096 /* elements per piece of work */
 
-/* Write halves; the last lanes are masked. */
+/* Convert to float16; the last lanes are masked. */
 TARGET void half_from_float(long count, const float *from, unsigned short *to, long threads) {
   const long pieces = (count + PIECE - 1) / PIECE;
 #pragma omp parallel for num_threads(threads_for(threads, pieces))

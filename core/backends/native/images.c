@@ -1,23 +1,23 @@
-/* Images of bytes in another size: what `core/pixels/resize.py` says, for two neighbors a place.
+/* Resizing of uint8 images: the same as `core/pixels/resize.py`, for methods with two taps.
  *
- * A row of the image is made wide (or narrow) once, and kept while the next new row needs it, too.
+ * Each source row is resized once, and kept as long as the next target rows need it.
  */
 #include <stdint.h>
 
 #include "simd.h"
 
 typedef struct {
-  long height, width, channels; /* of the image; its pixels lie side by side */
-  long row;                     /* bytes from a row of it to the next */
+  long height, width, channels; /* of the image, whose pixels are contiguous within a row */
+  long row;                     /* bytes between its rows */
   long new_height, new_width;
 } Resizing;
 
 typedef struct {
-  const int *near;   /* for each new row or column the two old ones around it */
-  const int *weight; /* and what is taken of each, in 1 / 2048 */
+  const int *near;   /* the two source rows or columns of each target one */
+  const int *weight; /* and their weights, in units of 1 / 2048 */
 } Taps;
 
-/* Integers for two rows of the new width. */
+/* Scratch integers for two rows of the target width. */
 long images_scratch(const Resizing *r) { return 2 * r->new_width * r->channels; }
 
 static inline void widen_any(
@@ -27,13 +27,13 @@ static inline void widen_any(
     const uint8_t *right = row + across.near[2 * x + 1] * channels;
     const int w0 = across.weight[2 * x], w1 = across.weight[2 * x + 1];
     for (long c = 0; c < channels; c++)
-      /* What is shifted out here is lost, as in OpenCV. */
+      /* Truncate here, as OpenCV does. */
       wide[x * channels + c] = (left[c] * w0 + right[c] * w1) >> 4;
   }
 }
 
 static void widen(const uint8_t *row, long channels, long width, Taps across, int *wide) {
-  /* With a number that the compiler knows, the innermost loop is none. */
+  /* A constant number of channels lets the compiler unroll the innermost loop. */
   if (channels == 3)
     widen_any(row, 3, width, across, wide);
   else if (channels == 1)

@@ -1,4 +1,4 @@
-/* Means of points in bins that another input moves: `DeformablePSROIPooling`, and the gradients. */
+/* Means of points in bins displaced by an input, `DeformablePSROIPooling`, and their gradients. */
 #include <math.h>
 #include <string.h>
 
@@ -7,31 +7,31 @@
 typedef struct {
   long images, channels, height, width; /* channels of the output */
   long regions, bins;                   /* of each side */
-  long groups;                          /* of each side; each has channels of its own */
-  long classes, parts, samples;         /* whose bins move; steps of a side; points of a bin's side */
+  long groups;                          /* of each side; each has separate channels */
+  long classes, parts, samples;         /* classes of channels; parts per side; points per bin side */
   long threads;
-  float reach; /* how far an offset of 1 moves, in sizes of the region */
+  float reach; /* displacement by an offset of 1, relative to the region's size */
 } MovedRegions;
 
-#define MOST_SAMPLES 32 /* of a bin's side; `moved_means_samples` */
+#define MOST_SAMPLES 32 /* per side of a bin; `moved_means_samples` */
 
-/* The points of a bin's side that count, and the two elements around each of them. */
+/* The points along a side of a bin that count, and the two elements around each of them. */
 typedef struct {
   long count;
   long place[MOST_SAMPLES][2];
   float share[MOST_SAMPLES][2];
-  float slope[MOST_SAMPLES]; /* 0 on an element, else 1 */
+  float slope[MOST_SAMPLES]; /* 0 for a point on an element, else 1 */
 } Side;
 
 /* A bin of a region in a class of channels. */
 typedef struct {
   Side down, across;
-  long shift; /* of its offset across; the one down is `parts` squared further on */
+  long shift; /* index of its offset across; the one down is `parts` squared further */
 } MovedBin;
 
 long moved_means_samples(void) { return MOST_SAMPLES; }
 
-/* Just outside of the last element points count, too. */
+/* Points up to half an element outside count, too. */
 static inline void find_side(float start, float step, long samples, long size, Side *side) {
   const float last = (float)(size - 1);
   side->count = 0;
@@ -62,11 +62,11 @@ static void find_bin(const MovedRegions *r, const float *start, const float *siz
   find_side(top, tall / (float)r->samples, r->samples, r->height, &bin->down);
 }
 
-/* What is done with a bin in one of its channels, given its plane and its place in the output. */
+/* A function applied to a bin in one channel, given the plane and the place in the output. */
 typedef void (*Visit)(const MovedRegions *r, const MovedBin *bin, long n, long plane, long at,
                       void *arrays);
 
-/* Visit all bins of some regions and channels; those of a class are found once. */
+/* Visit all bins of some regions and channels; the points of a bin are computed once per class. */
 static inline __attribute__((always_inline)) void visit_bins(
     const MovedRegions *r, const int *images, const float *starts, const float *sizes,
     const float *trans, long region, long last_region, long channel, long last_channel,
@@ -154,7 +154,7 @@ static inline void spread_bin(const MovedRegions *r, const MovedBin *bin, long n
     }
 }
 
-/* Share each gradient among the elements around the bin's points. */
+/* Spread each gradient over the elements around the bin's points. */
 void moved_means_spread(const MovedRegions *r, const int *images, const float *starts,
                         const float *sizes, const float *trans, const float *grad,
                         float *data_grad) {

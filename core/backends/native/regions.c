@@ -1,6 +1,6 @@
-/* Pooling of regions of interest, and the gradients.
+/* Pooling of regions of interest, and its gradients.
  *
- * Bins come as pairs (first, behind the last) along each axis, (regions, bins, 2); a region whose
+ * Bins are pairs (start, end) along each axis, (regions, bins, 2); a region whose
  * image is below 0 has none. Data (images, channels, height, width).
  */
 #include <float.h>
@@ -11,14 +11,14 @@
 typedef struct {
   long images, channels, height, width;
   long regions, rows, columns; /* bins down and across */
-  long groups;                 /* of each side, where each has channels of its own */
-  long threads;                /* at most; there is scratch for each */
+  long groups;                 /* per side, if each has separate channels */
+  long threads;                /* maximum; scratch is allocated for each */
 } Regions;
 
 
 /* -- maxima ---------------------------------------------------------------------------------- */
 
-/* Numbers of scratch for each thread: a block of channels, its maxima and where they are. */
+/* Scratch of each thread, in floats: a block of channels, its maxima and their positions. */
 long region_maxima_scratch(const Regions *r) {
   return (r->height * r->width + 2 * r->rows * r->columns) * LANES;
 }
@@ -82,9 +82,9 @@ TARGET void region_maxima(const Regions *r, const int *images, const int *down, 
   }
 }
 
-#define TOGETHER 8 /* channels whose planes stay in the cache while all regions are gone through */
+#define TOGETHER 8 /* channels at a time, so that their planes stay in the cache for all regions */
 
-/* Add each gradient where its maximum was found. */
+/* Add each gradient at the position of its maximum. */
 void region_maxima_backward(const Regions *r, const int *images, const float *grad,
                             const int *found, float *data_grad) {
   const long places = r->height * r->width, bins = r->rows * r->columns;
@@ -107,7 +107,7 @@ void region_maxima_backward(const Regions *r, const int *images, const float *gr
   }
 }
 
-/* -- means, each bin of channels of its own --------------------------------------------------- */
+/* -- means, with separate channels for each bin ----------------------------------------------- */
 
 typedef struct {
   long plane; /* of the data */
@@ -155,7 +155,7 @@ void region_means(const Regions *r, const int *images, const int *down, const in
       }
 }
 
-/* Share each gradient among the elements of its bin. */
+/* Spread each gradient over the elements of its bin. */
 void region_means_backward(const Regions *r, const int *images, const int *down, const int *across,
                            const float *grad, float *data_grad) {
   const long places = r->height * r->width, bins = r->rows * r->columns;

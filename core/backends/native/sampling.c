@@ -1,4 +1,4 @@
-/* Reading maps at points between their elements, bilinearly, and the gradients.
+/* Bilinear sampling of maps, and its gradients.
  *
  * Of each map's points it is first worked out which four elements are around them (`Near`); the
  * channels, which all look at the same points, are then gone through 16 at a time.
@@ -8,11 +8,11 @@
 #include "blocks.h"
 
 typedef struct {
-  long maps;     /* each with points of its own */
-  long channels; /* of each map */
+  long maps;     /* each with separate points */
+  long channels; /* per map */
   long height, width;
-  long points;  /* of each map */
-  long threads; /* at most; there is scratch for each */
+  long points;  /* per map */
+  long threads; /* maximum; scratch is allocated for each */
 } Sampling;
 
 /* Around a point: where the four elements are, what is taken of the two rows and columns, and how
@@ -26,7 +26,7 @@ typedef struct {
 typedef struct {
   long kernel[2], stride[2], pad[2], dilate[2];
   long output[2];
-  long fades; /* beyond the last row and column the map fades into zeros, and does not just end */
+  long fades; /* whether points just beyond the last row or column interpolate towards 0 */
 } Window;
 
 long sampling_near_bytes(const Sampling *s) { return s->maps * s->points * (long)sizeof(Near); }
@@ -37,7 +37,7 @@ static inline void find_along(float at, long size, int place[2], float share[2],
   const float low = floorf(at), beyond = at - low;
   for (int i = 0; i < 2; i++) {
     const float index = low + (float)i;
-    /* Points that are nowhere (nan) have no neighbors either. */
+    /* Points at NaN have no neighbors, so that NaN does not spread. */
     const int is_inside = index >= 0 && index <= (float)(size - 1);
     place[i] = is_inside ? (int)index : 0;
     share[i] = is_inside ? (i ? beyond : 1 - beyond) : 0;
@@ -71,7 +71,7 @@ static inline Near find_unfaded(const Sampling *s, float y, float x) {
   return near;
 }
 
-/* The points of grids (maps, 2, points): x, then y, from -1 to 1. */
+/* Points of grids (maps, 2, points): x, then y, from -1 to 1. */
 void sampling_find_grid(const Sampling *s, const float *grid, Near *near) {
   const float tall = (float)(s->height - 1) / 2, wide = (float)(s->width - 1) / 2;
 #pragma omp parallel for num_threads(threads_for(s->threads, s->maps))
@@ -83,7 +83,7 @@ void sampling_find_grid(const Sampling *s, const float *grid, Near *near) {
     }
 }
 
-/* The points that windows look at, moved by offsets (maps, kernel, 2, places): y, then x. */
+/* Points of windows, displaced by offsets (maps, kernel, 2, places): y, then x. */
 void sampling_find_window(const Sampling *s, const Window *w, const float *offset, Near *near) {
   const long places = w->output[0] * w->output[1], size = w->kernel[0] * w->kernel[1];
 #pragma omp parallel for num_threads(threads_for(s->threads, s->maps * size))
@@ -105,10 +105,10 @@ static inline long count_blocks(const Sampling *s) { return (s->channels + LANES
 
 static inline long count_places(const Sampling *s) { return s->height * s->width; }
 
-/* Numbers of scratch for each thread. */
+/* Scratch of each thread, in floats. */
 long sampling_scratch(const Sampling *s) { return count_places(s) * LANES; }
 
-/* The share of each of the four elements; a mask fades it. */
+/* The weights of the four elements, times a mask. */
 INLINE void shares(const Near *near, const float *mask, vector w[4]) {
   const float factor = mask ? *mask : 1;
   for (int i = 0; i < 4; i++)
@@ -145,7 +145,7 @@ TARGET void sampling_read(const Sampling *s, const Near *near, const float *mask
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* The maps' gradient, given that of what was read. */
+/* The gradient of the maps, given that of the samples. */
 TARGET void sampling_spread(const Sampling *s, const Near *near, const float *mask,
                             const float *grad, float *data_grad, float *scratch) {
   const long blocks = count_blocks(s), places = count_places(s), points = s->points;
@@ -171,7 +171,7 @@ TARGET void sampling_spread(const Sampling *s, const Near *near, const float *ma
   }
 }
 
-/* Numbers of scratch for all threads. */
+/* Scratch of all threads together, in floats. */
 long sampling_pull_scratch(const Sampling *s) {
   return s->maps * count_blocks(s) * count_places(s) * LANES;
 }

@@ -1,4 +1,4 @@
-/* What all kernels share: registers of 16 floats, zeros, and how many threads work. */
+/* Common to all kernels: vectors of 16 floats, zeroing, and the number of threads. */
 #ifndef CORE_BACKENDS_NATIVE_SIMD_H
 #define CORE_BACKENDS_NATIVE_SIMD_H
 
@@ -19,7 +19,7 @@ INLINE void clear(float *start, long count) {
 
 static inline long least(long a, long b) { return a < b ? a : b; }
 
-/* Threads for so many pieces of work, of those that there is scratch for. */
+/* The number of threads for this many pieces of work, at most as many as have scratch. */
 static inline int threads_for(long threads, long pieces) {
   return (int)least(least(threads, omp_get_max_threads()), pieces);
 }

@@ -1,9 +1,9 @@
-/* Non-maximum suppression: of boxes that overlap, only the first stays. */
+/* Non-maximum suppression: of overlapping boxes only the first is kept. */
 #include "simd.h"
 
 typedef struct {
   const float *left, *top, *right, *bottom, *area;
-  const long *classes; /* boxes of different ones leave each other alone; NULL for one class */
+  const long *classes; /* boxes suppress only those of their class; NULL for one class */
 } Boxes;
 
 typedef struct {
@@ -11,7 +11,7 @@ typedef struct {
   int includes_threshold;
 } Limit;
 
-/* Sides of those that stay, one after the other, with room for `size`; 16 are compared at a time. */
+/* Sides of the kept boxes, each an array of `size`; 16 boxes are compared at a time. */
 typedef struct {
   float *sides[5];
   int *places;
@@ -43,10 +43,10 @@ INLINE int is_removed(const Boxes *b, const Limit *limit, long i, const Staying 
   return 0;
 }
 
-/* Numbers of scratch. */
+/* Scratch, in floats. */
 long suppress_scratch(long count) { return 6 * ((count + LANES - 1) / LANES * LANES); }
 
-/* Mark the boxes, the best first, that stay; of them the first `most`. */
+/* Mark the kept boxes, at most `most`; boxes are sorted, the best first. */
 TARGET void suppress(long count, const Boxes *boxes, const Limit *limit, long most,
                      unsigned char *stays, float *scratch) {
   const long size = suppress_scratch(count) / 6;

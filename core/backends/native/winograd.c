@@ -14,12 +14,12 @@
  */
 #include "simd.h"
 
-#define PLACES 16 /* of a transformed tile, 4x4 */
-#define PANEL 64  /* columns of a matrix that lie together: 4 registers */
+#define PLACES 16 /* elements of a transformed 4x4 tile */
+#define PANEL 64  /* columns of a matrix in a panel: 4 registers */
 
 typedef struct {
   long height, width;
-  long image, block, row, pixel; /* strides, in elements; a block is 16 channels */
+  long image, block, row, pixel; /* strides in elements; a block is 16 channels */
 } Tensor;
 
 typedef struct {
@@ -27,8 +27,8 @@ typedef struct {
   long pad_y, pad_x;
   long dilation; /* distance between the pixels of a tile, in both directions */
   Tensor data, result;
-  long tiles;   /* that are transformed together */
-  long threads; /* at most; there is scratch for each */
+  long tiles;   /* tiles transformed together */
+  long threads; /* maximum; scratch is allocated for each */
 } Problem;
 
 /* -- tiles ------------------------------------------------------------------------------------ */
@@ -82,7 +82,7 @@ static void next(const Problem *p, Tile *tile) {
 /* The pixel (y, x); zeros beyond the edges. */
 INLINE vector at(const Tensor *t, const float *start, long y, long x) {
   const int is_inside = (y >= 0) & (x >= 0) & (y < t->height) & (x < t->width);
-  /* No branch: in small images most tiles are at an edge. */
+  /* Without a branch, because in small images most tiles are at an edge. */
   return _mm512_maskz_loadu_ps((__mmask16)-is_inside,
                                start + (is_inside ? y * t->row + x * t->pixel : 0));
 }
@@ -143,7 +143,7 @@ INLINE void restore_result(const float *in, long step, const Tensor *t, const fl
       const long place = (y + i * apart) * t->row + (x + j * apart) * t->pixel;
       vector value = pixels[j] + bias;
       if (residual) value += _mm512_loadu_ps(residual + place);
-      if (slope == 0) /* by itself, as infinity times 0 is NaN */
+      if (slope == 0) /* separately, because infinity times 0 is NaN */
         value = _mm512_max_ps(value, _mm512_setzero_ps());
       else if (slope != 1)
         value = _mm512_mask_mul_ps(value, _mm512_cmplt_ps_mask(value, _mm512_setzero_ps()), value,
@@ -172,13 +172,13 @@ INLINE vector transform_grad(const Tensor *t, const float *start, long y, long x
 
 /* -- products of matrices --------------------------------------------------------------------- */
 
-/* Columns are kept in panels, as many registers wide as are left, up to four. */
+/* Columns are stored in panels of up to four registers. */
 static long panel_width(long columns, long first) {
   long left = columns - first;
   return left >= PANEL ? PANEL : left >= PANEL / 2 ? PANEL / 2 : LANES;
 }
 
-/* Where the panel with a column begins. */
+/* The start of the panel that contains a column. */
 static long panel_of(long columns, long column) {
   long first = 0;
   while (column >= first + panel_width(columns, first)) first += panel_width(columns, first);
@@ -248,7 +248,7 @@ INLINE void multiply_block(const int rows, const int registers, const Factors f,
 #define ROWS(n) \
   case n: multiply_block(n, registers, f, accumulates); break;
 
-/* A block of at most 6, 12 or 16 rows: as many as 32 registers allow. */
+/* A block of at most 6, 12 or 16 rows, which is what 32 registers allow. */
 INLINE void multiply_rows(long rows, const int registers, const Factors f, const int accumulates) {
   switch (rows) {
     ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6)
@@ -265,7 +265,7 @@ INLINE void multiply_rows(long rows, const int registers, const Factors f, const
 
 INLINE void multiply_panel(long rows, const int registers, Factors f, const int accumulates) {
   const long most = registers == 4 ? 6 : registers == 2 ? 12 : 16;
-  /* Blocks of nearly as many rows each: one of a single row would take as long as one of three. */
+  /* Blocks of nearly equal size, because a block of one row takes as long as one of three. */
   const long blocks = (rows + most - 1) / most, block = (rows + blocks - 1) / blocks;
   for (; rows > 0; rows -= block) {
     multiply_rows(least(rows, block), registers, f, accumulates);
@@ -308,7 +308,7 @@ TARGET void winograd_transform_weights(long outputs, long inputs, int turned, co
   const long parts = turned ? depth : columns / LANES;
 #pragma omp parallel for schedule(static)
   for (long part = 0; part < parts; part++) {
-    /* Weights are read as they lie in memory. */
+    /* Weights are read in the order of their addresses. */
     const long others = turned ? columns / LANES : depth;
     for (long other = 0; other < others; other++) {
       const long column = LANES * (turned ? other : part), k = turned ? part : other;
@@ -371,7 +371,7 @@ TARGET static void restore_weights(const Problem *p, long output, const float *s
 
 /* -- the passes ------------------------------------------------------------------------------- */
 
-/* Elements of scratch that each thread needs to convolve. */
+/* Scratch of each thread for a convolution, in floats. */
 long winograd_convolve_scratch(const Problem *p) {
   return PLACES * p->tiles * (p->inputs + p->outputs);
 }
@@ -440,7 +440,7 @@ TARGET static void transform_both(const Problem *p, const float *data, const flo
   }
 }
 
-/* Elements of scratch for the weights' gradient, for all threads together.
+/* Scratch of all threads together for the gradient of the weights, in floats.
  *
  * Where the sums fit a thread's cache, each thread has its own, and works alone (`shared` 0).
  * Otherwise all threads work on the same tiles, each on some of the sums. */
@@ -472,7 +472,7 @@ TARGET void winograd_weight_grad(const Problem *p, const float *data, const floa
   float *all_bias_sums = scratch + (shared ? 1 : p->threads) * own_size;
 #pragma omp parallel num_threads(threads_for(p->threads, shared ? p->threads : chunks))
   {
-    /* The team may be smaller than asked for. */
+    /* OpenMP may provide fewer threads than requested. */
     const long team = omp_get_num_threads(), thread = omp_get_thread_num();
     float *sums = scratch + (shared ? 0 : thread * own_size), *tiles = sums + sums_size;
     float *grads = tiles + PLACES * size * inputs, *bias_sums = all_bias_sums + thread * outputs;
