@@ -67,11 +67,15 @@ class CheckpointFacts(_Facts):
 class OutcomeFacts(_Facts):
     """Of the end of an attempt: `succeeded`, `failed`, `released`, `deferred` and others."""
 
-    reason: str | None = Field(default=None, description="Why it ended before the job did.")
-    error: JobFailure | None = Field(default=None, description="What it failed by.")
-    result: dict[str, Any] | None = Field(default=None, description="As `result` of the job.")
-    retry: int | None = Field(default=None, description="Counts the times it is tried again.")
-    not_before: Timestamp | None = Field(default=None, description="It is left alone until then.")
+    reason: str | None = Field(
+        default=None, description="Why the attempt ended before the job did."
+    )
+    error: JobFailure | None = Field(default=None, description="The error by which it failed.")
+    result: dict[str, Any] | None = Field(default=None, description="The job's `result`.")
+    retry: int | None = Field(default=None, description="Number of this automatic retry.")
+    not_before: Timestamp | None = Field(
+        default=None, description="The job is not started before this time."
+    )
 
 
 class CreatedFacts(_Facts):

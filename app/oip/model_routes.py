@@ -80,7 +80,7 @@ async def get_model_metadata(named: NamedModel, services: ServicesOf) -> dict[st
 
 @router.get(
     "/ready",
-    summary="Is a model ready?",
+    summary="Check that a model is ready",
     responses=answers(ModelReadiness, _READY, 404) | not_ready(ModelReadiness),
 )
 async def get_model_readiness(named: NamedModel, services: ServicesOf) -> Response:

@@ -38,7 +38,7 @@ async def get_server_metadata() -> dict[str, Any]:
 @router.head("/health/live", include_in_schema=False)
 @router.get(
     "/health/live",
-    summary="Is the server alive? (v2)",
+    summary="Check that the server is alive (v2)",
     response_model=ServerLiveness,
     responses=answers(ServerLiveness, {"live": True}),
 )
@@ -50,7 +50,7 @@ async def get_server_liveness() -> dict[str, Any]:
 @router.head("/health/ready", include_in_schema=False)
 @router.get(
     "/health/ready",
-    summary="Can the server infer?",
+    summary="Check that the server can infer",
     response_class=JSONResponse,
     responses=answers(ServerReadiness, {"ready": True}) | not_ready(ServerReadiness),
 )

@@ -9,7 +9,7 @@ from app.tensors.json_bodies import parse_json
 
 
 def test_broken_json_says_where() -> None:
-    with pytest.raises(Malformed, match=r"no JSON: .*line 2 column 8"):
+    with pytest.raises(Malformed, match=r"not JSON: .*line 2 column 8"):
         parse_json(b'{"a": 1,\n "b": [}]')
     assert parse_json(b"[1, 2.5, null]") == [1, 2.5, None]
 
