@@ -45,7 +45,7 @@ _OPTIONS = {"models_dir": "models", "devices": "device"}
 keys = typer.Typer(help="API keys of a server.", no_args_is_help=True)
 app.add_typer(keys, name="keys")
 
-DataDir = Annotated[Path | None, typer.Option(help="Where everything durable lies.")]
+DataDir = Annotated[Path | None, typer.Option(help="Folder of everything durable.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -71,7 +71,9 @@ def options(
 @app.command()
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port to listen on; 0 chooses a free one.")
+    ] = None,
     data_dir: DataDir = None,
     models: Annotated[
         Path | None, typer.Option(help="Folder with one folder for each model to serve.")
@@ -177,7 +179,7 @@ def _source(name: str, given: Mapping[str, Any]) -> str:
 
 @app.command()
 def demo(
-    port: Annotated[int, typer.Option(help="Port to serve on; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(help="Port to serve on; 0 chooses a free one.")] = 0,
     once: Annotated[bool, typer.Option("--once", help="Exit after the tour.")] = False,
 ) -> None:
     """Train LeNet on MNIST digits over HTTP, ask it about one, and keep serving."""
@@ -198,7 +200,7 @@ def bench(
     profile: Annotated[
         bool, typer.Option("--profile", help="Show where the time goes; write Chrome traces.")
     ] = False,
-    traces: Annotated[Path, typer.Option(help="Folder of the traces.")] = Path("traces"),
+    traces: Annotated[Path, typer.Option(help="Folder for the traces.")] = Path("traces"),
     suite: Annotated[
         str | None,
         typer.Option(help="Cases to run, each in its own process: engine, all or serving."),
@@ -360,7 +362,7 @@ def keys_ls(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 
 @keys.command("revoke")
 def keys_revoke(
-    key: Annotated[list[str], typer.Argument(help="Ids, or names.")],
+    key: Annotated[list[str], typer.Argument(help="Ids or names of keys.")],
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:

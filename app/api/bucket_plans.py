@@ -18,25 +18,29 @@ router = APIRouter(prefix="/v1/modules/{module}/buckets", tags=["predict"])
 
 _MOST_BUCKETS = 64
 
-BucketCount = Annotated[int, Query(ge=2, le=_MOST_BUCKETS, description="Buckets at most.")]
+BucketCount = Annotated[
+    int, Query(ge=2, le=_MOST_BUCKETS, description="Maximum number of buckets.")
+]
 
 
 class BucketPlanView(BaseModel):
     """Buckets as they are, and as they would pad the least."""
 
     input: str = Field(description="The input whose length chooses the bucket.", examples=["data"])
-    axis: int = Field(description="Of its shape.", examples=[1])
-    examples: int = Field(description="Of which the lengths are known.", examples=[5120])
+    axis: int = Field(description="The axis of its shape that varies.", examples=[1])
+    examples: int = Field(description="Number of examples whose length is known.", examples=[5120])
     lengths: dict[str, int] = Field(
-        description="Examples by length.", examples=[{"7": 310, "12": 1800}]
+        description="Number of examples by length.", examples=[{"7": 310, "12": 1800}]
     )
-    bound: list[int] = Field(description="Lengths bound at present.", examples=[[12, 18, 24, 30]])
-    planned: list[int] = Field(description="Lengths of the plan.", examples=[[12, 15, 19, 30]])
+    bound: list[int] = Field(description="Lengths that are bound now.", examples=[[12, 18, 24, 30]])
+    planned: list[int] = Field(
+        description="Lengths that the plan proposes.", examples=[[12, 15, 19, 30]]
+    )
     waste_bound: float = Field(
-        description="Part of the steps computed that is padding, with the buckets bound.",
+        description="Share of the computed steps that is padding, with the buckets bound now.",
         examples=[0.21],
     )
-    waste_planned: float = Field(description="The same, with those planned.", examples=[0.13])
+    waste_planned: float = Field(description="The same with the proposed buckets.", examples=[0.13])
 
 
 def plan_view(plan: BucketPlan) -> BucketPlanView:

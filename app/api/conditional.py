@@ -24,8 +24,7 @@ async def _expect_etag(
         str | None,
         Header(
             max_length=1000,
-            description="Refuse (412, which tells the present one) unless the ETag is still one of "
-            "these.",
+            description="Refuse with 412, which names the current ETag, unless it is one of these.",
         ),
     ] = None,
 ) -> None:

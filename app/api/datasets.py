@@ -57,7 +57,7 @@ def list_datasets(
 @router.post(
     "",
     status_code=201,
-    summary="Add a file of the server's",
+    summary="Add a file on the server",
     openapi_extra=json_body(DatasetBody, {"name": "mnist", "path": "/data/mnist.npz"}),
     responses=problems(400, 409, 413, 415, 422),
 )
@@ -107,7 +107,7 @@ def get_dataset(dataset: DatasetName, response: Response, services: ServicesOf) 
 def preview_dataset(
     dataset: DatasetName,
     services: ServicesOf,
-    rows: Annotated[int, Query(ge=1, le=100, description="Rows of each array.")] = 10,
+    rows: Annotated[int, Query(ge=1, le=100, description="Number of rows of each array.")] = 10,
 ) -> PreviewView:
     """Return the first rows of every array, or lines of a text."""
     return PreviewView(services.datasets.preview(dataset, rows))

@@ -88,8 +88,9 @@ VersionQuery = Annotated[
     str | None,
     Query(
         pattern=f"^{NAME_PATTERN}$",
-        description="The version to answer: the number of an epoch, `live`, `latest` or a label. "
-        "Absent for the one that is promoted, else `live`; a canary answers its share of these.",
+        description="The version to answer: the number of an epoch, `live`, "
+        "`latest` or a label. By default the promoted version, else "
+        "`live`; a canary then answers its share of the requests.",
     ),
 ]
 DatasetName = Annotated[
@@ -97,18 +98,22 @@ DatasetName = Annotated[
 ]
 JobId = Annotated[int, Path(ge=1, lt=2**63, description="Number of a job.", examples=[1])]
 Cursor = Annotated[
-    str | None, Query(description="`next_cursor` of the page before; absent for the first.")
+    str | None, Query(description="`next_cursor` of the previous page; absent for the first.")
 ]
-Limit = Annotated[int, Query(ge=1, le=200, description="Items a page.")]
+Limit = Annotated[int, Query(ge=1, le=200, description="Maximum number of items per page.")]
 NamePattern = Annotated[
-    Pattern, Query(description="Names as of files: `*` stands for any letters, `?` for one.")
+    Pattern,
+    Query(
+        description="Patterns of names, as for files: `*` stands for any characters, `?` for one."
+    ),
 ]
 IdempotencyKey = Annotated[
     str | None,
     Header(
         max_length=200,
-        description="Makes a repeated request answer as the first did, doing nothing twice; the "
-        "answer then has `Idempotency-Replayed`.",
+        description="Makes the request safe to repeat: a repetition is not carried "
+        "out again but answered as the first one was, with "
+        "`Idempotency-Replayed`.",
     ),
 ]
 

@@ -24,44 +24,46 @@ class _Facts(BaseModel):
 class SubmittedFacts(_Facts):
     """Of `submitted`."""
 
-    kind: JobKind = Field(description="Of the job.")
+    kind: JobKind = Field(description="Kind of the job.")
 
 
 class ClaimedFacts(_Facts):
     """Of `claimed`."""
 
-    executor: str = Field(description="That runs the attempt.", examples=["cpu(0)"])
+    executor: str = Field(description="The executor that runs the attempt.", examples=["cpu(0)"])
 
 
 class MetricFacts(_Facts):
     """Of `metric`: final values over one epoch of one part of the data."""
 
-    epoch: int = Field(description="From 0.")
-    part: Literal["train", "validation"] = Field(description="Of the data.")
-    metrics: dict[str, float | None] = Field(description="By name; null for NaN and infinity.")
-    seconds: float | None = Field(default=None, description="How long the epoch took.")
+    epoch: int = Field(description="Epoch, from 0.")
+    part: Literal["train", "validation"] = Field(description="Part of the data.")
+    metrics: dict[str, float | None] = Field(
+        description="Values by name; null for NaN and infinity."
+    )
+    seconds: float | None = Field(default=None, description="Duration of the epoch.")
 
 
 class StatisticsFacts(_Facts):
     """Of `statistics`: of arrays in one batch."""
 
-    epoch: int = Field(description="From 0.")
-    batch: int = Field(description="Of the epoch, from 0.")
-    arrays: list[StatisticView] = Field(description="One by one.")
+    epoch: int = Field(description="Epoch, from 0.")
+    batch: int = Field(description="Batch of the epoch, from 0.")
+    arrays: list[StatisticView] = Field(description="Statistics of each array.")
 
 
 class LogFacts(_Facts):
     """Of `log`."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field(description="How bad it is.")
-    message: str = Field(description="The line.")
+    level: Literal["debug", "info", "warning", "error"] = Field(description="Severity.")
+    message: str = Field(description="Text of the line.")
 
 
 class CheckpointFacts(_Facts):
     """Of `checkpoint`."""
 
-    epoch: int = Field(description="Of the checkpoint.")
-    batch: int = Field(description="Of the epoch; 0 between two.")
+    epoch: int = Field(description="Epoch of the checkpoint.")
+    batch: int = Field(description="Number of batches of the epoch; 0 between two epochs.")
 
 
 class OutcomeFacts(_Facts):
@@ -81,59 +83,67 @@ class OutcomeFacts(_Facts):
 class CreatedFacts(_Facts):
     """Of `module_created`."""
 
-    kind: ModuleKind = Field(description="Of the module.")
-    origin: str | None = Field(description="The module that it was made from; null for none.")
+    kind: ModuleKind = Field(description="Kind of the module.")
+    origin: str | None = Field(description="The module from which it was made; null for none.")
 
 
 class BoundFacts(_Facts):
     """Of `module_bound`."""
 
     for_training: bool = Field(description="Whether it can be trained.")
-    buckets: list[str] = Field(description="Keys of those beside the default one.")
+    buckets: list[str] = Field(description="Keys of the buckets beside the default one.")
 
 
 class LoadedFacts(_Facts):
     """Of `module_loaded`."""
 
-    checkpoint: str = Field(description="Its tag.", examples=["12"])
-    optimizer_states: bool = Field(description="Whether those of the optimizer were loaded, too.")
+    checkpoint: str = Field(description="Tag of the checkpoint.", examples=["12"])
+    optimizer_states: bool = Field(description="Whether the optimizer's states were loaded, too.")
 
 
 class ParamsFacts(_Facts):
     """Of `module_params_changed`."""
 
     source: Literal["init", "set", "checkpoint", "training"] = Field(
-        description="Where they came from."
+        description="Where the parameters came from."
     )
-    durable: bool = Field(description="False while no checkpoint, seed or file has them.")
+    durable: bool = Field(
+        description="False if no checkpoint, seed or file has the parameters yet."
+    )
 
 
 class ChangedFacts(_Facts):
     """Of `module_changed`."""
 
-    fields: list[str] = Field(description="What is other than before.", examples=[["serving"]])
+    fields: list[str] = Field(description="Names of the changed fields.", examples=[["serving"]])
 
 
 class CheckpointedFacts(_Facts):
     """Of `module_checkpointed`."""
 
-    checkpoint: str = Field(description="Its tag.", examples=["12"])
+    checkpoint: str = Field(description="Tag of the checkpoint.", examples=["12"])
     job_id: int | None = Field(description="The job that wrote it; null for none.")
 
 
 class PromotionFacts(_Facts):
     """Of `module_promoted` and `module_rolled_back`."""
 
-    version: str = Field(description="That answers now: `live` or a number.", examples=["3"])
-    before: str = Field(description="That answered before.", examples=["live"])
+    version: str = Field(
+        description="The version that answers now: `live` or a number.", examples=["3"]
+    )
+    before: str = Field(description="The version that answered before.", examples=["live"])
 
 
 class RestoredFacts(_Facts):
     """Of `module_restored`."""
 
-    checkpoint: str | None = Field(description="It came back from; null for none.")
-    generation: int = Field(description="The module's since then.")
-    warning: str | None = Field(description="What is wrong with newer checkpoints.")
+    checkpoint: str | None = Field(
+        description="The checkpoint from which it was restored; null for none."
+    )
+    generation: int = Field(description="The module's generation since then.")
+    warning: str | None = Field(
+        description="What is wrong with newer checkpoints; null for nothing."
+    )
 
 
 class ReasonFacts(_Facts):
@@ -145,7 +155,7 @@ class ReasonFacts(_Facts):
 class StartedFacts(_Facts):
     """Of `executor_started` and `executor_restarted`."""
 
-    restarts: int = Field(description="How often this server started it again.")
+    restarts: int = Field(description="How often this server has restarted it.")
 
 
 class NoFacts(_Facts):

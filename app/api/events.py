@@ -53,13 +53,14 @@ _BEGINNING = b"retry: 1000\nid: %d\n\n"
 last id; the first is the one that the stream begins after."""
 
 LastEventId = Annotated[
-    int | None, Header(ge=0, lt=2**63, description="Send only what came after this event.")
+    int | None, Header(ge=0, lt=2**63, description="Send only events after this one.")
 ]
 After = Annotated[
     str,
     Query(
         pattern="^(latest|[0-9]{1,18})$",
-        description="As Last-Event-ID, which wins; `latest` for only what happens from now on.",
+        description="The same as Last-Event-ID, which takes precedence; `latest` "
+        "for future events only.",
     ),
 ]
 
@@ -81,7 +82,7 @@ async def follow_job(
 
 @router.get(
     "/v1/events",
-    summary="Follow everything that happens",
+    summary="Follow all events",
     response_class=StreamingResponse,
     responses={**_STREAM, **problems(422)},
 )

@@ -15,15 +15,15 @@ __all__ = ["ExecutorView"]
 class DeviceMemoryView(BaseModel):
     """Bytes of a device's memory."""
 
-    used: int = Field(description="By whomever.")
-    total: int = Field(description="All there is.")
+    used: int = Field(description="Bytes used by all processes.")
+    total: int = Field(description="Total size in bytes.")
 
 
 class BudgetView(BaseModel):
     """Bytes that modules may take before those idle for the longest time are put away."""
 
-    bytes: int = Field(description="What they may take.")
-    used: int = Field(description="What they take.")
+    bytes: int = Field(description="Maximum for all modules.")
+    used: int = Field(description="Bytes in use by modules.")
 
 
 class ResidentView(BaseModel):
@@ -31,15 +31,15 @@ class ResidentView(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    name: str = Field(description="Of the module.", examples=["lenet"])
+    name: str = Field(description="Name of the module.", examples=["lenet"])
     kind: ModuleKind = Field(description="Its class in the Module family.")
-    stage: Stage = Field(description="How far it has come.")
+    stage: Stage = Field(description="Stage of its preparation.")
     generation: int = Field(description="Changes whenever state in memory was lost.")
     job_id: int | None = Field(description="The job that works on it; null for none.")
     is_replica: bool = Field(
         default=False, description="Whether it answers predictions beside the module's executor."
     )
-    memory: MemoryView = Field(description="What it takes.")
+    memory: MemoryView = Field(description="Memory that it uses.")
 
 
 class RunningJobView(BaseModel):
@@ -47,10 +47,10 @@ class RunningJobView(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    job_id: int = Field(description="Of the job.")
-    attempt: int = Field(description="Counts all attempts there were.")
-    kind: JobKind = Field(description="What it does.")
-    module: str = Field(description="That it works on.", examples=["lenet"])
+    job_id: int = Field(description="Number of the job.")
+    attempt: int = Field(description="Number of attempts so far.")
+    kind: JobKind = Field(description="Kind of the job.")
+    module: str = Field(description="Module on which it works.", examples=["lenet"])
 
 
 class ExecutorView(BaseModel):
@@ -58,27 +58,39 @@ class ExecutorView(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    name: str = Field(description="Its device.", examples=["cpu(0)"])
-    alive: bool = Field(description="Whether it answers.")
+    name: str = Field(description="Name of its device.", examples=["cpu(0)"])
+    alive: bool = Field(description="Whether it responds.")
     state: ExecutorState | None = Field(
-        default=None, examples=["ready"], description="Null of one within the server's process."
+        default=None,
+        examples=["ready"],
+        description="Null for an executor inside the server's process.",
     )
-    restarts: int | None = Field(default=None, description="How often it was started again.")
-    last_end: str | None = Field(default=None, description="Why its process before ended.")
-    pid: int | None = Field(default=None, description="Its process.")
-    doing: str | None = Field(default=None, description="What it is at.")
-    busy_seconds: float | None = Field(default=None, description="For how long.")
-    rss_bytes: int | None = Field(default=None, description="Memory of its process.")
+    restarts: int | None = Field(default=None, description="How often it was restarted.")
+    last_end: str | None = Field(default=None, description="Why its previous process ended.")
+    pid: int | None = Field(default=None, description="Id of its process.")
+    doing: str | None = Field(default=None, description="What it is working on.")
+    busy_seconds: float | None = Field(
+        default=None, description="How long it has been working on that."
+    )
+    rss_bytes: int | None = Field(default=None, description="Resident memory of its process.")
     calls_under_way: int | None = Field(
-        default=None, description="Calls that wait for their answer."
+        default=None, description="Number of calls that wait for their answer."
     )
-    request_bytes: int | None = Field(default=None, description="Shared memory of its requests.")
-    device: str | None = Field(default=None, description="As it names it.", examples=["cpu(0)"])
+    request_bytes: int | None = Field(
+        default=None, description="Shared memory used by its requests."
+    )
+    device: str | None = Field(
+        default=None,
+        description="Name that the executor reports for its device.",
+        examples=["cpu(0)"],
+    )
     available_bytes: int | None = Field(default=None, description="Free memory of the machine.")
     device_memory: DeviceMemoryView | None = Field(
-        default=None, description="Of a device with a memory of its own; null for a CPU."
+        default=None, description="Memory of a device other than a CPU; null for a CPU."
     )
     numpy: str | None = Field(default=None, description="Version of NumPy.", examples=["2.3.4"])
-    memory_budget: BudgetView | None = Field(default=None, description="Of its modules.")
-    modules: list[ResidentView] = Field(default=[], description="On it.")
-    jobs: list[RunningJobView] = Field(default=[], description="That it works on.")
+    memory_budget: BudgetView | None = Field(
+        default=None, description="Memory budget of its modules."
+    )
+    modules: list[ResidentView] = Field(default=[], description="Modules on the device.")
+    jobs: list[RunningJobView] = Field(default=[], description="Jobs that it runs.")

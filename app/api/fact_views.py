@@ -34,25 +34,27 @@ class _Facts(BaseModel):
 class OptimizerView(_Facts):
     """An optimizer and where it stands."""
 
-    name: str = Field(description="MXNet's name of it, in lower case.", examples=["sgd"])
-    options: dict[str, Any] = Field(description="Its arguments, as they were given.")
-    kvstore: str | None = Field(description="MXNet's name of the store; null for none.")
-    learning_rate: float = Field(description="At present, a scheduler's taken into account.")
-    num_update: int = Field(description="Updates made.")
-    rescale_grad: float = Field(description="What gradients are multiplied by.")
+    name: str = Field(description="MXNet's name of the optimizer, in lower case.", examples=["sgd"])
+    options: dict[str, Any] = Field(description="Its arguments, as given.")
+    kvstore: str | None = Field(description="MXNet's name of the key-value store; null for none.")
+    learning_rate: float = Field(
+        description="Current learning rate, including the effect of a scheduler."
+    )
+    num_update: int = Field(description="Number of updates.")
+    rescale_grad: float = Field(description="Factor by which gradients are multiplied.")
 
 
 class StepView(_Facts):
     """Where the step level stands after a call."""
 
     generation: int = Field(description="Changes whenever state in memory was lost.")
-    sequence: int = Field(description="Counts the calls of the step level since then.")
+    sequence: int = Field(description="Number of step calls since then.")
 
 
 class UpdateView(StepView):
     """Where the step level stands after an update."""
 
-    num_update: int = Field(description="Updates made by the optimizer.")
+    num_update: int = Field(description="Number of updates by the optimizer.")
 
 
 class PreviewView(RootModel[dict[str, list[Any]]]):
@@ -62,11 +64,11 @@ class PreviewView(RootModel[dict[str, list[Any]]]):
 class VariableView(_Facts):
     """An input, parameter, state or auxiliary state; shape and dtype once it is bound."""
 
-    name: str = Field(description="Of the array.", examples=["fc_weight"])
+    name: str = Field(description="Name of the array.", examples=["fc_weight"])
     role: Literal["data", "label", "state", "parameter", "auxiliary"] = Field(
-        description="What it is for.", examples=["parameter"]
+        description="Its role in the graph.", examples=["parameter"]
     )
-    fixed: bool = Field(description="Whether training leaves it as it is.")
+    fixed: bool = Field(description="Whether training does not change it.")
     shape: list[int] | None = Field(default=None, description="Null before it is bound.")
     dtype: str | None = Field(default=None, description="Null before it is bound.")
 
@@ -74,25 +76,27 @@ class VariableView(_Facts):
 class OutputView(_Facts):
     """An output."""
 
-    name: str = Field(description="Of the output.", examples=["softmax_output"])
-    shape: list[int] = Field(description="For the batch that is bound.")
-    dtype: str = Field(description="As NumPy names it.")
+    name: str = Field(description="Name of the output.", examples=["softmax_output"])
+    shape: list[int] = Field(description="Shape for the bound batch size.")
+    dtype: str = Field(description="Data type, by NumPy's name.")
     batch_axis: int | None = Field(
         default=0,
-        description="The axis that has the examples; null where none has, and predictions are "
-        "answered whole.",
+        description="The axis of the examples; null if there is none, so that "
+        "predictions are answered as a whole.",
     )
 
 
 class MemoryView(_Facts):
     """Bytes that a module takes on its device, by what for."""
 
-    parameters: int = Field(description="Parameters and auxiliary states.")
-    optimizer: int = Field(description="The optimizer's states.")
-    training: int = Field(description="Plans and buffers of training.")
-    predict: int = Field(description="Plans and buffers of predictions.")
-    job_data: int = Field(default=0, description="Data of its job.")
-    versions: int = Field(default=0, description="Parameters of versions beside the one trained.")
+    parameters: int = Field(description="Bytes of parameters and auxiliary states.")
+    optimizer: int = Field(description="Bytes of the optimizer's states.")
+    training: int = Field(description="Bytes of plans and buffers for training.")
+    predict: int = Field(description="Bytes of plans and buffers for predictions.")
+    job_data: int = Field(default=0, description="Bytes of its job's data.")
+    versions: int = Field(
+        default=0, description="Bytes of the parameters of versions beside the trained one."
+    )
 
 
 class PlanView(_Facts):
@@ -107,107 +111,125 @@ class PlanView(_Facts):
 class InterfaceTensorView(_Facts):
     """What clients may send or get."""
 
-    name: str = Field(description="Of the input or output.", examples=["data"])
-    dtype: str = Field(description="As NumPy names it.", examples=["float32"])
-    shape: list[int] = Field(description="-1 for lengths that vary.", examples=[[-1, 784]])
-    batch_axis: int | None = Field(default=None, description="Where the examples are.")
+    name: str = Field(description="Name of the input or output.", examples=["data"])
+    dtype: str = Field(description="Data type, by NumPy's name.", examples=["float32"])
+    shape: list[int] = Field(
+        description="Its shape; -1 for lengths that vary.", examples=[[-1, 784]]
+    )
+    batch_axis: int | None = Field(
+        default=None, description="The axis of the examples; null if there is none."
+    )
 
 
 class InterfaceView(_Facts):
     """What predictions take and answer."""
 
-    inputs: list[InterfaceTensorView] = Field(description="What a prediction takes.")
-    outputs: list[InterfaceTensorView] = Field(description="What it answers.")
-    has_rows: bool = Field(description="Whether the first axis of each has the examples.")
+    inputs: list[InterfaceTensorView] = Field(description="Inputs of a prediction.")
+    outputs: list[InterfaceTensorView] = Field(description="Outputs of a prediction.")
+    has_rows: bool = Field(
+        description="Whether the first axis of all of them is that of the examples."
+    )
 
 
 class LiveModuleView(_Facts):
     """What an executor knows of a module that is on its device."""
 
-    name: str = Field(description="Of the module.")
+    name: str = Field(description="Name of the module.")
     kind: ModuleKind = Field(description="Which class of the Module family it is.")
-    stage: Stage = Field(description="How far it has come on the device.")
+    stage: Stage = Field(description="Stage of its preparation on the device.")
     generation: int = Field(description="Changes whenever state in memory was lost.")
     job_id: int | None = Field(description="The job that works on it.")
-    data_names: list[str] = Field(description="Inputs that hold data.")
-    label_names: list[str] = Field(description="Inputs that hold labels.")
-    output_names: list[str] = Field(description="Of the symbol.")
-    contexts: list[str] = Field(description="Devices that a batch is spread over.")
+    data_names: list[str] = Field(description="Inputs for data.")
+    label_names: list[str] = Field(description="Inputs for labels.")
+    output_names: list[str] = Field(description="Outputs of the symbol.")
+    contexts: list[str] = Field(description="Devices that share each batch.")
     bind: BindSpec | None = Field(description="Shapes; null before it is bound.")
-    has_unsaved: bool = Field(description="Whether it has what no checkpoint has.")
-    optimizer: OptimizerView | None = Field(description="Null before there is one.")
+    has_unsaved: bool = Field(description="Whether it has changes that are in no checkpoint.")
+    optimizer: OptimizerView | None = Field(description="The optimizer; null before there is one.")
     arguments: list[VariableView] = Field(description="Inputs, parameters and auxiliary states.")
-    buckets: dict[str, BucketShapes] = Field(description="Shapes of the bound ones by key.")
-    outputs: list[OutputView] = Field(description="Empty before it is bound.")
-    memory: MemoryView | None = Field(description="Null before it is bound.")
+    buckets: dict[str, BucketShapes] = Field(description="Shapes of the bound buckets, by key.")
+    outputs: list[OutputView] = Field(description="Outputs; empty before it is bound.")
+    memory: MemoryView | None = Field(description="Memory that it uses; null before it is bound.")
     predict: dict[str, PlanView] = Field(
         default={}, description="How predictions are computed, by bucket."
     )
-    interface: InterfaceView | None = Field(default=None, description="Null before it is bound.")
+    interface: InterfaceView | None = Field(
+        default=None, description="What predictions take and answer; null before it is bound."
+    )
     sequence: int | None = Field(
-        default=None, description="Counts the calls of the step level since its generation."
+        default=None, description="Number of step calls since this generation began."
     )
 
 
 class JobProgress(_Facts):
     """How far a job is; empty before its first report."""
 
-    epoch: int | None = Field(default=None, description="The one in work, from 0.")
-    epochs: int | None = Field(default=None, description="Of the whole job.")
-    batch: int | None = Field(default=None, description="Batches done of the epoch.")
-    batches: int | None = Field(default=None, description="Of an epoch; null where not known.")
-    samples: int | None = Field(default=None, description="Examples done.")
-    samples_per_second: float | None = Field(default=None, description="Since the report before.")
-    metrics: Metrics = Field(default={}, description="Running values.")
+    epoch: int | None = Field(default=None, description="The current epoch, from 0.")
+    epochs: int | None = Field(default=None, description="Number of epochs of the whole job.")
+    batch: int | None = Field(
+        default=None, description="Number of batches of the epoch that are done."
+    )
+    batches: int | None = Field(
+        default=None, description="Number of batches in an epoch; null if unknown."
+    )
+    samples: int | None = Field(default=None, description="Number of examples that are done.")
+    samples_per_second: float | None = Field(
+        default=None, description="Speed since the previous report."
+    )
+    metrics: Metrics = Field(default={}, description="Values so far.")
 
 
 class BestCheckpoint(BaseModel):
     """The best checkpoint of a fit."""
 
-    checkpoint: str = Field(description="Its tag.", examples=["12"])
+    checkpoint: str = Field(description="Tag of the checkpoint.", examples=["12"])
     metric: str = Field(
-        description="That it is best in, with its part of the data.",
+        description="The metric in which it is best, with its part of the data.",
         examples=["validation.accuracy"],
     )
-    value: float | None = Field(description="Of the metric.")
+    value: float | None = Field(description="Value of the metric.")
 
 
 class FitResult(_Facts):
     """What came out of a training."""
 
-    epochs: int = Field(description="Epochs trained in all.")
-    stopped_early: bool = Field(description="Whether no epoch was better for too long.")
+    epochs: int = Field(description="Total number of epochs trained.")
+    stopped_early: bool = Field(
+        description="Whether the fit ended early, because no epoch was better for too long."
+    )
     best: BestCheckpoint | None = Field(
-        default=None, description="By the metric that was to be watched; null without one."
+        default=None, description="The best checkpoint by the monitored metric; null without one."
     )
     train: Metrics = Field(description="Metrics of the last epoch over the training data.")
-    validation: Metrics = Field(description="The same over the validation data; empty without.")
-    checkpoint: str | None = Field(description="The last one saved.")
-    samples: int = Field(description="Examples trained on.")
-    seconds: float = Field(description="How long it took.")
+    validation: Metrics = Field(
+        description="Metrics of the last epoch over the validation data; empty without them."
+    )
+    checkpoint: str | None = Field(description="The last checkpoint saved.")
+    samples: int = Field(description="Number of examples trained on.")
+    seconds: float = Field(description="Duration of the training.")
 
 
 class ScoreResult(_Facts):
     """What came out of an evaluation."""
 
-    metrics: Metrics = Field(description="Over the whole dataset.")
-    samples: int = Field(description="Examples looked at.")
+    metrics: Metrics = Field(description="Metrics over the whole dataset.")
+    samples: int = Field(description="Number of examples evaluated.")
 
 
 class PredictResult(_Facts):
     """What came out of the prediction of a dataset."""
 
-    output: str = Field(description="The dataset that has the outputs.")
-    samples: int = Field(description="Examples predicted.")
-    shapes: dict[str, list[int]] = Field(description="Of the arrays of the output, by name.")
+    output: str = Field(description="The dataset with the outputs.")
+    samples: int = Field(description="Number of examples predicted.")
+    shapes: dict[str, list[int]] = Field(description="Shapes of the output's arrays, by name.")
 
 
 class JobFailure(_Facts):
     """Why a job, or an attempt of it, ended."""
 
-    code: str = Field(examples=["storage_full"], description="See `/v1/errors`.")
+    code: str = Field(examples=["storage_full"], description="Error code; see `/v1/errors`.")
     message: str = Field(description="What happened, and what to do.")
-    field: str | None = Field(description="The parameter at fault; null where none is.")
+    field: str | None = Field(description="The invalid parameter; null if there is none.")
 
 
 class PartMetrics(RootModel[dict[str, Metrics]]):
@@ -217,33 +239,41 @@ class PartMetrics(RootModel[dict[str, Metrics]]):
 class Compression(BaseModel):
     """How gradients between contexts are compressed, as MXNet has it."""
 
-    type: Literal["2bit"] = Field(description="To two bits a number.")
-    threshold: float = Field(default=0.5, gt=0, description="What a number is rounded to.")
+    type: Literal["2bit"] = Field(description="Two bits per number.")
+    threshold: float = Field(
+        default=0.5, gt=0, description="The magnitude to which numbers are rounded."
+    )
 
 
 class SymbolNode(_Facts):
     """A node of a graph."""
 
     op: str = Field(description="Its operator; `null` for a variable.", examples=["Convolution"])
-    name: str = Field(description="Of the node.", examples=["conv0"])
-    attrs: dict[str, str] = Field(default={}, description="Attributes of the operator, as text.")
-    attr: dict[str, str] = Field(default={}, description="As `attrs`, in files of old versions.")
-    param: dict[str, str] = Field(default={}, description="As `attrs`, in files of the oldest.")
-    backward_source_id: int = Field(default=-1, description="Of the oldest files: -1.")
+    name: str = Field(description="Name of the node.", examples=["conv0"])
+    attrs: dict[str, str] = Field(default={}, description="Attributes of the operator, as strings.")
+    attr: dict[str, str] = Field(
+        default={}, description="The same as `attrs`, in files of old versions."
+    )
+    param: dict[str, str] = Field(
+        default={}, description="The same as `attrs`, in files of the oldest versions."
+    )
+    backward_source_id: int = Field(
+        default=-1, description="Always -1; in files of the oldest versions."
+    )
     inputs: list[list[int]] = Field(description="Node, output and version of each input.")
-    control_deps: list[int] = Field(default=[], description="Nodes that must come before.")
+    control_deps: list[int] = Field(default=[], description="Nodes that must run before it.")
     subgraphs: list[Symbol] = Field(default=[], description="Bodies of loops and branches.")
 
 
 class Symbol(_Facts):
     """A graph in MXNet's JSON, as `Symbol.save` writes it."""
 
-    nodes: list[SymbolNode] = Field(description="Each after those that it reads.")
-    arg_nodes: list[int] = Field(default=[], description="Numbers of the variables.")
-    node_row_ptr: list[int] = Field(default=[], description="Outputs before each node.")
+    nodes: list[SymbolNode] = Field(description="Nodes, each after its inputs.")
+    arg_nodes: list[int] = Field(default=[], description="Positions of the variables in `nodes`.")
+    node_row_ptr: list[int] = Field(default=[], description="Number of outputs before each node.")
     heads: list[list[int]] = Field(description="Node and output of each output of the graph.")
     attrs: dict[str, Any] = Field(
         default={},
-        description="Of the graph: `mxnet_version`.",
+        description="Attributes of the graph: `mxnet_version`.",
         examples=[{"mxnet_version": ["int", 10901]}],
     )

@@ -93,13 +93,16 @@ _EventType: TypeAlias = Annotated[
 ]
 EventTypes = Annotated[Several[_EventType], Query(description=f"Of these types. {_SEVERAL}")]
 Prefix = Annotated[
-    str | None, Query(max_length=128, description="Whose names begin so, letter by letter.")
+    str | None,
+    Query(max_length=128, description="Only items whose names begin with this, case-sensitively."),
 ]
 CreatedAfter = Annotated[
-    Moment | None, Query(description="Created after this moment, ISO 8601 with its zone.")
+    Moment | None,
+    Query(description="Only items created after this time, ISO 8601 with a time zone."),
 ]
 CreatedBefore = Annotated[
-    Moment | None, Query(description="Created before this moment, ISO 8601 with its zone.")
+    Moment | None,
+    Query(description="Only items created before this time, ISO 8601 with a time zone."),
 ]
 
 

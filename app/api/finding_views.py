@@ -14,24 +14,24 @@ __all__ = ["FindingsView", "InputFinding", "findings_view"]
 class InputFinding(BaseModel):
     """One input."""
 
-    name: str = Field(description="Of the input.", examples=["data"])
+    name: str = Field(description="Name of the input.", examples=["data"])
     role: Literal["data", "label", "state"] = Field(
-        examples=["data"], description="`data`, `label` or `state`."
+        examples=["data"], description="Its role: `data`, `label` or `state`."
     )
     shape: list[int] | None = Field(
         examples=[[1, 3, 224, 224]],
-        description="What `bind` takes where it is not said; null where that is not known. Shapes "
-        "of states follow from the data.",
+        description="The shape that `bind` uses if it is given none; null if "
+        "unknown. Shapes of states follow from the data.",
     )
-    layout: str | None = Field(description="Where the batch is not the first axis.")
+    layout: str | None = Field(description="The axis of the batch, if it is not the first.")
 
 
 class FindingsView(BaseModel):
     """What the server worked out."""
 
-    inputs: list[InputFinding] = Field(description="What each input of the symbol was taken for.")
-    outputs: list[str] = Field(description="Of the symbol.", examples=[["softmax_output"]])
-    open: list[str] = Field(description="Inputs whose shapes `bind` must be told.")
+    inputs: list[InputFinding] = Field(description="What was found for each input of the symbol.")
+    outputs: list[str] = Field(description="Outputs of the symbol.", examples=[["softmax_output"]])
+    open: list[str] = Field(description="Inputs whose shapes `bind` must be given.")
     warnings: list[str] = Field(description="What was skipped or guessed.")
 
 

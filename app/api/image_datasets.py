@@ -32,20 +32,29 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 _BODY = "A zip, tar or tar.gz file with the images, or a RecordIO file that im2rec made."
 _ArrayName: TypeAlias = Annotated[
     str | None,
-    Query(pattern=f"^{NAME_PATTERN}$", description="As `module` has it, else as MXNet has it."),
+    Query(
+        pattern=f"^{NAME_PATTERN}$",
+        description="Name of the array; by default `module`'s, else MXNet's.",
+    ),
 ]
 
 
 async def _transform_said(
     size: Annotated[
-        str | None, Query(description="Height and width, as 224 or 224,320.", examples=["224"])
+        str | None, Query(description="Height and width, such as 224 or 224,320.", examples=["224"])
     ] = None,
     resize: Annotated[str | None, Query(description="Length of the shorter side.")] = None,
-    crop: Annotated[str | None, Query(description="Of the middle, as `size`.")] = None,
-    interpolation: Annotated[str | None, Query(description="As of a transform.")] = None,
+    crop: Annotated[
+        str | None, Query(description="Height and width of the center crop, in the form of `size`.")
+    ] = None,
+    interpolation: Annotated[
+        str | None, Query(description="Interpolation, as in a transform.")
+    ] = None,
     color: Annotated[str | None, Query(description="rgb, bgr or gray.")] = None,
     mean: Annotated[str | None, Query(description="One, or with commas three.")] = None,
-    std: Annotated[str | None, Query(description="One, or with commas three.")] = None,
+    std: Annotated[
+        str | None, Query(description="One number, or three separated by commas.")
+    ] = None,
     layout: Annotated[str | None, Query(description="NCHW or NHWC.")] = None,
 ) -> dict[str, Any]:
     """Return the members of a transform that the query has."""
@@ -77,10 +86,13 @@ async def put_images(
     said: Annotated[dict[str, Any], Depends(_transform_said)],
     module: Annotated[
         str | None,
-        Query(description="Whose image transform and names of inputs hold, instead of all these."),
+        Query(
+            description="A module whose image transform and input names are used "
+            "instead of all these parameters."
+        ),
     ] = None,
     classes_of: Annotated[
-        str | None, Query(description="A dataset whose classes hold here, too.")
+        str | None, Query(description="A dataset whose classes are used for this one, too.")
     ] = None,
     data_name: _ArrayName = None,
     label_name: _ArrayName = None,

@@ -57,7 +57,7 @@ async def get_graph(
     module: ModuleName,
     services: ServicesOf,
     bucket: Annotated[
-        str | None, Query(description="Key of a bucket; the default one's if absent.")
+        str | None, Query(description="Key of a bucket; by default the default bucket's.")
     ] = None,
 ) -> Response:
     """Return a bucket's graph with inferred shapes; parameters stand at what reads them.
@@ -110,7 +110,9 @@ async def summarize_params(
     against: Annotated[
         str | None, Query(description="Tag of another checkpoint, to compare with.")
     ] = None,
-    bins: Annotated[int, Query(ge=1, le=_MOST_BINS, description="Of the histograms.")] = 32,
+    bins: Annotated[
+        int, Query(ge=1, le=_MOST_BINS, description="Number of bins of the histograms.")
+    ] = 32,
 ) -> Response:
     """Return norm, moments, extremes and histogram of each parameter, beside those of another time.
 

@@ -15,23 +15,30 @@ class InstanceView(BaseModel):
     """A module on one of its executors."""
 
     executor: str | None = Field(
-        examples=["cpu(1)"], description="Null where the server has no executor for it."
+        examples=["cpu(1)"],
+        description="The executor; null if the server has none for this instance.",
     )
     is_home: bool = Field(
-        description="It has the parameters in training: all but predictions of versions goes there."
+        description="Whether it has the parameters in training: everything but "
+        "predictions of versions is done there."
     )
     state: InstanceState = Field(
         examples=["ready"],
-        description="`ready`: it is asked. `loading`: a version is on its way to it. `idle`: no "
-        "version is wanted of it. `failed`: one could not be loaded, and is tried again. `down`: "
-        "its executor is. `missing`: the server has fewer executors than `serving.instances` says.",
+        description="`ready`: it serves. `loading`: a version is being sent to it. "
+        "`idle`: no version is wanted there. `failed`: a version could "
+        "not be loaded, and will be tried again. `down`: its executor "
+        "is down. `missing`: the server has fewer executors than "
+        "`serving.instances` says.",
     )
     reason: str | None = Field(description="Why it is not ready.")
     rows_under_way: int = Field(
-        description="Examples that wait at its executor or are computed there, of all modules; "
-        "the instance with the fewest is asked next."
+        description="Number of examples of all modules that are queued or computed "
+        "at its executor; the instance with the fewest gets the next "
+        "request."
     )
-    predictions: int = Field(description="Those it has answered since the server began.")
+    predictions: int = Field(
+        description="Number of examples it has answered since the server started."
+    )
 
 
 def instance_views(services: Services, record: ModuleRecord) -> list[InstanceView]:

@@ -29,17 +29,17 @@ __all__ = [
 class JobView(BaseModel):
     """A job."""
 
-    id: int = Field(description="Of the job.")
-    kind: JobKind = Field(description="What it does.", examples=["fit"])
-    module: str = Field(description="That it works on.")
-    status: JobStatus = Field(description="Where it stands.", examples=["running"])
+    id: int = Field(description="Number of the job.")
+    kind: JobKind = Field(description="Kind of the job.", examples=["fit"])
+    module: str = Field(description="Module on which it works.")
+    status: JobStatus = Field(description="Status of the job.", examples=["running"])
     params: dict[str, Any] = Field(description="The job's parameters, as submitted.")
-    priority: int = Field(description="A smaller one runs earlier.")
+    priority: int = Field(description="A smaller number runs earlier.")
     requested: JobAction | None = Field(
         description="The action that was requested and is not carried out yet."
     )
     attempt: int = Field(description="Number of attempts so far.")
-    lost: int = Field(description="Attempts lost in a row since the last checkpoint.")
+    lost: int = Field(description="Number of attempts lost in a row since the last checkpoint.")
     max_attempts: int = Field(description="The job fails if this many attempts are lost in a row.")
     retries: int = Field(description="Number of automatic retries so far.")
     max_retries: int = Field(description="Maximum number of automatic retries.")
@@ -50,22 +50,23 @@ class JobView(BaseModel):
     )
     ran_seconds: float = Field(description="Total running time of its ended attempts.")
     queue_position: int | None = Field(
-        default=None, description="Its place among all that its executor has queued, from 1."
+        default=None, description="Its position in its executor's queue, from 1."
     )
     eta_seconds: float | None = Field(
         default=None,
-        description="In how many seconds it is likely to end, a queued one from its turn on; "
-        "null where that is not known.",
+        description="Estimated number of seconds until it ends, or of its run if it "
+        "is queued; null if unknown.",
     )
     executor: str | None = Field(description="The executor that runs or ran it.")
     progress: dict[str, Any] = Field(description="Its latest progress report.")
     result: dict[str, Any] | None = Field(description="The result, once it succeeded.")
     error: dict[str, Any] | None = Field(description="Why it failed.")
     setback: dict[str, Any] | None = Field(
-        description="Why the newest attempt that was lost, or is made again, did not end it: while "
-        "it waits for room on the disk, `storage_full`."
+        description="Why the latest attempt that was lost, or is being repeated, "
+        "did not finish: `storage_full` while the job waits for disk "
+        "space."
     )
-    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
+    etag: str = Field(description="ETag for `If-Match` and `If-None-Match`.", examples=['"12-3"'])
     created_at: Timestamp
     started_at: Timestamp | None = Field(description="When its first attempt began.")
     finished_at: Timestamp | None = Field(description="When it ended.")
@@ -76,54 +77,58 @@ class SeriesView(BaseModel):
     """A metric over the batches of a fit; the lists are of equal length."""
 
     series: str = Field(description="Name of the metric.", examples=["loss"])
-    total: int = Field(description="Batches there are.")
-    steps: list[int] = Field(description="Batches before this one, in all epochs.")
-    epochs: list[int] = Field(description="Of each batch, from 0.")
-    batches: list[int] = Field(description="Within the epoch, from 0.")
-    values: list[float | None] = Field(description="Null for NaN and infinity.")
+    total: int = Field(description="Total number of batches.")
+    steps: list[int] = Field(description="Number of batches before this one, in all epochs.")
+    epochs: list[int] = Field(description="Epoch of each batch, from 0.")
+    batches: list[int] = Field(description="Batch within the epoch, from 0.")
+    values: list[float | None] = Field(description="Values; null for NaN and infinity.")
 
 
 class NamedArrayView(BaseModel):
     """A parameter, or its gradient."""
 
-    of: ArrayKind = Field(description="What it is.")
-    name: str = Field(description="Of the parameter.", examples=["fc1_weight"])
+    of: ArrayKind = Field(description="Whether it is the parameter or its gradient.")
+    name: str = Field(description="Name of the parameter.", examples=["fc1_weight"])
 
 
 class HistogramsView(BaseModel):
     """Histograms of one array over the batches of a fit, in bins of equal width."""
 
-    arrays: list[NamedArrayView] = Field(description="All that the fit has histograms of.")
-    array: NamedArrayView = Field(description="The one that these are of.")
-    total: int = Field(description="Histograms there are.")
-    epochs: list[int] = Field(description="Where in the training each was taken, from 0.")
-    batches: list[int] = Field(description="Within the epoch, from 0.")
-    lows: list[float] = Field(description="Least element of each.")
-    highs: list[float] = Field(description="Greatest element of each.")
-    nonfinite: list[int] = Field(description="Elements of each that are NaN or infinite.")
-    counts: list[list[int]] = Field(description="Elements in each bin, of each histogram.")
+    arrays: list[NamedArrayView] = Field(description="All arrays of which the fit has histograms.")
+    array: NamedArrayView = Field(description="The array of these histograms.")
+    total: int = Field(description="Total number of histograms.")
+    epochs: list[int] = Field(description="Epoch of each histogram, from 0.")
+    batches: list[int] = Field(description="Batch within the epoch, from 0.")
+    lows: list[float] = Field(description="Minimum of each.")
+    highs: list[float] = Field(description="Maximum of each.")
+    nonfinite: list[int] = Field(description="Number of elements of each that are NaN or infinite.")
+    counts: list[list[int]] = Field(description="Number of elements in each bin of each histogram.")
 
 
 class EventView(BaseModel):
     """Something that happened to a job, a module or an executor."""
 
-    id: int = Field(description="Grows with every event; what `Last-Event-ID` and `after` take.")
+    id: int = Field(description="Increases with every event; for `Last-Event-ID` and `after`.")
     type: EventType = Field(
-        description="What happened; those of modules begin with `module_`, those of executors "
-        "with `executor_`, all others are of jobs.",
+        description="What happened: types of modules begin with `module_`, those of "
+        "executors with `executor_`, all others are of jobs.",
         examples=["progress"],
     )
-    job_id: int | None = Field(description="Null where it is of no job.", examples=[1])
+    job_id: int | None = Field(
+        description="The job; null if the event is not of a job.", examples=[1]
+    )
     module: str | None = Field(
-        description="The module, or the job's; null for an executor.", examples=["lenet"]
+        description="The module, or the job's module; null for an executor.", examples=["lenet"]
     )
     executor: str | None = Field(
-        description="That has the module, or runs the job; null where none does yet.",
+        description="The executor that has the module or runs the job; null if there is none yet.",
         examples=["cpu(0)"],
     )
-    attempt: int | None = Field(description="Of the job, 0 before the first.")
-    status: JobStatus | None = Field(description="The job's, after it.", examples=["running"])
-    data: dict[str, Any] = Field(description="What is told beside; it depends on the type.")
+    attempt: int | None = Field(description="Attempt of the job, 0 before the first.")
+    status: JobStatus | None = Field(
+        description="Status of the job after the event.", examples=["running"]
+    )
+    data: dict[str, Any] = Field(description="Details, which depend on the type.")
     created_at: Timestamp
 
 

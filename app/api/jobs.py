@@ -78,8 +78,9 @@ MaxRetries = Annotated[
     Query(
         ge=0,
         le=100,
-        description="How often it is tried again by itself, after 1, 2, 4, ... seconds, when it "
-        "fails in a way that may pass: storage_full, unavailable, in_use, executor_gone.",
+        description="Number of automatic retries, after 1, 2, 4, ... seconds, if it "
+        "fails with a temporary error: storage_full, unavailable, "
+        "in_use, executor_gone.",
     ),
 ]
 DeadlineSeconds = Annotated[
@@ -265,7 +266,10 @@ Points = Annotated[
 ArrayName = Annotated[
     str | None, Query(max_length=256, description="Name of a parameter.", examples=["fc1_weight"])
 ]
-ArrayOf = Annotated[ArrayKind, Query(description="The parameter's values, or its gradient.")]
+ArrayOf = Annotated[
+    ArrayKind,
+    Query(description="Whether histograms of the parameter or of its gradient are meant."),
+]
 HistogramPoints = Annotated[
     int, Query(ge=2, le=1000, description="Maximum number of histograms, chosen evenly among all.")
 ]

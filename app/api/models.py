@@ -21,18 +21,18 @@ class FolderModelView(BaseModel):
     """A model of the models folder."""
 
     name: str = Field(
-        examples=["lenet"], description="Of its folder, and of the module that it is served as."
+        examples=["lenet"], description="Name of its folder, and of the module that serves it."
     )
     state: Literal["ready", "failed"] = Field(
-        description="`ready`: it is served. `failed`: nothing of it could be loaded."
+        description="`ready`: it is served. `failed`: none of it could be loaded."
     )
     reason: str | None = Field(
-        description="Why the files that are there now are not served; null where they are."
+        description="Why the current files are not served; null if they are."
     )
-    checkpoint: str | None = Field(description="Tag of the checkpoint that is served.")
-    epochs: list[int] = Field(description="The checkpoints that came with it.")
+    checkpoint: str | None = Field(description="Tag of the served checkpoint.")
+    epochs: list[int] = Field(description="Checkpoints found with it.")
     warnings: list[str] = Field(
-        description="What of an archive of mxnet-model-server is not as it would be there."
+        description="What differs from how mxnet-model-server would run the archive."
     )
 
 
@@ -46,7 +46,7 @@ async def list_models(services: ServicesOf) -> PageView[FolderModelView]:
     return PageView(items=[_view(state) for state in services.models.states()])
 
 
-@router.post("/reload", summary="Look at the models folder now", responses=problems(409, 422))
+@router.post("/reload", summary="Check the models folder now", responses=problems(409, 422))
 async def reload_models(services: ServicesOf) -> PageView[FolderModelView]:
     """Take over what was added, changed and removed in the models folder; answer when it is done.
 

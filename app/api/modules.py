@@ -206,7 +206,7 @@ def get_module_symbol(
     module: ModuleName,
     services: ServicesOf,
     key: Annotated[
-        str | None, Query(description="Of a bucket; the default one's if absent.")
+        str | None, Query(description="Key of a bucket; by default the default bucket's.")
     ] = None,
 ) -> Response:
     """Return the symbol JSON, of the default bucket unless a key is given."""

@@ -38,9 +38,11 @@ _KINDS = {
         ("auxiliary", "Names of auxiliary states, such as moving averages."),
     )
 }
-AllowMissing = Annotated[bool, Query(description="Those that are not sent keep their values.")]
+AllowMissing = Annotated[
+    bool, Query(description="Accept missing parameters, which keep their values.")
+]
 AllowExtra = Annotated[bool, Query(description="Skip parameters that the module does not have.")]
-AllowNonfinite = Annotated[bool, Query(description="Take NaN and infinity.")]
+AllowNonfinite = Annotated[bool, Query(description="Accept NaN and infinity.")]
 
 
 @router.post(
@@ -114,7 +116,7 @@ async def set_params(
 )
 async def get_param(
     module: ModuleName,
-    parameter: Annotated[str, Path(description="Its name.", examples=["fc_weight"])],
+    parameter: Annotated[str, Path(description="Name of the parameter.", examples=["fc_weight"])],
     request: Request,
     services: ServicesOf,
 ) -> Response:

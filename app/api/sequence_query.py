@@ -14,10 +14,10 @@ __all__ = ["PartOfQuery"]
 async def _part_of_query(
     sequence_id: Annotated[
         str | None,
-        Query(description="The sequence that it is a part of; else among the body's members."),
+        Query(description="The sequence to which it belongs; by default as given in the body."),
     ] = None,
-    sequence_start: Annotated[bool, Query(description="It is the first part.")] = False,
-    sequence_end: Annotated[bool, Query(description="It is the last part.")] = False,
+    sequence_start: Annotated[bool, Query(description="Whether it is the first part.")] = False,
+    sequence_end: Annotated[bool, Query(description="Whether it is the last part.")] = False,
 ) -> SequencePart | None:
     return sequence_part(sequence_id, sequence_start, sequence_end)
 

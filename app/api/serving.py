@@ -17,7 +17,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/v1/modules/{module}", tags=["predict"])
 
 
-@router.get("/serving", summary="How it is served", responses=problems(404, 422))
+@router.get("/serving", summary="Describe a module's serving", responses=problems(404, 422))
 async def get_serving(module: ModuleName, services: ServicesOf) -> ServingSpec:
     """Return what was set, and the defaults of the rest."""
     return (await services.access.record(module)).serving
@@ -25,7 +25,7 @@ async def get_serving(module: ModuleName, services: ServicesOf) -> ServingSpec:
 
 @router.patch(
     "/serving",
-    summary="Change how it is served",
+    summary="Change a module's serving",
     openapi_extra=json_body(ServingSpec, {"max_batch_size": 32, "max_delay_us": 500}),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
     dependencies=IF_MATCH,

@@ -54,11 +54,13 @@ class SessionView(BaseModel):
     """Who asks."""
 
     key_needed: bool = Field(description="Whether the server requires an API key.")
-    name: str | None = Field(description="Of the key; null where none came.", examples=["lab"])
+    name: str | None = Field(
+        description="Name of the key; null if none was sent.", examples=["lab"]
+    )
     scopes: list[KeyScope] = Field(description="All scopes of the key, including implied ones.")
 
 
-@router.get("", summary="Who asks", responses=problems())
+@router.get("", summary="Describe the session", responses=problems())
 async def get_session(request: Request) -> SessionView:
     """Return the key that the request brings, or that its session stands for, and its scopes."""
     state = request.app.state

@@ -23,7 +23,10 @@ async def _of_step(
     ] = None,
     sequence: Annotated[
         int | None,
-        Query(description="Number of the call; a repeated one is answered again, not done again."),
+        Query(
+            description="Number of the call; a repetition gets the same answer and is "
+            "not carried out again."
+        ),
     ] = None,
 ) -> Given:
     return _present(generation=generation, sequence=sequence)
@@ -35,10 +38,10 @@ StepQuery = Annotated[Given, Depends(_of_step)]
 async def _of_pass(
     step: StepQuery,
     bucket: Annotated[
-        str | None, Query(description="Key of the bucket; the smallest that fits by default.")
+        str | None, Query(description="Key of the bucket; by default the smallest that fits.")
     ] = None,
     with_outputs: Annotated[
-        bool | None, Query(description="Answer with the outputs; so by default.")
+        bool | None, Query(description="Whether to answer with the outputs; true by default.")
     ] = None,
     monitor: Annotated[
         Pattern | None,
@@ -54,7 +57,7 @@ PassQuery = Annotated[Given, Depends(_of_pass)]
 async def _of_forward(
     given: PassQuery,
     is_train: Annotated[
-        bool | None, Query(description="Whether it is a pass of training; as bound by default.")
+        bool | None, Query(description="Whether it is a training pass; by default as bound.")
     ] = None,
 ) -> Given:
     return given | _present(is_train=is_train)

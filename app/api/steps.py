@@ -69,7 +69,7 @@ _BUCKET_TAKEN = {
 }
 TopK = Annotated[
     int | None,
-    Query(ge=1, le=1000, description="Answer with so many of the best classes of each row."),
+    Query(ge=1, le=1000, description="Answer with this many of the best classes of each row."),
 ]
 _BESIDE_OUTPUTS = {
     **_BUCKET_TAKEN,

@@ -29,7 +29,7 @@ LabelName = Annotated[
     str,
     Path(
         pattern=f"^{NAME_PATTERN}$",
-        description="Another name of a version; it begins with a letter.",
+        description="Another name for a version; begins with a letter.",
         examples=["stable"],
     ),
 ]
@@ -39,15 +39,16 @@ class VersionView(BaseModel):
     """A version: a checkpoint between two epochs."""
 
     version: int = Field(description="The epoch.", examples=[3])
-    promoted: bool = Field(description="It answers predictions that name no version.")
-    canary: bool = Field(description="It answers a share of them.")
-    labels: list[str] = Field(description="Its other names.", examples=[["stable"]])
+    promoted: bool = Field(description="Whether it answers predictions that name no version.")
+    canary: bool = Field(description="Whether it answers a share of them, as the canary.")
+    labels: list[str] = Field(description="Its labels.", examples=[["stable"]])
     replaced: bool = Field(
-        description="It is in use, and its checkpoint was written anew since: it answers as "
-        "before, and the new one can be used when it is no longer in use."
+        description="Whether its checkpoint was written again while in use: the old "
+        "one keeps answering, and the new one can be used once the old "
+        "one is no longer in use."
     )
-    metrics: dict[str, Any] = Field(description="Of the training, at that time.")
-    size: int = Field(description="Bytes of its files.")
+    metrics: dict[str, Any] = Field(description="Metrics of the training at that time.")
+    size: int = Field(description="Total size of its files in bytes.")
     created_at: Timestamp
 
 
@@ -64,20 +65,20 @@ class VersionsView(BaseModel):
     """Which versions of a module answer predictions, and those that there are."""
 
     promoted: str = Field(
-        description="Answers predictions that name no version: `live`, the parameters in "
-        "training, or the number of an epoch.",
+        description="The version that answers predictions that name none: `live`, "
+        "the parameters in training, or the number of an epoch.",
         examples=["3"],
     )
     earlier: list[str] = Field(
-        description="What was promoted before, the last one at the end.", examples=[["live", "2"]]
+        description="Versions promoted before, the latest last.", examples=[["live", "2"]]
     )
     labels: dict[str, int] = Field(description="Versions by label.", examples=[{"stable": 3}])
-    canary: CanaryView | None = Field(description="The version that is tried; null where none is.")
+    canary: CanaryView | None = Field(description="The canary; null for none.")
     damaged: list[int] = Field(
         description="Versions in use whose files are missing or damaged: "
         "predictions with them are answered 503 `version_damaged`."
     )
-    items: list[VersionView] = Field(description="Furthest in training first.")
+    items: list[VersionView] = Field(description="Versions, the latest epoch first.")
     next_cursor: str | None = Field(
         description="Send it as `cursor` for the next page; null on the last one."
     )
@@ -114,7 +115,7 @@ async def promote_version(
 
 @router.post(
     "/rollback",
-    summary="Promote the version before",
+    summary="Roll back to the version before",
     responses=problems(404, 409, 422, 503),
     dependencies=IF_MATCH,
 )
@@ -141,7 +142,7 @@ async def set_version_label(
 @router.delete(
     "/version_labels/{label}",
     status_code=204,
-    summary="Take a label away",
+    summary="Remove a label",
     responses=problems(404, 409, 422),
     dependencies=IF_MATCH,
 )
@@ -152,7 +153,7 @@ async def delete_version_label(module: ModuleName, label: LabelName, services: S
 
 @router.put(
     "/canary",
-    summary="Try a version",
+    summary="Start a canary",
     openapi_extra=json_body(CanaryBody, {"version": 4, "weight": 0.1}),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
     dependencies=IF_MATCH,
@@ -170,7 +171,7 @@ async def set_canary(module: ModuleName, request: Request, services: ServicesOf)
 @router.delete(
     "/canary",
     status_code=204,
-    summary="End the trial",
+    summary="End the canary",
     responses=problems(404, 409, 422),
     dependencies=IF_MATCH,
 )

@@ -53,12 +53,12 @@ class FieldFault(BaseModel):
     """One field at fault."""
 
     field: str = Field(
-        description="Which field, header or query parameter, with its place in the body.",
+        description="Field, header or query parameter, with its path in the body.",
         examples=["data_shapes[0].shape"],
     )
-    got: str = Field(description="What was sent, shortened.")
-    expected: str = Field(description="What it can be.")
-    hint: str = Field(default="", description="What to do; empty where that is plain.")
+    got: str = Field(description="The value sent, shortened.")
+    expected: str = Field(description="The values allowed.")
+    hint: str = Field(default="", description="What to do; empty if that is obvious.")
 
 
 class ProblemView(BaseModel):
@@ -67,66 +67,65 @@ class ProblemView(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     type: str = Field(
-        description="Where the error code is described.", examples=["/v1/errors/not_found"]
+        description="Address of the error code's description.", examples=["/v1/errors/not_found"]
     )
-    title: str = Field(description="What the code means.")
-    status: int = Field(description="The status of the answer.")
+    title: str = Field(description="Meaning of the code.")
+    status: int = Field(description="HTTP status of the answer.")
     detail: str = Field(description="What happened to this request, and what to do.")
-    instance: str = Field(description="The path that was asked for.")
+    instance: str = Field(description="Path of the request.")
     code: str = Field(
-        description="For programs; `GET /v1/errors` lists all.", examples=["not_found"]
+        description="Machine-readable code; `GET /v1/errors` lists all.", examples=["not_found"]
     )
-    request_id: str = Field(description="The request in the log; give it to the operator.")
+    request_id: str = Field(description="Id of the request in the log; quote it to the operator.")
     errors: list[FieldFault] = Field(
-        default=[], description="Each field at fault; empty where none is."
+        default=[], description="All invalid fields; empty if there are none."
     )
-    needs: Stage | None = Field(default=None, description="Of `wrong_stage`: the stage needed.")
+    needs: Stage | None = Field(default=None, description="For `wrong_stage`: the stage needed.")
     is_: Stage | None = Field(
-        default=None, alias="is", description="Of `wrong_stage`: the present stage."
+        default=None, alias="is", description="For `wrong_stage`: the current stage."
     )
-    call: str | None = Field(default=None, description="Of `wrong_stage`: what to call first.")
+    call: str | None = Field(default=None, description="For `wrong_stage`: what to call first.")
     checkpoints: list[str] | None = Field(
-        default=None, description="Of `params_lost`: tags of those that can be loaded."
+        default=None, description="For `params_lost`: tags of the checkpoints that can be loaded."
     )
     sequence_id: str | int | None = Field(
-        default=None, description="Of `sequence_lost`: the sequence."
+        default=None, description="For `sequence_lost`: the sequence."
     )
-    reason: str | None = Field(default=None, description="Of `module_failed`: what to mend.")
+    reason: str | None = Field(default=None, description="For `module_failed`: what to repair.")
     present: str | int | None = Field(
         default=None,
-        description="Of `precondition_failed`: the present ETag or number; null where there is "
-        "nothing.",
+        description="For `precondition_failed`: the current ETag or number; null if there is none.",
     )
     limit: int | None = Field(
-        default=None, description="Of `too_large` and `headers_too_large`: the limit."
+        default=None, description="For `too_large` and `headers_too_large`: the limit."
     )
     missing_scope: list[str] | None = Field(
-        default=None, description="Of `forbidden`: scopes one of which the key would need."
+        default=None, description="For `forbidden`: the key needs one of these scopes."
     )
 
 
 class ErrorCodeView(BaseModel):
     """An error code, of answers or of failed jobs."""
 
-    code: str = Field(
-        description="As `code` of problems and of failed jobs.", examples=["not_found"]
-    )
+    code: str = Field(description="`code` of problems and of failed jobs.", examples=["not_found"])
     status: int | None = Field(
-        description="Status of the answers; null for a code that only jobs have.", examples=[404]
+        description="HTTP status of the answers; null for a code that only jobs have.",
+        examples=[404],
     )
-    title: str = Field(description="What it means.", examples=["Not found"])
-    remedy: str = Field(description="What to do about it.")
+    title: str = Field(description="Meaning of the code.", examples=["Not found"])
+    remedy: str = Field(description="How to resolve it.")
     type: str = Field(
-        description="As problems have it: the address of this.", examples=["/v1/errors/not_found"]
+        description="`type` of problems: the address of this description.",
+        examples=["/v1/errors/not_found"],
     )
 
 
 class PageView(BaseModel, Generic[T]):
     """One page of a list."""
 
-    items: list[T] = Field(description="Of this page, in the order of the list.")
+    items: list[T] = Field(description="Items of this page, in the order of the list.")
     next_cursor: str | None = Field(
-        default=None, description="Send it as `cursor` for the next page; null on the last one."
+        default=None, description="Send it as `cursor` to get the next page; null on the last one."
     )
 
 
@@ -134,16 +133,17 @@ class StatusView(BaseModel):
     """How the server is."""
 
     status: Literal["alive", "ready", "unready"] = Field(
-        description="`alive`; of readiness `ready` or `unready`.", examples=["ready"]
+        description="`alive` for liveness; `ready` or `unready` for readiness.", examples=["ready"]
     )
     executors: dict[str, Literal["ready", "down"]] = Field(
-        description="`ready` or `down`, by the executor.",
+        description="`ready` or `down`, by executor.",
         default={},
         examples=[{"cpu(0)": "ready"}],
     )
     warnings: list[str] = Field(
         default=[],
-        description="Modules that failed, or came back from an older checkpoint; the others serve.",
+        description="Modules that failed, or were restored from an older "
+        "checkpoint; all others serve.",
     )
 
 
@@ -151,19 +151,21 @@ class TextTransformView(BaseModel):
     """How a text becomes an input, without the tokens of its vocabulary."""
 
     type: Literal["text"] = Field(description="Always `text`.")
-    vocabulary_size: int = Field(description="Tokens of the vocabulary.")
-    tokens: str = Field(description="What a token is.", examples=["words"])
-    lowercase: bool = Field(description="Whether letters are made small first.")
-    unknown: str | None = Field(description="The token for those not in the vocabulary.")
-    padding: str | None = Field(description="The token that shorter texts are filled up with.")
-    max_length: int | None = Field(description="Words of a text at most; null for what is bound.")
-    longer: str = Field(description="What becomes of longer texts.", examples=["cut"])
+    vocabulary_size: int = Field(description="Number of tokens in the vocabulary.")
+    tokens: str = Field(description="Kind of tokens.", examples=["words"])
+    lowercase: bool = Field(description="Whether the text is converted to lower case first.")
+    unknown: str | None = Field(description="The token that replaces those not in the vocabulary.")
+    padding: str | None = Field(description="The token with which shorter texts are padded.")
+    max_length: int | None = Field(
+        description="Maximum number of tokens in a text; null for the bound length."
+    )
+    longer: str = Field(description="What happens to longer texts.", examples=["cut"])
 
 
 class ModuleView(BaseModel):
     """A module."""
 
-    name: str = Field(description="Of the module.", examples=["lenet"])
+    name: str = Field(description="Name of the module.", examples=["lenet"])
     kind: ModuleKind = Field(
         description="Which class of the Module family it is.", examples=["module"]
     )
@@ -174,156 +176,166 @@ class ModuleView(BaseModel):
         "`failed`: it cannot be brought to its device; `reason` says why, and "
         "`POST /v1/modules/{module}/restore` tries again.",
     )
-    reason: str | None = Field(description="Why it is failed; null for all the others.")
+    reason: str | None = Field(description="Why it failed; null unless it has.")
     resident: bool | None = Field(
-        description="Whether it is on its device at present; null where its executor does not "
-        "say so at once."
+        description="Whether it is on its device now; null if its executor does not "
+        "respond at once."
     )
     durable: bool = Field(
-        description="False while parameters or states were changed and no checkpoint, seed or "
-        "file has them: they are lost with the executor, and predict is then 409 `params_lost`."
+        description="False if parameters or states have changed and no checkpoint, "
+        "seed or file has them: they are lost with the executor, and "
+        "predict is then answered 409 `params_lost`."
     )
     restored_from: str | None = Field(
-        description="The checkpoint that it was brought back from, where that is not `checkpoint` "
-        "because that one is damaged."
+        description="The checkpoint from which it was restored, if that is not "
+        "`checkpoint`, because `checkpoint` is damaged."
     )
-    warning: str | None = Field(description="What is wrong with the newer ones.")
+    warning: str | None = Field(description="What is wrong with newer checkpoints.")
     stage: Stage = Field(
-        description="How far it has come: symbols, shapes, parameters, optimizer.",
+        description="Stage of its preparation: symbols, shapes, parameters, optimizer.",
         examples=["ready"],
     )
-    data_names: list[str] = Field(description="Inputs that hold data.")
-    label_names: list[str] = Field(description="Inputs that hold labels; predictions go without.")
-    state_names: list[str] = Field(description="Inputs that hold states.")
+    data_names: list[str] = Field(description="Inputs for data.")
+    label_names: list[str] = Field(description="Inputs for labels; not needed for predictions.")
+    state_names: list[str] = Field(description="Inputs for states.")
     fixed_param_names: list[str] = Field(description="Parameters that are not trained.")
     fixed_param_patterns: list[str] = Field(
-        description="Nor are those whose names contain one of these,"
+        description="Parts of names: parameters whose names contain one are not trained either."
     )
-    excluded_param_patterns: list[str] = Field(description="unless they contain one of these.")
+    excluded_param_patterns: list[str] = Field(
+        description="Exceptions to `fixed_param_patterns`: parameters whose names "
+        "contain one of these are trained."
+    )
     compression_params: dict[str, Any] | None = Field(
-        description="How gradients between contexts are compressed; null for not."
+        description="How gradients are compressed between contexts; null for no compression."
     )
-    origin: Origin | None = Field(description="The module it was made from.")
-    bucket_keys: list[str] = Field(description="Empty for a module without buckets.")
+    origin: Origin | None = Field(description="The module from which it was made.")
+    bucket_keys: list[str] = Field(
+        description="Keys of its buckets; empty for a module without buckets."
+    )
     default_bucket_key: str | None = Field(
-        description="Whose shapes are `bind.data_shapes`; null without buckets."
+        description="Key of the bucket whose shapes are in `bind.data_shapes`; null "
+        "without buckets."
     )
     archive: ArchiveFacts | None = Field(
-        description="What was taken over of the archive of mxnet-model-server that it was made "
-        "from, and what was not."
+        description="What was taken from the mxnet-model-server archive from which "
+        "it was made, and what was not."
     )
     warnings: list[str] = Field(
-        description="What was odd about its files when they were uploaded, and still is."
+        description="Problems found in its files at the upload that are not resolved yet."
     )
     is_from_folder: bool = Field(
-        description="Whether it is a model of the models folder, which is changed there alone."
+        description="Whether it is a model of the models folder, and can only be changed there."
     )
-    executor: str = Field(description="That has it.", examples=["cpu(0)"])
-    contexts: list[str] = Field(description="Devices that a batch is spread over.")
+    executor: str = Field(description="Executor that has the module.", examples=["cpu(0)"])
+    contexts: list[str] = Field(description="Devices that share each batch.")
     serving: ServingSpec = Field(description="How predictions are served.")
     instances: list[InstanceView] = Field(
-        description="The executors that answer predictions, the home first."
+        description="The executors that answer predictions, the module's own first."
     )
     transforms: dict[str, ImageTransform | TextTransformView] = Field(
-        description="How images and texts become inputs, by the input."
+        description="Transforms of images and texts into inputs, by input."
     )
     labelled_outputs: list[str] = Field(description="Outputs whose classes have labels.")
     bind: BindSpec | None = Field(description="Shapes; null before it is bound.")
     init: InitSpec | None = Field(
         description="How its parameters were initialized; null where they were not."
     )
-    optimizer: OptimizerSpec | None = Field(description="What trains it; null before there is one.")
+    optimizer: OptimizerSpec | None = Field(description="The optimizer; null before there is one.")
     params: ParamsSource | None = Field(description="Where the parameters came from.")
     checkpoint: str | None = Field(description="Tag of the newest checkpoint.")
     generation: int = Field(description="Changes whenever state in memory was lost.")
     version: int = Field(description="Changes with every change of the module.")
-    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
+    etag: str = Field(description="ETag for `If-Match` and `If-None-Match`.", examples=['"12-3"'])
     created_at: Timestamp
     updated_at: Timestamp
     live: LiveModuleView | None = Field(
         default=None,
-        description="What the executor knows: arguments, shapes, memory; null while it is down.",
+        description="The executor's view: arguments, shapes, memory; null while the "
+        "executor is down.",
     )
     found: FindingsView | None = Field(
         default=None,
-        description="What it was taken for; in the answer to its creation from a symbol alone.",
+        description="What was found in the symbol; only in the answer to a creation "
+        "from a symbol alone.",
     )
 
 
 class ArrayView(BaseModel):
     """One array of a dataset."""
 
-    name: str = Field(description="Of the array.", examples=["train_images"])
+    name: str = Field(description="Name of the array.", examples=["train_images"])
     shape: list[int] = Field(
-        description="The first axis counts the examples.", examples=[[4000, 28, 28]]
+        description="Its shape; the first axis counts the examples.", examples=[[4000, 28, 28]]
     )
-    dtype: str = Field(description="As NumPy names it.", examples=["uint8"])
+    dtype: str = Field(description="Data type, by NumPy's name.", examples=["uint8"])
 
 
 class DatasetView(BaseModel):
     """A dataset."""
 
-    name: str = Field(description="Of the dataset.", examples=["mnist"])
+    name: str = Field(description="Name of the dataset.", examples=["mnist"])
     kind: DatasetKind = Field(description="The format of its file.", examples=["npz"])
-    arrays: list[ArrayView] = Field(description="In it.")
+    arrays: list[ArrayView] = Field(description="Arrays in the dataset.")
     examples: int | None = Field(
-        description="How many; null where the arrays have not as many as each other."
+        description="Number of examples; null if the arrays' numbers differ."
     )
     classes: list[str] = Field(
         description="Names of the classes of its images, in the order of their labels.",
         examples=[["cat", "dog"]],
     )
-    size: int = Field(description="Bytes of its file.")
-    sha256: str = Field(description="Of its file.")
-    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
+    size: int = Field(description="Size of its file in bytes.")
+    sha256: str = Field(description="SHA-256 of its file.")
+    etag: str = Field(description="ETag for `If-Match` and `If-None-Match`.", examples=['"12-3"'])
     created_at: Timestamp
-    path: str | None = Field(description="Of a file that was added where it lies.")
+    path: str | None = Field(description="Path of a file that was added without copying it.")
 
 
 class FileView(BaseModel):
     """A file of a checkpoint."""
 
-    size: int = Field(description="Bytes.")
-    sha256: str = Field(description="Of its bytes.")
+    size: int = Field(description="Size in bytes.")
+    sha256: str = Field(description="SHA-256 of its content.")
 
 
 class CheckpointView(BaseModel):
     """A checkpoint."""
 
     tag: str = Field(
-        description="The epoch, and behind a dash the batch of one within an epoch.",
+        description="The epoch; for a checkpoint within an epoch followed by a dash and the batch.",
         examples=["12"],
     )
-    module: str = Field(description="That it is of.")
-    epoch: int = Field(description="How many epochs it has been trained.")
-    batch: int = Field(description="Batches of the epoch after that; 0 between two epochs.")
-    files: dict[str, FileView] = Field(description="By name, as MXNet writes them.")
-    metrics: dict[str, Any] = Field(description="Of the training, at that time.")
+    module: str = Field(description="Name of its module.")
+    epoch: int = Field(description="Number of epochs trained.")
+    batch: int = Field(description="Number of batches of the next epoch; 0 between two epochs.")
+    files: dict[str, FileView] = Field(description="Files by name, as named by MXNet.")
+    metrics: dict[str, Any] = Field(description="Metrics of the training at that time.")
     job_id: int | None = Field(
         description="The job that wrote it; null for one saved or uploaded by hand."
     )
-    size: int = Field(description="Bytes of all its files.")
-    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
+    size: int = Field(description="Total size of its files in bytes.")
+    etag: str = Field(description="ETag for `If-Match` and `If-None-Match`.", examples=['"12-3"'])
     created_at: Timestamp
 
 
 class StatisticView(BaseModel):
     """Statistics of one array; those of its elements that are finite."""
 
-    name: str = Field(description="Of the array.", examples=["fc_weight"])
+    name: str = Field(description="Name of the array.", examples=["fc_weight"])
     of: Literal["output", "backward", "parameter", "gradient", "auxiliary"] = Field(
         examples=["gradient"],
-        description="Output of an operator, backward (gradient of an operator's input), "
-        "parameter, gradient of a parameter, or auxiliary.",
+        description="What the array is: an operator's output, the gradient of an "
+        "operator's input (backward), a parameter, the gradient of a "
+        "parameter, or an auxiliary state.",
     )
-    device: str = Field(description="That it is on.", examples=["cpu(0)"])
-    shape: list[int] = Field(description="Of the array.")
-    magnitude: float | None = Field(description="Norm / sqrt(size), as MXNet's Monitor has it.")
-    mean: float | None = Field(description="Null where no element is finite.")
+    device: str = Field(description="The device that it is on.", examples=["cpu(0)"])
+    shape: list[int] = Field(description="Shape of the array.")
+    magnitude: float | None = Field(description="Norm / sqrt(size), as in MXNet's Monitor.")
+    mean: float | None = Field(description="Mean; null if no element is finite.")
     std: float | None = Field(description="Standard deviation.")
-    min: float | None = Field(description="The least element.")
-    max: float | None = Field(description="The greatest element.")
-    nonfinite: int = Field(description="Elements that are NaN or infinite.")
+    min: float | None = Field(description="Minimum.")
+    max: float | None = Field(description="Maximum.")
+    nonfinite: int = Field(description="Number of elements that are NaN or infinite.")
 
 
 def module_view(

@@ -95,7 +95,7 @@ async def _run(url: str, request: bytes, clients: int, seconds: float) -> dict[s
 def main() -> int:
     """Print requests a second, latencies and the number of answers that were not 200, as JSON."""
     parser = argparse.ArgumentParser(prog="app.bench.load", description=__doc__)
-    parser.add_argument("url", help="with the path")
+    parser.add_argument("url", help="path of the socket")
     parser.add_argument("body", type=Path, help="file with the body")
     parser.add_argument("clients", type=int)
     parser.add_argument("seconds", type=float)

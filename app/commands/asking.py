@@ -34,7 +34,7 @@ LOCAL = local_url(os.environ)
 REFUSED = 3
 """Exit statuses of a command that the server refused, and of one that no server answered."""
 
-Url = Annotated[str, typer.Option("--url", envvar="MODSERVE_URL", help="Of the server.")]
+Url = Annotated[str, typer.Option("--url", envvar="MODSERVE_URL", help="URL of the server.")]
 Key = Annotated[
     str | None,
     typer.Option("--key", envvar="MODSERVE_API_KEY", help="API key."),

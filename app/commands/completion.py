@@ -21,7 +21,7 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-def completion(shell: Annotated[Shell, typer.Argument(help="To complete in.")]) -> None:
+def completion(shell: Annotated[Shell, typer.Argument(help="Shell to complete in.")]) -> None:
     """Print what lets a shell complete: source <(modserve completion bash)."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 

@@ -46,9 +46,13 @@ add_listing(datasets, "datasets", _COLUMNS, lambda client, prefix: client.datase
 
 @datasets.command("add")
 def add_dataset(
-    file: Annotated[Path, typer.Argument(help="To upload.", exists=True, dir_okay=False)],
-    name: Annotated[str | None, typer.Option(help="Else that of the file.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Else as the file's name ends: npz.")] = None,
+    file: Annotated[Path, typer.Argument(help="File to upload.", exists=True, dir_okay=False)],
+    name: Annotated[
+        str | None, typer.Option(help="Name of the dataset; by default the file's.")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="Format; by default by the file's suffix: npz.")
+    ] = None,
     url: Url = LOCAL,
     key: Key = None,
     as_json: AsJson = False,
@@ -60,22 +64,29 @@ def add_dataset(
 
 @datasets.command("create")
 def create_dataset(
-    name: Annotated[str, typer.Argument(help="Of the dataset.")],
+    name: Annotated[str, typer.Argument(help="Name of the dataset.")],
     images: Annotated[
         Path, typer.Option(help="Folder of images, or a zip, tar or .rec file.", exists=True)
     ],
     size: Annotated[str | None, typer.Option(help="224, or HEIGHT,WIDTH.")] = None,
-    resize: Annotated[int | None, typer.Option(help="The shorter side to this, first.")] = None,
-    crop: Annotated[str | None, typer.Option(help="The middle: 224, or HEIGHT,WIDTH.")] = None,
+    resize: Annotated[
+        int | None, typer.Option(help="First resize the shorter side to this.")
+    ] = None,
+    crop: Annotated[str | None, typer.Option(help="Crop the center: 224, or HEIGHT,WIDTH.")] = None,
     color: Annotated[str | None, typer.Option(help="rgb, bgr or gray.")] = None,
-    mean: Annotated[str | None, typer.Option(help="Taken off: one number, or R,G,B.")] = None,
-    std: Annotated[str | None, typer.Option(help="Divided by: one number, or R,G,B.")] = None,
+    mean: Annotated[
+        str | None, typer.Option(help="Mean to subtract: one number, or R,G,B.")
+    ] = None,
+    std: Annotated[
+        str | None, typer.Option(help="Standard deviation to divide by: one number, or R,G,B.")
+    ] = None,
     layout: Annotated[str | None, typer.Option(help="NCHW or NHWC.")] = None,
     module: Annotated[
-        str | None, typer.Option(help="Whose image transform holds, instead of all these.")
+        str | None,
+        typer.Option(help="Module whose image transform is used instead of all these options."),
     ] = None,
     classes_of: Annotated[
-        str | None, typer.Option(help="A dataset whose classes hold here, too.")
+        str | None, typer.Option(help="Dataset whose classes are used for this one, too.")
     ] = None,
     url: Url = LOCAL,
     key: Key = None,
@@ -99,8 +110,8 @@ def create_dataset(
 
 @datasets.command("preview")
 def preview_dataset(
-    name: Annotated[str, typer.Argument(help="Of the dataset.")],
-    rows: Annotated[int, typer.Option(help="How many of each array.")] = 3,
+    name: Annotated[str, typer.Argument(help="Name of the dataset.")],
+    rows: Annotated[int, typer.Option(help="Number of rows of each array.")] = 3,
     url: Url = LOCAL,
     key: Key = None,
     as_json: AsJson = False,

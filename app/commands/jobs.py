@@ -23,7 +23,7 @@ __all__ = ["jobs"]
 
 jobs = typer.Typer(help="Jobs of a server: list, watch, steer.", no_args_is_help=True)
 
-JobNumber = Annotated[int, typer.Argument(metavar="JOB", help="Its number.")]
+JobNumber = Annotated[int, typer.Argument(metavar="JOB", help="Number of the job.")]
 
 
 def _attempt(job: Any) -> str | None:
@@ -62,8 +62,8 @@ _COLUMNS: tuple[Column, ...] = (
 
 @jobs.command("ls")
 def list_jobs(
-    module: Annotated[list[str] | None, typer.Option(help="Only of these modules.")] = None,
-    status: Annotated[list[str] | None, typer.Option(help="Only with these statuses.")] = None,
+    module: Annotated[list[str] | None, typer.Option(help="Only jobs of these modules.")] = None,
+    status: Annotated[list[str] | None, typer.Option(help="Only jobs with these statuses.")] = None,
     url: Url = LOCAL,
     key: Key = None,
     as_json: AsJson = False,

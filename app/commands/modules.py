@@ -34,7 +34,7 @@ def _inputs(module: Any) -> str | None:
 
 Shapes = Annotated[
     list[str] | None,
-    typer.Option("--shape", metavar="NAME=SIZES", help="Of an input: data=1,3,224,224."),
+    typer.Option("--shape", metavar="NAME=SIZES", help="Shape of an input: data=1,3,224,224."),
 ]
 
 _COLUMNS: tuple[Column, ...] = (
@@ -54,7 +54,7 @@ add_listing(modules, "modules", _COLUMNS, lambda client, prefix: client.modules(
 
 @modules.command("show")
 def show_module(
-    name: Annotated[str, typer.Argument(help="Of the module.")],
+    name: Annotated[str, typer.Argument(help="Name of the module.")],
     url: Url = LOCAL,
     key: Key = None,
     as_json: AsJson = False,
@@ -66,13 +66,13 @@ def show_module(
 
 @modules.command("add")
 def add_module(
-    name: Annotated[str, typer.Argument(help="Of the new module.")],
+    name: Annotated[str, typer.Argument(help="Name of the new module.")],
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="PREFIX-symbol.json (or of buckets PREFIX-10-symbol.json and others), "
-            "PREFIX-0001.params and, if there are some, its .states; or PREFIX alone, their "
-            "folder, or a .mar."
+            help="PREFIX-symbol.json (or one per bucket, such as "
+            "PREFIX-10-symbol.json), PREFIX-0001.params and, optionally, "
+            "its .states; or PREFIX alone, their folder, or a .mar."
         ),
     ],
     shape: Shapes = None,
@@ -96,7 +96,7 @@ def add_module(
 
 @modules.command("bind")
 def bind_module(
-    name: Annotated[str, typer.Argument(help="Of the module.")],
+    name: Annotated[str, typer.Argument(help="Name of the module.")],
     shape: Shapes = None,
     url: Url = LOCAL,
     key: Key = None,

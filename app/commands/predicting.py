@@ -20,7 +20,7 @@ _ARRAYS = (".npy", ".npz")
 
 
 def predict(
-    module: Annotated[str, typer.Argument(help="To ask.")],
+    module: Annotated[str, typer.Argument(help="Name of the module.")],
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -34,7 +34,9 @@ def predict(
         int | None, typer.Option(help="Print this many of the best classes of each row.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the outputs to this npz.")] = None,
-    version: Annotated[str | None, typer.Option(help="A version; else the promoted one.")] = None,
+    version: Annotated[
+        str | None, typer.Option(help="A version; by default the promoted one.")
+    ] = None,
     url: Url = LOCAL,
     key: Key = None,
     as_json: AsJson = False,

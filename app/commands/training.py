@@ -18,7 +18,7 @@ __all__ = ["train"]
 
 
 def train(
-    module: Annotated[str, typer.Argument(help="To train.")],
+    module: Annotated[str, typer.Argument(help="Name of the module.")],
     data: Annotated[str, typer.Argument(help="A dataset's name, or a file, which is uploaded.")],
     epochs: Annotated[int, typer.Option(help="Last epoch, exclusive, counted from 0.")] = 1,
     batch_size: Annotated[int, typer.Option(help="Examples per step.")] = 32,

@@ -28,7 +28,7 @@ ModelName = Annotated[
     str, Path(description="Name of a module.", examples=["lenet"], json_schema_extra=_NAME)
 ]
 VersionName = Annotated[
-    str, Path(description="Version of it.", examples=["live"], json_schema_extra=_NAME)
+    str, Path(description="Version of the model.", examples=["live"], json_schema_extra=_NAME)
 ]
 
 _ERRORS = {

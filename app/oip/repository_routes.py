@@ -73,7 +73,7 @@ async def get_repository_index(request: Request, services: ServicesOf) -> list[d
 @router.post(
     "/models/{model}/load",
     response_class=Response,
-    summary="Bring a model to its device",
+    summary="Load a model to its device",
     openapi_extra=raw_request(json_content({}, _LOAD_BODY), required=False),
     responses=answers(None, None, 400, 404, 413, 501, 503),
 )
@@ -97,7 +97,7 @@ async def load_model(model: ModelName, request: Request, services: ServicesOf) -
 @router.post(
     "/models/{model}/unload",
     response_class=Response,
-    summary="Put a model away",
+    summary="Unload a model",
     openapi_extra=raw_request(
         json_content({"parameters": {"unload_dependents": False}}, _UNLOAD_BODY), required=False
     ),

@@ -25,7 +25,7 @@ _SERVER = {"name": "modserve", "version": version("modserve"), "extensions": _EX
 
 @router.get(
     "",
-    summary="What the server is",
+    summary="Describe the server",
     response_model=ServerMetadata,
     responses=answers(ServerMetadata, _SERVER),
 )
