@@ -1,1 +1,1 @@
-"""The REST surface: a router per noun, and what arrives before it is theirs."""
+"""The REST surface: a router per resource, and the middleware before them."""

@@ -27,11 +27,12 @@ async def create_from_archive(
     fields: ArchiveFields,
     idempotency_key: str | None,
 ) -> ModuleRecord:
-    """Make a module of an archive: bound, its parameters loaded; or leave nothing of it.
+    """Make a module from an archive, bound and with its parameters loaded; on failure leave
+    nothing.
 
     Raises:
-        Invalid: it is no such archive, or what is in it does not fit together.
-        TooLarge: what is in it.
+        Invalid: it is not such an archive, or its contents are inconsistent.
+        TooLarge: its contents.
     """
     executor = fields.executor or services.executors.names[0]
     services.executors.check(executor, "executor")

@@ -1,4 +1,4 @@
-"""Work that makes a file, done in a process of its own beside whatever the server does."""
+"""Work that produces a file, done in a separate process so that the server stays responsive."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def make_beside(
 
     Args:
         what: see ``app.api.making_process``.
-        work: what it takes, as plain JSON.
-        memory_bytes: that the process may take beside its own.
-        write: takes the file block by block, and may raise where there are too many.
+        work: its parameters, as plain JSON.
+        memory_bytes: what the process may use in addition to its own size.
+        write: is called with each block of the file, and may raise if there are too many.
 
     Raises:
-        HostError: what is wrong with that which it is made of.
+        HostError: what is wrong with the input.
         Unavailable: the process was killed.
     """
     given = json.dumps({"what": what, "work": work, "memory_bytes": memory_bytes})

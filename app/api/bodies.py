@@ -49,7 +49,7 @@ async def read_body(request: Request, limit: int | None = None) -> bytes:
     """Return the whole body; raise TooLarge as soon as it is over the limit.
 
     Args:
-        limit: most bytes; as the settings say where None.
+        limit: maximum number of bytes; None takes that of the settings.
     """
     settings: Settings = request.app.state.settings
     limit, setting = limit or settings.max_body_bytes, "MODSERVE_MAX_BODY_BYTES"
@@ -69,12 +69,12 @@ async def read_body(request: Request, limit: int | None = None) -> bytes:
         chunks.append(chunk)
     if len(chunks) == 1:
         return chunks[0]
-    # Where it is large, join does without the interpreter's lock.
+    # For large bodies join releases the interpreter's lock.
     return await beside_the_loop(size, lambda: b"".join(chunks))
 
 
 async def beside_the_loop(size: int, work: Callable[[], T], few: int = FEW_BYTES) -> T:
-    """Do what takes time with so many bytes: here where they are few, else in a thread.
+    """Process this many bytes: here if they are few, else in a thread.
 
     A thread costs a prediction of one image a tenth of a millisecond; a large body would keep all
     other requests waiting.
@@ -83,7 +83,7 @@ async def beside_the_loop(size: int, work: Callable[[], T], few: int = FEW_BYTES
 
 
 def decoders(request: Request) -> DecoderPool:
-    """Return the processes that decode what is large."""
+    """Return the processes that decode large bodies."""
     pool: DecoderPool = request.app.state.decoders
     return pool
 
@@ -92,7 +92,7 @@ async def read_json(request: Request, check: Work) -> Any:
     """Return the parsed JSON body; an empty body is an empty object.
 
     Args:
-        check: how another process finds out what is wrong with a body that is large.
+        check: how another process validates a large body.
     """
     settings: Settings = request.app.state.settings
     body = await _read_stated_json(request, settings.max_json_bytes)
@@ -102,14 +102,14 @@ async def read_json(request: Request, check: Work) -> Any:
 
 
 async def read_object(request: Request, cls: type[T]) -> T:
-    """Return the JSON body as a domain value; every field at fault is named."""
+    """Return the JSON body as a domain value; an error names every invalid field."""
     return _object(cls, await read_json(request, _check(cls)))
 
 
 async def read_change(request: Request, cls: type[T]) -> Callable[[T], T]:
-    """Return what makes a domain value another with the fields that a JSON body gives.
+    """Return a function that applies the fields of a JSON body to a domain value.
 
-    Fields that are not given stay; null stands for a field's None.
+    Fields that are not given keep their values; null stands for None.
     """
     plain = await read_json(request, _check(cls))
     _object(cls, plain)
@@ -117,7 +117,7 @@ async def read_change(request: Request, cls: type[T]) -> Callable[[T], T]:
 
 
 async def check_object(request: Request, cls: type[T], plain: dict[str, Any]) -> T:
-    """Return plain values, which came in another form than JSON, as a domain value."""
+    """Return plain values, which were not sent as JSON, as a domain value."""
     text = orjson.dumps(plain)
     if len(text) > FEW_BYTES:
         await decoders(request).decode(_check(cls), text)
@@ -125,7 +125,7 @@ async def check_object(request: Request, cls: type[T], plain: dict[str, Any]) ->
 
 
 async def read_module_body(request: Request) -> ModuleBody:
-    """Return a module's JSON body; symbols that are large are read in another process."""
+    """Return a module's JSON body; large symbols are parsed in another process."""
     body = await _read_stated_json(request, None, or_form=True)
     if len(body) <= FEW_BYTES:
         return _object(ModuleBody, parse_json(body) if body else {})

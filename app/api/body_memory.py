@@ -1,4 +1,4 @@
-"""Request bodies in memory: all together are limited, however slowly each of them comes."""
+"""Request bodies in memory: their total is limited, however slowly each of them arrives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.errors import Unavailable
 __all__ = ["BodyMemory"]
 
 _BYTES_OF_CHUNK = 64
-"""What a chunk takes beside its bytes: of a body in tiny chunks that is most."""
+"""Overhead of a chunk beside its bytes, which dominates for a body in tiny chunks."""
 _TAKEN = "body_bytes_taken"
 
 
@@ -17,7 +17,7 @@ class BodyMemory:
     """Counts the bytes of the bodies of all requests under way.
 
     Args:
-        limit: most bytes.
+        limit: maximum number of bytes.
     """
 
     def __init__(self, limit: int) -> None:
@@ -25,7 +25,9 @@ class BodyMemory:
         self._taken = 0
 
     def take(self, request: Request, count: int) -> None:
-        """Count a chunk until the end of its request; raise Unavailable where it is too much."""
+        """Count a chunk until the end of its request; raise Unavailable if the total exceeds the
+        limit.
+        """
         count += _BYTES_OF_CHUNK
         if self._taken + count > self._limit:
             raise Unavailable(

@@ -1,4 +1,4 @@
-"""Plans of buckets: which lengths would pad what is asked for the least."""
+"""Plans of buckets: which lengths would need the least padding for the predictions so far."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BucketCount = Annotated[
 
 
 class BucketPlanView(BaseModel):
-    """Buckets as they are, and as they would pad the least."""
+    """The buckets as bound, and those that would need the least padding."""
 
     input: str = Field(description="The input whose length chooses the bucket.", examples=["data"])
     axis: int = Field(description="The axis of its shape that varies.", examples=[1])
@@ -65,11 +65,12 @@ def _waste(steps: int, computed: int) -> float:
 async def get_bucket_plan(
     module: ModuleName, services: ServicesOf, k: BucketCount
 ) -> BucketPlanView:
-    """Return at most `k` lengths to bind that pad what was asked for so far the least.
+    """Return at most `k` lengths to bind that need the least padding for the predictions so far.
 
-    Lengths are counted as predictions are answered, and outlive the server. The longest bucket
-    bound stays, and so does the default one; others are bucket keys that the module has. Of several
-    at least two stay, which tell what axis may be shorter.
+    Lengths are counted as predictions are answered, and the counts survive restarts. The longest
+    bound bucket and the default one always stay in the plan; all others are chosen among the
+    module's bucket keys. If several are bound, at least two stay, because they show which axis may
+    vary.
     """
     return plan_view(await services.lengths.plan(module, k))
 
@@ -83,10 +84,10 @@ async def get_bucket_plan(
 async def apply_bucket_plan(
     module: ModuleName, services: ServicesOf, k: BucketCount
 ) -> BucketPlanView:
-    """Bind the buckets that `GET` plans, warm them up, and drop those that are in it no more.
+    """Bind the buckets that `GET` plans, warm them up, and drop those that are not in the plan.
 
-    No prediction is refused for it: until the new buckets are warm it takes those that there were.
-    The answer is the plan: `bound` was before, `planned` is now.
+    No prediction is refused meanwhile: the old buckets answer until the new ones are warm. The
+    answer is the plan: `bound` are the old buckets, `planned` the new ones.
     """
     plan = await services.lengths.plan(module, k)
     await services.commands.change_buckets(module, plan.planned)

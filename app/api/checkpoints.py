@@ -58,11 +58,11 @@ async def save_checkpoint(
 ) -> CheckpointView:
     """Save the current parameters, optimizer states and random state.
 
-    The module is `durable` then: it comes back from here after its executor's death. Without
-    `optimizer_states` its optimizer begins anew.
+    The module is then `durable`: it is restored from this checkpoint if its executor dies. Without
+    `optimizer_states` its optimizer then starts from scratch.
 
-    A form adds a foreign checkpoint instead, in the place of one of the same tag: `params`, and
-    on request `symbol` and `states`; `load` makes use of it.
+    A form adds a checkpoint written by MXNet instead, and replaces one of the same tag: `params`,
+    and optionally `symbol` and `states`; `load` loads it.
     """
     if is_form(request):
         manifest = await _add_from_form(module, request, services)
@@ -94,7 +94,7 @@ def list_checkpoints(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> PageView[CheckpointView]:
-    """Return a page of a module's checkpoints, furthest in training first."""
+    """Return a page of a module's checkpoints, the latest in training first."""
     wanted = CheckpointFilter(
         job_ids=job,
         created_after=seconds_of(created_after),
@@ -137,7 +137,7 @@ def delete_checkpoint(module: ModuleName, epoch: Epoch, services: ServicesOf) ->
 def get_checkpoint_file(
     module: ModuleName, epoch: Epoch, file: FileName, services: ServicesOf
 ) -> OpenFileResponse:
-    """Return a file of a checkpoint as MXNet reads it; HEAD answers the header fields alone."""
+    """Return a file of a checkpoint in MXNet's format; HEAD returns only the header fields."""
     return OpenFileResponse(
         services.checkpoints.open_file(module, CheckpointTag.parse(epoch), file), file
     )
@@ -154,9 +154,8 @@ async def get_onnx(
 ) -> OpenFileResponse:
     """Return symbol and parameters of a checkpoint as an ONNX model, with the inputs of `bind`.
 
-    It takes any batch size where the symbol itself does. What is not as in the module, such as
-    outputs that need a label, is told in `X-Onnx-Notes`. 422 names the node and operator that
-    ONNX cannot say.
+    It accepts any batch size if the symbol does. `X-Onnx-Notes` lists differences from the module,
+    such as outputs that need a label. 422 names the node and operator that ONNX cannot express.
     """
     tag = CheckpointTag.parse(epoch)
     record = await services.access.record(module)
@@ -182,7 +181,7 @@ async def get_onnx(
 async def put_checkpoint_file(
     module: ModuleName, epoch: Epoch, file: FileName, request: Request, services: ServicesOf
 ) -> CheckpointView:
-    """Upload one file of a checkpoint that MXNet wrote; `load` makes use of it."""
+    """Upload one file of a checkpoint written by MXNet; `load` loads it."""
     tag = CheckpointTag.parse(epoch)
     size = announced_bytes(request)
     return checkpoint_view(
@@ -198,10 +197,10 @@ async def put_checkpoint_file(
     dependencies=IF_MATCH,
 )
 async def load_checkpoint(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
-    """Take the parameters of a checkpoint, and on request the optimizer's states.
+    """Load the parameters of a checkpoint, and optionally the optimizer's states.
 
-    A foreign one may have more or fewer parameters than the module, where `allow_extra` or
-    `allow_missing` says so; with `allow_missing` the module is not `durable` before it is saved.
+    A checkpoint from elsewhere may have more or fewer parameters than the module if `allow_extra`
+    or `allow_missing` is set; after `allow_missing` the module is not `durable` until it is saved.
     """
     body = await read_object(request, LoadBody)
     tag = CheckpointTag.parse(body.epoch)

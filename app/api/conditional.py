@@ -1,4 +1,4 @@
-"""GETs of what the client has already: ``If-None-Match`` is answered with 304, as plain ASGI."""
+"""GETs of what the client already has: ``If-None-Match`` is answered with 304, in plain ASGI."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def _expect_etag(
 
 
 IF_MATCH = [Depends(_expect_etag)]
-"""Dependencies of a route whose change ``If-Match`` can refuse."""
+"""Dependencies of a route that changes something and honors ``If-Match``."""
 
 
 def is_known(scope: Scope, etag: str | None) -> bool:
@@ -49,7 +49,7 @@ def is_known(scope: Scope, etag: str | None) -> bool:
 
 
 class ConditionalGet:
-    """Leaves out what the client has, by the ETag of the answer that the route has made."""
+    """Answers 304 if the client already has the representation with the answer's ETag."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

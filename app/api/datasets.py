@@ -62,10 +62,10 @@ def list_datasets(
     responses=problems(400, 409, 413, 415, 422),
 )
 async def add_dataset(request: Request, response: Response, services: ServicesOf) -> DatasetView:
-    """Make a file a dataset where it lies, under a folder that the operator allows.
+    """Make a file on the server a dataset; it must be in a folder that the operator allows.
 
-    Nothing is copied, and deleting the dataset leaves the file. One that was changed since is
-    refused where it is to be read.
+    Nothing is copied, and deleting the dataset leaves the file. If the file was changed since then,
+    reading it fails.
     """
     body = await read_object(request, DatasetBody)
     record = await asyncio.to_thread(services.datasets.add, body.name, body.path, body.kind)
@@ -88,7 +88,7 @@ async def put_dataset(
     services: ServicesOf,
     kind: Annotated[DatasetKind, Query(description="Format of the body.")] = DatasetKind.NPZ,
 ) -> DatasetView:
-    """Stream a file in; it is checked, and takes the place of one of the same name."""
+    """Upload a file as a stream; it is checked, and replaces a dataset of the same name."""
     size = announced_bytes(request)
     record = await services.datasets.put(dataset, kind, request.stream(), size)
     response.headers["ETag"] = record.etag
@@ -121,9 +121,8 @@ def preview_dataset(
     responses={**file_answer("The file"), **problems(404, 416, 422)},
 )
 def get_dataset_file(dataset: DatasetName, services: ServicesOf) -> OpenFileResponse:
-    """Return the file as it was uploaded; of images, the npz file that was made of them.
-
-    HEAD answers the header fields alone.
+    """Return the file as it was uploaded; for images, the npz file made from them. HEAD returns
+    only the header fields.
     """
     record, file = services.datasets.open_file(dataset)
     return OpenFileResponse(file, f"{record.name}.{record.kind}", {"ETag": record.etag})
@@ -139,6 +138,6 @@ def get_dataset_file(dataset: DatasetName, services: ServicesOf) -> OpenFileResp
 def delete_dataset(dataset: DatasetName, services: ServicesOf) -> None:
     """Delete a dataset; refused while an unfinished job reads it.
 
-    A file that was added where it lies stays there.
+    A file that was added without copying it is not deleted.
     """
     services.datasets.delete(dataset)

@@ -15,7 +15,7 @@ _LENGTHS = struct.Struct("<QQ")
 
 
 class Closed(Exception):
-    """The other side is gone."""
+    """The other side has closed the connection."""
 
 
 def send(sock: socket.socket, head: Any, *pieces: bytes | memoryview) -> None:
@@ -37,7 +37,7 @@ def receive(sock: socket.socket) -> tuple[Any, memoryview]:
 
 
 def _read(sock: socket.socket, size: int) -> memoryview:
-    data = np.empty(size, np.uint8).data  # no page of it is touched before its bytes come
+    data = np.empty(size, np.uint8).data  # no memory page is touched before its bytes arrive
     done = 0
     while done < size:
         try:

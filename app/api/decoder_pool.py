@@ -1,6 +1,6 @@
 """The decoder processes of a server: started when they are first needed, replaced when they die.
 
-Each is spoken to by one thread, which waits without the interpreter's lock.
+One thread communicates with each, and waits without the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _log = logging.getLogger(__name__)
 
 _MOST_WAITING = 32  # each with its body in memory
 _SECONDS_TO_EXIT = 2.0  # from the end of its socket to that of the process
-_SPARE_SECONDS = 5.0  # for the start of a process, and for the transport of what it decodes
+_SPARE_SECONDS = 5.0  # to start a process, and to transfer its results
 
 
 class DecoderPool:
-    """Decodes bodies in other processes, whose faults are answers.
+    """Decodes bodies in other processes, whose failures become error answers.
 
     Args:
-        processes: how many at most.
-        memory_bytes: of each, for one body.
-        seconds: for one body.
+        processes: maximum number.
+        memory_bytes: maximum for each process, for one body.
+        seconds: maximum for one body.
     """
 
     def __init__(self, processes: int, memory_bytes: int, seconds: int) -> None:
@@ -87,7 +87,7 @@ class DecoderPool:
                     _log.warning("a decoder process ended with status %d", status)
                 if is_last or status not in (0, -signal.SIGKILL):
                     break
-                continue  # somebody killed it, or it had grown and ended between two bodies
+                continue  # it was killed, or ended between two bodies because it had grown
             if "error" in answer:
                 raise HostError(*answer["error"])
             if "is_too_large" in answer:
@@ -138,11 +138,11 @@ class _Decoder:
         return receive(self._sock)
 
     def has_ended(self) -> bool:
-        """Return whether the process is gone."""
+        """Return whether the process has ended."""
         return self._process.poll() is not None
 
     def status(self) -> int | None:
-        """Return with what the process ended, negative for a signal; None if it runs on."""
+        """Return the exit status, negative for a signal; None if the process is running."""
         try:
             return self._process.wait(timeout=_SECONDS_TO_EXIT)
         except subprocess.TimeoutExpired:

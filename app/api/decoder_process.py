@@ -1,7 +1,7 @@
 """A decoder process: ``python -m app.api.decoder_process --fd N ...``.
 
-It decodes the bodies that it is sent over the inherited socket, one at a time. What a hostile body
-costs, memory and time, is limited here and costs the server nothing.
+It decodes the bodies that arrive over the inherited socket, one at a time. The memory and time that
+a hostile body can use are limited here, and do not affect the server.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from app.errors import ServiceError
 __all__ = ["main"]
 
 _LARGEST_RESIDENT = 512 * 2**20
-"""A process that was larger once ends: its memory is given back whole."""
+"""A process that has grown beyond this ends, which returns all its memory."""
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
     limit_memory(options.memory_bytes)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of the terminal
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    gc.disable()  # what is decoded has no cycles, and looking for them takes as long as decoding
+    gc.disable()  # decoded values have no cycles, and the search for them takes as long as decoding
     with socket.socket(fileno=options.fd) as sock:
         sock.setblocking(True)
         try:
@@ -54,7 +54,7 @@ def _answer(sock: socket.socket, seconds: int) -> None:
 
 
 def _peak_resident_bytes() -> int:
-    # getrusage() tells the peak of the process that this one was forked from, if that is larger.
+    # getrusage() reports the peak of the parent process if that is larger.
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 

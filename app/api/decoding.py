@@ -1,7 +1,7 @@
-"""What a decoder process does with a body: nothing of it needs the server.
+"""The work of a decoder process, which is independent of the server.
 
-An answer is plain JSON and pieces of bytes, so that the server has nothing to build from it but
-views of those bytes.
+An answer is plain JSON and pieces of bytes, so that the server only needs to make views of those
+bytes.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from app.tensors.ragged import AlikeExamples, group_examples
 __all__ = ["Decoded", "Work", "as_host_error", "decode_body", "groups_of", "tensors_of"]
 
 Work: TypeAlias = Mapping[str, Any]
-"""What to do: ``op`` is the name of a function below, the rest its arguments, as plain JSON."""
+"""A request: ``op`` is the name of a function below, the rest its arguments, as plain JSON."""
 
 _MOST_BESIDE = 1 << 16
-"""Bytes of JSON beside tensors and symbols; the server parses it again."""
+"""Maximum number of bytes of JSON beside tensors and symbols; the server parses it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Decoded:
     """What a body holds.
 
     Attributes:
-        plain: small, as JSON can say it.
-        pieces: large, one after the other.
+        plain: the small part, as JSON values.
+        pieces: the large parts, in order.
     """
 
     plain: Any = None
@@ -50,7 +50,7 @@ class Decoded:
 
 
 def decode_body(work: Work, body: bytes) -> Decoded:
-    """Do the work; raise a ServiceError where the body is at fault."""
+    """Do the work; raise a ServiceError if the body is invalid."""
     arguments = dict(work)
     return _OPERATIONS[arguments.pop("op")](body, **arguments)
 
@@ -79,7 +79,7 @@ def groups_of(
 
 
 def as_host_error(error: ServiceError) -> HostError:
-    """Return an error in the form that goes from process to process."""
+    """Return an error in the form that is sent between processes."""
     rows = [dataclasses.asdict(row) for row in error.field_errors()]
     return HostError(error_code(error), error.message, errors=rows, extensions=error.extensions())
 
@@ -121,7 +121,7 @@ def _as_pieces(tensors: Tensors, rest: dict[str, Any]) -> Decoded:
     if len(orjson.dumps(rest)) > _MOST_BESIDE:
         raise Invalid("body", "large members beside inputs", f"at most {_MOST_BESIDE:,} bytes")
     table = [(name, array.dtype.name, array.shape, array.nbytes) for name, array in tensors.items()]
-    # As bytes, for there is no buffer of bfloat16.
+    # As bytes, because the buffer protocol has no bfloat16.
     pieces = [array.reshape(-1).view(np.uint8).data for array in tensors.values()]
     return Decoded({"tensors": table, "rest": rest}, pieces)
 
@@ -157,7 +157,7 @@ def _fields(body: bytes, cls: str) -> Decoded:
 
 
 def _function(body: bytes, function: str) -> Decoded:
-    """Do what another part of the server has a function for."""
+    """Call a function of another part of the server."""
     module, _, name = function.partition(":")
     decoded: Decoded = getattr(importlib.import_module(module), name)(body)
     return decoded

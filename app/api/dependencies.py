@@ -32,9 +32,10 @@ __all__ = [
 
 
 async def refuse_unknown_query(request: Request) -> None:
-    """Refuse a query parameter that the path does not have: a misspelt one would be ignored.
+    """Refuse unknown query parameters, because a misspelt one would be ignored silently.
 
-    The Open Inference Protocol has none at all; what its clients add is meant for others.
+    The Open Inference Protocol defines none, and its clients add some that are meant for other
+    servers.
     """
     if not request.scope["query_string"] or is_of_protocol(request.scope["path"]):
         return
@@ -47,9 +48,9 @@ async def refuse_unknown_query(request: Request) -> None:
 
 
 async def refuse_coding(request: Request) -> None:
-    """Refuse a body that is compressed, for it would be read as it comes.
+    """Refuse a compressed body, because it would be parsed without decompressing it.
 
-    The Open Inference Protocol has codings, and refuses others in its own words.
+    The Open Inference Protocol supports some codings, and refuses others with its own errors.
     """
     coding = request.headers.get("content-encoding", "").strip()
     if coding.lower() not in ("", "identity") and not is_of_protocol(request.scope["path"]):
@@ -57,7 +58,7 @@ async def refuse_coding(request: Request) -> None:
 
 
 async def _services(request: Request) -> Services:
-    # Not a plain function: FastAPI runs those in a thread, once more for every request.
+    # Asynchronous, because FastAPI runs plain functions in a thread for every request.
     services: Services = request.app.state.services
     return services
 
@@ -75,7 +76,7 @@ async def _actual_module(
 
 
 ModuleName = Annotated[str, Depends(_actual_module)]
-"""The module that a name stands for: of the models folder, else one that a client made."""
+"""The module of a name: of the models folder, else one created by a client."""
 VersionName = Annotated[
     str,
     Path(
@@ -119,6 +120,6 @@ IdempotencyKey = Annotated[
 
 
 def tell_replay(response: Response, replay: Replay) -> None:
-    """Say in the answer that it is of an earlier request with the same ``Idempotency-Key``."""
+    """Mark the answer as that of an earlier request with the same ``Idempotency-Key``."""
     if replay.is_replayed:
         response.headers["Idempotency-Replayed"] = "true"

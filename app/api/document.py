@@ -1,7 +1,7 @@
-"""The OpenAPI document as it is answered.
+"""The OpenAPI document as served.
 
-To make it takes as long as a third of the server's start, and few servers are ever asked for it:
-it is made when somebody first asks, beside the event loop.
+Building it takes a third of the time that the server needs to start, and few servers are asked for
+it: therefore it is built at the first request, in a thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def document_endpoint(app: FastAPI) -> Callable[[Request], Awaitable[Response]]:
 
 
 class _Document:
-    """Made once; those who ask meanwhile wait for the same."""
+    """Built once; concurrent requests wait for the same document."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
@@ -39,7 +39,7 @@ class _Document:
         if self._content is None:
             if self._making is None or self._making.done():
                 self._making = asyncio.create_task(asyncio.to_thread(self._make))
-            self._content = await asyncio.shield(self._making)  # who asked first may hang up
+            self._content = await asyncio.shield(self._making)  # the first client may hang up
         return self._content
 
     def _make(self) -> bytes:

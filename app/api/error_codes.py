@@ -1,4 +1,4 @@
-"""The list of error codes: what the ``type`` of every problem leads to."""
+"""The list of error codes, to which the ``type`` of every problem links."""
 
 from __future__ import annotations
 

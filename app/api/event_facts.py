@@ -1,4 +1,4 @@
-"""What events carry in their `data`, by their types."""
+"""The `data` of events, by event type."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ __all__ = ["EVENT_FACTS"]
 
 
 class _Facts(BaseModel):
-    """Events of other versions may tell more."""
+    """Events of other versions may have more fields."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class SubmittedFacts(_Facts):
-    """Of `submitted`."""
+    """Data of `submitted`."""
 
     kind: JobKind = Field(description="Kind of the job.")
 
 
 class ClaimedFacts(_Facts):
-    """Of `claimed`."""
+    """Data of `claimed`."""
 
     executor: str = Field(description="The executor that runs the attempt.", examples=["cpu(0)"])
 
 
 class MetricFacts(_Facts):
-    """Of `metric`: final values over one epoch of one part of the data."""
+    """Data of `metric`: final values over one epoch of one part of the data."""
 
     epoch: int = Field(description="Epoch, from 0.")
     part: Literal["train", "validation"] = Field(description="Part of the data.")
@@ -45,7 +45,7 @@ class MetricFacts(_Facts):
 
 
 class StatisticsFacts(_Facts):
-    """Of `statistics`: of arrays in one batch."""
+    """Data of `statistics`: statistics of arrays in one batch."""
 
     epoch: int = Field(description="Epoch, from 0.")
     batch: int = Field(description="Batch of the epoch, from 0.")
@@ -53,21 +53,21 @@ class StatisticsFacts(_Facts):
 
 
 class LogFacts(_Facts):
-    """Of `log`."""
+    """Data of `log`."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(description="Severity.")
     message: str = Field(description="Text of the line.")
 
 
 class CheckpointFacts(_Facts):
-    """Of `checkpoint`."""
+    """Data of `checkpoint`."""
 
     epoch: int = Field(description="Epoch of the checkpoint.")
     batch: int = Field(description="Number of batches of the epoch; 0 between two epochs.")
 
 
 class OutcomeFacts(_Facts):
-    """Of the end of an attempt: `succeeded`, `failed`, `released`, `deferred` and others."""
+    """Data of the end of an attempt: `succeeded`, `failed`, `released`, `deferred` and others."""
 
     reason: str | None = Field(
         default=None, description="Why the attempt ended before the job did."
@@ -81,28 +81,28 @@ class OutcomeFacts(_Facts):
 
 
 class CreatedFacts(_Facts):
-    """Of `module_created`."""
+    """Data of `module_created`."""
 
     kind: ModuleKind = Field(description="Kind of the module.")
     origin: str | None = Field(description="The module from which it was made; null for none.")
 
 
 class BoundFacts(_Facts):
-    """Of `module_bound`."""
+    """Data of `module_bound`."""
 
     for_training: bool = Field(description="Whether it can be trained.")
     buckets: list[str] = Field(description="Keys of the buckets beside the default one.")
 
 
 class LoadedFacts(_Facts):
-    """Of `module_loaded`."""
+    """Data of `module_loaded`."""
 
     checkpoint: str = Field(description="Tag of the checkpoint.", examples=["12"])
     optimizer_states: bool = Field(description="Whether the optimizer's states were loaded, too.")
 
 
 class ParamsFacts(_Facts):
-    """Of `module_params_changed`."""
+    """Data of `module_params_changed`."""
 
     source: Literal["init", "set", "checkpoint", "training"] = Field(
         description="Where the parameters came from."
@@ -113,20 +113,20 @@ class ParamsFacts(_Facts):
 
 
 class ChangedFacts(_Facts):
-    """Of `module_changed`."""
+    """Data of `module_changed`."""
 
     fields: list[str] = Field(description="Names of the changed fields.", examples=[["serving"]])
 
 
 class CheckpointedFacts(_Facts):
-    """Of `module_checkpointed`."""
+    """Data of `module_checkpointed`."""
 
     checkpoint: str = Field(description="Tag of the checkpoint.", examples=["12"])
     job_id: int | None = Field(description="The job that wrote it; null for none.")
 
 
 class PromotionFacts(_Facts):
-    """Of `module_promoted` and `module_rolled_back`."""
+    """Data of `module_promoted` and `module_rolled_back`."""
 
     version: str = Field(
         description="The version that answers now: `live` or a number.", examples=["3"]
@@ -135,7 +135,7 @@ class PromotionFacts(_Facts):
 
 
 class RestoredFacts(_Facts):
-    """Of `module_restored`."""
+    """Data of `module_restored`."""
 
     checkpoint: str | None = Field(
         description="The checkpoint from which it was restored; null for none."
@@ -147,19 +147,19 @@ class RestoredFacts(_Facts):
 
 
 class ReasonFacts(_Facts):
-    """Of `module_quarantined` and `executor_lost`."""
+    """Data of `module_quarantined` and `executor_lost`."""
 
     reason: str = Field(description="What happened.")
 
 
 class StartedFacts(_Facts):
-    """Of `executor_started` and `executor_restarted`."""
+    """Data of `executor_started` and `executor_restarted`."""
 
     restarts: int = Field(description="How often this server has restarted it.")
 
 
 class NoFacts(_Facts):
-    """Of all other types."""
+    """Data of all other types."""
 
 
 EVENT_FACTS = (
@@ -168,4 +168,4 @@ EVENT_FACTS = (
     *(ChangedFacts, CheckpointedFacts, PromotionFacts, RestoredFacts, ReasonFacts, StartedFacts),
     NoFacts,
 )
-"""One of these each event has."""
+"""The data of each event is one of these."""

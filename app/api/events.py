@@ -1,4 +1,4 @@
-"""Events: streams of server-sent events, which go on where they broke."""
+"""Streams of server-sent events, which can be resumed where they broke off."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ _STREAM: dict[int | str, dict[str, Any]] = {
     }
 }
 _BEGINNING = b"retry: 1000\nid: %d\n\n"
-"""So many milliseconds after the end of a stream its reader asks again, for what came after the
-last id; the first is the one that the stream begins after."""
+"""Milliseconds after which a reader reconnects when the stream ends, to get the events after the
+last id; the first id is that after which the stream begins.
+"""
 
 LastEventId = Annotated[
     int | None, Header(ge=0, lt=2**63, description="Send only events after this one.")
@@ -74,7 +75,7 @@ After = Annotated[
 async def follow_job(
     job: JobId, services: ServicesOf, last_event_id: LastEventId = None, after: After = "0"
 ) -> StreamingResponse:
-    """Send the job's events as they come, from the first or after a given one, to its end."""
+    """Stream the job's events as they happen, from the first or after a given one, to its end."""
     await asyncio.to_thread(services.jobs.get, job)
     begin = await _begin(services, last_event_id, after)
     return _stream(begin, services.jobs.stream(job, begin, _frame))
@@ -95,10 +96,10 @@ async def follow_events(
     last_event_id: LastEventId = None,
     after: After = "0",
 ) -> StreamingResponse:
-    """Send what happens to jobs, modules and executors as it comes, or some of it.
+    """Stream the events of jobs, modules and executors as they happen, optionally filtered.
 
-    Of several filters an event passes all; of the values of one, any. Events of a finished job are
-    kept as long as it is, of modules and executors the last `MODSERVE_KEEP_EVENTS`.
+    An event must pass all filters, and match any of the values of each. Events of a finished job
+    are kept as long as the job; of modules and executors the last `MODSERVE_KEEP_EVENTS` are kept.
     """
     wanted = EventFilter(jobs=job, modules=module, executors=executor, types=type)
     begin = await _begin(services, last_event_id, after)
@@ -129,5 +130,5 @@ async def _lines(begin: int, frames: AsyncIterator[bytes | None]) -> AsyncIterat
         async for frame in frames:
             yield b": still here\n\n" if frame is None else frame
     except ServiceError as error:
-        # The answer has begun: its end is all that can be said. Whoever follows asks again.
+        # The answer has begun, so that only its end can signal the failure. Readers reconnect.
         _log.warning("a stream of events ends", reason=error.message)

@@ -1,4 +1,4 @@
-"""What clients get to see of executors."""
+"""Executors as clients see them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DeviceMemoryView(BaseModel):
 
 
 class BudgetView(BaseModel):
-    """Bytes that modules may take before those idle for the longest time are put away."""
+    """Bytes that modules may use before the least recently used ones are evicted."""
 
     bytes: int = Field(description="Maximum for all modules.")
     used: int = Field(description="Bytes in use by modules.")

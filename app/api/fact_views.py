@@ -1,4 +1,4 @@
-"""What executors tell of modules, jobs and themselves, as clients see it."""
+"""Reports of executors on modules, jobs and themselves, as clients see them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Metrics: TypeAlias = dict[str, float | None]
 
 
 class _Facts(BaseModel):
-    """Executors of other versions may tell more."""
+    """Executors of other versions may send more fields."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class OptimizerView(_Facts):
-    """An optimizer and where it stands."""
+    """An optimizer and its current state."""
 
     name: str = Field(description="MXNet's name of the optimizer, in lower case.", examples=["sgd"])
     options: dict[str, Any] = Field(description="Its arguments, as given.")
@@ -45,20 +45,20 @@ class OptimizerView(_Facts):
 
 
 class StepView(_Facts):
-    """Where the step level stands after a call."""
+    """Counters after a step call."""
 
     generation: int = Field(description="Changes whenever state in memory was lost.")
     sequence: int = Field(description="Number of step calls since then.")
 
 
 class UpdateView(StepView):
-    """Where the step level stands after an update."""
+    """Counters after an update."""
 
     num_update: int = Field(description="Number of updates by the optimizer.")
 
 
 class PreviewView(RootModel[dict[str, list[Any]]]):
-    """By array its first rows, null for one too long to show; of a text its `lines`."""
+    """The first rows by array, null for rows too long to show; for a text its `lines`."""
 
 
 class VariableView(_Facts):
@@ -87,7 +87,7 @@ class OutputView(_Facts):
 
 
 class MemoryView(_Facts):
-    """Bytes that a module takes on its device, by what for."""
+    """Bytes that a module uses on its device, by purpose."""
 
     parameters: int = Field(description="Bytes of parameters and auxiliary states.")
     optimizer: int = Field(description="Bytes of the optimizer's states.")
@@ -109,7 +109,7 @@ class PlanView(_Facts):
 
 
 class InterfaceTensorView(_Facts):
-    """What clients may send or get."""
+    """A tensor that clients send or receive."""
 
     name: str = Field(description="Name of the input or output.", examples=["data"])
     dtype: str = Field(description="Data type, by NumPy's name.", examples=["float32"])
@@ -122,7 +122,7 @@ class InterfaceTensorView(_Facts):
 
 
 class InterfaceView(_Facts):
-    """What predictions take and answer."""
+    """Inputs and outputs of predictions."""
 
     inputs: list[InterfaceTensorView] = Field(description="Inputs of a prediction.")
     outputs: list[InterfaceTensorView] = Field(description="Outputs of a prediction.")
@@ -132,7 +132,7 @@ class InterfaceView(_Facts):
 
 
 class LiveModuleView(_Facts):
-    """What an executor knows of a module that is on its device."""
+    """An executor's view of a module on its device."""
 
     name: str = Field(description="Name of the module.")
     kind: ModuleKind = Field(description="Which class of the Module family it is.")
@@ -162,7 +162,7 @@ class LiveModuleView(_Facts):
 
 
 class JobProgress(_Facts):
-    """How far a job is; empty before its first report."""
+    """Progress of a job; empty before its first report."""
 
     epoch: int | None = Field(default=None, description="The current epoch, from 0.")
     epochs: int | None = Field(default=None, description="Number of epochs of the whole job.")
@@ -191,7 +191,7 @@ class BestCheckpoint(BaseModel):
 
 
 class FitResult(_Facts):
-    """What came out of a training."""
+    """Result of a training."""
 
     epochs: int = Field(description="Total number of epochs trained.")
     stopped_early: bool = Field(
@@ -210,14 +210,14 @@ class FitResult(_Facts):
 
 
 class ScoreResult(_Facts):
-    """What came out of an evaluation."""
+    """Result of an evaluation."""
 
     metrics: Metrics = Field(description="Metrics over the whole dataset.")
     samples: int = Field(description="Number of examples evaluated.")
 
 
 class PredictResult(_Facts):
-    """What came out of the prediction of a dataset."""
+    """Result of the prediction of a dataset."""
 
     output: str = Field(description="The dataset with the outputs.")
     samples: int = Field(description="Number of examples predicted.")
@@ -225,7 +225,7 @@ class PredictResult(_Facts):
 
 
 class JobFailure(_Facts):
-    """Why a job, or an attempt of it, ended."""
+    """Why a job, or an attempt of it, failed."""
 
     code: str = Field(examples=["storage_full"], description="Error code; see `/v1/errors`.")
     message: str = Field(description="What happened, and what to do.")
@@ -237,7 +237,7 @@ class PartMetrics(RootModel[dict[str, Metrics]]):
 
 
 class Compression(BaseModel):
-    """How gradients between contexts are compressed, as MXNet has it."""
+    """Compression of gradients between contexts, as in MXNet."""
 
     type: Literal["2bit"] = Field(description="Two bits per number.")
     threshold: float = Field(

@@ -1,4 +1,4 @@
-"""Filters of lists: what a query parameter takes, one value or several."""
+"""Filters of lists: query parameters that take one value or several."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _event_type(value: Any) -> EventType:
 
 _EventType: TypeAlias = Annotated[
     EventType,
-    PlainValidator(_event_type),  # a union of enumerations would be refused once for each of them
+    PlainValidator(_event_type),  # a union of enumerations would be reported once for each of them
     WithJsonSchema({"type": "string", "enum": list(EVENT_TYPES)}),
 ]
 EventTypes = Annotated[Several[_EventType], Query(description=f"Of these types. {_SEVERAL}")]
@@ -107,5 +107,5 @@ CreatedBefore = Annotated[
 
 
 def seconds_of(moment: AwareDatetime | None) -> float | None:
-    """Return a moment in seconds since 1970."""
+    """Return a time in seconds since 1970."""
     return None if moment is None else moment.timestamp()

@@ -1,4 +1,4 @@
-"""What a model was taken for when a module was made of it, as clients see it."""
+"""What was found in a model when a module was made from it, as clients see it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class InputFinding(BaseModel):
 
 
 class FindingsView(BaseModel):
-    """What the server worked out."""
+    """What the server found."""
 
     inputs: list[InputFinding] = Field(description="What was found for each input of the symbol.")
     outputs: list[str] = Field(description="Outputs of the symbol.", examples=[["softmax_output"]])
@@ -36,7 +36,7 @@ class FindingsView(BaseModel):
 
 
 def findings_view(found: Findings) -> FindingsView:
-    """Return the view of what was worked out."""
+    """Return the view of what was found."""
     groups = (("data", found.data), ("label", found.labels), ("state", found.states))
     return FindingsView(
         inputs=[

@@ -1,4 +1,4 @@
-"""Bodies of ``multipart/form-data``: files go to the disk as they come, fields are small."""
+"""Bodies of ``multipart/form-data``: files are written to disk as they arrive, fields are small."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ _MOST_PARTS = 256
 
 @dataclass(slots=True)
 class Form:
-    """Values of the fields by name, in the order in which they came; files are not in it."""
+    """Values of the fields by name, in the order in which they arrived, without files."""
 
     fields: dict[str, list[str]] = field(default_factory=dict)
 
     def pop(self, name: str) -> str | None:
-        """Take a field out and return its last value; None if it is not there or empty."""
+        """Remove a field and return its last value; None if it is missing or empty."""
         values = self.fields.pop(name, [""])
         return values[-1] or None
 
 
 class FormFile:
-    """A file of a form, in memory; the body it is from was limited."""
+    """A file of a form, in memory; the size of its body was limited."""
 
     def __init__(self) -> None:
         self.content = bytearray()
@@ -67,7 +67,7 @@ class FormFile:
 
 @asynccontextmanager
 async def closed_beside_the_loop(files: AbstractContextManager[T]) -> AsyncIterator[T]:
-    """Enter at once, and leave in a thread: the removal of a large file takes its time."""
+    """Leave in a thread, because removing a large file takes time."""
     opened = files.__enter__()
     try:
         yield opened
@@ -81,14 +81,14 @@ def is_form(request: Request) -> bool:
 
 
 async def read_form(request: Request, open_file: OpenFile) -> Form:
-    """Read a form; its files are written by uploads, in a thread.
+    """Read a form; uploads write its files, in a thread.
 
     Args:
         open_file: returns the upload for a part's name and its file's name.
 
     Raises:
-        Malformed: it is not a form, or ends before its end.
-        Invalid: more parts, or more in the fields, than a form may have.
+        Malformed: it is not a form, or incomplete.
+        Invalid: too many parts, or too much in the fields.
     """
     _, options = parse_options_header(request.headers.get("content-type"))
     reader = _FormReader(options.get(b"boundary", b""), open_file)
@@ -111,7 +111,7 @@ def parse_form(content_type: str | None, body: bytes, open_file: OpenFile) -> Fo
 
 
 class _FormReader:
-    """Takes the parser's callbacks: one part after the other, header by header."""
+    """Receives the parser's callbacks: part after part, header by header."""
 
     def __init__(self, boundary: bytes, open_file: OpenFile) -> None:
         if not boundary:
@@ -144,14 +144,14 @@ class _FormReader:
             raise Malformed(f"the form's boundary: {error}") from None
 
     def write(self, data: bytes) -> None:
-        """Go on with these bytes."""
+        """Parse these bytes."""
         try:
             self._parser.write(data)
         except FormParserError as error:
             raise Malformed(f"the form cannot be read: {error}") from None
 
     def finish(self) -> Form:
-        """Return the fields; raise Malformed where the end did not come."""
+        """Return the fields; raise Malformed if the body is incomplete."""
         if not self._is_complete:
             raise Malformed("the form ends before its last boundary")
         return self._form

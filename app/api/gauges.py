@@ -1,4 +1,4 @@
-"""What Prometheus is told of executors, jobs and the disk, as it is at the moment it asks."""
+"""Gauges of executors, jobs and the disk for Prometheus, read when it scrapes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FACTS = {
 
 
 class Gauges:
-    """A collector, asked once."""
+    """A collector for one scrape."""
 
     def __init__(self, services: Services, data_dir: Path) -> None:
         self._services = services

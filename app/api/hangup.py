@@ -1,4 +1,4 @@
-"""Work for a client is given up when the client hangs up."""
+"""Work for a client is cancelled when the client hangs up."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LOOK_SECONDS = 0.02
 
 
 async def unless_hung_up(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return what the work returns; cancel it when the client, whose body was read, is gone.
+    """Return the result of the work; cancel it if the client, whose body was read, disconnects.
 
     Raises:
-        ClientDisconnect: the client is gone.
+        ClientDisconnect: the client has disconnected.
     """
     task = asyncio.ensure_future(work)
     watch: asyncio.Future[None] | None = None

@@ -1,4 +1,4 @@
-"""How the server is: for orchestrators, for operators, for people."""
+"""The server's health: for orchestrators, operators and people."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ async def get_liveness() -> StatusView:
 async def get_readiness(services: ServicesOf) -> Response:
     """Answer 200 when every executor is up, else 503.
 
-    Modules come to their devices when they are first called; one that cannot keeps no other from
-    being served, and is named among the `warnings`, as are what was damaged at the start and models
-    of the models folder that could not be loaded.
+    Modules are loaded to their devices when they are first called. One that cannot be loaded does
+    not affect others, and is named in `warnings`, as are damages found at the start and models of
+    the models folder that could not be loaded.
     """
     dead = set(services.executors.dead())
     states = {name: "down" if name in dead else "ready" for name in services.executors.names}

@@ -57,7 +57,7 @@ async def _transform_said(
     ] = None,
     layout: Annotated[str | None, Query(description="NCHW or NHWC.")] = None,
 ) -> dict[str, Any]:
-    """Return the members of a transform that the query has."""
+    """Return the fields of a transform that the query gives."""
     said = {
         "size": _sides("size", size),
         "resize": None if resize is None else _sides("resize", resize)[0],
@@ -97,12 +97,12 @@ async def put_images(
     data_name: _ArrayName = None,
     label_name: _ArrayName = None,
 ) -> DatasetView:
-    """Make images a dataset: all of one size, and labelled by the folders that they lie in.
+    """Make a dataset from images: all of one size, and labelled by their folders.
 
-    They are decoded once, here, and kept as uint8, or as float32 where `mean` or `std` is given.
-    Folders are classes, numbered in sorted order; a RecordIO file has labels of its own. A fit
+    They are decoded once, now, and stored as uint8, or as float32 if `mean` or `std` is given.
+    Folders are classes, numbered in sorted order; a RecordIO file contains its labels. A fit
     on the dataset names the classes of the module's output that has as many, unless it has labels.
-    Broken images are all named in one answer.
+    All broken images are named in one answer.
     """
     names = ["data", "softmax_label"]
     if module is None:

@@ -1,4 +1,6 @@
-"""What is told of a module's inside: its graph, its steps' times, its parameters' figures."""
+"""Internals of a module as clients see them: its graph, times of its steps, figures of its
+parameters.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ class NodeInputView(BaseModel):
 
 
 class FoldedView(BaseModel):
-    """A parameter, at an operator that reads it."""
+    """A parameter of an operator."""
 
     name: str = Field(description="Name in the symbol.", examples=["fc1_weight"])
     input: str = Field(description="The operator's name for the parameter.", examples=["weight"])
@@ -105,7 +107,7 @@ class StepTimeView(BaseModel):
 
 
 class ProfileView(BaseModel):
-    """What predictions take, step by step."""
+    """Duration of predictions, step by step."""
 
     bucket: str = Field(description="Key of the bucket.")
     batch: int = Field(description="Number of examples per pass.")
@@ -116,7 +118,7 @@ class ProfileView(BaseModel):
 
 
 class HistogramView(BaseModel):
-    """How many values lie where."""
+    """Distribution of values."""
 
     low: float = Field(description="Start of the first bin.")
     high: float = Field(description="End of the last bin.")
@@ -126,7 +128,7 @@ class HistogramView(BaseModel):
 
 
 class FiguresView(BaseModel):
-    """Figures of one array; those of its values are of the finite ones, null where none is."""
+    """Figures of one array; those of its values cover the finite ones, null if there are none."""
 
     shape: list[int] = Field(description="Its shape.")
     dtype: str = Field(description="Its data type.", examples=["float32"])

@@ -1,4 +1,4 @@
-"""Looking into modules: their graphs, what their steps take, figures of their parameters."""
+"""Internals of modules: graphs, times of steps, figures of parameters."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class ProfileBody:
     """What to measure.
 
     Attributes:
-        bucket: its key; the default one's if absent.
-        batch: examples of a pass; as many as bound if absent.
-        runs: passes at most.
+        bucket: its key; by default the default bucket's.
+        batch: number of examples per pass; by default as bound.
+        runs: maximum number of passes.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -60,9 +60,10 @@ async def get_graph(
         str | None, Query(description="Key of a bucket; by default the default bucket's.")
     ] = None,
 ) -> Response:
-    """Return a bucket's graph with inferred shapes; parameters stand at what reads them.
+    """Return a bucket's graph with inferred shapes; parameters are listed at the nodes that read
+    them.
 
-    Without shapes bound there are those alone that the symbol says itself.
+    If no shapes are bound, only those that the symbol itself determines are given.
     """
     record = await services.access.record(module)
     call = calls.DescribeGraph(module=record.name, bucket=bucket)
@@ -79,10 +80,10 @@ async def get_graph(
     dependencies=IF_MATCH,
 )
 async def profile_module(module: ModuleName, request: Request, services: ServicesOf) -> ProfileView:
-    """Run predictions on ones, and return the time of each step on the device.
+    """Run predictions on inputs of ones, and return the time of each step on the device.
 
-    Predictions and fits go on between two passes; nothing of the module changes. After five
-    seconds no further pass begins. Operators that ran as one have one time: `nodes` names them.
+    Other predictions and fits continue between two passes, and the module does not change. No pass
+    begins after five seconds. Fused operators have one time: `nodes` names them.
     """
     body = await read_object(request, ProfileBody)
     await services.access.check_expected(module)
@@ -114,9 +115,11 @@ async def summarize_params(
         int, Query(ge=1, le=_MOST_BINS, description="Number of bins of the histograms.")
     ] = 32,
 ) -> Response:
-    """Return norm, moments, extremes and histogram of each parameter, beside those of another time.
+    """Return norm, moments, extremes and histogram of each parameter, optionally beside another
+    checkpoint's.
 
-    Of parameters that train meanwhile, each is of one moment. Figures of checkpoints are kept.
+    If a training runs meanwhile, the figures of each parameter are consistent in themselves.
+    Figures of checkpoints are cached.
     """
     found = await services.summaries.summarize(module, checkpoint, against, bins)
     head = orjson.dumps({"checkpoint": checkpoint, "against": against})

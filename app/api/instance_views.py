@@ -1,4 +1,4 @@
-"""What clients see of a module's instances."""
+"""A module's instances as clients see them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class InstanceView(BaseModel):
 
 
 def instance_views(services: Services, record: ModuleRecord) -> list[InstanceView]:
-    """Return the views of a module's instances, its home first."""
+    """Return the views of a module's instances, that on its own executor first."""
     answered = services.statistics.answers().get(record.public_name, {})
     return [
         InstanceView(

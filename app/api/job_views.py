@@ -1,4 +1,4 @@
-"""What clients get to see of jobs and events."""
+"""Jobs and events as clients see them."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class EventView(BaseModel):
 
 
 def job_view(job: Job, outlook: JobOutlook | None = None) -> JobView:
-    """Return the view of a job, with its outlook where that was asked for."""
+    """Return the view of a job, with its outlook if there is one."""
     plain = to_plain(job)
     fields = {name: plain[name] for name in JobView.model_fields if name in plain}
     view = JobView(**fields, etag=job.etag)

@@ -109,7 +109,7 @@ class Submission:
     idempotency_key: str | None
 
     async def as_job(self, kind: JobKind) -> JobView:
-        """Queue the job, and answer where it is."""
+        """Queue the job, and answer with its location."""
         params = await read_json(self.request, {"op": "job", "kind": kind.value})
         asked = read_submission(self.module, kind, params, self.limits, self.idempotency_key)
         await self.services.commands.check_job(asked)
@@ -157,7 +157,7 @@ Submitted = Annotated[Submission, Depends(_submission)]
     dependencies=IF_MATCH,
 )
 async def fit_module(submission: Submitted) -> JobView:
-    """Queue a training over a dataset; binds and initializes what is not there yet."""
+    """Queue a training over a dataset; binds and initializes the module if necessary."""
     return await submission.as_job(JobKind.FIT)
 
 
@@ -214,7 +214,9 @@ def list_jobs(
 
 @router.get("/v1/jobs/{job}", summary="Describe a job", responses=problems(404, 422))
 def get_job(job: JobId, response: Response, services: ServicesOf) -> JobView:
-    """Return a job with its newest progress, its place in the queue and when it may end."""
+    """Return a job with its latest progress, its position in the queue and when it is expected to
+    end.
+    """
     found = services.jobs.get(job)
     response.headers["ETag"] = found.etag
     return job_view(found, *services.jobs.outlook([found]))
@@ -228,25 +230,25 @@ def delete_job(job: JobId, services: ServicesOf) -> None:
 
 @router.post("/v1/jobs/{job}/cancel", summary="Cancel", **_CHANGES_A_JOB)
 def cancel_job(job: JobId, services: ServicesOf) -> JobView:
-    """Cancel a job; one that runs stops after the batch in work."""
+    """Cancel a job; a running one stops after the current batch."""
     return job_view(services.jobs.cancel(job))
 
 
 @router.post("/v1/jobs/{job}/pause", summary="Pause", **_CHANGES_A_JOB)
 def pause_job(job: JobId, services: ServicesOf) -> JobView:
-    """Pause a job; one that runs saves a checkpoint first."""
+    """Pause a job; a running one saves a checkpoint first."""
     return job_view(services.jobs.pause(job))
 
 
 @router.post("/v1/jobs/{job}/resume", summary="Resume", **_CHANGES_A_JOB)
 def resume_job(job: JobId, services: ServicesOf) -> JobView:
-    """Queue a paused job again, from its newest checkpoint; withdraw a pause not done yet."""
+    """Queue a paused job again, from its newest checkpoint; withdraw a pending pause."""
     return job_view(services.jobs.resume(job))
 
 
 @router.post("/v1/jobs/{job}/retry", summary="Retry", **_CHANGES_A_JOB)
 def retry_job(job: JobId, services: ServicesOf) -> JobView:
-    """Queue a failed or cancelled job again; it goes on from its newest checkpoint."""
+    """Queue a failed or cancelled job again; it continues from its newest checkpoint."""
     return job_view(services.jobs.retry(job))
 
 
@@ -287,7 +289,7 @@ def get_job_metrics(
     """Return a page of the metrics of all epochs, of training and validation, oldest first.
 
     With `series`, one metric over all batches: the loss of each, the learning rate of each, or a
-    metric's value since its epoch began.
+    metric's running value within the epoch.
     """
     if series is not None:
         return series_view(series, services.jobs.series(job, series, points))
@@ -309,8 +311,8 @@ def get_job_histograms(
 ) -> HistogramsView:
     """Return the histograms that a fit with a `monitor` took, of one parameter or its gradient.
 
-    Without `array` it is the first; `arrays` lists them all. Weights are those before a batch's
-    update, gradients those of the batch.
+    Without `array` those of the first are returned; `arrays` lists them all. Weights are those
+    before a batch's update, gradients those of the batch.
     """
     chosen = None if array is None else NamedArray(of, array)
     return histograms_view(services.jobs.histograms(job, chosen, points))

@@ -1,8 +1,7 @@
-"""API keys of requests: all but a few paths ask for one as soon as the server has any.
+"""API keys of requests: all but a few paths require one as soon as the server has any.
 
-Here it is found out whose request it is, before anything is routed, so that no spelling of a path
-leads around it. What scope a route asks for is looked up by the route that was found, in
-``require_scope``.
+The key is identified before routing, so that no spelling of a path can avoid the check. The scope
+that a route needs is checked after routing, in ``require_scope``.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ __all__ = ["KeyGuard", "identify", "key_texts", "require_scope", "scope_fault"]
 _REFUSALS = frozenset({401, 403, 429})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _PLAIN_PATHS = frozenset({"/openapi.json"})
-"""No route of ours, so that nothing but this asks for its scope."""
+"""Not one of our routes, so that its scope is only checked here."""
 _ENDED = "the API key was revoked, or expired, while the body came"
 
 
 def key_texts(fields: Iterable[tuple[bytes, bytes]]) -> list[str]:
-    """Return all that header fields bring as keys."""
+    """Return all keys in the header fields."""
     found: list[str] = []
     authorizations = 0
     for name, value in fields:
@@ -49,7 +48,7 @@ def key_texts(fields: Iterable[tuple[bytes, bytes]]) -> list[str]:
 
 
 def identify(scope: Scope, ring: KeyRing, sessions: Sessions) -> ApiKey:
-    """Return the key that a request brings, or, where it brings none, that of its session.
+    """Return the key that a request sends, or, if it sends none, that of its session.
 
     Raises:
         Unauthorized: it has neither, or it is not valid.
@@ -60,7 +59,7 @@ def identify(scope: Scope, ring: KeyRing, sessions: Sessions) -> ApiKey:
 
 
 def scope_fault(key: ApiKey, verb: str, path: str) -> Forbidden | None:
-    """Return why a key may not use a route; None if it may."""
+    """Return why a key may not use a route, or None if it may."""
     needed = needed_scopes(verb, path)
     if not needed or key.allows(needed):
         return None
@@ -68,7 +67,7 @@ def scope_fault(key: ApiKey, verb: str, path: str) -> Forbidden | None:
 
 
 async def require_scope(request: Request) -> None:
-    """Refuse a key that has not the scope of the route that was found."""
+    """Refuse a key that lacks the scope of the route."""
     key = request.scope["state"].get("api_key")
     fault = key and scope_fault(key, request.method, request.scope["route"].path)
     if fault:
@@ -76,7 +75,7 @@ async def require_scope(request: Request) -> None:
 
 
 class KeyGuard:
-    """Refuses requests without a valid key, and those that are more than a key may ask."""
+    """Refuses requests without a valid key, and those beyond a key's limits."""
 
     def __init__(self, app: ASGIApp, ring: KeyRing, sessions: Sessions, audit: Audit) -> None:
         self.app = app
@@ -128,7 +127,7 @@ class KeyGuard:
 
 
 class _Exchange:
-    """What goes in and out of a request, for as long as its key is valid."""
+    """Receives and sends for a request as long as its key is valid."""
 
     def __init__(self, ring: KeyRing, key: ApiKey, receive: Receive, send: Send) -> None:
         self.status = 0
@@ -141,7 +140,9 @@ class _Exchange:
         self._is_over = False
 
     async def receive(self) -> Message:
-        """Return what comes; a body that is still coming when its key ends is refused."""
+        """Return the next message; a body that is still arriving when its key becomes invalid is
+        refused.
+        """
         if not self._in_body:
             return await self._receive_or_end()
         message = await self._receive()
@@ -152,9 +153,8 @@ class _Exchange:
         return message
 
     async def _receive_or_end(self) -> Message:
-        """Wait for the client to hang up; a stream of events, a silent one too, ends with its key.
-
-        Whoever sends it listens here meanwhile.
+        """Wait for the client to hang up; a stream of events ends with its key, even if it is idle.
+        The sender of the stream awaits this meanwhile.
         """
         coming = asyncio.ensure_future(self._receive())
         try:
@@ -183,7 +183,7 @@ class _Exchange:
             self._is_stream = any(kind.startswith(b"text/event-stream") for kind in kinds)
         elif self._is_stream and (self._is_over or not self._ring.is_valid(self._key)):
             await self._end()
-            raise OSError(_ENDED)  # as of a connection that the client has closed
+            raise OSError(_ENDED)  # as if the client had closed the connection
         await self._send(message)
 
 

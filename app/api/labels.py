@@ -56,7 +56,7 @@ async def get_labels(module: ModuleName, output: OutputName, services: ServicesO
 async def set_labels(
     module: ModuleName, output: OutputName, request: Request, services: ServicesOf
 ) -> ModuleView:
-    """Set the labels of an output's classes: a line each, as synset.txt has them, or a JSON list.
+    """Set the labels of an output's classes: one per line, as in synset.txt, or a JSON list.
 
     `predict?top_k=5` answers with them.
     """
@@ -74,7 +74,7 @@ async def set_labels(
     dependencies=IF_MATCH,
 )
 async def delete_labels(module: ModuleName, output: OutputName, services: ServicesOf) -> None:
-    """Remove the labels of an output, if it has some."""
+    """Remove the labels of an output, if it has any."""
     await services.access.label(module, output, None)
 
 
@@ -91,7 +91,7 @@ async def _read(request: Request) -> tuple[str, ...]:
 
 
 async def _check_output(services: Services, record: ModuleRecord, output: str, count: int) -> None:
-    """Refuse labels of what is not an output, or of one with another number of classes."""
+    """Refuse labels for anything but an output with this number of classes."""
     reply = await services.access.ask(record, calls.DescribeModule(module=record.name))
     reply.release()
     names = reply.result["output_names"]

@@ -1,7 +1,7 @@
-"""API keys of requests that are answered ahead of the router.
+"""API keys of requests that are answered without the router.
 
-Whose a head is, and whether that key may ask what the head asks, is found out when the head is
-read. With each request that follows it is only looked at whether the key is still there.
+When a head is first seen, its key is identified and the scope checked. For every further request
+with the same head only the key's continued existence is checked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["LaneKeys"]
 
 
 class LaneKeys:
-    """Admits heads by their keys."""
+    """Admits request heads by their keys."""
 
     def __init__(self, ring: KeyRing, audit: Audit) -> None:
         self._ring = ring
@@ -35,7 +35,7 @@ class LaneKeys:
         route: str,
         begin: Begin,
     ) -> Begin | None:
-        """Return how the requests of a head are answered; None if the router refuses them."""
+        """Return how the requests of a head are answered; None if the router must refuse them."""
         ring = self._ring
         if not ring.is_in_force:
             return begin
@@ -70,7 +70,7 @@ class LaneKeys:
 
 
 class _Limited:
-    """A request that counts among those under way, until it is answered or given up."""
+    """A request that counts as under way until it is answered or given up."""
 
     __slots__ = ("_allowance", "_pending", "_respond")
 

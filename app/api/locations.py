@@ -1,4 +1,4 @@
-"""Where answers say that things are, as clients behind a proxy reach it."""
+"""``Location`` headers for clients behind a proxy."""
 
 from __future__ import annotations
 

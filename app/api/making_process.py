@@ -1,7 +1,7 @@
 """A process that makes a file: ``python -m app.api.making_process --end-fd N``.
 
-What is to be made comes as JSON by the standard input, the file goes to the standard output, and
-at the end notes about it, or what is wrong, to the descriptor. What it takes is limited here.
+The order arrives as JSON on the standard input, the file goes to the standard output, and finally
+notes about it, or the error, to the descriptor. Its resources are limited here.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from app.errors import ServiceError, TooLarge
 __all__ = ["main"]
 
 _NICENESS = 5
-"""Training and predictions come first."""
+"""Lower priority than training and predictions."""
 
 Work: TypeAlias = Mapping[str, Any]
 
 
 def main() -> None:
-    """Make it, and say how it ended."""
+    """Make the file, and report how it ended."""
     parser = argparse.ArgumentParser(prog="app.api.making_process", description=__doc__)
     parser.add_argument("--end-fd", type=int, required=True, help="where the end is told")
     end_fd = parser.parse_args().end_fd
     given = json.load(sys.stdin)
     os.nice(_NICENESS)
     limit_memory(given["memory_bytes"])
-    # Closed before the end is told, for the server reads the whole file first.
+    # Closed before the end is reported, because the server reads the whole file first.
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as target:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # so that no library writes into it
         end = _made(given, target)

@@ -1,4 +1,4 @@
-"""What happens to every request before and after its route, as plain ASGI."""
+"""Processing of every request before and after its route, in plain ASGI."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def log_answer(
 ) -> None:
     """Write the line of a request, at debug level."""
     if not logging.getLogger().isEnabledFor(logging.DEBUG):
-        return  # before it is put together: in the fast lane that would cost more than the answer
+        return  # building the line would cost more than an answer of the fast lane
     _log.debug(
         "request",
         method=method,
@@ -66,15 +66,15 @@ def log_answer(
 
 
 def new_request_id() -> str:
-    """Return an id for a request that brings none."""
+    """Return an id for a request without one."""
     return uuid.uuid4().hex
 
 
 class RequestContext:
     """Gives each request an id, counts and times it, and logs it at debug level.
 
-    The client's own ``X-Request-Id`` is taken over where it is a plain word, and so is the trace
-    of its ``traceparent``. A failure that no handler knows is answered here, and logged once.
+    The client's ``X-Request-Id`` is used if it is a plain word, and so is the trace of its
+    ``traceparent``. Unexpected exceptions are answered here, and logged once.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -106,7 +106,7 @@ class RequestContext:
             await self.app(scope, receive, answer)
         except ClientDisconnect:
             status = _CLIENT_LEFT
-        except asyncio.CancelledError:  # the server ends, and has waited as long as it may
+        except asyncio.CancelledError:  # the server is stopping, and its grace period is over
             if status:
                 raise
             ending = Unavailable("the server ended before it could answer")

@@ -1,4 +1,4 @@
-"""The models folder: what is served of it, and a look at it on request."""
+"""The models folder: its models, and checking it on request."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ class FolderModelView(BaseModel):
 async def list_models(services: ServicesOf) -> PageView[FolderModelView]:
     """Return the models that the server was told to serve (`modserve serve --models DIR`).
 
-    Each is a module of its folder's name, which answers predictions and cannot be changed. None
-    where the server has no such folder.
+    Each is a module with the name of its folder, which answers predictions and cannot be changed.
+    The list is empty if the server has no such folder.
     """
     return PageView(items=[_view(state) for state in services.models.states()])
 
 
 @router.post("/reload", summary="Check the models folder now", responses=problems(409, 422))
 async def reload_models(services: ServicesOf) -> PageView[FolderModelView]:
-    """Take over what was added, changed and removed in the models folder; answer when it is done.
+    """Apply additions, changes and removals in the models folder; answer when that is done.
 
-    A model is replaced from one request to the next, when its new files are loaded. Files that
-    cannot be used are told in `reason`, and leave what is served of the model as it is.
+    A model is replaced between two requests, once its new files are loaded. If files cannot be
+    used, `reason` says why, and the model is served as before.
     """
     return PageView(items=[_view(state) for state in await services.models.reload()])
 

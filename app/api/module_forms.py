@@ -1,4 +1,4 @@
-"""Forms that carry a checkpoint: its files, and beside them what a JSON body would say."""
+"""Forms that carry the files of a checkpoint, beside the fields of a JSON body."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ _FIRST_EPOCH = {"epoch": {"type": "string", "description": f"{_SAID_BY_NAME}; el
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveFields:
-    """What a form says beside the archive that a module is made from.
+    """Fields of a form beside the archive from which a module is made.
 
     Attributes:
-        name: of the module; as the archive says where None.
-        executor: device that holds it; the first one where None.
+        name: of the module; None takes that in the archive.
+        executor: its device; None takes the first one.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -65,12 +65,12 @@ class ArchiveFields:
 
 
 async def read_any_form(request: Request, files: IncomingCheckpoint) -> Form:
-    """Read a form that creates a module; its files are received."""
+    """Read a form that creates a module, after its files were received."""
     return await _read(request, files)
 
 
 def archive_fields(form: Form) -> ArchiveFields:
-    """Return what a form says beside an archive; raise Invalid for what only others say."""
+    """Return the fields beside an archive; raise Invalid for those that only other forms have."""
     plain = {name: _value(name, values) for name, values in form.fields.items()}
     return from_plain(ArchiveFields, plain)
 
@@ -78,11 +78,11 @@ def archive_fields(form: Form) -> ArchiveFields:
 async def read_module_form(
     request: Request, form: Form, files: IncomingCheckpoint
 ) -> tuple[ModuleBody, CheckpointTag | None, bool]:
-    """Return what a form says of a module.
+    """Return the module that a form describes.
 
     Returns:
-        the module; the tag of its checkpoint, None if there is no file of parameters; and
-        whether parameters that it does not have are skipped, as they are unless it says.
+        the module; the tag of its checkpoint, None if there is no file of parameters; and whether
+        unknown parameters are skipped, which is the default.
     """
     epoch, allow_extra = form.pop("epoch"), _flag(form, "allow_extra", default="true")
     plain = {name: _value(name, values) for name, values in form.fields.items()}
@@ -158,7 +158,7 @@ async def _read(request: Request, files: IncomingCheckpoint) -> Form:
 
 
 def _value(name: str, values: list[str]) -> Any:
-    """Return what a JSON body would have in the place of a field's values."""
+    """Return what a JSON body would have instead of a field's values."""
     if name in _LISTS:
         return [value for value in values if value]
     if len(values) > 1:

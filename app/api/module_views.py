@@ -1,4 +1,4 @@
-"""The views of modules, with what is known of them beside their records."""
+"""The views of modules, including state that is not in their records."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["shown", "shown_all"]
 async def shown(
     services: Services, record: ModuleRecord, live: dict[str, Any] | None = None
 ) -> ModuleView:
-    """Return the view of a module; ``live`` is what its executor knows of it."""
+    """Return the view of a module; ``live`` is its executor's view."""
     (view,) = await shown_all(services, [record])
     if live is None:
         return view
-    # By way of JSON, where the lists of plain values are tuples as well.
+    # Through JSON, because plain values may have tuples where the view has lists.
     facts = LiveModuleView.model_validate_json(orjson.dumps(live | {"name": record.public_name}))
     return view.model_copy(update={"live": facts})
 

@@ -100,23 +100,23 @@ async def create_module(
 ) -> ModuleView:
     """Create a module from its symbol, from a symbol per bucket key, or `from` another module.
 
-    The last begins with the parameters of that module's checkpoint. To tune a model to another
-    task, name an internal `output` to cut the symbol at and the `head` to put there, and fix the
-    parameters below it by `fixed_param_patterns`.
+    In the last case it begins with the parameters of that module's checkpoint. To fine-tune a model
+    for another task, name an internal `output` at which to cut the symbol and the `head` to append
+    there, and fix the parameters below it by `fixed_param_patterns`.
 
-    A form has these as files (`symbol`; of buckets `symbols[KEY]` of each, or several of `symbol`
-    that are named as `net-10-symbol.json`), and on request a
-    foreign checkpoint's `params` and `states`. The parameters are loaded; the states wait for an
-    optimizer, and then for `load`. Fields with lists are repeated.
+    A form has these as files (`symbol`; for buckets a `symbols[KEY]` each, or several `symbol`
+    files named like `net-10-symbol.json`), and optionally `params` and `states` of a checkpoint
+    written by MXNet. The parameters are loaded at once, the states by `load` after an optimizer was
+    installed. Fields with lists are repeated.
 
-    Which variables are data, labels and states is worked out if it is not said, and with
-    parameters, shapes that fit them; `found` in the answer tells, and `warnings` of the module
-    for as long as they hold. Parameters that the symbol does
-    not have are skipped with a warning, unless `allow_extra` is false.
+    If not given, the variables that are data, labels and states are inferred, and, with parameters,
+    matching shapes; the answer's `found` shows the result, and the module's `warnings` list
+    problems until they are resolved. Parameters that the symbol does not have are skipped with a
+    warning, unless `allow_extra` is false.
 
     A form may have an `archive` of mxnet-model-server instead (`.mar`, `.model`), whose signature
-    says how the module is bound and whose `synset.txt` labels its classes. The Python code in it is
-    never run; the answer's `archive` says what was taken for what, and what was not.
+    determines how the module is bound and whose `synset.txt` labels its classes. The Python code in
+    it is never run; the answer's `archive` says how each file was used.
     """
     replay = begin_replay()
     if is_form(request):
@@ -175,7 +175,7 @@ async def _create_from_form(
 
 @router.get("/{module}", summary="Describe a module", responses=problems(404, 422))
 async def get_module(module: ModuleName, response: Response, services: ServicesOf) -> ModuleView:
-    """Return a module, with what its executor knows of it while it is on its device."""
+    """Return a module, with its executor's view while it is on its device."""
     record, live = await services.commands.describe(module)
     response.headers["ETag"] = record.etag
     return await shown(services, record, live)
@@ -190,8 +190,9 @@ async def get_module(module: ModuleName, response: Response, services: ServicesO
 async def restore_module(module: ModuleName, services: ServicesOf) -> ModuleView:
     """Bring a module to its device now: before its first call, or again after it failed.
 
-    A module comes back by itself when it is first called. One whose restore ended the executor's
-    process twice, or of which no sound checkpoint is left, is `failed` until this is called.
+    A module is restored automatically when it is first called. One whose restore has ended the
+    executor's process twice, or that has no intact checkpoint left, is `failed` until this is
+    called.
     """
     return await shown(services, await services.commands.restore(module))
 
@@ -242,10 +243,10 @@ async def delete_module(module: ModuleName, services: ServicesOf) -> None:
     dependencies=IF_MATCH,
 )
 async def bind_module(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
-    """Give a module shapes and memory, or bind it anew; its parameters stay.
+    """Give a module shapes and memory, or bind it again; its parameters are kept.
 
-    Inputs may be left out, all of them too, whose shapes can be told from the parameters; a module
-    that is bound keeps its shapes.
+    Inputs whose shapes follow from the parameters may be omitted, even all of them; a bound module
+    keeps the shapes of omitted inputs.
     """
     spec = await read_object(request, BindSpec)
     return await shown(services, await services.commands.bind(module, spec))
@@ -259,15 +260,15 @@ async def bind_module(module: ModuleName, request: Request, services: ServicesOf
     dependencies=IF_MATCH,
 )
 async def reshape_module(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
-    """Change the input shapes of a bound module; parameters and optimizer stay."""
+    """Change the input shapes of a bound module; parameters and optimizer are kept."""
     shapes = await read_object(request, BucketShapes)
     return await shown(services, await services.commands.reshape(module, shapes))
 
 
 @router.get("/{module}/buckets", summary="List bound buckets", responses=problems(404, 409, 422))
 def list_buckets(module: ModuleName, services: ServicesOf) -> PageView[str]:
-    """Return the keys of the buckets that are bound, of the default one first; a module without
-    buckets has none.
+    """Return the keys of the bound buckets, the default one's first; a module without buckets has
+    none.
     """
     record = services.modules.get(module)
     require(record, "bind_bucket")
@@ -287,7 +288,7 @@ def list_buckets(module: ModuleName, services: ServicesOf) -> PageView[str]:
     dependencies=IF_MATCH,
 )
 async def bind_bucket(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
-    """Bind one more bucket of a bucketing module, before it is first needed."""
+    """Bind another bucket of a bucketing module, before it is first needed."""
     body = await read_object(request, BucketBody)
     shapes = BucketShapes(data_shapes=body.data_shapes, label_shapes=body.label_shapes)
     return await shown(services, await services.commands.bind_bucket(module, body.key, shapes))

@@ -19,10 +19,10 @@ _RANGES = re.compile(rb"bytes=\s*[0-9]{0,18}-[0-9]{0,18}(\s*,\s*[0-9]{0,18}-[0-9
 
 
 class OpenFileResponse(FileResponse):
-    """Sends an open file and closes it, whatever becomes of its name meanwhile."""
+    """Sends an open file and closes it, whatever happens to its name meanwhile."""
 
     def __init__(self, file: BinaryIO, name: str, headers: Mapping[str, str] | None = None) -> None:
-        # The link leads to the open file itself, not to what its name stands for by now.
+        # The link leads to the open file itself, not to the file that has its name now.
         super().__init__(
             f"/proc/self/fd/{file.fileno()}",
             headers=headers,
@@ -33,7 +33,7 @@ class OpenFileResponse(FileResponse):
         self._file = file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the file, unless the client has it."""
+        """Send the file, unless the client already has it."""
         try:
             if is_known(scope, self.headers["etag"]):  # before anything of it is read
                 await Response(None, 304, {"ETag": self.headers["etag"]})(scope, receive, send)
@@ -43,7 +43,7 @@ class OpenFileResponse(FileResponse):
             self._file.close()
 
     def _checked(self, send: Send) -> Send:
-        """Return what sends, and raises RangeBeyondEnd where Starlette would answer by itself."""
+        """Return a sender that raises RangeBeyondEnd instead of Starlette's own answer."""
 
         async def send_unless_beyond(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == 416:
@@ -54,7 +54,7 @@ class OpenFileResponse(FileResponse):
 
 
 def _with_sound_ranges(scope: Scope) -> Scope:
-    """Return a request without a ``Range`` that is none, or that GET alone has: it is skipped
+    """Return a request without a ``Range`` that is invalid, or not of a GET: it is ignored
     (RFC 9110, 14.2)."""
     headers = [
         (name, value)

@@ -45,7 +45,7 @@ _DESCRIPTIONS = {
 _OF_ANY_REQUEST = sorted(
     {entry.status for entry in CATALOG.values() if entry.status} - _DESCRIPTIONS.keys()
 )
-"""Statuses of what is refused before its route is known, and of failures of the server."""
+"""Statuses of refusals before the route is known, and of failures of the server."""
 
 _MEMBERS: dict[str, dict[str, Any]] = {
     "wrong_stage": {
@@ -61,7 +61,7 @@ _MEMBERS: dict[str, dict[str, Any]] = {
     "headers_too_large": {"limit": 65_536},
     "forbidden": {"missing_scope": ["train"]},
 }
-"""Members that problems of one code alone have."""
+"""Members that only problems of one code have."""
 
 _PROBLEM = {"$ref": f"#/components/schemas/{ProblemView.__name__}"}
 _FIELD_FAULT = {
@@ -117,9 +117,9 @@ def json_body(
     Args:
         cls: the value, or a union of several.
         example: of the body.
-        name: of the schema; the value's own where None.
-        required: whether there must be a body.
-        other_forms: contents by media type that are read in its place.
+        name: of the schema; None takes the value's own.
+        required: whether a body is required.
+        other_forms: alternative contents by media type.
     """
     name = name or cls.__name__
     _bodies[name] = cls
@@ -138,7 +138,7 @@ def tensor_body(
     Args:
         example: a JSON body.
         fields: schemas of the JSON body's members beside ``inputs``.
-        required: whether there must be a body, with tensors in it.
+        required: whether a body with tensors is required.
     """
     schema = {
         "type": "object",
@@ -227,7 +227,7 @@ def _examples() -> dict[str, Any]:
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
-    """Return the document of an application, complete with what FastAPI cannot know."""
+    """Return the document of an application, completed with what FastAPI cannot know."""
     document = get_openapi(
         title=app.title,
         version=app.version,
@@ -262,7 +262,7 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
 
 
 def _add_common_failures(verb: str, operation: dict[str, Any]) -> None:
-    """Declare what any route may answer: that asks the store, that writes, or none of these."""
+    """Declare errors common to all routes, to those that use the store, and to those that write."""
     statuses = (503,) if verb == "get" else (503, 507)
     responses = operation.setdefault("responses", {})
     for status, answer in problems(*statuses).items():

@@ -1,4 +1,4 @@
-"""Answers that succeed, in the OpenAPI document: tensors, files, and what each of them is."""
+"""Successful answers in the OpenAPI document: tensors, files, and their descriptions."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def tensor_answer(
     Args:
         key: member of a JSON answer that holds the tensors.
         fields: schemas of its other members.
-        is_ranked: the best classes may stand in their places.
+        is_ranked: whether the best classes may be returned instead.
     """
     tensor: dict[str, Any] = {"$ref": "#/components/schemas/AnsweredTensor"}
     if is_ranked:
@@ -98,7 +98,7 @@ def tensor_answer(
 
 
 def file_answer(description: str) -> Answers:
-    """Return ``responses`` of a route that sends a file, or the parts of it that are asked for."""
+    """Return ``responses`` of a route that sends a file, or requested ranges of it."""
     content = {"application/octet-stream": BINARY}
     return {
         200: {"description": description, "content": content},
@@ -110,7 +110,7 @@ def file_answer(description: str) -> Answers:
 
 
 def describe_successes(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
-    """Say of an answer that succeeds what it is, where its route does not."""
+    """Describe a successful answer if its route does not."""
     for status, answer in operation["responses"].items():
         if answer.get("description") != "Successful Response":
             continue
@@ -119,5 +119,5 @@ def describe_successes(operation: dict[str, Any], schemas: dict[str, Any]) -> No
             continue
         schema = answer.get("content", {}).get(JSON, {}).get("schema", {})
         name = schema.get("$ref", "").rpartition("/")[2]
-        said = schemas.get(name, {}).get("description") or "What was asked for."
+        said = schemas.get(name, {}).get("description") or "The requested resource."
         answer["description"] = said.partition("\n\n")[0].rstrip(".")

@@ -1,4 +1,4 @@
-"""Headers of answers in the OpenAPI document, and what goes with them."""
+"""Headers of answers in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def declare_headers(document: dict[str, Any], moved_on: dict[str, Any]) -> None:
 
     Args:
         document: to be changed.
-        moved_on: the answer to a change whose ``If-Match`` names another ETag.
+        moved_on: the answer if ``If-Match`` names another ETag.
     """
     components = document["components"].setdefault("headers", {})
     for name, (description, example) in _HEADERS.items():

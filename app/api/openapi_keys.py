@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of API keys: how they are sent, and who needs which scope."""
+"""API keys in the OpenAPI document: how they are sent, and which scope each operation needs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _PROBLEM = {"$ref": f"#/components/schemas/{ProblemView.__name__}"}
 
 
 def declare_keys(document: dict[str, Any]) -> None:
-    """Say of each operation what scope it needs, and how it is refused."""
+    """Declare the scope that each operation needs, and the refusals."""
     document["components"]["securitySchemes"] = _SCHEMES
     for path, operations in document["paths"].items():
         for verb, operation in operations.items():

@@ -1,4 +1,4 @@
-"""Schemas of the OpenAPI document made complete: descriptions of fields, types of what varies."""
+"""Completion of the OpenAPI document's schemas: descriptions of fields, types that vary."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ VARIED: Mapping[tuple[str, str], tuple[Any, ...]] = {
     ("ModuleBody", "compression_params"): (Compression, None),
     ("ModuleBody", "symbol"): (Symbol, str, None),
 }
-"""Members of views that depend on what the client asked for, kept as the executor told them."""
+"""Members of views that depend on the request, passed on as the executor reported them."""
 
 
 _OTHER_WORDS = {"None": "null", "True": "true", "False": "false"}
-"""What JSON has for words of Python in docstrings."""
+"""JSON's terms for Python's in docstrings."""
 
 _COMMON = {
     "created_at": "When it was created.",
     "updated_at": "When it was changed last.",
 }
-"""What members say that have no description of their own."""
+"""Descriptions of members that have none of their own."""
 
 
 def complete_schemas(schemas: dict[str, Any], bodies: Iterable[type]) -> None:
-    """Add to the schemas of a document what their classes say elsewhere.
+    """Add descriptions from the classes to the schemas of a document.
 
     Args:
         schemas: to be changed, by name.
-        bodies: classes of which some are.
+        bodies: classes to which some of the schemas belong.
     """
     for (view, member), kinds in VARIED.items():
         options = [_option(kind, schemas) for kind in kinds]
@@ -86,7 +86,7 @@ def complete_schemas(schemas: dict[str, Any], bodies: Iterable[type]) -> None:
 
 
 def _classes_in(kinds: Iterable[Any]) -> set[type]:
-    """Return the dataclasses among types, and those of their fields, whatever they are within."""
+    """Return the dataclasses among types, and those of their fields, however nested."""
     found: set[type] = set()
     waiting = list(kinds)
     while waiting:
@@ -115,7 +115,7 @@ def _option(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe_fields(schema: dict[str, Any]) -> None:
-    """Tell what a docstring says of each field at the field itself."""
+    """Copy what a docstring says of each field to the field itself."""
     text = schema.get("description", "")
     if "``" in text:
         text = schema["description"] = text.replace("``", "`")

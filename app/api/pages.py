@@ -1,7 +1,7 @@
 """The dashboard, the API reference and the guides: the same for everyone.
 
-Pages are what Vite built from app/dashboard. They hold no data: their scripts ask for it as any
-client does. The reference shows the OpenAPI document, which is answered here as well.
+Pages are built by Vite from app/dashboard. They contain no data: their scripts request it as any
+client does. The reference shows the OpenAPI document, which is served here as well.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _HEADERS = {
     "Vary": "Accept-Encoding",
 }
 _PAGE_LIFE = "no-cache"
-_FILE_LIFE = "public, max-age=31536000, immutable"  # another content has another name
+_FILE_LIFE = "public, max-age=31536000, immutable"  # a change of the content changes the name
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class _File:
 
 
 class _PageRoute(Route):
-    """A route beside those of the API: it takes any query, and is counted under its path."""
+    """A route outside of the API: it ignores the query, and is counted under its path."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["route"] = self

@@ -53,10 +53,10 @@ AllowNonfinite = Annotated[bool, Query(description="Accept NaN and infinity.")]
     dependencies=IF_MATCH,
 )
 async def init_params(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
-    """Give all parameters their first values.
+    """Set all parameters to initial values.
 
-    With a `seed` the module is `durable`: the same values come back after a restart. Without one
-    they are in memory alone until a checkpoint is saved, and are lost with the executor.
+    With a `seed` the module is `durable`: the same values are computed again after a restart.
+    Without one they are only in memory until a checkpoint is saved, and are lost with the executor.
     """
     spec = await read_object(request, InitSpec)
     return await shown(services, await services.commands.init_params(module, spec))
@@ -73,7 +73,7 @@ async def get_params(
     services: ServicesOf,
     name: Annotated[list[str] | None, Query(description="Only these; all by default.")] = None,
 ) -> Response:
-    """Return parameters and auxiliary states; ask for npz or safetensors where they are large."""
+    """Return parameters and auxiliary states; request npz or safetensors if they are large."""
     call = calls.GetParams(module=module, names=tuple(name) if name else None)
     reply = await services.access.ask_at(module, "get_params", call)
     return await answer(request, reply, "params", reply.result)
@@ -96,7 +96,7 @@ async def set_params(
 ) -> ModuleView:
     """Set parameters by name. With `allow_missing` those not given keep their values.
 
-    They are in memory alone (`durable` is false) until a checkpoint is saved. If the executor dies
+    They are only in memory (`durable` is false) until a checkpoint is saved. If the executor dies
     before that, calls that need parameters are refused with 409 `params_lost`.
     """
     tensors, rest = await read_tensors(request, ())
@@ -136,9 +136,9 @@ async def get_param(
     dependencies=IF_MATCH,
 )
 async def init_optimizer(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
-    """Install an optimizer, in the place of an existing one.
+    """Install an optimizer, replacing an existing one.
 
-    After a restart it begins anew, unless a checkpoint was saved with its states since.
+    After a restart it starts from scratch, unless a checkpoint with its states was saved since.
     """
     spec = await read_object(request, OptimizerSpec)
     return await shown(services, await services.commands.init_optimizer(module, spec))
@@ -146,7 +146,7 @@ async def init_optimizer(module: ModuleName, request: Request, services: Service
 
 @router.get("/optimizer", summary="Describe the optimizer", responses=problems(404, 409, 422, 503))
 async def get_optimizer(module: ModuleName, services: ServicesOf) -> OptimizerView:
-    """Return name, options, present learning rate and number of updates."""
+    """Return name, options, current learning rate and number of updates."""
     reply = await services.access.ask_at(module, "get_optimizer", calls.GetOptimizer(module=module))
     reply.release()
     return OptimizerView(**reply.result)
@@ -162,7 +162,7 @@ async def get_optimizer(module: ModuleName, services: ServicesOf) -> OptimizerVi
 async def set_learning_rate(
     module: ModuleName, request: Request, services: ServicesOf
 ) -> ModuleView:
-    """Set the learning rate; refused where a scheduler gives it."""
+    """Set the learning rate; refused if a scheduler determines it."""
     body = await read_object(request, LearningRateBody)
     return await shown(
         services, await services.commands.set_learning_rate(module, body.learning_rate)
@@ -196,8 +196,8 @@ async def get_optimizer_states(module: ModuleName, services: ServicesOf) -> Resp
     dependencies=IF_MATCH,
 )
 async def set_optimizer_states(module: ModuleName, request: Request, services: ServicesOf) -> None:
-    """Take over states that MXNet or this server wrote.
+    """Load states written by MXNet or this server.
 
-    Until a checkpoint is saved they are in memory alone, and the module is not `durable`.
+    Until a checkpoint is saved they are only in memory, and the module is not `durable`.
     """
     await services.commands.set_optimizer_states(module, await read_body(request))

@@ -73,8 +73,8 @@ class PredictLane:
         """Prepare.
 
         Args:
-            raw_inputs: make images and texts what modules take.
-            most_unpacked_bytes: of a body that is compressed.
+            raw_inputs: transforms images and texts into inputs.
+            most_unpacked_bytes: maximum for a compressed body.
         """
         self._predictions = predictions
         self._versions = versions
@@ -85,7 +85,7 @@ class PredictLane:
         self._writing: set[asyncio.Task[None]] = set()
 
     def openers(self) -> list[tuple[str, Opener]]:
-        """Return what tells how requests with a head are answered, by route."""
+        """Return functions that decide how requests with a head are answered, by route."""
         return [
             ("/v1/modules/{module}/predict", self._open),
             ("/v1/modules/{module}/versions/{version}/predict", self._open_version),
@@ -196,7 +196,7 @@ class PredictLane:
         return _as_body(tensors, rest)
 
     def _read_npy(self, name: str, body: bytes) -> _Body | None:
-        """Return the body of a header that was seen before; None for what is not simple."""
+        """Return the body after a header that was seen before; None if it is not simple."""
         at = 10 + int.from_bytes(body[_NPY_LENGTH], "little")
         text = body[:at]
         row = self._npy_rows.get(text)
@@ -210,7 +210,7 @@ class PredictLane:
         dtype, shape = row
         piece = memoryview(body)[at:]
         if len(piece) != int(np.prod(shape, dtype=np.int64)) * dtype.itemsize:
-            return None  # which is told by who reads it whole
+            return None  # the complete reader reports that
         return _Body(((name, dtype, shape),), [piece])
 
     def _on_outcome(

@@ -1,4 +1,4 @@
-"""What Prometheus is told of predictions: counted all along, put into its form when it asks."""
+"""Metrics of predictions for Prometheus: counted continuously, formatted when it scrapes."""
 
 from __future__ import annotations
 

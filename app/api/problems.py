@@ -30,7 +30,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
 
 def problem_response(request: Request, error: BaseException) -> Response:
-    """Return the answer to an error; those that are our fault are logged with their traceback."""
+    """Return the answer to an error; internal errors are logged with their traceback."""
     answer = error_answer(error, _request_id(request), request.url.path)
     return Response(answer.body, answer.status, headers=dict(answer.headers))
 

@@ -1,4 +1,4 @@
-"""What a process that reads hostile bodies may take, and where it finds the server's code."""
+"""Limits of a process that reads hostile bodies, and where it finds the server's code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["environment", "limit_memory"]
 
 
 def limit_memory(size: int) -> None:
-    """Allow this process so much memory beside what the interpreter and the libraries take."""
+    """Limit this process to this much memory beyond that of the interpreter and libraries."""
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (taken + size, taken + size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

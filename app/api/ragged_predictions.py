@@ -1,4 +1,4 @@
-"""Predictions of examples that differ in length: those of one shape are asked for together."""
+"""Predictions of examples that differ in length: those of one shape are computed together."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ async def predict_ragged(
 ) -> tuple[str, bytes]:
     """Return the type and content of the answer to a small JSON body with lists that differ.
 
-    Each example has the outputs that it would have if it was asked for alone.
+    Each example gets the same outputs as if it were sent alone.
 
     Raises:
-        Invalid: an input, or an output that has not a row for each example.
+        Invalid: an input is invalid, or an output does not have a row for each example.
     """
     parsed = load_json(body)
     groups = group_examples(take_inputs(parsed), integer_dtypes(record))
@@ -66,7 +66,7 @@ async def answer_ragged(
     body: bytes,
     top_k: int | None,
 ) -> Response:
-    """Answer such a body of any size, in any form where the outputs are all of one shape."""
+    """Answer such a body of any size, in any media type if the outputs all have one shape."""
     dtypes = integer_dtypes(record)
     if len(body) > FEW_BYTES:
         decoded = await decoders(request).decode({"op": "ragged", "dtypes": dtypes}, body)
@@ -125,7 +125,7 @@ async def _encode(outputs: _Outputs, version: Version, accept: str | None) -> tu
 
 
 def _encoded(outputs: _Outputs, version: Version, accept: str | None) -> tuple[str, bytes]:
-    """Return a media type and the content; what differs in length can be said in JSON alone."""
+    """Return a media type and the content; only JSON can represent rows of differing lengths."""
     if _are_alike(outputs):
         kind = negotiate(accept, single=len(outputs) == 1)
         return kind, encode(kind, _stacked(outputs), "outputs", {"version": version.name})

@@ -1,4 +1,4 @@
-"""Predictions asked for with images and texts as they are: in JSON, in a form, or as the body."""
+"""Predictions from untransformed images and texts: in JSON, in a form, or as the body."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RawBody(NamedTuple):
     Attributes:
         values: images and texts by input.
         tensors: the other inputs.
-        rest: a JSON body's other members.
+        rest: the other members of a JSON body.
     """
 
     values: RawValues
@@ -52,7 +52,7 @@ class RawBody(NamedTuple):
 
 
 def holds_images(content_type: str | None) -> bool:
-    """Return whether a body of such a type is an image, or a form with images."""
+    """Return whether a body of this type is an image, or a form with images."""
     kind = media_type(content_type) if content_type else ""
     return kind == FORM or kind.startswith("image/")
 
@@ -72,8 +72,8 @@ async def inputs_in(
 
     Raises:
         Invalid: an input has no transform, or one of its examples cannot be transformed.
-        TooLarge: the body, the images or what they would be decoded to.
-        UnsupportedMedia: a type that the module does not take.
+        TooLarge: the body, the images or their decoded pixels.
+        UnsupportedMedia: the module does not accept the type.
     """
     content_type = request.headers.get("content-type")
     dtypes = integer_dtypes(record)
@@ -97,10 +97,10 @@ async def inputs_in(
 def split_body(
     content_type: str | None, body: bytes, kinds: Kinds, dtypes: Mapping[str, str]
 ) -> RawBody | None:
-    """Return what a body with images or texts holds; None for one of tensors alone.
+    """Return the contents of a body with images or texts; None if it has only tensors.
 
     Args:
-        kinds: what the inputs with a transform are made from.
+        kinds: the raw type of each input with a transform.
         dtypes: of plain numbers in JSON, by name.
     """
     stated = media_type(content_type) if content_type else ""
@@ -121,14 +121,14 @@ def split_body(
 
 
 def _shows_an_image(content_type: str | None, body: bytes, kinds: Kinds) -> bool:
-    """Return whether a body of no stated type, as ``curl -T`` sends a file, begins as images do."""
+    """Return whether a body without a type, as ``curl -T`` sends a file, begins like an image."""
     if "image" not in kinds.values() or not is_unstated(content_type):
         return begins_as_image(content_type, body)
     return body.startswith(_BEGINNINGS) or (body[:4] == b"RIFF" and body[8:12] == b"WEBP")
 
 
 def _is_text(content_type: str | None, kinds: Kinds) -> bool:
-    """Return whether a body is a text as it is, and no tensors that say nothing of their type."""
+    """Return whether a body is plain text, rather than tensors without a stated type."""
     return bool(content_type) and media_type(content_type) == _TEXT and "text" in kinds.values()
 
 

@@ -1,4 +1,4 @@
-"""Images and texts made the inputs of a module, as its transforms say."""
+"""Images and texts transformed into the inputs of a module."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["RawInputs", "kinds_of"]
 
 
 def kinds_of(record: ModuleRecord) -> Kinds:
-    """Return what a module's inputs with a transform are made from."""
+    """Return the raw type of each input with a transform."""
     return {name: one.type for name, one in record.transforms.items()}
 
 
 class RawInputs:
-    """Makes them in processes of its own, or beside the event loop."""
+    """Transforms in separate processes, or in a thread."""
 
     def __init__(self, access: ModuleAccess, decoders: DecoderPool, most_pixels: int) -> None:
         """Prepare.
 
         Args:
-            most_pixels: of an image; larger ones are not decoded.
+            most_pixels: maximum per image; larger ones are not decoded.
         """
         self._access = access
         self._decoders = decoders
@@ -42,10 +42,10 @@ class RawInputs:
         """Return the tensors of inputs.
 
         Raises:
-            Invalid: an input has no transform, or images of one input come out in different shapes.
-            TooLarge: an image.
+            Invalid: an input has no transform, or images of one input result in different shapes.
+            TooLarge: an image has too many pixels.
         """
-        if record.bind is None:  # at least when it was last looked at
+        if record.bind is None:  # at least when that was last checked
             record = await self._access.record(record.name)
         if record.bind is None:
             require(record, "predict")

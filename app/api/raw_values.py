@@ -1,4 +1,4 @@
-"""Texts and images among the members of a JSON body, where tensors could be."""
+"""Texts and images in a JSON body in the place of tensors."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ RawValues: TypeAlias = dict[str, list[bytes]]
 
 
 def take_raw(body: dict[str, Any], kinds: Kinds) -> RawValues:
-    """Take what is to be transformed out of a parsed body, and return it.
+    """Remove the values to be transformed from a parsed body, and return them.
 
-    A text is a string, an image ``{"b64": "…"}``, as TensorFlow Serving has it. ``text`` beside
-    ``inputs`` is of the one input that takes texts.
+    A text is a string, an image ``{"b64": "…"}``, as for TensorFlow Serving. ``text`` beside
+    ``inputs`` is for the only input that takes texts.
 
     Raises:
-        Invalid: one of them is none.
+        Invalid: a value is neither.
     """
     found: RawValues = {}
     inputs = body.get("inputs")
@@ -45,7 +45,8 @@ def take_raw(body: dict[str, Any], kinds: Kinds) -> RawValues:
 
 
 def only_input(kinds: Kinds, wanted: str, field: str) -> str:
-    """Return the one input that is made from images, or from texts; raise Invalid for this field.
+    """Return the only input that is made from images, or from texts; else raise Invalid for this
+    field.
 
     Args:
         wanted: ``image`` or ``text``.
@@ -76,7 +77,7 @@ def _examples(value: Any, kind: str, field: str) -> list[bytes]:
 
 
 def check_count(examples: Sequence[Any], field: str) -> None:
-    """Raise Invalid for more, or fewer, than a request may have."""
+    """Raise Invalid for more, or fewer, values than a request may have."""
     if not 0 < len(examples) <= MOST_EXAMPLES:
         raise Invalid(field, f"{len(examples):,} examples", f"1 to {MOST_EXAMPLES}")
 
@@ -91,7 +92,7 @@ def _bytes_of(value: Any, kind: str, field: str) -> bytes:
 
 
 def unpacked(value: Any, field: str) -> bytes:
-    """Return what Base64 stands for; raise Invalid."""
+    """Return decoded Base64; raise Invalid."""
     try:
         return base64.b64decode(value, validate=True)
     except (TypeError, ValueError, binascii.Error) as error:

@@ -1,4 +1,4 @@
-"""Versions: listed, promoted, rolled back, labelled and tried."""
+"""Versions: listed, promoted, rolled back, labelled and served as canaries."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class VersionView(BaseModel):
 
 
 class CanaryView(BaseModel):
-    """A version that is tried."""
+    """A canary."""
 
     version: int = Field(description="The epoch.", examples=[4])
     weight: float = Field(
@@ -62,7 +62,7 @@ class CanaryView(BaseModel):
 
 
 class VersionsView(BaseModel):
-    """Which versions of a module answer predictions, and those that there are."""
+    """The versions of a module, and which of them answer predictions."""
 
     promoted: str = Field(
         description="The version that answers predictions that name none: `live`, "
@@ -88,9 +88,9 @@ class VersionsView(BaseModel):
 async def list_versions(
     module: ModuleName, services: ServicesOf, cursor: Cursor = None, limit: Limit = 50
 ) -> VersionsView:
-    """Return what is promoted, labelled and tried, and a page of all versions.
+    """Return which versions are promoted, labelled and a canary, and a page of all versions.
 
-    A checkpoint between two epochs is a version, its number is the epoch.
+    A checkpoint between two epochs is a version; its number is the epoch.
     """
     record = await services.access.record(module)
     return await asyncio.to_thread(_view, services, record, cursor, limit)
@@ -105,10 +105,11 @@ async def list_versions(
 async def promote_version(
     module: ModuleName, version: VersionName, services: ServicesOf
 ) -> VersionsView:
-    """Make a version answer predictions that name none; `live` undoes the promotion.
+    """Make a version answer predictions that name no version; `live` undoes the promotion.
 
-    It is loaded and warm before it takes over, so no request waits or fails. From then on it
-    answers the same, whatever a fit does: the files it was promoted with are kept.
+    It is loaded and warmed up before it takes over, so no request waits or fails. From then on its
+    answers do not change, whatever a fit does: its files are kept as they were when it was
+    promoted.
     """
     return await _shown(services, await services.versions.promote(module, version))
 
@@ -120,7 +121,7 @@ async def promote_version(
     dependencies=IF_MATCH,
 )
 async def roll_back_version(module: ModuleName, services: ServicesOf) -> VersionsView:
-    """Promote again what was promoted before; 409 `conflict` where nothing was."""
+    """Promote the version that was promoted before; 409 `conflict` if there is none."""
     return await _shown(services, await services.versions.roll_back(module))
 
 
@@ -134,7 +135,7 @@ async def roll_back_version(module: ModuleName, services: ServicesOf) -> Version
 async def set_version_label(
     module: ModuleName, label: LabelName, request: Request, services: ServicesOf
 ) -> VersionsView:
-    """Give a version another name; a label that another version has moves to this one."""
+    """Give a version another name; the label is moved if another version has it."""
     body = await read_object(request, LabelBody)
     return await _shown(services, await services.versions.label(module, label, body.version))
 
@@ -147,7 +148,7 @@ async def set_version_label(
     dependencies=IF_MATCH,
 )
 async def delete_version_label(module: ModuleName, label: LabelName, services: ServicesOf) -> None:
-    """Take a label away; the version stays."""
+    """Remove a label; the version stays."""
     await services.versions.remove_label(module, label)
 
 
@@ -159,9 +160,8 @@ async def delete_version_label(module: ModuleName, label: LabelName, services: S
     dependencies=IF_MATCH,
 )
 async def set_canary(module: ModuleName, request: Request, services: ServicesOf) -> VersionsView:
-    """Make a version answer a share of the predictions that name none, beside the promoted version.
-
-    It is loaded and warm before the first of them.
+    """Make a version answer a share of the predictions that name no version, beside the promoted
+    one. It is loaded and warmed up before the first of them.
     """
     body = await read_object(request, CanaryBody)
     record = await services.versions.try_out(module, body.version, body.weight)

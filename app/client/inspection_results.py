@@ -1,4 +1,4 @@
-"""What the server answers of what a module is inside; see ``module_results``."""
+"""Answers of the server about a module's internals; see ``module_results``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NodeOutputView(TypedDict):
 
 
 class FoldedView(TypedDict):
-    """A parameter, at an operator that reads it."""
+    """A parameter of an operator."""
 
     dtype: str | None
     input: str
@@ -77,7 +77,7 @@ class GraphView(TypedDict):
 
 
 class HistogramView(TypedDict):
-    """How many values lie where."""
+    """Distribution of values."""
 
     counts: list[int]
     high: float
@@ -85,7 +85,7 @@ class HistogramView(TypedDict):
 
 
 class FiguresView(TypedDict):
-    """Figures of one array; those of its values are of the finite ones, null where none is."""
+    """Figures of one array; those of its values cover the finite ones, null if there are none."""
 
     count: int
     dtype: str
@@ -141,7 +141,7 @@ class StepTimeView(TypedDict):
 
 
 class ProfileView(TypedDict):
-    """What predictions take, step by step."""
+    """Duration of predictions, step by step."""
 
     batch: int
     bucket: str

@@ -61,7 +61,7 @@ class JobCalls:
 
     @method
     def pause(self, job_id: int) -> Request[JobView]:
-        """Pause a job; one that runs saves a checkpoint first."""
+        """Pause a job; a running one saves a checkpoint first."""
         return _told(job_id, "pause")
 
     @method
@@ -93,7 +93,7 @@ class JobCalls:
     def job_series(
         self, job_id: int, series: str = "loss", points: int = 2000
     ) -> Request[SeriesView]:
-        """Return a metric over all batches of a fit, down-sampled to so many points."""
+        """Return a metric over all batches of a fit, down-sampled to this many points."""
         where = {"series": series, "points": points}
         return Request("GET", at("jobs", job_id, "metrics"), AsJson(SeriesView), query=where)
 
@@ -107,7 +107,7 @@ class JobCalls:
             job_id: of the fit.
             array: name of the parameter; None takes the first.
             of: ``parameter`` or ``gradient``.
-            points: how many at most.
+            points: maximum number of histograms.
         """
         path, where = at("jobs", job_id, "histograms"), {"of": of, "points": points, "array": array}
         return Request("GET", path, AsJson(HistogramsView), query=where)
@@ -116,7 +116,7 @@ class JobCalls:
     def job_events(self, job_id: int, after: int = 0) -> Events:
         """Yield a job's events after an id until it ends.
 
-        A stream that breaks is taken up again where it broke, also by a server that was restarted.
+        A broken stream is resumed where it broke off, also after a restart of the server.
 
         Raises:
             httpx.TransportError: the server did not come back within half a minute.
@@ -128,7 +128,7 @@ class JobCalls:
         """Return a job once it has ended.
 
         Raises:
-            TimeoutError: it had not after ``timeout_seconds``; it goes on.
+            TimeoutError: it has not ended after ``timeout_seconds``; it continues.
         """
         return Ended(job_id, timeout_seconds)
 

@@ -1,7 +1,7 @@
-"""What the server answers of modules, their versions and checkpoints.
+"""Answers of the server about modules, their versions and checkpoints.
 
-These are the dictionaries of its JSON as they came: members that a newer server adds are there,
-too. A test holds them to the OpenAPI document.
+These are the dictionaries of its JSON, unchanged, so that members added by a newer server are
+present, too. A test compares them with the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class BindSpec(TypedDict):
 
 
 class Compression(TypedDict):
-    """How gradients between contexts are compressed, as MXNet has it."""
+    """Compression of gradients between contexts, as in MXNet."""
 
     threshold: NotRequired[float]
     type: Literal["2bit"]
@@ -144,7 +144,7 @@ class VariableView(TypedDict):
 
 
 class InterfaceTensorView(TypedDict):
-    """What clients may send or get."""
+    """A tensor that clients send or receive."""
 
     batch_axis: NotRequired[int | None]
     dtype: str
@@ -153,7 +153,7 @@ class InterfaceTensorView(TypedDict):
 
 
 class InterfaceView(TypedDict):
-    """What predictions take and answer."""
+    """Inputs and outputs of predictions."""
 
     has_rows: bool
     inputs: list[InterfaceTensorView]
@@ -161,7 +161,7 @@ class InterfaceView(TypedDict):
 
 
 class OptimizerView(TypedDict):
-    """An optimizer and where it stands."""
+    """An optimizer and its current state."""
 
     kvstore: str | None
     learning_rate: float
@@ -188,7 +188,7 @@ class PlanView(TypedDict):
 
 
 class MemoryView(TypedDict):
-    """Bytes that a module takes on its device, by what for."""
+    """Bytes that a module uses on its device, by purpose."""
 
     job_data: NotRequired[int]
     optimizer: int
@@ -199,7 +199,7 @@ class MemoryView(TypedDict):
 
 
 class LiveModuleView(TypedDict):
-    """What an executor knows of a module that is on its device."""
+    """An executor's view of a module on its device."""
 
     arguments: list[VariableView]
     bind: BindSpec | None
@@ -255,7 +255,7 @@ class StateLink(TypedDict):
 
 
 class ServingSpec(TypedDict):
-    """What an operator sets; a prediction that is asked for sees what is set then."""
+    """Settings of the operator; they apply to predictions requested after the change."""
 
     batches: NotRequired[Literal["auto", "always", "never"]]
     instances: NotRequired[int]
@@ -326,14 +326,14 @@ class ModuleView(TypedDict):
 
 
 class StepView(TypedDict):
-    """Where the step level stands after a call."""
+    """Counters after a step call."""
 
     generation: int
     sequence: int
 
 
 class UpdateView(TypedDict):
-    """Where the step level stands after an update."""
+    """Counters after an update."""
 
     generation: int
     num_update: int
@@ -341,7 +341,7 @@ class UpdateView(TypedDict):
 
 
 class BucketPlanView(TypedDict):
-    """Buckets as they are, and as they would pad the least."""
+    """The buckets as bound, and those that would need the least padding."""
 
     axis: int
     bound: list[int]
@@ -354,7 +354,7 @@ class BucketPlanView(TypedDict):
 
 
 class CanaryView(TypedDict):
-    """A version that is tried."""
+    """A canary."""
 
     version: int
     weight: float
@@ -374,7 +374,7 @@ class VersionView(TypedDict):
 
 
 class VersionsView(TypedDict):
-    """Which versions of a module answer predictions, and those that there are."""
+    """The versions of a module, and which of them answer predictions."""
 
     canary: CanaryView | None
     damaged: list[int]

@@ -130,7 +130,7 @@ class RunningJobView(TypedDict):
 
 
 class BudgetView(TypedDict):
-    """Bytes that modules may take before those idle for the longest time are put away."""
+    """Bytes that modules may use before the least recently used ones are evicted."""
 
     bytes: int
     used: int

@@ -1,4 +1,4 @@
-"""Versions of modules: served, promoted, tried, labelled."""
+"""Versions of modules: served, promoted, served as canaries, labelled."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class VersionCalls:
 
     @method
     def warm_up_module(self, name: str) -> Request[None]:
-        """Make what the first predictions of each batch size would have to wait for."""
+        """Prepare what the first predictions of each batch size would otherwise wait for."""
         return Request("POST", at("modules", name, "warm_up"), nothing)
 
     @method
     def versions(self, name: str) -> Request[VersionsView]:
-        """Return which versions are promoted, labelled and tried, and the newest of all."""
+        """Return which versions are promoted, labelled and a canary, and the newest of all."""
         return Request("GET", at("modules", name, "versions"), AsJson(VersionsView))
 
     @method
     def promote(self, name: str, version: int | str) -> Request[VersionsView]:
-        """Make a version answer predictions that name none."""
+        """Make a version answer predictions that name no version."""
         path = at("modules", name, "versions", version, "promote")
         return Request("POST", path, AsJson(VersionsView))
 
@@ -57,12 +57,12 @@ class VersionCalls:
 
     @method
     def remove_version_label(self, name: str, label: str) -> Request[None]:
-        """Take a label away."""
+        """Remove a label."""
         return Request("DELETE", at("modules", name, "version_labels", label), nothing)
 
     @method
     def set_canary(self, name: str, version: int | str, weight: float) -> Request[VersionsView]:
-        """Make a version answer a share of the predictions that name none."""
+        """Make a version answer a share of the predictions that name no version."""
         body = Json({"version": version, "weight": weight})
         return Request("PUT", at("modules", name, "canary"), AsJson(VersionsView), body=body)
 
@@ -73,7 +73,9 @@ class VersionCalls:
 
     @method
     def bucket_plan(self, name: str, most: int) -> Request[BucketPlanView]:
-        """Return the buckets, so many at most, that pad the predictions so far the least."""
+        """Return the buckets, at most this many, that need the least padding for the predictions so
+        far.
+        """
         path, where = at("modules", name, "buckets", "plan"), {"k": most}
         return Request("GET", path, AsJson(BucketPlanView), query=where)
 
