@@ -25,23 +25,23 @@ __all__ = ["app", "main"]
 
 _GROUPS = ("modules", "datasets", "checkpoints", "jobs")
 
-# Else typer loads pydantic, a tenth of a second, to learn that a group's --help was not given.
+# Otherwise typer loads pydantic, which takes 0.1 s, to find that a group's --help was not given.
 _NO_HELP = {"help": False} | {name: {"help": False} for name in ("keys", *_GROUPS)}
 
 app = typer.Typer(
     name="modserve",
     no_args_is_help=True,
     add_completion=False,  # the command completion prints the script
-    rich_markup_mode=None,  # plain text: help and errors come in half the time, and as one line
+    rich_markup_mode=None,  # plain text: help and errors appear in half the time
     context_settings={"max_content_width": 120, "default_map": _NO_HELP},
 )
 
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
-"""Base of all errors of the command line, which typer gives no name."""
+"""Base class of all command-line errors, which typer does not export."""
 _INTERRUPTED = 130
 
 _OPTIONS = {"models_dir": "models", "devices": "device"}
-"""Settings whose options have names of their own."""
+"""Settings whose options have different names."""
 keys = typer.Typer(help="API keys of a server.", no_args_is_help=True)
 app.add_typer(keys, name="keys")
 
@@ -116,7 +116,7 @@ def serve(
 
 
 def _ensure_key(settings: Settings, *, is_needed: bool) -> None:
-    """Never serve others than this machine where nobody needs a key."""
+    """Refuse to serve other machines if no key is required."""
     from app.errors import StartError
     from app.maintenance import ensure_key, given_key
 
@@ -136,7 +136,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _read_settings(given: Mapping[str, Any]) -> Settings:
-    """Return the settings; one that is none ends the command with the option or variable named."""
+    """Return the settings; end the command if one is invalid, naming the option or variable."""
     from pydantic import ValidationError
     from pydantic_settings import SettingsError
 
@@ -183,8 +183,8 @@ def demo(
     once: Annotated[bool, typer.Option("--once", help="Exit after the tour.")] = False,
 ) -> None:
     """Train LeNet on MNIST digits over HTTP, ask it about one, and keep serving."""
-    # Both as Ctrl-C does it: the server must not outlive the demo, nor end without it. A script's
-    # shell has what it runs in the background ignore Ctrl-C, which the server does not.
+    # Both end like Ctrl-C: the server must neither outlive the demo nor end alone. Shells make
+    # background processes of scripts ignore Ctrl-C, which the server does not.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     from app.demo import run_demo
@@ -257,10 +257,10 @@ def doctor(
     port: Annotated[int | None, typer.Option(help="Port on which the server would listen.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Examine a model on disk: what it is, whether it loads, binds and runs here.
+    """Examine a model on disk: its format, and whether it loads, binds and runs here.
 
-    Without one, examine this machine. The exit status is 0 if all is well, 1 where not, and 3
-    where a model's shapes must be said first.
+    Without a model, examine this machine. The exit status is 0 if all is well, 1 if not, and 3 if
+    shapes of a model must be given first.
     """
     with _engine_settings():
         from app.doctor import run_doctor, run_doctor_of, run_machine_doctor
@@ -283,7 +283,7 @@ def recover(
     check: Annotated[bool, typer.Option("--check", help="Only report; change nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take what lies in a data directory into the database; say what could not be and why."""
+    """Import the files of a data directory into the database; report what could not be imported."""
     from app.main import storage_options
     from app.maintenance import run_recover
 
@@ -310,7 +310,7 @@ def restore(
     data_dir: Annotated[Path | None, typer.Option(help="A new or empty data directory.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a data directory of a backup, after every byte of it was compared."""
+    """Restore a data directory from a backup, after verifying every byte."""
     from app.maintenance import run_restore
 
     settings = _read_settings({} if data_dir is None else {"data_dir": data_dir})
@@ -337,7 +337,7 @@ def keys_add(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key; print it, this once. A running server takes it within a second."""
+    """Create a key and print it, only this once. A running server accepts it within a second."""
     from app.maintenance import KeyWishes, run_keys_add
 
     wishes = KeyWishes(name=name, scopes=scope, expires=expires, rate=rate, concurrency=concurrency)
@@ -346,7 +346,7 @@ def keys_add(
 
 @keys.command("generate")
 def keys_generate(as_json: AsJson = False) -> None:
-    """Print a new key for MODSERVE_API_KEY or MODSERVE_API_KEY_FILE of a server; keep nothing."""
+    """Print a new key for MODSERVE_API_KEY or MODSERVE_API_KEY_FILE of a server; store nothing."""
     from app.maintenance import run_keys_generate
 
     raise typer.Exit(run_keys_generate(as_json=as_json))
@@ -393,7 +393,7 @@ def run(
     ] = False,
     cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU for mx.gpu().")] = False,
 ) -> None:
-    """Run a script written for MXNet as python would; import mxnet finds the engine."""
+    """Run a script written for MXNet as python would; import mxnet loads the engine."""
     from app.scripts import ArgumentError, run_script
 
     try:

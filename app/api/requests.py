@@ -34,7 +34,9 @@ __all__ = [
 
 
 _LARGEST_SYMBOLS = 1 << 23
-"""Letters of all symbols of a module, which go to its executor in one message."""
+"""Maximum length of all symbols of a module together, which are sent to its executor in one
+message.
+"""
 _OF_THE_SYMBOL = (
     "symbol",
     "symbols",
@@ -48,18 +50,18 @@ Length: TypeAlias = Annotated[int, Field(gt=0, lt=2**31)]
 
 
 class CanonicalText(str):
-    """JSON of a symbol as ``canonical_json`` writes it, which need not be parsed again."""
+    """JSON of a symbol as written by ``canonical_json``, which need not be parsed again."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceBody:
-    """The checkpoint that a module is made from.
+    """The checkpoint from which a module is made.
 
     Attributes:
-        module: whose it is.
-        epoch: its tag; the newest where None.
+        module: name of its module.
+        epoch: its tag; None takes the newest.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -78,24 +80,24 @@ class ModuleBody:
     """A module to create.
 
     Attributes:
-        name: by which all calls name it.
+        name: of the module.
         symbol: symbol JSON, parsed or as text, for a module without buckets.
         symbols: the same by bucket key (JSON text: ``20``, ``[10,20]``), for one with.
-        buckets: lengths, for a module with a bucket of each from the one ``symbol``, which must
-            hold for any; ``bind`` then has open axes.
-        default_bucket_key: the bucket that ``bind`` binds; it must have every parameter. The
-            largest if it is not said and all keys are numbers.
-        data_names, label_names, state_names: inputs of the symbol; worked out where None.
-        kind: as the symbol or symbols say where None.
+        buckets: lengths, for a module with a bucket of each length from one ``symbol``, which must
+            be valid for all lengths; ``bind`` then has open axes.
+        default_bucket_key: the bucket that ``bind`` binds; it must have every parameter. By default
+            the largest, if all keys are numbers.
+        data_names, label_names, state_names: inputs of the symbol; inferred if None.
+        kind: None infers it from the symbol or symbols.
         fixed_param_names, fixed_param_patterns, excluded_param_patterns: parameters that are not
-            trained: by name, and by parts of names, those apart that have an excluded part.
+            trained: by name, and by parts of names, except those with an excluded part.
         compression_params: of gradients between contexts: ``{"type": "2bit", "threshold": 0.5}``.
         source: ``from`` in JSON: a checkpoint of another module, for one with its symbol and its
             parameters,
         output: cut at this internal output,
         head: with this new last layer, whose parameters ``params/init`` or ``fit`` initializes.
-        executor: device that holds it; the first one where None.
-        contexts: logical devices its batches are spread over; the executor's where empty.
+        executor: its device; None takes the first one.
+        contexts: logical devices that share its batches; if empty, the executor's.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -121,7 +123,7 @@ class ModuleBody:
 
     @property
     def given_names(self) -> GivenNames:
-        """The names of inputs that it says."""
+        """The names of inputs that it gives."""
         return {
             "data_names": self.data_names,
             "label_names": self.label_names,
@@ -132,7 +134,7 @@ class ModuleBody:
         """Return the record to create, without the names of its inputs.
 
         Args:
-            executor: where it goes unless the body says.
+            executor: device to use unless the body names one.
         """
         if self.source is not None:
             raise Invalid("from", self.source.module, "none in a form; send JSON, without files")
@@ -152,8 +154,8 @@ class ModuleBody:
         """Return the record to create of a module made from another one.
 
         Args:
-            derived: symbols and names, as the other module has them.
-            executor: where it goes unless the body says.
+            derived: symbols and names of the other module.
+            executor: device to use unless the body names one.
         """
         kind = self.kind or derived.kind
         if (kind is ModuleKind.BUCKETING) != (derived.kind is ModuleKind.BUCKETING):
@@ -162,7 +164,7 @@ class ModuleBody:
         return self._completed(derived.evolve(name=self.name, kind=kind), executor)
 
     def check_derived(self) -> None:
-        """Raise Invalid unless what goes with ``from`` is all that the body says."""
+        """Raise Invalid if the body has fields that cannot be combined with ``from``."""
         for field in _OF_THE_SYMBOL:
             if getattr(self, field) != ModuleBody.__dataclass_fields__[field].default:
                 expected = "none beside from: symbol and inputs are the other module's"
@@ -191,7 +193,7 @@ class ModuleBody:
         return chosen
 
     def symbol_texts(self) -> dict[str, str]:
-        """Return the canonical JSON of the symbols by bucket key, of a lone one by ``SINGLE``."""
+        """Return the canonical JSON of the symbols by bucket key, of a single one by ``SINGLE``."""
         if self.symbols is None:
             texts = {} if self.symbol is None else {SINGLE: _symbol_text(self.symbol, "symbol")}
         else:
@@ -307,7 +309,7 @@ class LearningRateBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetBody:
-    """A file of the server's that is to be a dataset.
+    """A file on the server that is to become a dataset.
 
     Attributes:
         name: of the dataset.
@@ -326,7 +328,7 @@ class CheckpointBody:
     """A checkpoint to save.
 
     Attributes:
-        epoch: that it is of; an existing one is replaced.
+        epoch: of the checkpoint; an existing one is replaced.
         optimizer_states: save the optimizer's states, too.
     """
 
@@ -346,7 +348,7 @@ VersionText: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelBody:
-    """The version that a label is put on.
+    """The version to which a label is given.
 
     Attributes:
         version: the number of an epoch, ``latest`` or another label.
@@ -359,7 +361,7 @@ class LabelBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryBody:
-    """A version to try.
+    """A version to serve as the canary.
 
     Attributes:
         version: the number of an epoch, ``latest`` or a label.
@@ -378,7 +380,7 @@ class LoadBody:
 
     Attributes:
         epoch: its tag: ``12`` or ``12.340``.
-        optimizer_states: take these too.
+        optimizer_states: load these, too.
         allow_missing: parameters that it lacks keep their values, as for fine-tuning.
         allow_extra: skip parameters that the module does not have.
     """

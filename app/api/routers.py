@@ -25,7 +25,7 @@ from app.api import (
 
 __all__ = ["ROUTERS"]
 
-# They are asked for a request's route in this order: first those with many small requests.
+# Routes are matched in this order: those with many small requests come first.
 ROUTERS = (
     jobs.router,
     modules.router,

@@ -1,4 +1,4 @@
-"""The one table that says what scope each route asks of an API key."""
+"""The table of the scopes that routes require of an API key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.domain.api_key import KeyScope
 __all__ = ["OPEN_PATHS", "SCOPES", "Needed", "is_open", "needed_scopes"]
 
 Needed: TypeAlias = tuple[KeyScope, ...]
-"""One of them suffices; none are needed where it is empty."""
+"""One of these suffices; if empty, none is needed."""
 
 _OPEN: Needed = ()
 _READ: Needed = (KeyScope.READ,)
@@ -23,7 +23,7 @@ _ADMIN: Needed = (KeyScope.ADMIN,)
 _MODULE = "/v1/modules/{module}"
 
 SCOPES: Mapping[tuple[str, str], Needed] = {
-    # Pages, and who looks at them.
+    # Pages, and the sessions of their users.
     ("GET", "/"): _OPEN,
     ("GET", "/docs"): _OPEN,
     ("GET", "/static/{file}"): _OPEN,
@@ -159,16 +159,16 @@ OPEN_PATHS = frozenset(
 """Paths answered without a key, compared exactly; all others need one."""
 
 _OPEN_FOLDERS = ("/static/", "/guides/")
-"""What pages are made of, and guides, which are the same on every server."""
+"""Files of the pages, and guides, which are the same on every server."""
 
 
 def is_open(path: str) -> bool:
-    """Return whether a path, as it was asked for, is answered without a key."""
+    """Return whether a path, exactly as requested, is answered without a key."""
     return path in OPEN_PATHS or path.startswith(_OPEN_FOLDERS)
 
 
 def needed_scopes(verb: str, path: str) -> Needed:
-    """Return what a route asks for.
+    """Return the scopes of a route.
 
     Args:
         path: of the route, with its parameters in braces.

@@ -1,4 +1,4 @@
-"""How predictions of a module are served."""
+"""Settings for the serving of a module's predictions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1/modules/{module}", tags=["predict"])
 
 @router.get("/serving", summary="Describe a module's serving", responses=problems(404, 422))
 async def get_serving(module: ModuleName, services: ServicesOf) -> ServingSpec:
-    """Return what was set, and the defaults of the rest."""
+    """Return the settings, including defaults."""
     return (await services.access.record(module)).serving
 
 
@@ -31,22 +31,24 @@ async def get_serving(module: ModuleName, services: ServicesOf) -> ServingSpec:
     dependencies=IF_MATCH,
 )
 async def set_serving(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
-    """Change the fields that are given, for predictions that are asked for from here on.
+    """Change the given fields, for all later predictions.
 
-    Requests that wait when the device is free are computed together, up to `max_batch_size`
-    examples, where the outputs for an example are found not to depend on the others in its batch;
-    `batches` declares it where that cannot be found. `max_delay_us` lets them wait for more, which
-    helps where each batch has a high cost of its own and requests come from many clients.
+    Requests that are waiting when the device becomes free are computed as one batch, up to
+    `max_batch_size` examples, if analysis of the graph shows that the outputs for an example do not
+    depend on the others in its batch; `batches` declares that if analysis cannot show it.
+    `max_delay_us` makes requests wait for more, which helps if each batch has a high fixed cost and
+    requests come from many clients.
 
     `instances` is the number of executors that answer predictions of versions (the promoted one, a
-    canary, those that are named), the one with the fewest examples under way first. The parameters
-    in training are at home alone. A sequence stays on the instance of its first part. Each is
-    asked when it has the version and is warm; the module's `instances` tell which are. 422 where
-    this server has fewer executors of the kind (`MODSERVE_DEVICES`).
+    canary, those that are named); the one with the fewest examples under way is chosen. The
+    parameters in training are only on the module's own executor. A sequence stays on the instance
+    of its first part. An instance is used once it has the version and is warmed up; the module's
+    `instances` show which are. 422 if this server has fewer executors of the kind
+    (`MODSERVE_DEVICES`).
 
-    `states` says which output is the next value of each of the module's `state_names`; with it
-    predictions may be parts of sequences, whose states are kept between them. On each instance
-    there are `max_sequences` at most, and those idle for `max_sequence_idle_seconds` are lost.
+    `states` names the output that is the next value of each of the module's `state_names`; with it
+    predictions may be parts of sequences, whose states are kept between them. Each instance keeps
+    at most `max_sequences`, and drops those that are idle for `max_sequence_idle_seconds`.
     """
     change = await read_change(request, ServingSpec)
     return await shown(services, await services.access.serve(module, change))
@@ -60,8 +62,8 @@ async def set_serving(module: ModuleName, request: Request, services: ServicesOf
     dependencies=IF_MATCH,
 )
 async def warm_up_module(module: ModuleName, services: ServicesOf) -> None:
-    """Bind all buckets for batches of each power of two, as far as predictions take them together.
-
-    Without it the first prediction of each size waits for that. Others are answered meanwhile.
+    """Bind all buckets for batches of each power of two, up to the largest batch of predictions.
+    Otherwise the first prediction of each size waits for that. Other predictions are answered
+    meanwhile.
     """
     await services.commands.warm_up(module)

@@ -39,7 +39,7 @@ _NO_KEY = {
 
 @dataclass(frozen=True, slots=True)
 class LogIn:
-    """What to log in with.
+    """Credentials for a login.
 
     Attributes:
         key: an API key.
@@ -51,7 +51,7 @@ class LogIn:
 
 
 class SessionView(BaseModel):
-    """Who asks."""
+    """The key in use, and its scopes."""
 
     key_needed: bool = Field(description="Whether the server requires an API key.")
     name: str | None = Field(
@@ -62,7 +62,7 @@ class SessionView(BaseModel):
 
 @router.get("", summary="Describe the session", responses=problems())
 async def get_session(request: Request) -> SessionView:
-    """Return the key that the request brings, or that its session stands for, and its scopes."""
+    """Return the key that the request sends, or that of its session, and its scopes."""
     state = request.app.state
     try:
         key = identify(request.scope, state.keys, state.sessions)
@@ -78,7 +78,7 @@ async def get_session(request: Request) -> SessionView:
     responses={**problems(400, 413, 415, 422), 401: _NO_KEY},
 )
 async def create_session(request: Request, response: Response) -> SessionView:
-    """Begin a session of a browser: a cookie that stands for the key for a week at most.
+    """Begin a browser session: a cookie that represents the key, for a week at most.
 
     It ends with the key, with the server, and with `DELETE /session`.
     """

@@ -1,9 +1,9 @@
-"""The cookie by which a browser that has logged in is known.
+"""The cookie that identifies a browser that has logged in.
 
-Only the server's own pages are known by it. ``SameSite=Strict`` keeps it from pages of other sites,
-but not from another port of this host, nor from origins that the settings allow to ask with a key:
-so its request must have been made by a page of this very origin. It has no ``Path``, for browsers
-then take the folder that ``session`` is in, wherever a proxy has put the server.
+Only the server's own pages can use it. ``SameSite=Strict`` withholds it from pages of other sites,
+but not from another port of this host, nor from origins that the settings allow to send a key:
+therefore the request must come from a page of exactly this origin. It has no ``Path``, because
+browsers then use the folder of ``session``, under whatever path a proxy has put the server.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ def session_key(scope: Scope, sessions: Sessions) -> ApiKey | None:
 
 
 def session_token(scope: Scope) -> str | None:
-    """Return what proves the session of a request of an own page; None if there is none."""
+    """Return the session token in a request of our own pages; None if there is none."""
     headers = Headers(scope=scope)
     name = _name(headers)
-    # Other servers of this host may have cookies of any form: theirs are skipped.
+    # Other servers on this host may set malformed cookies: they are skipped.
     pairs = (one.strip().partition("=") for one in ";".join(headers.getlist("cookie")).split(";"))
     token = next((value for found, _, value in pairs if found == name and value), None)
     return token if token and is_same_origin(scope["method"], headers) else None
 
 
 def cookie_field(scope: Scope, token: str | None) -> str:
-    """Return ``Set-Cookie`` that has a browser keep a token, or forget it where that is None."""
+    """Return ``Set-Cookie`` that makes a browser keep a token, or forget it if that is None."""
     name = _name(Headers(scope=scope))
     life = f"{name}={token}" if token is not None else f"{name}=; Max-Age=0"
     secure = "; Secure" if scope["scheme"] == "https" else ""
@@ -45,6 +45,8 @@ def cookie_field(scope: Scope, token: str | None) -> str:
 
 
 def _name(headers: Headers) -> str:
-    """Return the cookie's name: browsers have one jar for all ports of a host."""
+    """Return the cookie's name, which includes the port, because browsers share cookies between
+    ports.
+    """
     _, _, port = headers.get("host", "").rpartition(":")
     return f"{_NAME}_{port}" if port.isascii() and port.isdigit() else _NAME

@@ -1,8 +1,8 @@
-"""Who may ask: not the pages of other sites, which reach loopback addresses through browsers.
+"""Protection against pages of other sites, which can reach loopback addresses through browsers.
 
 A page of any site can make a browser send a POST of ``text/plain``, or, once a name of its own
-leads to 127.0.0.1, anything. The first shows in ``Origin`` and ``Sec-Fetch-Site``, the second in
-``Host``. Programs that are not browsers send the host that they connect to, and no origin.
+resolves to 127.0.0.1, any request. The first is visible in ``Origin`` and ``Sec-Fetch-Site``, the
+second in ``Host``. Programs other than browsers send the host to which they connect, and no origin.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OPEN_TO_ALL = frozenset({"/", "/livez", "/readyz", "/docs", "/openapi.json"})
 
 _HOST_FIELD = re.compile(r"(\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:@/?#]+))(:[0-9]*)?")
 _SAFE = frozenset({"GET", "HEAD"})
-_OWN_SITE = (None, "same-origin", "none")  # what is typed in, or a bookmark, has "none"
+_OWN_SITE = (None, "same-origin", "none")  # a typed address, or a bookmark, has "none"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -80,23 +80,23 @@ class SiteGuard:
 
 
 def is_same_origin(method: str, headers: Headers) -> bool:
-    """Return whether a page of this very origin made a request, or, if it is safe, a person."""
+    """Return whether a page of this origin made a request, or, if it is safe, a person did."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin" or (site == "none" and method in _SAFE)
-    origin = headers.get("origin")  # browsers leave Sec-Fetch-Site out if there is no TLS
+    origin = headers.get("origin")  # browsers omit Sec-Fetch-Site without TLS
     return method in _SAFE if origin is None else _is_of_host(origin, headers)
 
 
 def _is_of_host(origin: str, headers: Headers) -> bool:
-    # Behind a proxy that ends TLS the scheme is another one here: only the host is compared.
+    # Behind a proxy that terminates TLS the scheme differs: therefore only the host is compared.
     scheme, found, _ = origin.partition("://")
     own = _authority(f"{scheme}://{headers.get('host', '')}")
     return bool(found) and _authority(origin) == own != (None, None)
 
 
 class _Hosts:
-    """The names of a server: those of its address, and those that the settings add."""
+    """The names of a server: those of its address, and additional ones from the settings."""
 
     def __init__(self, settings: Settings) -> None:
         self._listed = {host.lower() for host in settings.allowed_hosts}
@@ -122,7 +122,7 @@ class _Hosts:
         address = _address(name)
         if self._is_loopback:
             return name == "localhost" or (address is not None and address.is_loopback)
-        return address is not None  # to lead here, a name of another site is needed
+        return address is not None  # an attack by another site needs a name, not an address
 
 
 def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

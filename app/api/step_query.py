@@ -1,6 +1,6 @@
-"""The query of a step-level call: what goes beside its tensors where the body has no other members.
+"""The query of a step call: parameters beside its tensors if the body cannot contain them.
 
-A JSON body may have the same fields as members; one must not be given twice.
+A JSON body may have the same fields as members, but a field must not be given twice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.domain.names import Pattern
 __all__ = ["ForwardQuery", "PassQuery", "StepQuery"]
 
 Given: TypeAlias = dict[str, Any]
-"""The fields that the query has, by name."""
+"""The fields in the query, by name."""
 
 
 async def _of_step(

@@ -1,4 +1,4 @@
-"""The step level: forward, backward and update, for those who write the loop themselves."""
+"""Step calls: forward, backward and update, for clients that run the training loop themselves."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ async def forward_module(
 ) -> Response:
     """Compute the outputs of a batch given by input name.
 
-    A training pass moves auxiliary states, such as the averages of BatchNorm: they are in memory
-    alone (the module's `durable` is false) until a checkpoint is saved.
+    A training pass changes auxiliary states, such as the averages of BatchNorm: they are only in
+    memory (the module's `durable` is false) until a checkpoint is saved.
     """
     return await _forward(module, request, services, given, "forward", backward=False)
 
@@ -160,9 +160,9 @@ async def forward_backward_module(
 async def backward_module(
     module: ModuleName, request: Request, services: ServicesOf, given: StepQuery
 ) -> StepView:
-    """Compute the gradients of the last training pass; a loss needs no gradients given.
+    """Compute the gradients of the last training pass; a loss needs no output gradients.
 
-    See `forward` for auxiliary states: those of BatchNorm move here as well.
+    See `forward` for auxiliary states: those of BatchNorm change here as well.
     """
     tensors, fields = await read_step(request, (), StepFields, given)
     call = calls.Backward(module=module, generation=fields.generation, sequence=fields.sequence)
@@ -183,9 +183,9 @@ async def update_params(
 ) -> UpdateView:
     """Update the parameters from the gradients of the last backward pass.
 
-    What they become is in memory alone (the module's `durable` is false) until a checkpoint is
-    saved. If the executor dies before that, calls that need parameters are refused with 409
-    `params_lost`, and the module's `generation` changes when it is back on its device.
+    The new values are only in memory (the module's `durable` is false) until a checkpoint is saved.
+    If the executor dies before that, calls that need parameters are refused with 409 `params_lost`,
+    and the module's `generation` changes when it is restored to its device.
     """
     tensors, fields = await read_step(request, (), StepFields, given)
     if tensors:
@@ -202,7 +202,7 @@ async def update_params(
     responses={**tensor_answer("outputs"), **problems(404, 409, 422, 503)},
 )
 async def get_outputs(module: ModuleName, request: Request, services: ServicesOf) -> Response:
-    """Return the outputs of the last forward pass of the step level."""
+    """Return the outputs of the last forward pass."""
     call = calls.GetOutputs(module=module)
     reply = await services.access.ask_at(module, "get_outputs", call)
     return await answer(request, reply, "outputs")
@@ -241,7 +241,7 @@ async def get_input_grads(module: ModuleName, request: Request, services: Servic
     responses={**tensor_answer("states"), **problems(404, 409, 422, 503)},
 )
 async def get_states(module: ModuleName, request: Request, services: ServicesOf) -> Response:
-    """Return the arrays named in `state_names`; those of several contexts one after the other."""
+    """Return the arrays named in `state_names`; those of several contexts are concatenated."""
     reply = await services.access.ask_at(module, "states", calls.GetStates(module=module))
     return await answer(request, reply, "states")
 
@@ -259,10 +259,10 @@ async def get_states(module: ModuleName, request: Request, services: ServicesOf)
 async def set_states(module: ModuleName, request: Request, services: ServicesOf) -> None:
     """Set the arrays named in `state_names`, or all of them to one `value`.
 
-    They are in memory alone: the module's `durable` is false, it stays on its device, and after its
+    They are only in memory: the module's `durable` is false, it stays on its device, and after its
     executor's death calls that need parameters are refused with 409 `params_lost`. A checkpoint
-    ends that, but has no states, as MXNet's have none: a module that comes back from one begins
-    with zeros, which its `generation` tells.
+    ends that, but like MXNet's contains no states: a module restored from one begins with zeros,
+    and its `generation` has changed.
     """
     tensors, fields = await read_step(request, (), StateFields)
     call = calls.SetStates(module=module, value=fields.value)
@@ -284,31 +284,29 @@ async def predict_module(
     version: VersionQuery = None,
     top_k: TopK = None,
 ) -> Response:
-    """Compute the outputs of any number of examples; nothing of the module changes.
+    """Compute the outputs of any number of examples; the module does not change.
 
-    With `top_k` the answer is JSON: in the place of each row of an output the best classes, the
-    best first, as `{"label": "cat", "index": 281, "score": 0.93}`. Classes are the last axis; a
-    label is null where `PUT …/labels/{output}` set none.
+    With `top_k` the answer is JSON: instead of each row of an output its best classes, the best
+    first, as `{"label": "cat", "index": 281, "score": 0.93}`. Classes are the last axis; a label is
+    null if `PUT …/labels/{output}` has set none.
 
-    Inputs may be images and texts, where `PUT …/transforms/{input}` said how one becomes an input:
+    Inputs may be images and texts, if `PUT …/transforms/{input}` has defined their transform:
     `{"inputs": {"data": {"b64": "…"}}}` with a file of an image in Base64, `{"text": "…"}` or
     `{"inputs": {"data": "…"}}`, lists of them; a body that is an image (`Content-Type: image/jpeg`)
     or a text (`text/plain`); a form with files, each under the name of its input.
 
-    Many examples are computed in pieces, of as many as bound or as take 20 ms, between which other
-    predictions are answered and a fit goes on: each piece sees the parameters of its time. A client
-    that hangs up ends it.
+    Many examples are computed in pieces, of the bound batch size or of about 20 ms, between which
+    other predictions are answered and a fit continues: each piece uses the parameters at its time.
+    If the client hangs up, the rest is cancelled.
 
-    A module that is not on its device is brought there first. It never answers from parameters
-    other than those set last: 409 `params_lost` where they were in memory alone and their executor
-    died (load a checkpoint, initialize or set parameters), `module_failed` if it cannot be
-    brought back.
+    A module that is not on its device is first loaded there. It never answers from parameters other
+    than those set last: 409 `params_lost` if they were only in memory and their executor died (load
+    a checkpoint, initialize or set parameters), `module_failed` if it cannot be restored.
 
     A module whose states are declared (`PATCH .../serving`) computes sequences a part at a time:
     `sequence_id` names the sequence, `sequence_start` its first part, which begins with zeros, and
-    `sequence_end` the last one. Send a part when the one before it was answered; one that is
-    refused leaves the states as they are. 409 `sequence_lost` if there are no states to go on
-    with.
+    `sequence_end` the last one. Send a part after the previous one was answered; a refused part
+    does not change the states. 409 `sequence_lost` if the states no longer exist.
     """
     return await _predict(module, version, request, services, part, top_k)
 
@@ -328,9 +326,9 @@ async def predict_file(
     version: VersionQuery = None,
     top_k: TopK = None,
 ) -> Response:
-    """Answer `curl -T cat.jpg …/predict?top_k=5` as `POST` does; nothing of the module changes.
+    """Answer `curl -T cat.jpg …/predict?top_k=5` as `POST` does; the module does not change.
 
-    A file of an image, npy, npz or safetensors is known by its first bytes.
+    Image, npy, npz and safetensors files are recognized by their first bytes.
     """
     return await _predict(module, version, request, services, part, top_k)
 

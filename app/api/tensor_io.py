@@ -41,7 +41,7 @@ __all__ = [
 
 LARGEST_JSON_HERE = 1 << 18
 """Larger JSON is decoded in another process: the parser keeps the interpreter's lock."""
-_FEW_BYTES_OF_NPZ = 1 << 12  # which may unpack to a thousand times as many
+_FEW_BYTES_OF_NPZ = 1 << 12  # which may expand a thousandfold
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -50,11 +50,12 @@ F = TypeVar("F")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFields:
-    """What a step-level call says beside its tensors.
+    """Parameters of a step call beside its tensors.
 
     Attributes:
         generation: refuse with 412 unless the module has this generation.
-        sequence: number of the call; a repeated one is answered again, not done again.
+        sequence: number of the call; a repetition gets the same answer and is not carried out
+            again.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -65,13 +66,13 @@ class StepFields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassFields(StepFields):
-    """What a pass says beside its tensors.
+    """Parameters of a pass beside its tensors.
 
     Attributes:
-        bucket: of a bucketing module; None takes the smallest that holds the tensors.
+        bucket: of a bucketing module; None takes the smallest that fits the tensors.
         with_outputs: answer with the outputs.
-        monitor: collect statistics of the operators' outputs whose names match this pattern, as
-            of files: ``fc*_output``.
+        monitor: collect statistics of the operators' outputs whose names match this pattern, such
+            as ``fc*_output``.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -83,7 +84,9 @@ class PassFields(StepFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardFields(PassFields):
-    """What a forward pass says: whether it is one of training; as bound where None."""
+    """Parameters of a forward pass: whether it is a training pass; None takes how the module is
+    bound.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
@@ -92,7 +95,7 @@ class ForwardFields(PassFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFields:
-    """What the setting of states may say in the place of tensors: one value for all."""
+    """Setting of states by one value for all instead of tensors."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
@@ -101,20 +104,20 @@ class StateFields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoFields:
-    """Nothing beside the tensors."""
+    """No parameters beside the tensors."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictFields:
-    """What a prediction says beside its tensors.
+    """Parameters of a prediction beside its tensors.
 
     Attributes:
-        bucket: the one to take, if not the smallest.
-        sequence_id: of the sequence that it is a part of; a number is the same as its digits, and
-            0 or nothing stands for none.
-        sequence_start, sequence_end: it is the first part, the last part.
+        bucket: the one to use; None takes the smallest that fits.
+        sequence_id: of the sequence to which it belongs; a number is the same as its digits, and 0
+            or an empty string means none.
+        sequence_start, sequence_end: whether it is the first or the last part.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -126,7 +129,7 @@ class PredictFields:
 
     @property
     def part(self) -> SequencePart | None:
-        """The part of a sequence that it is; raise Invalid for what cannot be one."""
+        """Its part of a sequence; raise Invalid if the fields are inconsistent."""
         return sequence_part(self.sequence_id, self.sequence_start, self.sequence_end)
 
 
@@ -140,8 +143,8 @@ async def read_tensors(
     """Return the tensors of a body by name, and a JSON body's other members.
 
     Args:
-        names: expected names in order; a lone npy array is the first.
-        dtypes: of plain numbers in JSON, by name; float32 where absent.
+        names: expected names in order; a single npy array is the first.
+        dtypes: of plain numbers in JSON, by name; float32 if absent.
         needs_inputs: refuse a JSON body that has only other members.
     """
     body = await read_body(request)
@@ -156,7 +159,7 @@ async def tensors_in(
     *,
     needs_inputs: bool = True,
 ) -> tuple[Tensors, dict[str, Any]]:
-    """Return the same of a body that was read already."""
+    """Return the same for a body that was already read."""
     settings: Settings = request.app.state.settings
     content_type = request.headers.get("content-type")
     kind = body_type(content_type, body)
@@ -190,7 +193,7 @@ async def read_step(
     Args:
         names: expected names of the tensors, in order.
         cls: of the fields.
-        given: those that the query has.
+        given: those in the query.
         dtypes: see ``read_tensors``.
     """
     if request.headers.get("content-length", "0") == "0" and not request.headers.get(
@@ -204,7 +207,7 @@ async def read_step(
 
 
 def members_of(batch_axes: Mapping[str, int | None]) -> dict[str, dict[str, int | None]]:
-    """Return what JSON says of outputs that have not the examples along the first axis."""
+    """Return the JSON members for outputs whose first axis is not that of the examples."""
     return {name: {"batch_axis": axis} for name, axis in batch_axes.items()}
 
 
@@ -215,7 +218,7 @@ async def answer(
     extra: Mapping[str, Any] | None = None,
     members: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Response:
-    """Return the tensors of a reply in the form the client accepts, and release them."""
+    """Return the tensors of a reply in a format that the client accepts, and release them."""
     try:
         kind = negotiate(request.headers.get("accept"), single=len(reply.tensors) == 1)
         size = sum(tensor.nbytes for tensor in reply.tensors.values())

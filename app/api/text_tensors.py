@@ -1,4 +1,4 @@
-"""Texts as the tensor of an input: a row of places in the vocabulary for each."""
+"""Texts as the tensor of an input: a row of vocabulary indices for each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["text_tensors"]
 def text_tensors(
     record: ModuleRecord, name: str, transform: TextTransform, texts: Sequence[bytes]
 ) -> Tensors:
-    """Return the tensor of an input, and the lengths of its texts where an input takes those.
+    """Return the tensor of an input, and the lengths of its texts if another input takes them.
 
     Args:
         record: a module that is bound.
@@ -38,7 +38,7 @@ def text_tensors(
     ]
     fill = desc.pad_value if transform.padding is None else transform.places[transform.padding]
     width = max(map(len, rows))
-    if len(lengths) == 1 or fill != desc.pad_value:  # else the executor fills them up
+    if len(lengths) == 1 or fill != desc.pad_value:  # else the executor pads them
         width = next(length for length in lengths if length >= width)
     table = np.full((len(rows), width), fill, desc.dtype)
     for row, places in zip(table, rows, strict=True):
@@ -51,7 +51,7 @@ def text_tensors(
 
 
 def _lengths(record: ModuleRecord, desc: InputDesc) -> list[int]:
-    """Return how long the input may be: in each bucket, or as it is bound."""
+    """Return the possible lengths of the input: of each bucket, or as bound."""
     assert record.bind is not None
     if len(desc.shape) != 2 or batch_axis(desc) not in (0, 1):
         expected = "an input bound for texts: an axis of examples, and one of tokens"

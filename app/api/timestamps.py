@@ -1,4 +1,4 @@
-"""Moments as clients see them: RFC 3339 in UTC, as ISO 8601 has it, where we count seconds."""
+"""Times as clients see them: RFC 3339 in UTC, a profile of ISO 8601; ours are seconds."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["Timestamp", "timestamp", "with_timestamps"]
 
 
 def timestamp(seconds: float) -> str:
-    """Return a moment that is given in seconds since 1970."""
+    """Return a time that is given in seconds since 1970."""
     moment = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
     return moment.replace("+00:00", "Z")
 
 
 def with_timestamps(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an event carries, with the moments in it as clients see them."""
+    """Return the data of an event, with times as clients see them."""
     return {
         name: timestamp(value) if _is_moment(name) and isinstance(value, int | float) else value
         for name, value in data.items()

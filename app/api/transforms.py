@@ -1,4 +1,4 @@
-"""How images and texts become the inputs of a module."""
+"""Transforms of images and texts into the inputs of a module."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _FORM: dict[str, Any] = {
 
 @router.get("/{input}", summary="Fetch an input's transform", responses=problems(404, 422))
 async def get_transform(module: ModuleName, input: InputName, services: ServicesOf) -> Transform:
-    """Return how an image or a text becomes an input, with all tokens of a vocabulary."""
+    """Return the transform of an input, with all tokens of a vocabulary."""
     record = await services.access.record(module)
     if input not in record.transforms:
         others = ", ".join(record.transforms) or "none"
@@ -65,14 +65,14 @@ async def get_transform(module: ModuleName, input: InputName, services: Services
 async def set_transform(
     module: ModuleName, input: InputName, request: Request, services: ServicesOf
 ) -> ModuleView:
-    """Say how an image or a text becomes this input, so that `predict` takes these as they are.
+    """Set how an image or a text becomes this input, so that `predict` accepts them directly.
 
-    An image is resized, cropped in the middle, normalized by `mean` and `std` in units of pixels,
-    and laid out, with the numbers of `mx.image`.
+    An image is resized, center-cropped, normalized by `mean` and `std` in units of pixel values,
+    and laid out, with the same results as `mx.image`.
 
-    A text (`"type": "text"`) is split into words or characters, each of which becomes its place in
-    the `vocabulary`; a form has that as a file beside the field `transform`. Shorter texts are
-    filled up to the smallest bucket that holds them, with the token `padding`; an input bound as
+    A text (`"type": "text"`) is split into words or characters, each of which becomes its index in
+    the `vocabulary`, which in a form is a file beside the field `transform`. Texts are padded with
+    the token `padding` to the length of the smallest bucket that fits; an input bound as
     `lengths_of` this one gets the lengths.
     """
     transform = await _read(request)
@@ -95,7 +95,7 @@ async def delete_transform(module: ModuleName, input: InputName, services: Servi
 
 
 def check_transform(body: bytes) -> Decoded:
-    """Raise what is wrong with a JSON body; called in another process where it is large."""
+    """Validate a JSON body; large ones in another process."""
     parse_transform(parse_json(body), "")
     return Decoded()
 

@@ -1,4 +1,4 @@
-"""What clients get to see of modules, jobs, datasets and checkpoints."""
+"""Modules, jobs, datasets and checkpoints as clients see them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class FieldFault(BaseModel):
-    """One field at fault."""
+    """An invalid field."""
 
     field: str = Field(
         description="Field, header or query parameter, with its path in the body.",
@@ -62,7 +62,7 @@ class FieldFault(BaseModel):
 
 
 class ProblemView(BaseModel):
-    """An RFC 9457 answer to a request that was refused."""
+    """An RFC 9457 answer to a refused request."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -130,7 +130,7 @@ class PageView(BaseModel, Generic[T]):
 
 
 class StatusView(BaseModel):
-    """How the server is."""
+    """The server's health."""
 
     status: Literal["alive", "ready", "unready"] = Field(
         description="`alive` for liveness; `ready` or `unready` for readiness.", examples=["ready"]
@@ -148,7 +148,7 @@ class StatusView(BaseModel):
 
 
 class TextTransformView(BaseModel):
-    """How a text becomes an input, without the tokens of its vocabulary."""
+    """The transform of a text into an input, without the tokens of its vocabulary."""
 
     type: Literal["text"] = Field(description="Always `text`.")
     vocabulary_size: int = Field(description="Number of tokens in the vocabulary.")
@@ -319,7 +319,7 @@ class CheckpointView(BaseModel):
 
 
 class StatisticView(BaseModel):
-    """Statistics of one array; those of its elements that are finite."""
+    """Statistics of the finite elements of one array."""
 
     name: str = Field(description="Name of the array.", examples=["fc_weight"])
     of: Literal["output", "backward", "parameter", "gradient", "auxiliary"] = Field(
@@ -344,11 +344,11 @@ def module_view(
     resident: bool | None,
     instances: list[InstanceView],
 ) -> ModuleView:
-    """Return the view of a module, its symbols left out.
+    """Return the view of a module, without its symbols.
 
     Args:
         record: the module.
-        restored: how its newest restore went.
+        restored: the outcome of its latest restore.
         resident: whether it is on its device; None if that is not known.
         instances: the views of its instances.
     """

@@ -1,4 +1,4 @@
-"""The ceiling of what uvicorn can serve: an application that answers fixed bytes."""
+"""The upper bound of uvicorn's throughput: an application that answers fixed bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is timed: each case returns a step to repeat and how many samples it handles."""
+"""Benchmark cases: each returns a step to repeat and the number of samples per step."""
 
 from __future__ import annotations
 

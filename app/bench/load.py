@@ -1,4 +1,4 @@
-"""Closed-loop HTTP load with little overhead of its own: ``python -m app.bench.load``.
+"""A closed-loop HTTP load generator with low overhead: ``python -m app.bench.load``.
 
 Each client is one connection that sends its request again as soon as it is answered.
 """
@@ -21,7 +21,7 @@ _LENGTH = b"content-length:"
 
 
 class _Client(asyncio.Protocol):
-    """One connection; it notes how long each answer took, in seconds."""
+    """One connection, which records the latency of each answer in seconds."""
 
     def __init__(self, request: bytes, until: float) -> None:
         self._request = request
@@ -93,7 +93,7 @@ async def _run(url: str, request: bytes, clients: int, seconds: float) -> dict[s
 
 
 def main() -> int:
-    """Print requests a second, latencies and the number of answers that were not 200, as JSON."""
+    """Print requests per second, latencies and the number of answers other than 200, as JSON."""
     parser = argparse.ArgumentParser(prog="app.bench.load", description=__doc__)
     parser.add_argument("url", help="path of the socket")
     parser.add_argument("body", type=Path, help="file with the body")

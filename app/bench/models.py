@@ -1,4 +1,4 @@
-"""The networks that are timed, built with the engine's own symbols."""
+"""Networks for benchmarks, built with the engine's symbols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the time of a case goes: tables by operator, kernel and layout reorder, and a trace."""
+"""Profile of a case: tables by operator, kernel and layout reorder, and a trace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STEPS = 10
 
 
 def profile(case: Case, trace: Path) -> str:
-    """Repeat a step that is warm under the profiler; return its tables.
+    """Repeat a warmed-up step under the profiler; return its tables.
 
     Args:
         case: must compute in this process.

@@ -1,4 +1,4 @@
-"""Run the cases and print what they took."""
+"""Run the cases and print their timings."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ ALL_CASES: Mapping[str, Callable[[], Any]] = {
 
 
 SUITES: Mapping[str, Sequence[str]] = {"engine": ENGINE, "all": tuple(ALL_CASES)}
-"""Cases that are run one after the other, each in a process of its own."""
+"""Cases that are run sequentially, each in a separate process."""
 
 
 def measure(case: Case, seconds: float) -> dict[str, float]:
-    """Repeat a step for so long; return milliseconds (median, 10th and 90th centile) and rate."""
+    """Repeat a step for this long; return milliseconds (median, 10th, 90th percentile) and rate."""
     for _ in range(_WARM_UP):
         case.step()
     times: list[float] = []
@@ -65,7 +65,7 @@ def run_bench(
 
     Args:
         names: of the cases.
-        seconds: measuring time of each.
+        seconds: to measure each case.
         as_json: print JSON instead of a table.
         traces: profile the cases that compute in this process, too: print where their time goes,
             and write a trace of each into this folder.

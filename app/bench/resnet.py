@@ -23,7 +23,7 @@ def resnet50() -> Symbol:
 
 
 def conv_norm(x: Symbol, kernel: int, stride: int, filters: int, name: str) -> Symbol:
-    """Convolution that keeps the size but for its stride, and batch normalization."""
+    """Convolution with "same" padding, and batch normalization."""
     x = mx.sym.Convolution(
         x,
         kernel=(kernel, kernel),

@@ -1,7 +1,7 @@
-"""How many predictions a second a server answers, beside peers that are sent the same bytes.
+"""Throughput of predictions of a server and of peers that are sent the same bytes.
 
-All are timed in turns on the same cores, the load generator among them; what counts is the ratio of
-medians. The server of its own asks for an API key, as a server that others reach does.
+All are measured in turns on the same cores, which also run the load generator; the result is the
+ratio of medians. Our server requires an API key, as a public server does.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _PERF = re.compile(r"throughput: ([0-9.]+) infer/sec, latency ([0-9]+) usec")
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent to a server.
+    """A request to a server.
 
     Attributes:
         url: with the path.
         body: file with the body.
         headers: lines of the head.
-        key: the API key to send; None for a server that asks for none.
+        key: the API key to send; None for a server that needs none.
     """
 
     url: str
@@ -59,12 +59,12 @@ class Load:
 def run_serving(
     seconds: float, peers: Mapping[str, str], perf_analyzer: Path | None, as_json: bool
 ) -> int:
-    """Time a server of its own, and peers; return the exit status.
+    """Measure a server of our own, and peers; return the exit status.
 
     Args:
         seconds: of each measurement.
         peers: URLs of servers that serve the same model as ``mlp`` over /v2, by name.
-        perf_analyzer: Triton's load generator, to load all of them with as well.
+        perf_analyzer: path of Triton's load generator, to use it as well.
     """
     results: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="modserve-bench-") as name, ExitStack() as stack:
@@ -157,7 +157,7 @@ def _bare() -> Iterator[str]:
 
 
 def _light(load: Load, clients: int, seconds: float) -> dict[str, float]:
-    """Load a server by our own generator."""
+    """Load a server with our own generator."""
     command = [sys.executable, "-m", "app.bench.load", load.url, str(load.body)]
     run = subprocess.run(
         [*command, str(clients), str(seconds), *load.headers, *load.authorization()],
@@ -171,7 +171,7 @@ def _light(load: Load, clients: int, seconds: float) -> dict[str, float]:
 
 
 def _heavy(program: Path, load: Load, clients: int, seconds: float) -> dict[str, float]:
-    """Load a server by Triton's perf_analyzer."""
+    """Load a server with Triton's perf_analyzer."""
     address = load.url.partition("/v2/")[0].partition("://")[2]
     command = [str(program), "-m", "mlp", "-u", address, "-b", "1", "-s", "30"]
     interval = str(round(seconds * 1000))
@@ -211,7 +211,7 @@ def _print(results: Mapping[str, Mapping[str, float]], peers: Sequence[str], as_
 
 
 def _ratios(results: Mapping[str, Mapping[str, Any]], key: str, peers: Sequence[str]) -> list[str]:
-    """Return how many times as many requests a second as each peer, under the same load."""
+    """Return the ratio of requests per second to those of each peer, under the same load."""
     name, _, clients = key.rpartition("/")
     tool = " (perf_analyzer)" if name.endswith("(perf_analyzer)") else ""
     found = []

@@ -152,7 +152,7 @@ class ProfileView(TypedDict):
 
 
 class StatisticView(TypedDict):
-    """Statistics of one array; those of its elements that are finite."""
+    """Statistics of the finite elements of one array."""
 
     device: str
     magnitude: float | None

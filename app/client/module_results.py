@@ -268,7 +268,7 @@ class ServingSpec(TypedDict):
 
 
 class TextTransformView(TypedDict):
-    """How a text becomes an input, without the tokens of its vocabulary."""
+    """The transform of a text into an input, without the tokens of its vocabulary."""
 
     longer: str
     lowercase: bool
