@@ -32,9 +32,9 @@ __all__ = ["RawBody", "begins_as_image", "holds_images", "inputs_in", "split_bod
 
 _TEXT = "text/plain"
 _UNMISTAKABLE = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8")
-"""How JPEG, PNG and GIF begin, and no body of tensors does."""
+"""First bytes of JPEG, PNG and GIF files, with which no body of tensors begins."""
 _BEGINNINGS = (*_UNMISTAKABLE, b"BM", b"II*\0", b"MM\0*")
-"""Of BMP and TIFF as well."""
+"""First bytes of BMP and TIFF files as well."""
 
 
 class RawBody(NamedTuple):
@@ -58,7 +58,7 @@ def holds_images(content_type: str | None) -> bool:
 
 
 def begins_as_image(content_type: str | None, body: bytes) -> bool:
-    """Tell whether a body of no stated type can only be an image, whatever the module takes."""
+    """Return whether a body without a type can only be an image, whatever the module takes."""
     return body.startswith(_UNMISTAKABLE) and is_unstated(content_type)
 
 
