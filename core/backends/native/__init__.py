@@ -25,6 +25,7 @@ from .batch_norm import (
 )
 from .convolution_backward import convolution_backward
 from .convolution_forward import convolution, fused_convolution
+from .deconvolution import deconvolution
 from .deformable import deformable_convolution
 from .embedding import embedding
 from .half import cast
@@ -46,6 +47,7 @@ def register_kernels(table: KernelTable) -> None:
     table.register(
         "numpy", fused.BATCH_NORM_ACTIVATION, batch_norm_activation, batch_norm_activation_backward
     )
+    table.register("numpy", layers.DECONVOLUTION, deconvolution)
     table.register("numpy", layers.EMBEDDING, embedding)
     _both(table, arrays.CAST, cast)
     _both(table, kinds.BILINEAR_SAMPLER, bilinear_sampler)

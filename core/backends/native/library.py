@@ -21,6 +21,7 @@ __all__ = [
     "DescentFactors",
     "Follows",
     "ImageTaps",
+    "Interleaving",
     "Library",
     "Maps",
     "MovedRegions",
@@ -146,6 +147,18 @@ class Resizing(ctypes.Structure):
     )
 
 
+class Interleaving(ctypes.Structure):
+    """Images computed by phase; mirrors the structure in ``interleave.c``."""
+
+    _fields_ = tuple(
+        (name, c_long)
+        for name in (
+            *("images", "channels", "height", "width", "stride_y", "stride_x", "pad_y", "pad_x"),
+            *("rows", "columns", "threads"),
+        )
+    )
+
+
 class ImageTaps(ctypes.Structure):
     """Source rows or columns and their weights; mirrors the structure in ``images.c``."""
 
@@ -192,6 +205,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "moved_means_spread": (None, (_MOVED, *[c_void_p] * 6)),
     "moved_means_pull": (None, (_MOVED, *[c_void_p] * 7)),
     "embedding": (None, (*[c_long] * 3, c_int, *[c_void_p] * 3, c_long)),
+    "interleave": (None, (POINTER(Interleaving), *[c_void_p] * 3)),
     "images_scratch": (c_long, (_RESIZING,)),
     "images_resize": (None, (_RESIZING, c_void_p, _TAPS, _TAPS, *[c_void_p] * 2)),
 }
@@ -235,6 +249,7 @@ class Library:
     moved_means_spread: Callable[..., None]
     moved_means_pull: Callable[..., None]
     embedding: Callable[..., None]
+    interleave: Callable[..., None]
     images_scratch: Callable[..., int]
     images_resize: Callable[..., None]
 
