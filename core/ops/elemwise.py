@@ -121,9 +121,21 @@ class Unary(Operator):
     ) -> None:
         slope = self.row.slope
         if callable(slope):
-            source = outputs[0] if self.row.slope_of == "output" else inputs[0]
-            slope = slope(run, _widened(run, source) if is_half(source.dtype) else source)
+            slope = self._slope(run, outputs[0] if self.row.slope_of == "output" else inputs[0])
+        elif slope is not None and not is_floating(out_grads[0].dtype):
+            slope = float(int(slope))
         multiply_into(run, out_grads[0], slope, in_grads[0])
+
+    def _slope(self, run: Run, source: Array) -> Array:
+        """Return the derivative; of integers, as in MXNet, its whole part."""
+        assert callable(self.row.slope)
+        if is_half(source.dtype):
+            return self.row.slope(run, _widened(run, source))
+        if is_floating(source.dtype):
+            return self.row.slope(run, source)
+        whole = run.scratch(source.shape, source.dtype)
+        run.xp.copyto(whole, self.row.slope(run, _widened(run, source)), casting="unsafe")
+        return whole
 
 
 class _Binary(Operator):

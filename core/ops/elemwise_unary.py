@@ -97,7 +97,11 @@ def _sign(run: Run, x: Array, out: Array) -> None:
 def _round(run: Run, x: Array, out: Array) -> None:
     """Round half away from zero. Every step is exact; 0 keeps its sign."""
     whole, half = like(run, x), like(run, x)
-    run.xp.modf(x, out=(half, whole))  # infinities have the fraction 0
+    is_infinite = run.scratch(x.shape, "bool")
+    run.xp.trunc(x, out=whole)
+    run.xp.subtract(x, whole, out=half)
+    run.xp.isinf(x, out=is_infinite)
+    run.xp.copyto(half, 0, where=is_infinite)
     half *= 2
     run.xp.trunc(half, out=half)
     whole += half

@@ -166,15 +166,15 @@ class SoftmaxOutput(_Labelled):
         divisor = places if self.multi_output else 1
         if self.normalization == "batch":
             divisor *= count if self.multi_output else labels
-        return divisor
+        return divisor or 1
 
     def _view(self, data: Array) -> Array:
         """Return data as (samples, classes, places)."""
         if self.multi_output:
-            return data.reshape(data.shape[0], data.shape[1], -1)
+            return data.reshape(*data.shape[:2], shape_size(data.shape[2:]))
         if self.preserve_shape:
-            return data.reshape(-1, data.shape[-1], 1)
-        return data.reshape(data.shape[0], -1, 1)
+            return data.reshape(shape_size(data.shape[:-1]), data.shape[-1], 1)
+        return data.reshape(data.shape[0], shape_size(data.shape[1:]), 1)
 
 
 @register("softmax_cross_entropy")

@@ -145,7 +145,7 @@ class Reduction(_Reducing):
 
 
 def _count(x: Array, y: Array) -> int:
-    return int(x.size // y.size)
+    return int(x.size // y.size) if y.size else 1
 
 
 def _sum(run: Run, x: Array, axes: Axes, y: Array) -> None:
@@ -162,6 +162,8 @@ def _mean(run: Run, x: Array, axes: Axes, y: Array) -> None:
 
 
 def _spread_mean(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
+    if not dx.size:
+        return
     share = run.scratch(dy.shape, dy.dtype)
     run.xp.multiply(dy, 1 / _count(dx, dy), out=share)
     run.xp.copyto(dx, share)

@@ -73,7 +73,7 @@ class _Regression(Operator):
             return
         run.xp.subtract(out, inputs[1].reshape(out.shape), out=data_grad)
         self.of_error(run, data_grad)
-        data_grad *= self.grad_scale / (out.size // out.shape[0])
+        data_grad *= self.grad_scale / (shape_size(out.shape[1:]) or 1)
 
     def of_error(self, run: Run, error: Array) -> None:
         """Convert prediction minus label to the gradient, in place."""

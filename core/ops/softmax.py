@@ -27,6 +27,8 @@ __all__ = [
 
 def write_softmax(run: Run, data: Array, axis: int, out: Array) -> None:
     """Write the softmax along an axis; ``out`` may be ``data``."""
+    if not out.size:
+        return
     xp = run.xp
     reduced = _reduced(run, out, axis)
     xp.max(data, axis=axis, keepdims=True, out=reduced)
@@ -231,6 +233,8 @@ class LogSoftmax(_AlongAxis):
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         xp, out = run.xp, outputs[0]
+        if not out.size:
+            return
         data = self._cooled(run, inputs[0], out.dtype)
         axis = self.axis % data.ndim
         reduced = _reduced(run, out, axis)

@@ -16,6 +16,9 @@ from .operator import Run
 
 __all__ = ["digamma", "erf", "erfinv", "gamma", "gammaln"]
 
+_LARGEST_EXACT = 18
+"""The largest whole number whose gamma function is exact in float64 as it is rounded here."""
+
 _ERF_SMALL = (
     (
         1.85777706184603153e-1,
@@ -153,7 +156,10 @@ def gammaln(run: Run, x: Array, out: Array) -> None:
 
 
 def gamma(run: Run, x: Array, out: Array) -> None:
-    """Write the gamma function; NaN at negative integers, infinite with the sign of 0 at 0."""
+    """Write the gamma function; NaN at negative integers, infinite with the sign of 0 at 0.
+
+    Factorials are exact, so that those of integers lose nothing when they are cut off.
+    """
     xp = run.xp
     wide = x.astype("float64")
     is_left = wide < 0.5
@@ -164,7 +170,9 @@ def gamma(run: Run, x: Array, out: Array) -> None:
     right = math.sqrt(2 * math.pi) * half * xp.exp(-t) * half * _lanczos_sum(z)
     reflected = math.pi / (_sin_pi(xp, wide) * right)
     result = xp.where(is_left, reflected, right)
-    result = xp.where((wide < 0) & (wide == xp.floor(wide)), math.nan, result)
+    is_whole = wide == xp.floor(wide)
+    result = xp.where(is_whole & (wide <= _LARGEST_EXACT), xp.rint(result), result)
+    result = xp.where((wide < 0) & is_whole, math.nan, result)
     result = xp.where(wide == 0, xp.copysign(math.inf, wide), result)
     out[...] = xp.where(wide == math.inf, math.inf, result)
 

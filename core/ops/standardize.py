@@ -86,7 +86,7 @@ def write_data_gradient(
     ``grad``.
     """
     total, total_product = sums
-    count = grad.size // total.size
+    count = grad.size // total.size if grad.size else 1
     total /= count
     total_product /= count
     standardized *= total_product

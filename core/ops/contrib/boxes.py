@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError
-from ...types import Array, DType, Shape, merge_dtypes
+from ...types import Array, DType, Shape, merge_dtypes, shape_size
 from ..attributes import attribute
 from ..operator import Operator, Reads, Run
 from ..ordering import sorting_order
@@ -289,10 +289,10 @@ class BoxNMS(Operator):
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         count, width = inputs[0].shape[-2:]
-        data = inputs[0].reshape(-1, count, width)
+        data = inputs[0].reshape(shape_size(inputs[0].shape[:-2]), count, width)
         if self.topk == 0:
             run.xp.copyto(outputs[0], inputs[0])
-            outputs[1].reshape(-1, count)[...] = run.xp.arange(count)
+            outputs[1].reshape(len(data), count)[...] = run.xp.arange(count)
             return
         out = run.scratch(data.shape, data.dtype)
         origins = run.scratch(data.shape[:2], _INT32)
@@ -313,7 +313,7 @@ class BoxNMS(Operator):
         is_valid = scores > self.valid_thresh
         ids = boxes[:, self.id_index].astype("int64") if self.id_index >= 0 else None
         if ids is not None:
-            is_valid &= ids != self.background_id
+            is_valid &= boxes[:, self.id_index] != self.background_id
         order = sorting_order(run, scores, 0, False)
         order = order[is_valid[order]]
         if self.topk > 0:

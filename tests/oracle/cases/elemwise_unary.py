@@ -110,6 +110,23 @@ CASES = (
         for op in ("relu", "sign", "abs", "logical_not", "round", "sigmoid")
     ),
     *(
+        Case(
+            f"{op}_int32_gradient",
+            op,
+            {},
+            {"data": integers(3, 4, low=1, high=6, dtype="int32")},
+            numeric=False,
+        )
+        for op in ("square", "abs", "exp", "sqrt", "cosh", "reciprocal", "erf", "degrees")
+    ),
+    Case(
+        "gamma_int32",
+        "gamma",
+        {},
+        {"data": integers(9, low=1, high=12, dtype="int32")},
+        train=False,
+    ),
+    *(
         Case(f"{op}_edge", op, {}, {"data": values(_EDGES)}, train=False)
         for op in ("round", "rint", "ceil", "floor", "trunc", "fix")
     ),
