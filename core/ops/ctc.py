@@ -6,8 +6,12 @@ more, and blanks may lie before, between and after the labels.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
+from ..capabilities.alignment import CTC
+from ..capabilities.kinds import implements
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, DType, Shape
 from .attributes import attribute
@@ -20,6 +24,42 @@ from .softmax import write_softmax
 __all__ = ["CTCLoss", "WarpCTC"]
 
 
+@dataclasses.dataclass(frozen=True)
+class Targets:
+    """What a batch of data is aligned with.
+
+    Attributes:
+        labels: (batch, labels), int64; the blank past an example's length.
+        label_lengths, data_lengths: (batch,), int64.
+        is_possible: (batch,), whether the labels fit into the steps.
+    """
+
+    labels: Array
+    label_lengths: Array
+    data_lengths: Array
+    is_possible: Array
+
+    @classmethod
+    def of(
+        cls,
+        xp: Any,
+        labels: Array,
+        label_lengths: Array,
+        data_lengths: Array,
+        *,
+        blank: int,
+        channels: int,
+    ) -> Targets:
+        """Check and complete labels; those past an example's length are not read."""
+        count = labels.shape[1]
+        used = xp.where(xp.arange(count) < label_lengths[:, None], labels, blank)
+        check_range(used, 0, channels)
+        repeats = (used[:, 1:] == used[:, :-1]) & (xp.arange(1, count) < label_lengths[:, None])
+        needed = label_lengths + repeats.sum(axis=1)
+        is_possible = (needed <= data_lengths) & (data_lengths > 0)
+        return cls(used, label_lengths, data_lengths, is_possible)
+
+
 class _Lattice:
     """The alignments of a batch of labels with its data, as probabilities in float64.
 
@@ -29,28 +69,17 @@ class _Lattice:
     Args:
         run: the operator's environment.
         data: (steps, batch, channels), before the softmax.
-        labels: (batch, labels), int64; those past an example's length are not read.
-        label_lengths: (batch,), int64.
-        data_lengths: (batch,), int64.
+        targets: what it is aligned with.
         blank: the channel of the blank.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        data: Array,
-        labels: Array,
-        label_lengths: Array,
-        data_lengths: Array,
-        blank: int,
-    ) -> None:
-        xp = run.xp
+    def __init__(self, run: Run, data: Array, targets: Targets, blank: int) -> None:
+        xp, used = run.xp, targets.labels
         self._run, self._steps = run, data.shape[0]
-        batch, count = labels.shape
+        batch, count = used.shape
         self._rows = xp.arange(batch)
-        self._label_lengths, self._data_lengths = label_lengths, data_lengths
-        used = xp.where(xp.arange(count) < label_lengths[:, None], labels, blank)
-        check_range(used, 0, data.shape[2])
+        self._label_lengths, self._data_lengths = targets.label_lengths, targets.data_lengths
+        self._is_possible = targets.is_possible
         self._states = xp.full((batch, 2 * count + 1), blank, dtype="int64")
         self._states[:, 1::2] = used
         # A step may skip the blank between two labels, unless these are equal: the blank separates
@@ -58,9 +87,6 @@ class _Lattice:
         skips = xp.zeros(self._states.shape, dtype="bool")
         skips[:, 3::2] = (used[:, 1:] != used[:, :-1]) & (used[:, 1:] != blank)
         self._skip_cost = xp.where(skips, 0.0, -xp.inf)
-        repeats = (used[:, 1:] == used[:, :-1]) & (xp.arange(1, count) < label_lengths[:, None])
-        needed = label_lengths + repeats.sum(axis=1)
-        self.is_possible = (needed <= data_lengths) & (data_lengths > 0)
         self._log_softmax = _log_softmax(run, data)
         self._alphas = run.scratch((self._steps, *self._states.shape), "float64")
         self._sum_forward()
@@ -68,13 +94,13 @@ class _Lattice:
     def losses(self) -> Array:
         """Return ``-log P(labels | data)`` of each example; like MXNet, 0 if the labels do not
         fit."""
-        return self._run.xp.where(self.is_possible, -self._likelihoods, 0.0)
+        return self._run.xp.where(self._is_possible, -self._likelihoods, 0.0)
 
     def gradient(self) -> Array:
         """Return the gradient of each example's loss by the data; zeros beyond its length."""
         xp, shares = self._run.xp, self._alphas
         self._multiply_backward()
-        likelihoods = xp.where(self.is_possible, self._likelihoods, 0.0)
+        likelihoods = xp.where(self._is_possible, self._likelihoods, 0.0)
         shares -= likelihoods[:, None]
         xp.exp(shares, out=shares)
         gradient = self._log_softmax
@@ -82,7 +108,7 @@ class _Lattice:
         steps = xp.arange(self._steps)[:, None]
         xp.negative(shares, out=shares)
         xp.add.at(gradient, (steps[:, :, None], self._rows[:, None], self._states), shares)
-        is_used = (steps < self._data_lengths) & self.is_possible
+        is_used = (steps < self._data_lengths) & self._is_possible
         # Selected, not multiplied by 0: data beyond an example's end may be NaN.
         return xp.where(is_used[:, :, None], gradient, 0.0)
 
@@ -141,6 +167,7 @@ def _log_softmax(run: Run, data: Array) -> Array:
     return logs
 
 
+@implements(CTC)
 @register("CTCLoss", "ctc_loss", "_contrib_CTCLoss", "_contrib_ctc_loss")
 class CTCLoss(Operator):
     """The CTC loss of each example, (batch,).
@@ -229,20 +256,35 @@ class CTCLoss(Operator):
         run.xp.copyto(in_grads[0], gradient, casting="same_kind")
 
     def _lattice(self, run: Run, inputs: Sequence[Array]) -> _Lattice:
+        blank = self.blank(inputs[0].shape[2])
+        return _Lattice(run, inputs[0], self.targets(run.xp, inputs), blank)
+
+    def blank(self, channels: int) -> int:
+        """Return the channel of the blank."""
+        return 0 if self.blank_label == "first" else channels - 1
+
+    def targets(self, xp: Any, inputs: Sequence[Array]) -> Targets:
+        """Return what the data are aligned with."""
         data, labels = inputs[0], inputs[1].astype("int64")
         steps, batch, channels = data.shape
         given = dict(zip(self.input_names(), inputs, strict=True))
         if self.use_data_lengths:
             data_lengths = given["data_lengths"].astype("int64").clip(0, steps)
         else:
-            data_lengths = run.xp.full((batch,), steps, dtype="int64")
+            data_lengths = xp.full((batch,), steps, dtype="int64")
         if self.use_label_lengths:
             label_lengths = given["label_lengths"].astype("int64").clip(0, labels.shape[1])
         else:
             padding = 0 if self.blank_label == "first" else -1
-            label_lengths = run.xp.cumprod((labels != padding).astype("int64"), axis=1).sum(axis=1)
-        blank = 0 if self.blank_label == "first" else channels - 1
-        return _Lattice(run, data, labels, label_lengths, data_lengths, blank)
+            label_lengths = xp.cumprod((labels != padding).astype("int64"), axis=1).sum(axis=1)
+        return Targets.of(
+            xp,
+            labels,
+            label_lengths,
+            data_lengths,
+            blank=self.blank(channels),
+            channels=channels,
+        )
 
 
 @register("WarpCTC")
@@ -311,12 +353,14 @@ class WarpCTC(Operator):
         # A stable sort moves labels to the front in order, and blanks behind them.
         place = xp.arange(self.label_length) + self.label_length * (labels == 0)
         labels = labels[xp.arange(batch)[:, None], xp.argsort(place, axis=1)]
-        lattice = _Lattice(
-            run,
-            data.reshape(self.input_length, batch, data.shape[1]),
+        targets = Targets.of(
+            xp,
             labels,
             (labels != 0).sum(axis=1),
             xp.full((batch,), self.input_length, dtype="int64"),
             blank=0,
+            channels=data.shape[1],
         )
+        steps = data.reshape(self.input_length, batch, data.shape[1])
+        lattice = _Lattice(run, steps, targets, blank=0)
         xp.copyto(in_grads[0], lattice.gradient().reshape(data.shape), casting="same_kind")

@@ -4,9 +4,9 @@ They are compiled when modserve is installed (``hatch_build.py``), and called th
 work in oneDNN's layouts, between its kernels: 3x3 convolutions by Winograd's minimal filtering,
 which needs 2.25 times fewer multiplications, and batch normalization in training, which leaves its
 results in the cache. The others are for operators that oneDNN lacks: sampling of feature maps at
-positions given by another input. oneDNN or the reference runs if the kernels were not compiled, the
-processor has no AVX-512, or the gain would be small. ``chain`` runs consecutive primitives of
-oneDNN by one call.
+positions given by another input, and alignment of labels with steps. oneDNN or the reference runs
+if the kernels were not compiled, the processor has no AVX-512, or the gain would be small.
+``chain`` runs consecutive primitives of oneDNN by one call.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from typing import TypeVar
 
 from ...capabilities import arrays, fused, layers
 from ...capabilities import sampling as kinds
+from ...capabilities.alignment import CTC
 from ...capabilities.kinds import Kind
 from ..kernels import KernelTable, Prepare
+from .alignment import ctc_loss
 from .batch_norm import (
     batch_norm,
     batch_norm_activation,
@@ -49,6 +51,7 @@ def register_kernels(table: KernelTable) -> None:
     )
     table.register("numpy", layers.DECONVOLUTION, deconvolution)
     table.register("numpy", layers.EMBEDDING, embedding)
+    _both(table, CTC, ctc_loss)
     _both(table, arrays.CAST, cast)
     _both(table, kinds.BILINEAR_SAMPLER, bilinear_sampler)
     _both(table, kinds.SPATIAL_TRANSFORMER, spatial_transformer)

@@ -17,6 +17,7 @@ from ..onednn import library as onednn_library
 from ..onednn.kernel import present
 
 __all__ = [
+    "Alignment",
     "Boxes",
     "DescentFactors",
     "Follows",
@@ -31,6 +32,7 @@ __all__ = [
     "Sampling",
     "SamplingWindow",
     "SuppressionLimit",
+    "Targets",
     "Tensor",
     "in_turn",
     "is_available",
@@ -165,11 +167,28 @@ class ImageTaps(ctypes.Structure):
     _fields_ = (("near", c_void_p), ("weight", c_void_p))
 
 
+class Alignment(ctypes.Structure):
+    """Sizes of a CTC loss; mirrors the structure in ``alignment.c``."""
+
+    _fields_ = tuple(
+        (name, c_long) for name in ("steps", "batch", "channels", "labels", "blank", "threads")
+    )
+
+
+class Targets(ctypes.Structure):
+    """What data are aligned with; mirrors the structure in ``alignment.c``."""
+
+    _fields_ = tuple(
+        (name, c_void_p) for name in ("labels", "label_lengths", "data_lengths", "is_possible")
+    )
+
+
 _PROBLEM, _MAPS, _FOLLOWS = POINTER(Problem), POINTER(Maps), POINTER(Follows)
 _SAMPLING, _WINDOW = POINTER(Sampling), POINTER(SamplingWindow)
 _BOXES, _LIMIT = POINTER(Boxes), POINTER(SuppressionLimit)
 _REGIONS, _MOVED = POINTER(Regions), POINTER(MovedRegions)
 _RESIZING, _TAPS = POINTER(Resizing), POINTER(ImageTaps)
+_ALIGNMENT, _TARGETS = POINTER(Alignment), POINTER(Targets)
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "native_is_supported": (c_int, ()),
     "native_source": (c_uint, ()),
@@ -208,6 +227,8 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "interleave": (None, (POINTER(Interleaving), *[c_void_p] * 3)),
     "images_scratch": (c_long, (_RESIZING,)),
     "images_resize": (None, (_RESIZING, c_void_p, _TAPS, _TAPS, *[c_void_p] * 2)),
+    "ctc_scratch": (c_long, (_ALIGNMENT,)),
+    "ctc_loss": (None, (_ALIGNMENT, _TARGETS, *[c_void_p] * 4)),
 }
 """Result type and parameter types of the C functions."""
 
@@ -252,6 +273,8 @@ class Library:
     interleave: Callable[..., None]
     images_scratch: Callable[..., int]
     images_resize: Callable[..., None]
+    ctc_scratch: Callable[..., int]
+    ctc_loss: Callable[..., None]
 
     def __init__(self, path: Path) -> None:
         functions = ctypes.CDLL(str(path))
