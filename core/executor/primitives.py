@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..capabilities.arrays import ARITHMETIC
+from ..capabilities.arrays import ARITHMETIC, CAST
 from ..capabilities.functions import Arithmetic
 from ..capabilities.kinds import implements
 from ..ops import Operator, Run
@@ -47,8 +47,9 @@ class Zeros(Primitive):
         outputs[0][...] = 0
 
 
+@implements(CAST)
 class Copy(Primitive):
-    """Copy the input."""
+    """Copy the input, to another dtype where the output has one."""
 
     names = ("_plan_copy",)
 

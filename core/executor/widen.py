@@ -54,9 +54,6 @@ class _Widener:
 
     def run(self) -> frozenset[int]:
         program = self._program
-        for given in program.head_gradients:
-            if given is not None and is_half(program.values[given].dtype):
-                self._declare_wide(program.values[given])
         for step in program.forward_steps:
             self._rewrite(step)
         forward, self._steps = self._steps, []

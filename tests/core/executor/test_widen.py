@@ -11,6 +11,7 @@ import core as mx
 from core.backends.kernels import kernels
 from core.executor.ir import Place
 from core.executor.plan import Plan
+from core.executor.primitives import Copy
 from core.types import is_half
 
 needs_kernels = pytest.mark.skipif(
@@ -127,6 +128,21 @@ def test_gradients_of_halves_add_up(dtype: str) -> None:
         executor.backward(mx.nd.array([1, 10], dtype=dtype))
     assert executor.outputs[0].astype("float32").asnumpy().tolist() == [6, -3]
     assert grad.astype("float32").asnumpy().tolist() == [10, 20]
+
+
+@needs_kernels
+def test_head_gradients_are_converted_only_for_layers() -> None:
+    cast = mx.sym.Cast(mx.sym.var("x"), dtype="float16")
+    for head, is_converted in ((cast, False), (mx.sym.relu(cast), True)):
+        executor = head.simple_bind(mx.cpu(), x=(4, 8))
+        executor.forward(is_train=True, x=np.ones((4, 8)))
+        executor.backward(mx.nd.full((4, 8), 2, dtype="float16"))
+        program = _plan(executor).compiled.program
+        (given,) = program.head_gradients
+        assert program.values[given].dtype == np.float16
+        readers = [step.op for step in program.backward_steps if given in step.reads()]
+        assert [isinstance(op, Copy) for op in readers] == [is_converted]
+        assert (executor.grad_dict["x"].asnumpy() == 2).all()
 
 
 def test_user_code_sees_what_the_graph_says() -> None:
