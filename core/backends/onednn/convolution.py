@@ -25,7 +25,7 @@ from .kernel import (
 from .memory import MemoryDesc, any_layout, blocked, channels_last, plain
 from .primitive import PostOperation, Primitive, first_available
 
-__all__ = ["Problem", "convolution", "convolution_backward", "has_channels_first"]
+__all__ = ["Problem", "convolution", "convolution_backward", "has_channels_first", "is_narrow"]
 
 _DIRECT = Algorithm.CONVOLUTION_DIRECT
 _PRODUCT = "gemm"
@@ -275,12 +275,22 @@ class _Wanted:
                 "convolution_backward_data", _DIRECT, data, weight, grad, *problem.window, hint
             )
 
+        if self._is_swift_plain:
+            return primitive(plain(problem.data), plain(problem.output))
         if data == any_layout(problem.data) and problem.data[1] <= _FEW_CHANNELS:
             with contextlib.suppress(KernelUnavailable):
                 found = primitive(hint.desc(Argument.SRC), hint.desc(Argument.DST))
                 if found.implementation.startswith("jit"):
                     return found
         return primitive(data, grad)
+
+    @property
+    def _is_swift_plain(self) -> bool:
+        """Whether the data's gradient is computed in plain layouts. The weights' gradient then is,
+        too, and with small windows loses more than is gained."""
+        problem = self.problem
+        is_swift = not self.weight or math.prod(problem.weight[2:]) >= _BLOCK
+        return is_swift and is_narrow(problem.data, 2 if problem.has_groups else 1)
 
     def _weight_primitive(self, data: MemoryDesc, grad: MemoryDesc) -> Primitive:
         problem = self.problem
@@ -294,6 +304,12 @@ class _Wanted:
             *problem.window,
             self.hint,
         )
+
+
+def is_narrow(data: Shape, groups: int) -> bool:
+    """Tell whether images have so few channels that a block of them would be mostly padding; the
+    gradient of such data takes a third of the time in plain layouts."""
+    return len(data) == 4 and groups == 1 and data[1] <= _BLOCK // 4
 
 
 def _are_swift(launches: Launches) -> bool:

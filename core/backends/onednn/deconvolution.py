@@ -23,7 +23,7 @@ from ..kernels import (
 )
 from .channel_sums import ChannelSums
 from .constants import Algorithm, Argument, Propagation
-from .convolution import has_channels_first
+from .convolution import has_channels_first, is_narrow
 from .kernel import (
     Launches,
     PrimitiveKernel,
@@ -60,6 +60,7 @@ class _Transpose:
         )
         dilation = tuple(dilate - 1 for dilate in window.dilate)
         self.source, self.weight, self.target = map(any_layout, (out, shape, data.shape))
+        self._is_narrow = is_narrow(out, groups)
         self._window = (window.stride, dilation, window.pad, behind)
 
     def forward(self) -> Primitive:
@@ -77,12 +78,15 @@ class _Transpose:
 
     def backward_data(self) -> Primitive:
         """Return the primitive from the layer's data to its output."""
+        source, target = self.source, self.target
+        if self._is_narrow:
+            source, target = plain(source.dims), plain(target.dims)
         return Primitive.of(
             "convolution_backward_data",
             _DIRECT,
-            self.source,
+            source,
             self.weight,
-            self.target,
+            target,
             *self._window,
             self.forward(),
         )
