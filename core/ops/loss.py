@@ -322,19 +322,20 @@ class SVMOutput(_Labelled):
         xp, out, data_grad = run.xp, outputs[0], in_grads[0]
         if data_grad is None:
             return
-        # +1 for the labelled class and -1 for the rest.
-        sign = run.scratch(out.shape, out.dtype)
-        xp.multiply(one_hot(run, inputs[1][..., None], out.shape, out.ndim - 1), 2, out=sign)
-        sign -= 1
-        xp.multiply(sign, out, out=data_grad)
-        xp.subtract(self.margin, data_grad, out=data_grad)
+        label = inputs[1]
+        places = xp.nonzero((label > -1) & (label < out.shape[-1]))
+        # Of the labelled classes, which shall exceed the margin; the others shall stay below.
+        own = (*places, label[places].astype("int64"))
+        lacking = self.margin - out[own]
+        xp.add(out, self.margin, out=data_grad)
         if self.use_linear:
             xp.greater(data_grad, 0, out=data_grad)
+            data_grad[own] = -(lacking > 0).astype(out.dtype)
         else:
             xp.maximum(data_grad, 0, out=data_grad)
             data_grad *= 2
-        data_grad *= sign
-        data_grad *= -self.regularization_coefficient
+            data_grad[own] = -2 * xp.maximum(lacking, 0)
+        data_grad *= self.regularization_coefficient
 
 
 def one_hot(run: Run, label: Array, shape: Shape, axis: int) -> Array:
