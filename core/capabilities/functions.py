@@ -16,14 +16,18 @@ class Function(enum.Enum):
     """x cut to [alpha, beta]."""
     ELU = "elu"
     """x above zero, else alpha * (exp(x) - 1)."""
+    GAMMA = "gamma"
     GELU = "gelu"
     """x times the probability that a normal variate lies below x."""
     HARD_SIGMOID = "hard_sigmoid"
     """alpha * x + beta, cut to [0, 1]."""
     HARD_SWISH = "hard_swish"
     """x times the hard sigmoid."""
+    INVERSE_ERF = "inverse_erf"
     LINEAR = "linear"
     """alpha * x + beta."""
+    LOG_GAMMA = "log_gamma"
+    """The logarithm of the absolute value of the gamma function."""
     RELU = "relu"
     """x above zero, else alpha * x."""
     SIGMOID = "sigmoid"
@@ -46,6 +50,9 @@ _NONNEGATIVE = {
 }
 """Functions without values below 0, whatever their parameters are."""
 
+_SPECIAL = {Function.GAMMA, Function.INVERSE_ERF, Function.LOG_GAMMA}
+"""Special functions: no layer applies them to what it computes."""
+
 
 class Pointwise(NamedTuple):
     """What an operator does to each element of its only input.
@@ -60,6 +67,11 @@ class Pointwise(NamedTuple):
     alpha: float = 0.0
     beta: float = 0.0
     keeps_nan: bool = True
+
+    @property
+    def is_special(self) -> bool:
+        """Whether it is a special function, which must not be fused into a layer."""
+        return self.function in _SPECIAL
 
     @property
     def is_nonnegative(self) -> bool:

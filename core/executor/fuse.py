@@ -266,7 +266,7 @@ class _Fuser:
         function = op.pointwise()
         if isinstance(fused, FusedNorm) and not is_relu(function):
             return False
-        if function is not None:
+        if function is not None and not function.is_special:
             fused.activation = op
             return True
         if not isinstance(fused, FusedConvolution) or fused.has_residual:

@@ -345,13 +345,21 @@ UNARY = (
         special.erfinv,
         slope_by(square, ufunc("exp"), times(math.sqrt(math.pi) / 2)),
         "output",
+        pointwise=Pointwise(Known.INVERSE_ERF),
     ),
-    UnaryRow(("gamma", "_npx_gamma", "_sparse_gamma"), "Gamma.", special.gamma, _gamma_slope),
+    UnaryRow(
+        ("gamma", "_npx_gamma", "_sparse_gamma"),
+        "Gamma.",
+        special.gamma,
+        _gamma_slope,
+        pointwise=Pointwise(Known.GAMMA),
+    ),
     UnaryRow(
         ("gammaln", "_npx_gammaln", "_sparse_gammaln"),
         "Logarithm of |gamma(x)|.",
         special.gammaln,
         slope_by(special.digamma),
+        pointwise=Pointwise(Known.LOG_GAMMA),
     ),
     UnaryRow(("logical_not",), "1 where x is 0, else 0.", _logical_not, keeps_integers=True),
     UnaryRow(

@@ -4,9 +4,9 @@ They are compiled when modserve is installed (``hatch_build.py``), and called th
 work in oneDNN's layouts, between its kernels: 3x3 convolutions by Winograd's minimal filtering,
 which needs 2.25 times fewer multiplications, and batch normalization in training, which leaves its
 results in the cache. The others are for operators that oneDNN lacks: sampling of feature maps at
-positions given by another input, and alignment of labels with steps. oneDNN or the reference runs
-if the kernels were not compiled, the processor has no AVX-512, or the gain would be small.
-``chain`` runs consecutive primitives of oneDNN by one call.
+positions given by another input, alignment of labels with steps, special functions. oneDNN or the
+reference runs if the kernels were not compiled, the processor has no AVX-512, or the gain would be
+small. ``chain`` runs consecutive primitives of oneDNN by one call.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from .library import is_available
 from .moved_regions import moved_regions
 from .regions import region_maxima, region_means
 from .sampling import bilinear_sampler, spatial_transformer
+from .special import special
 
 __all__ = ["is_available", "register_kernels"]
 
@@ -53,6 +54,7 @@ def register_kernels(table: KernelTable) -> None:
     table.register("numpy", layers.EMBEDDING, embedding)
     _both(table, CTC, ctc_loss)
     _both(table, arrays.CAST, cast)
+    _both(table, arrays.POINTWISE, special)
     _both(table, kinds.BILINEAR_SAMPLER, bilinear_sampler)
     _both(table, kinds.SPATIAL_TRANSFORMER, spatial_transformer)
     _both(table, kinds.DEFORMABLE_CONVOLUTION, deformable_convolution)

@@ -228,6 +228,8 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "images_scratch": (c_long, (_RESIZING,)),
     "images_resize": (None, (_RESIZING, c_void_p, _TAPS, _TAPS, *[c_void_p] * 2)),
     "ctc_scratch": (c_long, (_ALIGNMENT,)),
+    "special_forward": (None, (c_int, c_long, *[c_void_p] * 2, c_long)),
+    "special_backward": (None, (c_int, c_long, *[c_void_p] * 3, c_long)),
     "ctc_loss": (None, (_ALIGNMENT, _TARGETS, *[c_void_p] * 4)),
 }
 """Result type and parameter types of the C functions."""
@@ -275,6 +277,8 @@ class Library:
     images_resize: Callable[..., None]
     ctc_scratch: Callable[..., int]
     ctc_loss: Callable[..., None]
+    special_forward: Callable[..., None]
+    special_backward: Callable[..., None]
 
     def __init__(self, path: Path) -> None:
         functions = ctypes.CDLL(str(path))

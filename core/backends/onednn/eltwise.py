@@ -89,7 +89,9 @@ def post_operation(activation: HasFunction) -> PostOperation:
 def activation(request: KernelRequest[HasFunction]) -> Kernel | None:
     """Prepare the forward pass."""
     function, data = request.operator.pointwise(), request.inputs[0]
-    if function is None or not are_float32(request) or data is None or _loses_nan(function):
+    if function is None or function.function not in _ALGORITHMS:
+        return None
+    if not are_float32(request) or data is None or _loses_nan(function):
         return None
     primitive = first_available(partial(_forward, request, eltwise(function)), alternatives(data))
     operands = {Argument.SRC: input_(0), Argument.DST: output()}
@@ -104,7 +106,7 @@ def _loses_nan(function: Pointwise) -> bool:
 def activation_backward(request: KernelRequest[HasFunction]) -> Kernel | None:
     """Prepare the backward pass, which reads the output if possible, else the input."""
     function = request.operator.pointwise()
-    if function is None or not are_float32(request):
+    if function is None or function.function not in _ALGORITHMS or not are_float32(request):
         return None
     if function.function is Function.LINEAR:
         return _linear_backward(request, function)

@@ -67,6 +67,10 @@ def test_a_layer_takes_any_known_function():
     assert [kind for kind, _ in steps(mx.sym.exp(dense))] == ["FullyConnected", "exp"]
 
 
+def test_special_functions_stay_apart():
+    assert [kind for kind, _ in steps(mx.sym.gammaln(convolution(X)))] == ["Convolution", "gammaln"]
+
+
 def test_what_two_steps_read_is_not_fused():
     layer = convolution(X)
     assert [kind for kind, _ in steps(relu(layer) * layer)][:2] == ["Convolution", "Activation"]
