@@ -9,12 +9,13 @@ from ..ndarray import contrib as nd
 from ..ndarray import contrib as ndarray
 from ..symbol import contrib as sym
 from ..symbol import contrib as symbol
-from . import amp, autograd, quantization, tensorboard, text
+from . import amp, autograd, io, quantization, tensorboard, text
 from . import quantization as quant
 
 __all__ = [
     "amp",
     "autograd",
+    "io",
     "nd",
     "ndarray",
     "quant",
