@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -14,6 +15,7 @@ __all__ = [
     "Body",
     "Content",
     "File",
+    "FilePath",
     "Form",
     "Given",
     "Json",
@@ -25,6 +27,9 @@ __all__ = [
 
 Progress: TypeAlias = Callable[[int, int], object]
 """Is called with the bytes sent, or received, so far, and with those in all."""
+
+FilePath: TypeAlias = str | PathLike[str]
+"""Where a file or a folder lies."""
 
 Source: TypeAlias = Path | bytes
 """A file where it is, or its content."""
@@ -118,14 +123,14 @@ class Given:
         }
 
 
-def checkpoint_form(files: Sequence[Path], fields: Mapping[str, Any]) -> Form:
+def checkpoint_form(files: Sequence[FilePath], fields: Mapping[str, Any]) -> Form:
     """Return a form with files of a checkpoint, each under the name that its ending tells.
 
     The file with the keys of buckets is left out: the names of their symbols have them.
     """
     parts = {".params": "params", ".states": "states"}
-    sent = [file for file in files if file.suffix != ".buckets"]
-    return Form(fields, [(parts.get(file.suffix, "symbol"), file) for file in sent])
+    sent = [path for path in map(Path, files) if path.suffix != ".buckets"]
+    return Form(fields, [(parts.get(path.suffix, "symbol"), path) for path in sent])
 
 
 def _in_pieces(content: bytes) -> bytes | io.BytesIO:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.client.bodies import File, Json, Progress, checkpoint_form
+from app.client.bodies import File, FilePath, Json, Progress, checkpoint_form
 from app.client.follow import Download, NotedDownload
 from app.client.methods import method
 from app.client.module_results import CheckpointView, ModuleView
@@ -29,7 +29,7 @@ class CheckpointCalls:
         self,
         /,
         name: str,
-        files: Sequence[Path],
+        files: Sequence[FilePath],
         *,
         progress: Progress | None = None,
         **fields: Any,
@@ -71,29 +71,30 @@ class CheckpointCalls:
         name: str,
         epoch: int | str,
         file: str,
-        target: Path,
+        target: FilePath,
         *,
         progress: Progress | None = None,
     ) -> Download:
         """Fetch a file of a checkpoint, as ``checkpoint`` names it, and write it to a path."""
-        return Download(_of(name, epoch, "files", file), target, progress)
+        return Download(_of(name, epoch, "files", file), Path(target), progress)
 
     @method
     def get_onnx(
-        self, name: str, epoch: int | str, target: Path, *, progress: Progress | None = None
+        self, name: str, epoch: int | str, target: FilePath, *, progress: Progress | None = None
     ) -> NotedDownload:
         """Fetch a checkpoint as an ONNX model, and write it to a path.
 
         Returns:
             what is not as in the module, such as outputs that need a label.
         """
-        return NotedDownload(Download(_of(name, epoch, "onnx"), target, progress))
+        return NotedDownload(Download(_of(name, epoch, "onnx"), Path(target), progress))
 
     @method
     def put_checkpoint_file(
-        self, name: str, epoch: int, file: Path, *, progress: Progress | None = None
+        self, name: str, epoch: int, file: FilePath, *, progress: Progress | None = None
     ) -> Request[CheckpointView]:
         """Upload a file of a checkpoint that MXNet wrote, for ``load``."""
+        file = Path(file)
         path = _of(name, epoch, "files", file.name)
         return Request("PUT", path, AsJson(CheckpointView), body=File(file), progress=progress)
 

@@ -105,7 +105,13 @@ class Client(Calls, Caller):
 
 
 def http_options(base_url: str, key: str | None) -> dict[str, Any]:
-    """Return the arguments of httpx's clients."""
+    """Return the arguments of httpx's clients.
+
+    Raises:
+        httpx.InvalidURL: it does not begin as a URL of HTTP.
+    """
+    if not base_url.startswith(("http://", "https://")):
+        raise httpx.InvalidURL(f"base_url is {base_url!r}; expected http://HOST:PORT or https://…")
     key = _key_of_environment() if key is None else key
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     return {"base_url": base_url, "headers": headers}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from app.client.bodies import File, Json, Progress
+from app.client.bodies import File, FilePath, Json, Progress
 from app.client.follow import Download
 from app.client.image_folders import Images
 from app.client.methods import method
@@ -28,7 +28,7 @@ class DatasetCalls:
 
     @method
     def put_dataset(
-        self, name: str, file: Path, kind: str = "npz", *, progress: Progress | None = None
+        self, name: str, file: FilePath, kind: str = "npz", *, progress: Progress | None = None
     ) -> Request[DatasetView]:
         """Upload a file as a dataset.
 
@@ -40,12 +40,12 @@ class DatasetCalls:
         """
         path, kinds = at("datasets", name), {"kind": kind}
         return Request(
-            "PUT", path, AsJson(DatasetView), body=File(file), query=kinds, progress=progress
+            "PUT", path, AsJson(DatasetView), body=File(Path(file)), query=kinds, progress=progress
         )
 
     @method
     def put_images(
-        self, name: str, images: Path, /, *, progress: Progress | None = None, **options: Any
+        self, name: str, images: FilePath, /, *, progress: Progress | None = None, **options: Any
     ) -> Request[DatasetView]:
         """Upload images as a dataset, labelled by the folders that they lie in.
 
@@ -59,7 +59,7 @@ class DatasetCalls:
                 ``label_name``.
         """
         path, wanted = at("datasets", name, "images"), _joined(options)
-        body = Images(images)
+        body = Images(Path(images))
         return Request("PUT", path, AsJson(DatasetView), body=body, query=wanted, progress=progress)
 
     @method
@@ -91,7 +91,7 @@ class DatasetCalls:
 
     @method
     def get_dataset_file(
-        self, name: str, target: Path, *, progress: Progress | None = None
+        self, name: str, target: FilePath, *, progress: Progress | None = None
     ) -> Download:
         """Fetch a dataset as it was uploaded, and write it to a path.
 
@@ -100,7 +100,7 @@ class DatasetCalls:
             target: the path.
             progress: is called with the bytes fetched so far, and with those in all.
         """
-        return Download(at("datasets", name, "file"), target, progress)
+        return Download(at("datasets", name, "file"), Path(target), progress)
 
     @method
     def delete_dataset(self, name: str) -> Request[None]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.client.bodies import Body, Form, Json, Progress, checkpoint_form
+from app.client.bodies import Body, FilePath, Form, Json, Progress, checkpoint_form
 from app.client.methods import method
 from app.client.module_results import ModuleView
 from app.client.request import AsJson, Items, Pages, Request, at, nothing
@@ -47,7 +47,7 @@ class ModuleCalls:
         self,
         /,
         name: str,
-        files: Sequence[Path],
+        files: Sequence[FilePath],
         *,
         progress: Progress | None = None,
         **fields: Any,
@@ -65,7 +65,7 @@ class ModuleCalls:
 
     @method
     def create_from_archive(
-        self, /, file: Path, *, progress: Progress | None = None, **fields: Any
+        self, /, file: FilePath, *, progress: Progress | None = None, **fields: Any
     ) -> Request[ModuleView]:
         """Create a module from an archive of mxnet-model-server, bound and loaded.
 
@@ -74,7 +74,7 @@ class ModuleCalls:
             progress: is called with the bytes sent so far, and with those in all.
             **fields: ``name``, if it is not to be the archive's, and ``executor``.
         """
-        return _created(Form(fields, [("archive", file)]), progress)
+        return _created(Form(fields, [("archive", Path(file))]), progress)
 
     @method
     def create_from_module(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from app.client.bodies import File, Form, Json
+from app.client.bodies import File, FilePath, Form, Json
 from app.client.methods import method
 from app.client.module_results import ModuleView
 from app.client.request import AsJson, Request, at, nothing
@@ -95,7 +95,7 @@ class PredictionCalls:
         return _asked(at("modules", name, "predict"), Asked({input: texts}))
 
     @method
-    def predict_file(self, /, name: str, file: Path, **query: Any) -> Request[dict[str, Any]]:
+    def predict_file(self, /, name: str, file: FilePath, **query: Any) -> Request[dict[str, Any]]:
         """Return the answer for a file: an image, npy, npz or safetensors.
 
         Args:
@@ -103,7 +103,7 @@ class PredictionCalls:
             file: known by its first bytes.
             **query: ``top_k`` and ``version``.
         """
-        path, body = at("modules", name, "predict"), File(file)
+        path, body = at("modules", name, "predict"), File(Path(file))
         return Request("PUT", path, AsJson(dict[str, Any]), body=body, query=query)
 
     @method

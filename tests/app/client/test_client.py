@@ -15,7 +15,15 @@ import numpy as np
 import pytest
 
 from app import client as package
-from app.client import Client, ClientError, Conflict, TooManyRequests, Unavailable, exchange, follow
+from app.client import (
+    Client,
+    ClientError,
+    Conflict,
+    TooManyRequests,
+    Unavailable,
+    exchange,
+    follow,
+)
 from app.tensors.npy import read_npz
 from served.either_client import KINDS, EitherClient, either
 
@@ -103,6 +111,25 @@ async def test_files_are_sent_as_they_are(kind: str, tmp_path: Path) -> None:
     assert {one.headers["content-length"] for one in server.requests} == {"300000"}
     assert sent.count((300_000, 300_000)) == 2, "the file is sent anew when it is sent again"
     assert len(sent) == 2 * 5
+
+
+async def test_paths_may_be_strings(kind: str, tmp_path: Path) -> None:
+    file, target = tmp_path / "net-0003.params", tmp_path / "fetched"
+    file.write_bytes(b"abc")
+    server = Recorder(*(httpx.Response(200, json={}) for _ in range(4)))
+    async with either(kind, answer=server) as client:
+        await client.put_checkpoint_file("m", 3, str(file))
+        await client.put_dataset("d", str(file), kind="npy")
+        await client.predict_file("m", str(file))
+        await client.get_dataset_file("d", str(target))
+    assert [one.content for one in server.requests] == [b"abc"] * 3 + [b""]
+    assert target.read_bytes() == b"{}"
+
+
+async def test_a_url_without_http_is_refused(kind: str) -> None:
+    with pytest.raises(httpx.InvalidURL, match=r"'localhost:8000'; expected http://HOST"):
+        async with either(kind, "localhost:8000"):
+            pass
 
 
 async def test_what_is_large_is_sent_in_pieces(kind: str) -> None:
