@@ -165,7 +165,7 @@ def _spread_mean(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
     if not dx.size:
         return
     share = run.scratch(dy.shape, dy.dtype)
-    run.xp.multiply(dy, 1 / _count(dx, dy), out=share)
+    run.xp.divide(dy, _count(dx, dy), out=share, casting="unsafe")
     run.xp.copyto(dx, share)
 
 
@@ -174,7 +174,7 @@ def _product(run: Run, x: Array, axes: Axes, y: Array) -> None:
 
 
 def _product_gradient(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
-    run.xp.divide(y, x, out=dx)
+    run.xp.divide(y, x, out=dx, casting="unsafe")
     dx *= dy
 
 

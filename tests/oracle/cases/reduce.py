@@ -65,6 +65,16 @@ CASES = (
         for name, attrs in _AXES
         if name in ("all", "one", "last", "kept", "all_kept")
     ),
+    *(
+        Case(
+            f"{kind}_int32_gradient",
+            kind,
+            {"axis": 1},
+            {"data": integers(5, 2, low=1, high=9, dtype="int32")},
+            numeric=False,
+        )
+        for kind in ("mean", "prod")
+    ),
     Case("argmax_first", "argmax", {"axis": 1}, {"data": integers(4, 6, high=2)}, grads=False),
     Case(
         "argmax_float16",
