@@ -317,6 +317,16 @@ CASES: dict[str, Case] = {
         num_filter=64,
         no_bias=True,
     ),
+    "Deconvolution/last": Case(
+        "Deconvolution",
+        {"data": (64, 64, 32, 32), "weight": (64, 3, 4, 4)},
+        ("data", "weight"),
+        kernel=(4, 4),
+        stride=(2, 2),
+        pad=(1, 1),
+        num_filter=3,
+        no_bias=True,
+    ),
     "FullyConnected": Case(
         "FullyConnected",
         {"data": (64, 1024), "weight": (1000, 1024), "bias": (1000,)},
@@ -402,6 +412,11 @@ CASES: dict[str, Case] = {
         "LogisticRegressionOutput", {"data": (512, 1000), "label": (512, 1000)}
     ),
     "MAERegressionOutput": Case("MAERegressionOutput", {"data": (512, 1000), "label": (512, 1000)}),
+    "SVMOutput": Case(
+        "SVMOutput",
+        {"data": (512, 1000), "label": Draw((512,), 0, 1000, whole=True)},
+        use_linear=True,
+    ),
     "MakeLoss": _one("MakeLoss", normalization="valid"),
     "make_loss": _one("make_loss"),
     "smooth_l1": _one("smooth_l1", (8, 4 * 5776), scalar=1.0),
@@ -524,6 +539,7 @@ CASES: dict[str, Case] = {
         for name in ("_greater_scalar", "_lesser_scalar", "_not_equal_scalar")
     },
     "_maximum": _two("_maximum"),
+    "_minimum": _two("_minimum"),
     "_equal": Case("_equal", {"lhs": IMAGE, "rhs": IMAGE}, ()),
     "_power_scalar": _one("_power_scalar", Draw(IMAGE, 0.5, 2), scalar=2.0),
     "_rdiv_scalar": _one("_rdiv_scalar", Draw(IMAGE, 0.5, 2), scalar=2.0),
@@ -542,11 +558,14 @@ CASES: dict[str, Case] = {
             "rsqrt",
             "sin",
             "log1p",
+            "gamma",
+            "gammaln",
             "_copy",
             "BlockGrad",
             "negative",
         )
     },
+    "erfinv": _one("erfinv", Draw(IMAGE, -0.9, 0.9)),
     "sign": _one("sign"),
     "floor": _one("floor"),
     "clip": _one("clip", a_min=0, a_max=6),
