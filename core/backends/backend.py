@@ -80,7 +80,10 @@ class Backend(Protocol):
         ...
 
     def copy_into(self, target: Array, source: Array) -> None:
-        """Copy the source, from this or another device, into the target, casting its dtype."""
+        """Copy the source, from this or another device, into the target, casting its dtype.
+
+        Values out of the target's range give no warning; ``scope`` need not be entered.
+        """
         ...
 
     def address(self, array: Array) -> int:

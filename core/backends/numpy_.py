@@ -49,7 +49,13 @@ class NumpyBackend:
 
     def copy_into(self, target: Array, source: Array) -> None:
         """Copy into the target with a cast where dtypes differ."""
-        target[...] = source if isinstance(source, np.ndarray) else self.asarray(source)
+        if not isinstance(source, np.ndarray):
+            source = self.asarray(source)
+        if source.dtype == target.dtype:  # copying cannot overflow, and the scope takes time
+            target[...] = source
+            return
+        with self.scope():
+            target[...] = source
 
     def address(self, array: Array) -> int:
         """Return the address of the first element."""

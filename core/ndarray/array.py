@@ -279,8 +279,7 @@ class NDArray(Arithmetic["NDArray"], Handle["NDArray"], OperatorMethods, ArrayNa
 
     def assign_dense(self, raw: Array) -> None:
         """Write raw values of this shape, of any device and dtype, over the array."""
-        with np.errstate(all="ignore"):
-            backend_of(self._context).copy_into(self._data, raw)
+        backend_of(self._context).copy_into(self._data, raw)
         if self.version is not None:
             self.version.bump()
         self._origin = live(self._origin)
