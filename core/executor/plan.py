@@ -150,7 +150,7 @@ class Plan:
 
     @property
     def is_spent(self) -> bool:
-        """Whether a backward pass has overwritten the values of the last forward pass."""
+        """Whether the last forward pass has failed, or a backward pass overwritten its values."""
         return self._is_spent and self._arena.owner is self._token
 
     @property
@@ -170,12 +170,14 @@ class Plan:
         """Run the forward pass."""
         self._begin_forward()
         self._execute(self._forward)
+        self._is_spent = False
 
     def timed_forward(self) -> list[tuple[Step, float]]:
         """Run the forward pass synchronously; return each step with its duration in seconds."""
         self._begin_forward()
         seconds: list[float] = []
         self._execute(self._forward.stepwise(lambda _, call: self._timed(call, seconds)))
+        self._is_spent = False
         return list(zip(self._forward.steps, seconds, strict=True))
 
     def _timed(self, call: Call, seconds: list[float]) -> Call:
@@ -192,7 +194,7 @@ class Plan:
         if self._generation != self._arena.generation:
             self._lower()
         self._arena.owner = self._token
-        self._is_spent = False
+        self._is_spent = True
         if self._watch.has_changed():
             self._refresh()
 

@@ -1,6 +1,7 @@
 """The public face of executors: passes, outputs, gradients, parameters, and calls out of order."""
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -305,3 +306,25 @@ def test_a_library_that_refuses_is_told_with_its_step(status: int, error: type[E
     with pytest.raises(error) as refused:
         executor.forward()
     assert "'r'" in refused.value.__notes__[0]
+
+
+def test_backward_repeats_a_forward_pass_that_has_failed() -> None:
+    shape = (2, 3)
+    fc = sym.FullyConnected(sym.Variable("x"), num_hidden=3, name="fc")
+    executor = sym.tanh(fc, name="t").simple_bind(cpu(), x=shape)
+    for name, argument in executor.arg_dict.items():
+        argument[:] = 0.1 * len(name)
+    head = array(np.ones(shape))
+    executor.forward(is_train=True)
+    executor.backward(head)
+    expected = executor.grad_dict["x"].asnumpy().copy()
+    executor.grad_dict["x"][:] = 0
+    plan = executor._last
+    working = plan._forward
+    plan._forward = dataclasses.replace(working, chains=[Chain(lambda: 2)])
+    for attempt in (partial(executor.forward, is_train=True), partial(executor.backward, head)):
+        with pytest.raises(KernelError):
+            attempt()
+    plan._forward = working
+    executor.backward(head)
+    np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), expected)
