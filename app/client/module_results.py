@@ -56,7 +56,7 @@ ParamsSource = Literal["init", "checkpoint", "set"]
 
 
 class ArchiveFacts(TypedDict):
-    """What an archive says of itself, and what became of its files."""
+    """The manifest of an archive, and the use of its files."""
 
     handler: NotRequired[str | None]
     model: str

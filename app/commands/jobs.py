@@ -75,7 +75,7 @@ def list_jobs(
 
 @jobs.command("show")
 def show_job(job: JobNumber, url: Url = LOCAL, key: Key = None, as_json: AsJson = False) -> None:
-    """Print all that is known of a job."""
+    """Print all details of a job."""
     with asking(url, key) as client:
         print_facts(client.job(job), as_json)
 
@@ -88,7 +88,7 @@ def watch(job: JobNumber, url: Url = LOCAL, key: Key = None, as_json: AsJson = F
 
 
 def _add_steering(verb: str, text: str) -> None:
-    """Add the command that asks for an action on a job."""
+    """Add the command for an action on a job."""
 
     @jobs.command(verb, help=text)
     def steer(job: JobNumber, url: Url = LOCAL, key: Key = None, as_json: AsJson = False) -> None:

@@ -1,4 +1,4 @@
-"""``ls`` and ``rm``: the commands that every kind of thing with names on a server has."""
+"""``ls`` and ``rm``: commands common to all kinds of named resources."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def add_listing(
     columns: Sequence[Column],
     listed: Callable[[Client, str | None], Sequence[Mapping[str, Any]]],
 ) -> None:
-    """Give a group of commands ``ls``.
+    """Add ``ls`` to a group of commands.
 
     Args:
         group: to which it is added.
-        things: what they are called.
-        columns: what is printed of each.
-        listed: asks a server for those whose names have a prefix.
+        things: the plural of the resource, for messages.
+        columns: to print for each.
+        listed: requests those whose names have a prefix from a server.
     """
 
     @group.command("ls", help=f"List {things}.")
@@ -44,7 +44,9 @@ def add_listing(
 
 
 def add_removal(group: typer.Typer, things: str, delete: Callable[[Client, str], None]) -> None:
-    """Give a group of commands ``rm``; ``delete`` asks a server to delete the thing of a name."""
+    """Add ``rm`` to a group of commands; ``delete`` requests the deletion of a name from a
+    server.
+    """
 
     @group.command("rm", help=f"Delete {things}.")
     def remove_things(

@@ -1,4 +1,4 @@
-"""A job on a terminal: how far it is, its newest metrics, and an epoch a row, redrawn in place."""
+"""A job on a terminal: its progress, its latest metrics, and a row per epoch, redrawn in place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STYLES = {"succeeded": "green", "failed": "red", "exhausted": "red", "expired":
 
 
 class LiveJob:
-    """Shows a job while it is entered as a context; the last picture stays."""
+    """Shows a job within a ``with`` block; the last picture remains."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         self._title = f"job {job['id']}  {job['kind']} of {job['module']}"
@@ -46,7 +46,7 @@ class LiveJob:
         self._live.__exit__(*error)
 
     def show(self, event: Mapping[str, Any]) -> None:
-        """Take in an event; logs are printed above the picture."""
+        """Process an event; logs are printed above the picture."""
         kind, data = event["type"], event["data"]
         if kind == "progress":
             self._take_progress(data)

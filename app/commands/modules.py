@@ -1,4 +1,4 @@
-"""``modserve modules``: list modules, make them of MXNet's files, delete them."""
+"""``modserve modules``: list modules, create them from MXNet's files, delete them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def show_module(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print all that is known of a module."""
+    """Print all details of a module."""
     with asking(url, key) as client:
         print_facts(client.module(name), as_json)
 
@@ -86,7 +86,7 @@ def add_module(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a module of MXNet's files as they are; it is bound where its shapes can be told."""
+    """Create a module from MXNet's files; it is bound if its shapes can be inferred."""
     sent, shapes = files_of_model(files), read_shapes(shape or ())
     with asking(url, key) as client:
         made = send_model(client, name, sent, parsed(option, "--option"))
@@ -102,7 +102,7 @@ def bind_module(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bind a module, so that it answers: to the shapes said, else to those that can be told."""
+    """Bind a module, so that it can answer: to the given shapes, or else to inferred ones."""
     shapes = read_shapes(shape or ())
     with asking(url, key) as client:
         print_row(client.bind(name, shapes, for_training=False), _COLUMNS, as_json)

@@ -1,4 +1,4 @@
-"""Models on somebody's disk: their files, and what a server takes them for."""
+"""Models on the local disk: their files, and what a server finds in them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_NAMES = 6
 
 
 def files_of_model(paths: Sequence[Path]) -> list[Path]:
-    """Return the files that were named, or those that a prefix or a folder stands for.
+    """Return the named files, or those of a prefix or a folder.
 
     Raises:
         typer.BadParameter: there are none.
@@ -58,7 +58,7 @@ def read_shapes(texts: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def send_model(client: Client, name: str, files: Sequence[Path], fields: Mapping[str, Any]) -> Any:
-    """Make a module of files, or of an archive; return it."""
+    """Create a module from files, or from an archive; return it."""
     if len(files) == 1 and files[0].suffix in _ARCHIVES:
         return client.create_from_archive(files[0], name=name, **fields)
     return client.create_from_files(name, files, **fields)
@@ -75,7 +75,7 @@ def bind_if_told(client: Client, made: Any, shapes: Sequence[Mapping[str, Any]])
 
 
 def say_findings(made: Any) -> None:
-    """Say on stderr what a model was taken for, what is odd, and what must still be said."""
+    """Report on stderr what was found in a model, warnings, and what must still be given."""
     found = made.get("found")
     if found is None:
         return

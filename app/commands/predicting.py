@@ -41,7 +41,7 @@ def predict(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the outputs of a module for files, or their shapes where they are large."""
+    """Print the outputs of a module for files, or their shapes if they are large."""
     with asking(url, key) as client:
         record = client.module(module)
         first = name or record["data_names"][0]

@@ -1,4 +1,4 @@
-"""Rows as text in columns, or as JSON; moments and sizes as people read them."""
+"""Rows as text in columns, or as JSON; times and sizes in readable form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 Column = tuple[str, Callable[[Mapping[str, Any]], Any]]
-"""A heading, and what a row has under it."""
+"""A heading, and the cell of a row under it."""
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "m"))
 _GAP = "  "
@@ -30,7 +30,7 @@ _LONGEST = 160
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], as_json: bool) -> None:
-    """Print a line for each row under headings; nothing is cut, wherever the text goes."""
+    """Print a line for each row under headings; nothing is truncated."""
     if as_json:
         print_json(list(rows))
         return
@@ -45,7 +45,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], as_
 
 
 def print_row(row: Mapping[str, Any], columns: Sequence[Column], as_json: bool) -> None:
-    """Print one thing: the line it has in a list, or its JSON."""
+    """Print one item: its line in a list, or its JSON."""
     if as_json:
         print_json(row)
     else:
@@ -53,7 +53,7 @@ def print_row(row: Mapping[str, Any], columns: Sequence[Column], as_json: bool) 
 
 
 def print_facts(facts: Mapping[str, Any], as_json: bool) -> None:
-    """Print all that is known of a thing, a line a fact; long values are cut, in JSON none is."""
+    """Print all fields of an item, one per line; long values are truncated, except in JSON."""
     if as_json:
         print_json(facts)
     else:
@@ -92,7 +92,7 @@ def print_json(value: Any) -> None:
 
 
 def age(moment: str | None) -> str | None:
-    """Return how long ago an ISO moment was: ``3m``, ``2h``, ``5d``."""
+    """Return how long ago an ISO time was: ``3m``, ``2h``, ``5d``."""
     if moment is None:
         return None
     seconds = max(0, int((datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()))
@@ -103,7 +103,7 @@ def age(moment: str | None) -> str | None:
 
 
 def size(count: int) -> str:
-    """Return bytes with the unit that leaves few digits: ``1.2 MB``."""
+    """Return bytes with a unit that needs few digits: ``1.2 MB``."""
     value, unit = float(count), "B"
     for unit in ("B", "kB", "MB", "GB"):
         if value < 1000 or unit == "GB":

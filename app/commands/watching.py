@@ -1,4 +1,4 @@
-"""Follow a job: as a live picture on a terminal, as a line an event elsewhere."""
+"""Follow a job: as a live picture on a terminal, otherwise as one line per event."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _INTERRUPTED = 130
 
 
 class _Show(Protocol):
-    """Shows an event of the job that is followed."""
+    """Shows an event of the followed job."""
 
     def __call__(self, event: Mapping[str, Any]) -> None: ...
 
 
 def watch_job(client: Client, job: int, as_json: bool) -> int:
-    """Show what happens to a job until it ends; return 0 if it succeeded, else 1.
+    """Show the events of a job until it ends; return 0 if it succeeded, else 1.
 
-    Ctrl-C ends the watching alone.
+    Ctrl-C only ends the watching.
     """
     try:
         with _shower(client, job, as_json) as show:
@@ -60,7 +60,7 @@ def _shower(client: Client, job: int, as_json: bool) -> Iterator[_Show]:
 
 
 class _Bar(Protocol):
-    """Shows how far a job is."""
+    """Shows the progress of a job."""
 
     def __call__(self, done: float, total: float, text: str) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The tour once more, as lines for a shell."""
+"""The tour as lines for a shell."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def curl_lines(
     bind: Mapping[str, Any],
     fit: Mapping[str, Any],
 ) -> list[str]:
-    """Return shell commands that bring a module about on a server, train it and ask it.
+    """Return shell commands that create a module on a server, train it and predict with it.
 
     Args:
         url: of the server.
-        name: of the module that they make.
+        name: of the module that they create.
         dataset: npz file with the examples; ``fit`` calls it ``fit["dataset"]``.
         symbol: JSON file with the network, in the same folder.
-        digit: npy file with what to predict.
+        digit: npy file to predict.
         bind: body of ``bind``.
         fit: body of ``fit``, with the number of ``epochs``, each of which is saved.
     """

@@ -34,7 +34,7 @@ ASKED = 20
 
 
 def images(part: str) -> dict[str, Any]:
-    """Return how the arrays of a part of the digits become LeNet's inputs."""
+    """Return the mapping from arrays of a part of the digits to LeNet's inputs."""
     return {
         "dataset": "mnist",
         "inputs": {
@@ -62,17 +62,17 @@ def run_demo(port: int, once: bool, console: Console | None = None) -> int:
     """Run the tour against a server of its own.
 
     Returns:
-        Exit status: 0 when all went well, 1 when the accuracy is below 97 % or the server ended by
-        itself, 130 when the tour was interrupted.
+        Exit status: 0 if all went well, 1 if the accuracy is below 97 % or the server ended
+        unexpectedly, 130 if the tour was interrupted.
 
     Args:
-        port: to listen on; 0 takes a free one.
-        once: end after the tour instead of serving on.
+        port: to listen on; 0 chooses a free one.
+        once: exit after the tour instead of continuing to serve.
         console: where to print.
     """
     console = console or Console()
     try:
-        # Of a server that had to be killed, an executor may write for a moment more.
+        # If the server had to be killed, an executor may still write for a moment.
         with (
             tempfile.TemporaryDirectory(
                 prefix="modserve-demo-", ignore_cleanup_errors=True
@@ -108,7 +108,7 @@ def _serve_on(server: ServerProcess, console: Console) -> int:
         status = server.process.wait()
     except KeyboardInterrupt:
         status = -signal.SIGINT
-    if status in _STOPPED:  # by Ctrl-C, which reaches both, or by whoever ended the server
+    if status in _STOPPED:  # by Ctrl-C, which reaches both, or because the server was ended
         console.print("\nStopped.")
         return 0
     console.print(f"The server ended:\n{server.log.read_text()[-2000:]}", markup=False)

@@ -1,7 +1,4 @@
-"""Whether a model on disk loads, binds and runs here, and what this machine has to run it on.
-
-That is ``modserve doctor``.
-"""
+"""``modserve doctor``: whether a model on disk loads, binds and runs, and what the machine has."""
 
 from __future__ import annotations
 

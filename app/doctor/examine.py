@@ -1,4 +1,4 @@
-"""The examination of a model: each step tells what it found, and the next builds on it."""
+"""The examination of a model: a sequence of steps with findings, each building on the previous."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _RUNS = 5
 
 
 class Verdict(StrEnum):
-    """What a finding means for the use of a model."""
+    """The consequence of a finding for the use of a model."""
 
     GOOD = "good"
     OPEN = "open"
-    """It cannot be told without what only the caller knows."""
+    """It cannot be decided without information from the caller."""
     WRONG = "wrong"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one step of the examination found.
+    """The finding of one step of the examination.
 
     Attributes:
         step: what was examined.
@@ -61,7 +61,7 @@ class Finding:
 
     @property
     def ok(self) -> bool:
-        """False if the examination ends with this, or the model cannot be used as it is."""
+        """False if the examination ends here, or the model cannot be used as it is."""
         return self.verdict is Verdict.GOOD
 
 
@@ -71,7 +71,7 @@ class Model:
 
     Attributes:
         prefix, epoch: of ``prefix-symbol.json`` and ``prefix-0001.params``.
-        shapes: of inputs by name, where the caller knows them.
+        shapes: of inputs by name, if known.
         device: to run on.
     """
 
@@ -97,7 +97,7 @@ class Model:
 
 
 def examine(model: Model) -> Iterator[Finding]:
-    """Yield findings in order; after one that is not ok only what needs nothing of it follows."""
+    """Yield findings in order; after one that is not ok only independent steps follow."""
     yield (files := _files(model))
     if not files.ok:
         return
@@ -138,7 +138,7 @@ def _files(model: Model) -> Finding:
 
 
 def _operators(model: Model) -> Finding:
-    """Count the operators by the raw JSON: a graph with unknown ones cannot be loaded."""
+    """Count the operators in the raw JSON, because a graph with unknown ones cannot be loaded."""
     try:
         graph = orjson.loads(model.symbol_path.read_bytes())
         names = list(_operator_names(graph))
@@ -196,7 +196,7 @@ def _states(model: Model) -> Finding:
 
 
 def _graph(found: Examination) -> Finding:
-    """Tell what the graph needs, and whether the file has it."""
+    """Compare the parameters that the graph needs with those in the file."""
     roles, outputs = found.roles, found.symbol.list_outputs()
     details = {
         "data": roles.data,
@@ -257,7 +257,7 @@ def _use(
 def _contradiction(
     symbol: Symbol, arguments: Mapping[str, NDArray], shapes: Mapping[str, Shape]
 ) -> str:
-    """Return why shapes do not fit the parameters; nothing where they do."""
+    """Return why shapes do not fit the parameters; an empty text if they do."""
     names = symbol.list_arguments()
     known = {name: array.shape for name, array in arguments.items() if name in names}
     try:

@@ -1,4 +1,4 @@
-"""The examination of a machine: what modserve would run on, and what is in its way."""
+"""The examination of a machine: what modserve would run on, and what would prevent it."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _IN_USE = {False: "if MODSERVE_MATH asks for it", True: "as MODSERVE_MATH asks f
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is asked of it.
+    """The intended use of the machine.
 
     Attributes:
-        data_dir: where everything durable would lie.
+        data_dir: folder for everything durable.
         host, port: where a server would listen.
     """
 
@@ -46,7 +46,7 @@ class Machine:
 
 
 def examine_machine(machine: Machine) -> Iterator[Finding]:
-    """Yield what was found, each finding with its remedy where something is wrong."""
+    """Yield the findings, with a remedy if something is wrong."""
     yield _versions()
     yield _libraries()
     for context in _devices():
@@ -90,7 +90,7 @@ def _version_of(package: str) -> str | None:
 
 
 def _devices() -> Iterator[Context]:
-    """Yield the CPU and every GPU that is there."""
+    """Yield the CPU and every GPU of the machine."""
     yield Context("cpu", 0)
     for number in range(_MOST_GPUS):
         context = Context("gpu", number)

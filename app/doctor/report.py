@@ -44,11 +44,11 @@ def run_doctor(
     device: str = "cpu(0)",
     as_json: bool = False,
 ) -> int:
-    """Examine a model and print what is found.
+    """Examine a model and print the findings.
 
     Returns:
-        0 if it can be used as it is, 1 if it cannot, 2 for arguments that are none, and 3 where
-        shapes must be said before it can be told.
+        0 if it can be used as it is, 1 if it cannot, 2 for invalid arguments, and 3 if shapes must
+        be given to decide.
 
     Args:
         prefix, epoch: of ``prefix-symbol.json`` and ``prefix-0001.params``.
@@ -81,7 +81,7 @@ def run_doctor_of(
 
 
 def run_machine_doctor(data_dir: Path, host: str, port: int, as_json: bool = False) -> int:
-    """Examine this machine and print what is found; return 0 if all is well, else 1."""
+    """Examine this machine and print the findings; return 0 if all is well, else 1."""
     return _report(examine_machine(Machine(data_dir, host, port)), _OF_MACHINES, as_json)
 
 

@@ -1,4 +1,4 @@
-"""API keys: who may ask for what. What is kept of a key proves it, and cannot be used as one."""
+"""API keys: who may do what. What is stored of a key can verify it, and cannot be used as one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _INCLUDED = {
     KeyScope.TRAIN: {KeyScope.TRAIN, KeyScope.READ},
     KeyScope.ADMIN: set(KeyScope),
 }
-"""Who trains sees what comes of it; an administrator may do all."""
+"""Training includes reading its results; administration includes everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +47,11 @@ class ApiKey:
 
     Attributes:
         id: the part of the key that is not a secret.
-        name: whose it is, for people.
+        name: of its owner, for people.
         sha256: of the whole key, hexadecimal.
         created_at, expires_at: seconds since 1970; None if it never expires.
-        rate: requests a second, on average; None for any number.
-        concurrency: requests at a time; None for any number.
+        rate: maximum average number of requests per second; None for no limit.
+        concurrency: maximum number of concurrent requests; None for no limit.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -66,11 +66,11 @@ class ApiKey:
     concurrency: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
 
     def allows(self, any_of: Collection[KeyScope]) -> bool:
-        """Return whether one of some scopes is among those of the key."""
+        """Return whether the key has one of some scopes."""
         return any(not _INCLUDED[scope].isdisjoint(any_of) for scope in self.scopes)
 
     def is_expired(self, now: float) -> bool:
-        """Return whether it is no longer valid, by the time in seconds since 1970."""
+        """Return whether it has expired at a time in seconds since 1970."""
         return self.expires_at is not None and now >= self.expires_at
 
 
@@ -96,11 +96,11 @@ def key_id_of(text: str) -> str | None:
 
 
 def digest_of(text: str) -> str:
-    """Return what is kept of a key."""
+    """Return what is stored of a key."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def is_text_of(key: ApiKey | None, text: str) -> bool:
-    """Return whether a text is that of a key, in a time that does not depend on either."""
+    """Return whether a text is that of a key, in constant time."""
     expected = _NO_KEY if key is None else key.sha256
     return hmac.compare_digest(digest_of(text), expected) and key is not None

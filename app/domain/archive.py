@@ -1,4 +1,4 @@
-"""What was taken over of an archive that was made for mxnet-model-server."""
+"""What was used of an archive made for mxnet-model-server."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["ArchiveFacts"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveFacts:
-    """What an archive says of itself, and what became of its files.
+    """The manifest of an archive, and the use of its files.
 
     Attributes:
-        model: its model's name.
+        model: name of its model.
         version: of the archive's format.
-        handler: the Python code that its server would run, which is never run here.
-        taken: files of the archive by what they were taken for: ``symbol``, ``params``, ``inputs``
+        handler: the Python code that mxnet-model-server would run, which is never run here.
+        taken: files of the archive by their use: ``symbol``, ``params``, ``inputs``
             (the signature), ``labels``.
-        passed_over: its other files, the first of them.
-        warnings: what is not as it would be in that server.
+        passed_over: its other files, or the first of them.
+        warnings: differences from that server.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS

@@ -1,4 +1,4 @@
-"""Buckets whose keys are lengths: an axis of their inputs is as long as the key says."""
+"""Buckets whose keys are lengths: the key is the length of an axis of their inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LengthInput(NamedTuple):
     Attributes:
         name: of the input.
         axis: of its shape.
-        batch_axis: along which its examples lie.
+        batch_axis: the axis of its examples.
         bound: the lengths that have a bucket, ascending.
     """
 
@@ -31,7 +31,9 @@ class LengthInput(NamedTuple):
 
 
 def length_input(record: ModuleRecord) -> LengthInput | None:
-    """Return the first input that is as long as the keys of all bound buckets; None without."""
+    """Return the first input whose length is the key in all bound buckets; None if there is
+    none.
+    """
     if record.kind is not ModuleKind.BUCKETING or record.bind is None:
         return None
     buckets = _bound(record)
@@ -73,7 +75,7 @@ def _bound(record: ModuleRecord) -> dict[str, BucketShapes]:
 
 
 def _axes_of_length(desc: InputDesc, buckets: Mapping[str, BucketShapes]) -> list[int]:
-    """Return the axes of an input or label that are as long as the key in every bucket."""
+    """Return the axes of an input or label whose length is the key in every bucket."""
     shapes = {key: _shape_of(desc.name, one) for key, one in buckets.items()}
     return [
         axis
@@ -90,15 +92,15 @@ def _shape_of(name: str, shapes: BucketShapes) -> tuple[int, ...]:
 
 
 def fill_lengths(record: ModuleRecord, spec: BindSpec) -> BindSpec:
-    """Return a specification of how to bind, with a bucket for each length.
+    """Return a bind specification with a bucket for each length.
 
-    An open axis (``null`` or 0 in a shape) of an input is as long as the bucket. A bucket that
-    the specification has already keeps its shapes. Without open axes, and for a module without
-    buckets, the specification stays what it is.
+    An open axis (``null`` or 0 in a shape) of an input gets the length of the bucket. A bucket
+    already in the specification keeps its shapes. Without open axes, and for a module without
+    buckets, the specification is returned unchanged.
 
     Args:
         record: the module; its bucket keys are the lengths.
-        spec: as a client gave it.
+        spec: as given by a client.
 
     Raises:
         Invalid: a bucket's key is not a length, or the batch axis is open.

@@ -1,4 +1,4 @@
-"""Which buckets pad the least: boundaries of lengths, chosen by dynamic programming."""
+"""Buckets with the least padding: boundaries of lengths, chosen by dynamic programming."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def choose_boundaries(
     most: int,
     fixed: Collection[int] = (),
 ) -> tuple[int, ...]:
-    """Return ascending boundaries such that lengths padded to the next one are the least in all.
+    """Return ascending boundaries that minimize the total of lengths padded to the next boundary.
 
-    The largest candidate is always one of them. Among equals the fewest are taken.
+    The largest candidate is always one of them. Of equally good sets the smallest is chosen.
 
     Args:
-        counts: how often each length comes; those over the largest candidate do not count.
-        candidates: what may be a boundary; at least one.
-        most: boundaries at most; as many as are fixed where that is more.
-        fixed: candidates that are boundaries whatever comes.
+        counts: how often each length occurs; those over the largest candidate do not count.
+        candidates: possible boundaries; at least one.
+        most: maximum number of boundaries; raised to the number of fixed ones.
+        fixed: candidates that are always boundaries.
     """
     ends = sorted({*candidates, *fixed})
     must = {*fixed, ends[-1]}
@@ -32,7 +32,9 @@ def choose_boundaries(
     must_before = [0, *accumulate(end in must for end in ends)]
 
     def cost(begin: int, end: int) -> float:
-        """Return the steps of lengths over one end, padded to another; -1 begins with none."""
+        """Return the steps of the lengths between two ends, padded to the second; -1 stands for
+        no first end.
+        """
         if must_before[end] > must_before[begin + 1]:
             return math.inf
         return ends[end] * (totals[end] - (totals[begin] if begin >= 0 else 0))
@@ -56,7 +58,7 @@ def choose_boundaries(
 
 
 def padded_total(counts: Mapping[int, int], boundaries: Collection[int]) -> int:
-    """Return the steps that the lengths take, each padded to the next boundary that holds it."""
+    """Return the total steps of the lengths, each padded to the next boundary."""
     ends = sorted(boundaries)
     return sum(
         count * ends[bisect_left(ends, length)]
@@ -66,7 +68,7 @@ def padded_total(counts: Mapping[int, int], boundaries: Collection[int]) -> int:
 
 
 def merge_rare(counts: Mapping[int, int], most: int) -> dict[int, int]:
-    """Return counts of so many lengths at most; what must go is counted with the next longer."""
+    """Return counts of at most this many lengths; others are merged into the next longer one."""
     merged = dict(sorted(counts.items()))
     while len(merged) > most:
         lengths = list(merged)
@@ -79,7 +81,7 @@ def merge_rare(counts: Mapping[int, int], most: int) -> dict[int, int]:
 
 
 def _totals(counts: Mapping[int, int], ends: list[int]) -> list[int]:
-    """Return how many lengths are not over each end."""
+    """Return the number of lengths up to each end."""
     lengths = sorted(counts)
     sums = [0, *accumulate(counts[length] for length in lengths)]
     return [sums[bisect_right(lengths, end)] for end in ends]

@@ -1,4 +1,4 @@
-"""A checkpoint: where in the training it was taken, its files and their digests.
+"""A checkpoint: its position in the training, its files and their digests.
 
 The position is (epoch, batch): epochs completed, and batches done of the next one. A
 checkpoint between two epochs has batch 0 and is a version that can be served; its tag is the
@@ -65,12 +65,12 @@ class FileDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestPolicy:
-    """Which checkpoints of a job are its best, which nothing but their deletion removes.
+    """Which checkpoints of a job are its best, which are exempt from pruning.
 
     Attributes:
-        part: whose metrics decide, of training or validation.
+        part: whether metrics of training or validation decide.
         metric: name of the metric.
-        mode: whether the least or the greatest value is the best.
+        mode: whether the minimum or the maximum is the best.
         count: how many are kept.
     """
 
@@ -82,17 +82,17 @@ class BestPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointManifest:
-    """What ``manifest.json`` says. It is written last: where it is, the files are complete.
+    """The content of ``manifest.json``. It is written last: if it exists, the files are complete.
 
     Attributes:
         module: name of the module it belongs to.
         epoch: epochs completed.
         batch: batches done of the next epoch; 0 between epochs.
         prefix: the files are named as MXNet names them, ``prefix-symbol.json`` and so on.
-        files: digest of every file but the manifest, by name.
+        files: digest of every file except the manifest, by name.
         created_at: seconds since 1970.
         job_id, attempt: the job that wrote it; None when saved by a call or uploaded.
-        metrics: values of the metrics at that moment, by name.
+        metrics: values of the metrics at that time, by name.
         keep_best: of the job that wrote it; None if it keeps none.
     """
 
@@ -120,7 +120,7 @@ class CheckpointManifest:
 
     @property
     def etag(self) -> str:
-        """A strong ETag, quotes included: it changes whenever a file does."""
+        """A strong ETag, including quotes: it changes whenever a file does."""
         rows = sorted((name, digest.sha256) for name, digest in self.files.items())
         return f'"{self.tag}-{hashlib.sha256(canonical_json(rows).encode()).hexdigest()[:32]}"'
 
@@ -136,7 +136,7 @@ def is_better(
 
 
 def best_tags(manifests: Iterable[CheckpointManifest]) -> set[CheckpointTag]:
-    """Return the best checkpoints of each job that keeps its best; of equals the earlier ones."""
+    """Return the best checkpoints of each job that keeps its best, the earlier ones of ties."""
     kept: set[CheckpointTag] = set()
     by_job: dict[int | None, list[tuple[float, CheckpointTag, BestPolicy]]] = {}
     for manifest in manifests:

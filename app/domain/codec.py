@@ -19,7 +19,7 @@ __all__ = ["STRICT_FIELDS", "canonical_json", "from_plain", "to_plain"]
 T = TypeVar("T")
 
 STRICT_FIELDS = ConfigDict(extra="forbid")
-"""As ``__pydantic_config__`` of what clients write: a misspelt field is an error."""
+"""``__pydantic_config__`` for values written by clients: a misspelt field is an error."""
 
 
 def to_plain(value: Any) -> Any:
@@ -32,15 +32,15 @@ def from_plain(cls: type[T], data: Any, field: str = "") -> T:
 
     Args:
         cls: the dataclass to build.
-        data: what ``to_plain`` returned, or what a client sent; NaN and infinity become None.
-        field: path of ``data`` in the request, put before the names in errors.
+        data: returned by ``to_plain``, or sent by a client; NaN and infinity become None.
+        field: path of ``data`` in the request, a prefix of the names in errors.
 
     Raises:
-        Invalid: one row for each field at fault.
+        Invalid: one row for each invalid field.
     """
     try:
-        # By way of JSON, the strict mode takes lists for tuples and words for enums, and still
-        # refuses "5" or true where a number belongs.
+        # Through JSON, because strict mode then accepts lists for tuples and words for enums, and
+        # still refuses "5" or true for a number.
         built: T = _adapter(cls).validate_json(orjson.dumps(data), strict=True)
     except orjson.JSONEncodeError as error:
         raise Invalid(field or "body", data, f"plain JSON values ({error})") from None
@@ -52,7 +52,7 @@ def from_plain(cls: type[T], data: Any, field: str = "") -> T:
 
 
 def canonical_json(value: Any) -> str:
-    """Return JSON text that is equal for equal values: sorted keys, no spaces.
+    """Return canonical JSON text, the same for equal values: sorted keys, no spaces.
 
     Bucket keys are compared and stored in this form (``20``, ``[10,20]``, ``"a"``).
     """
@@ -80,7 +80,7 @@ _EXAMPLES = {
     "metrics": '["accuracy", {"name": "top_k_accuracy", "options": {"top_k": 5}}]',
     "bucket_keys": "[10, 20, 30]",
 }
-"""What fields of these names look like, for those who sent something of another form."""
+"""Examples of fields of these names, for errors about values of another type."""
 
 _MOST_FAULTS = 50
 """Maximum number of errors reported, because a body could have as many as it has bytes."""
@@ -99,7 +99,9 @@ def _field_error(cls: type, prefix: str, row: dict[str, Any]) -> FieldError:
     for part in row["loc"]:
         if isinstance(part, int):
             path += f"[{part}]"
-        elif "[" not in part and part not in _BRANCHES:  # those name a branch of a union, no field
+        elif (
+            "[" not in part and part not in _BRANCHES
+        ):  # those name a branch of a union, not a field
             path += f".{part}" if path else str(part)
     got = "nothing" if row["type"] == "missing" else brief(row.get("input"))
     expected = _EXPECTED.get(row["type"]) or _sentence(row["msg"])
@@ -114,7 +116,7 @@ def _field_error(cls: type, prefix: str, row: dict[str, Any]) -> FieldError:
 
 
 def _one_a_field(rows: Iterable[FieldError]) -> list[FieldError]:
-    """Join what the branches of a union say of one field; any of them would do."""
+    """Join the expectations of a union's branches for one field, any of which would be valid."""
     joined: dict[str, FieldError] = {}
     for row in rows:
         first = joined.get(row.field)

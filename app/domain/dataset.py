@@ -1,4 +1,4 @@
-"""A dataset: a file the client uploaded, and what is known of its arrays."""
+"""A dataset: a file uploaded by a client, and its arrays."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class ArrayInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetRecord:
-    """A dataset as the service remembers it.
+    """The record of a dataset.
 
     Attributes:
-        arrays: what a loader will find, without reading it; empty for opaque files.
-        examples: length of the first axis, where all arrays agree on it; lines of a text file,
-            records of a RecordIO file; None if it is not one number.
+        arrays: in the file, so that it need not be read; empty for opaque files.
+        examples: length of the first axis, if it is the same for all arrays; lines of a text file,
+            records of a RecordIO file; None if the lengths differ.
         classes: names of the classes of its images, in the order of their labels.
         size: bytes of the file.
         sha256: of the file, hexadecimal; its ETag.
-        path: of an operator's file, which stays where it is; None if the file is ours.
-        modified_ns: when that was last written, in nanoseconds since 1970.
+        path: of an operator's file, which is not copied; None if the file is ours.
+        modified_ns: modification time of that file, in nanoseconds since 1970.
     """
 
     id: int = 0
@@ -58,18 +58,19 @@ class DatasetRecord:
 
     @property
     def etag(self) -> str:
-        """A strong ETag, quotes included."""
+        """A strong ETag, including quotes."""
         return f'"{self.sha256[:32]}"'
 
     @property
     def file_name(self) -> str:
-        """Name of the file in the data directory; the digest keeps an old reader's file apart."""
+        """Name of the file in the data directory; the digest distinguishes it from a replaced
+        one that is still being read.
+        """
         return f"{self.name}-{self.sha256[:16]}.{self.kind}"
 
 
 def lengths_name(array: str) -> str:
-    """Return the name of the array that counts the examples of one in which they differ in length.
-
-    They lie one after the other in it.
+    """Return the name of the array with the lengths of a ragged array's examples, which are
+    concatenated in it.
     """
     return f"{array}_lengths"

@@ -1,4 +1,4 @@
-"""What the models folder declares of a model, beside its symbol and parameters."""
+"""The declaration of a model in the models folder, beside its symbol and parameters."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ __all__ = ["DeclaredInput", "DeclaredOutput", "FolderModel", "ModelDeclaration"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderModel:
-    """Which state of which model of the models folder a module holds.
+    """The model of the models folder, and its state, that a module represents.
 
     Attributes:
-        model: its folder's name, by which clients call it.
+        model: name of its folder, by which clients address it.
         signature: changes with the model's files.
     """
 
@@ -42,9 +42,9 @@ class FolderModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredInput:
-    """One input: its shape includes the batch, and ``null`` is as long as the bucket.
+    """One input: its shape includes the batch, and ``null`` stands for the length of the bucket.
 
-    ``transform`` says how an image or a text becomes this input. A text's ``vocabulary`` is the
+    ``transform`` defines how an image or a text becomes this input. A text's ``vocabulary`` is the
     name of a file beside it.
     """
 
@@ -58,7 +58,7 @@ class DeclaredInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredOutput:
-    """One output: ``labels`` is the name of a file beside it, with a class a line."""
+    """One output: ``labels`` is the name of a file beside it, with one class per line."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
@@ -67,12 +67,12 @@ class DeclaredOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredVersions:
-    """Which epochs have a part in the serving.
+    """Which epochs are served.
 
     Attributes:
-        promoted: answers predictions that name no version; the last one where None.
+        promoted: answers predictions that name no version; None takes the last one.
         labels: epochs by their other names.
-        canary: answers a share of those that name none.
+        canary: answers a share of those that name no version.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -84,17 +84,17 @@ class DeclaredVersions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDeclaration:
-    """The content of ``modserve.yaml``; each field may be left out.
+    """The content of ``modserve.yaml``; each field is optional.
 
     Attributes:
-        inputs: by name; those that are not there are worked out from symbol and parameters.
+        inputs: by name; missing ones are inferred from symbol and parameters.
         outputs: by name.
-        label_names: inputs of the symbol that predictions go without.
+        label_names: inputs of the symbol that predictions do not need.
         buckets: lengths of an open axis of the inputs.
         versions: which epochs answer.
         max_batch_size, batches, max_delay_us, instances, states, max_sequences,
         max_sequence_idle_seconds: see ``ServingSpec``.
-        executor: the device that serves it; the server's first one where None.
+        executor: the device that serves it; None takes the server's first one.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -120,13 +120,13 @@ class ModelDeclaration:
         return ServingSpec(**{name: getattr(self, name) for name in names})
 
     def version_spec(self, epochs: Collection[int]) -> VersionSpec:
-        """Return which versions have a part in the serving.
+        """Return which versions are in use.
 
         Args:
-            epochs: those that there are.
+            epochs: the existing ones.
 
         Raises:
-            Invalid: one is named that does not exist, or a label cannot be one.
+            Invalid: a named epoch does not exist, or a label is invalid.
         """
         said = self.versions
         named = {f"labels.{check_label(label)}": one for label, one in said.labels.items()}
@@ -140,7 +140,7 @@ class ModelDeclaration:
                 raise Invalid(f"versions.{place}", epoch, expected)
         promoted = said.promoted
         if promoted is None and self.instances > 1:
-            promoted = max(epochs)  # a version: what is live is answered by one instance alone
+            promoted = max(epochs)  # a version, because `live` is answered by only one instance
         return VersionSpec(
             promoted=promoted, labels=dict(sorted(said.labels.items())), canary=said.canary
         )

@@ -1,4 +1,4 @@
-"""What the event log tells: of jobs, of modules and of executors."""
+"""Events of jobs, modules and executors, as kept in the event log."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ __all__ = ["EVENT_TYPES", "EventRow", "EventType", "Happening", "ServerEvent", "
 
 
 class ServerEvent(StrEnum):
-    """Everything that happens to modules and executors; what happens to jobs is ``JobEvent``."""
+    """Types of events of modules and executors; those of jobs are in ``JobEvent``."""
 
     MODULE_CREATED = "module_created"
     MODULE_BOUND = "module_bound"
-    """It has shapes, or other ones."""
+    """Its shapes were set or changed."""
     MODULE_LOADED = "module_loaded"
-    """It has the parameters of a checkpoint, or of the files in the models folder."""
+    """Parameters of a checkpoint, or of files in the models folder, were loaded."""
     MODULE_PARAMS_CHANGED = "module_params_changed"
-    """It has other parameters, or is about to have: told once until they are saved."""
+    """Its parameters were changed, or are about to be: reported once until they are saved."""
     MODULE_CHANGED = "module_changed"
-    """Something else of it, see the fields."""
+    """Something else was changed, see the fields."""
     MODULE_CHECKPOINTED = "module_checkpointed"
     MODULE_PROMOTED = "module_promoted"
     MODULE_ROLLED_BACK = "module_rolled_back"
     MODULE_RESTORED = "module_restored"
     """It was restored to its device."""
     MODULE_EVICTED = "module_evicted"
-    """It was put away for others, or unloaded; it comes back when it is called."""
+    """It was evicted or unloaded; it is restored when it is called."""
     MODULE_PARAMS_LOST = "module_params_lost"
-    """Its parameters were in memory alone."""
+    """Its parameters were only in memory and are lost."""
     MODULE_QUARANTINED = "module_quarantined"
-    """It cannot be restored and is left alone until somebody repairs it."""
+    """It cannot be restored, and no further attempt is made until it is repaired."""
     MODULE_DELETED = "module_deleted"
     EXECUTOR_STARTED = "executor_started"
     EXECUTOR_LOST = "executor_lost"
-    """Its process died, or was ended because it did not answer."""
+    """Its process died, or was killed because it did not answer."""
     EXECUTOR_RESTARTED = "executor_restarted"
 
 
@@ -51,16 +51,16 @@ EVENT_TYPES: Mapping[str, EventType] = {one.value: one for one in (*JobEvent, *S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRow:
-    """One event, as the log keeps it and SSE sends it.
+    """One event, as stored in the log and sent by SSE.
 
     Attributes:
-        id: grows with every event; a reader asks for what came after an id.
-        job_id: None for what happens to a module or an executor by itself.
-        module: by the name that clients know it by; None for what happens to an executor.
-        executor: that has the module, or runs the job; None if none does yet.
+        id: increases with every event; readers request the events after an id.
+        job_id: None for an event of a module or an executor.
+        module: by the name that clients use; None for an event of an executor.
+        executor: that has the module, or runs the job; None if there is none yet.
         attempt: of the job, 0 before the first.
         status: the job's after the event.
-        data: what the event carries; depends on ``type``.
+        data: details, which depend on ``type``.
         created_at: seconds since 1970.
     """
 
@@ -76,7 +76,7 @@ class EventRow:
 
 
 class Happening(NamedTuple):
-    """What happened to a module or an executor, and what is to be told of it."""
+    """An event of a module or an executor, to be recorded."""
 
     type: ServerEvent
     data: Mapping[str, Any]
@@ -89,10 +89,10 @@ _OF_THE_LOG = frozenset({"version", "updated_at", "generation"})
 def happenings(
     before: ModuleRecord, after: ModuleRecord, *, has_new_params: bool
 ) -> list[Happening]:
-    """Return what a change of a module's record tells of the module.
+    """Return the event for a change of a module's record.
 
     Args:
-        has_new_params: it has other parameters, though the record may say the same of them.
+        has_new_params: its parameters have changed, even if the record has not.
     """
     changed = {
         field.name

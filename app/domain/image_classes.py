@@ -1,4 +1,4 @@
-"""The classes of images, told by the folders they lie in, and numbered as im2rec numbers them."""
+"""The classes of images, derived from their folders, and numbered as by im2rec."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ _FIELD = "images"
 def number_by_folder(
     paths: Sequence[str], known: Sequence[str] | None = None
 ) -> tuple[tuple[str, ...], list[int]]:
-    """Return the classes, and for each image the place of its own among them.
+    """Return the classes, and for each image the index of its class.
 
-    A class is a folder, by its path below the one that holds all; the classes are in the order in
-    which a walk through sorted folders meets them. Images that lie in one folder have none.
+    A class is a folder, named by its path below the top folder; the classes are in the order of a
+    walk through sorted folders. If all images are in one folder there are no classes.
 
     Args:
         paths: of the images, with slashes.
-        known: the classes of another dataset, whose order holds for this one.
+        known: the classes of another dataset, whose order is used.
 
     Raises:
-        Invalid: an image lies beside the folders of the classes, or in one of none that is known.
+        Invalid: an image is beside the folders of the classes, or in a folder that is not a known
+            class.
     """
     folders = [str(PurePosixPath(path).parent) for path in paths]
     if known is not None:

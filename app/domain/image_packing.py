@@ -1,4 +1,4 @@
-"""How many images become one dataset."""
+"""Packing of many images into one dataset."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["Packing"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
-    """How images become a dataset.
+    """How to pack images into a dataset.
 
     Attributes:
-        transform: of each; it says their size, by ``size`` or ``crop``.
+        transform: of each; determines their size, by ``size`` or ``crop``.
         data_name: of the array of images.
         label_name: of the array of labels.
-        classes: of another dataset, whose order holds for this one; None for those found.
-        most_pixels: of an image that is to be decoded.
-        limit: most bytes that the images take, both as they come and in the dataset.
+        classes: of another dataset, whose order is used; None for those found.
+        most_pixels: maximum per image.
+        limit: maximum number of bytes of the images, both as uploaded and in the dataset.
     """
 
     transform: ImageTransform
@@ -31,7 +31,7 @@ class Packing:
     limit: int
 
     def example_shape(self) -> tuple[int, ...]:
-        """Return the shape of an image in the dataset; raise Invalid where no size is said."""
+        """Return the shape of an image in the dataset; raise Invalid if no size is given."""
         size = self.transform.crop or self.transform.size
         if size is None:
             raise Invalid("size", None, "the height and width of all images, as 224 or 224,320")

@@ -1,7 +1,8 @@
-"""Which executors a module is served on, and what it is there beside its home.
+"""The executors that serve a module, and its replicas on them.
 
 The first instance is the module itself, on the executor of its record, its home: training, changes
-of parameters, checkpoints and steps go there. The others are replicas, which have versions alone.
+of parameters, checkpoints and steps are done there. The others are replicas, which only have
+versions.
 """
 
 from __future__ import annotations
@@ -19,13 +20,12 @@ from app.errors import Invalid
 __all__ = ["as_replica", "check_instances", "module_of", "replica_name", "serving_executors"]
 
 _MARK = "@"
-"""No part of the names that clients choose."""
+"""Cannot occur in names that clients choose."""
 _DIGEST_LETTERS = 16
 
 
 def serving_executors(record: ModuleRecord, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the executors of a module's instances, its home first; fewer where there are not so
-    many.
+    """Return the executors of a module's instances, its home first; fewer if the server has fewer.
 
     Args:
         record: the module.
@@ -35,13 +35,13 @@ def serving_executors(record: ModuleRecord, names: Sequence[str]) -> tuple[str, 
     if home not in names:
         return ()
     others = [one for one in names if one != home and _kind(one) == _kind(home)]
-    # Spread by name, and the same ones after a restart.
+    # Spread by name, so that they are the same after a restart.
     others.sort(key=lambda one: hashlib.sha256(f"{record.name} {one}".encode()).digest())
     return (home, *others[: record.serving.instances - 1])
 
 
 def check_instances(home: str, instances: int, names: Sequence[str]) -> None:
-    """Raise Invalid where this server has fewer executors than a module is to have instances."""
+    """Raise Invalid if this server has fewer executors than a module is to have instances."""
     alike = [one for one in names if _kind(one) == _kind(home)]
     if 1 < instances > len(alike):
         expected = f"at most {len(alike)}, for an instance needs an executor of its own, and of "
@@ -51,10 +51,10 @@ def check_instances(home: str, instances: int, names: Sequence[str]) -> None:
 
 
 def replica_name(record: ModuleRecord) -> str:
-    """Return what a module's replicas are called on their executors.
+    """Return the name of a module's replicas on their executors.
 
-    All that predictions are computed by, parameters apart, has a part in it, so that a replica
-    never answers for a module that was bound anew or made anew since.
+    It depends on everything that affects predictions except parameters, so that a replica never
+    answers for a module that has since been bound or created again.
     """
     parts = [
         *(record.id, record.kind.value, dict(record.symbols), record.default_bucket_key),
@@ -65,12 +65,12 @@ def replica_name(record: ModuleRecord) -> str:
 
 
 def module_of(name: str) -> str:
-    """Return the module that a name on an executor belongs to: a replica's, or its own."""
+    """Return the module to which a name on an executor belongs, which may be a replica's."""
     return name.partition(_MARK)[0]
 
 
 def as_replica(record: ModuleRecord, name: str, executor: str) -> ModuleRecord:
-    """Return what a module is on another executor: bound for inference, without parameters."""
+    """Return a module's replica for another executor: bound for inference, without parameters."""
     assert record.bind is not None
     bind = dataclasses.replace(record.bind, for_training=False, inputs_need_grad=False)
     return record.evolve(

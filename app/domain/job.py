@@ -8,15 +8,15 @@
                 ▼ │                   │  │                     │                                  │
               paused ◀──── paused ────┘  └── cancelled ──▶ cancelled ── retried ──▶ queued ◀──────┘
 
-A running job that is asked to pause or to be cancelled goes on running until its executor
-says that it has stopped; the request stands in ``Job.requested`` meanwhile, and one to pause
-can be withdrawn. An executor that dies gives its job back: to where the request wanted it,
-else to the queue, else (the attempts used up) to ``failed``.
+A running job that is asked to pause or cancel keeps the status running until its executor reports
+that it has stopped; meanwhile the request is in ``Job.requested``, and a pause can be withdrawn. If
+its executor dies, the job gets the requested status, else it is queued again, or, if its attempts
+are used up, fails.
 
-A job that used up its time is asked to stop as if to pause, so that what it reached is saved,
-and then fails; one that waits fails at once (``expired``). One that failed in a way that
-another attempt may not meet waits until ``not_before`` and is tried again (``deferred``).
-``job_moves`` has what each event does to a job.
+A running job that has used up its time is asked to stop as if to pause, so that its progress is
+saved, and then fails; a waiting one fails at once (``expired``). After a temporary failure a job
+waits until ``not_before`` and is then tried again (``deferred``). ``job_moves`` defines what each
+event does to a job.
 """
 
 from __future__ import annotations
@@ -55,34 +55,34 @@ class JobKind(StrEnum):
 
 
 class JobStatus(StrEnum):
-    """Where a job stands."""
+    """The status of a job."""
 
     QUEUED = "queued"
     """Waits for its executor, or for the jobs of its module before it."""
     RUNNING = "running"
     """An executor works on it, under a lease."""
     PAUSED = "paused"
-    """Stopped with a checkpoint until someone resumes it."""
+    """Stopped with a checkpoint until it is resumed."""
     SUCCEEDED = "succeeded"
-    """Done; ``result`` says what came out."""
+    """Done; ``result`` has the result."""
     FAILED = "failed"
-    """Ended by an error, or by too many lost attempts; ``error`` says which."""
+    """Ended by an error, or by too many lost attempts; see ``error``."""
     CANCELLED = "cancelled"
-    """Ended because someone asked for it."""
+    """Ended on request."""
 
 
 TERMINAL = frozenset({JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED})
 
 
 class JobAction(StrEnum):
-    """What a running job was asked to do and has not done yet."""
+    """The action requested of a running job that is not carried out yet."""
 
     PAUSE = "pause"
     CANCEL = "cancel"
 
 
 class JobEvent(StrEnum):
-    """Everything that happens to a job; each is a row of its event log."""
+    """Types of events of a job; each event is a row of its event log."""
 
     SUBMITTED = "submitted"
     CLAIMED = "claimed"
@@ -192,7 +192,7 @@ def advance(status: JobStatus, event: JobEvent) -> JobStatus:
     """Return the status after an event.
 
     Raises:
-        IllegalTransition: the status does not allow the event; the message says what does.
+        IllegalTransition: the status does not allow the event; the message says which do.
     """
     following = _TABLE[status].get(event)
     if following is None:
@@ -210,33 +210,33 @@ def _refusal(status: JobStatus, event: JobEvent) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job as it stands in the store.
+    """The record of a job.
 
     Attributes:
         module: name of the module it belongs to; its jobs run one at a time.
-        params: what the client asked for; see ``app.domain.job_params``.
+        params: given by the client; see ``app.domain.job_params``.
         priority: a smaller number runs earlier; among equals the older job does.
-        requested: pause or cancel, asked of a running job and not yet done.
-        is_expiring: the pause is asked for because its time is used up; it fails then.
-        attempt: counts the claims, never goes back: it fences whoever was thought dead.
+        requested: pause or cancel, requested of a running job and not yet carried out.
+        is_expiring: the pause was requested because its time is used up; it will then fail.
+        attempt: number of claims, never decreases: it fences executors that were thought dead.
         lost: attempts lost in a row without a new checkpoint.
-        max_attempts: it fails when so many attempts were lost in a row.
-        retries: how often it was tried again by itself after a failure.
-        max_retries: how often it may be; only failures that may pass are met so.
-        not_before: seconds since 1970; a queued job is left alone until then.
-        deadline_seconds: from its submission or retry it has so long to end; None: any time.
-        deadline_at: when that is over.
-        timeout_seconds: so long it may run, all its attempts together; None: any time.
-        ran_seconds: how long the attempts that ended have run, since submission or retry.
-        claimed_at: when the present attempt began, None unless running.
-        lease_seconds: a running job not renewed for so long is taken away.
+        max_attempts: it fails if this many attempts are lost in a row.
+        retries: number of automatic retries.
+        max_retries: maximum of ``retries``; only temporary failures are retried.
+        not_before: seconds since 1970; a queued job is not started before.
+        deadline_seconds: maximum time from submission or retry to its end; None for no limit.
+        deadline_at: when that time is over.
+        timeout_seconds: maximum running time of all attempts together; None for no limit.
+        ran_seconds: total running time of ended attempts, since submission or retry.
+        claimed_at: when the current attempt began, None unless running.
+        lease_seconds: a running job whose lease is not renewed for this time is taken away.
         lease_until: seconds since 1970, None unless running.
         server: id of the server process that claimed it, None unless running.
         executor: name of the executor that runs or ran it.
-        progress: the newest progress report.
-        result: what came out, once succeeded.
+        progress: the latest progress report.
+        result: set once it succeeded.
         error: ``{"code", "message", "field"}``, once failed.
-        setback: the same of the newest attempt that was lost or that failed and is tried again.
+        setback: the same for the latest attempt that was lost, or that failed and is retried.
     """
 
     id: int = 0
@@ -277,12 +277,12 @@ class Job:
 
     @property
     def etag(self) -> str:
-        """A strong ETag of what is known of it, its future apart; quotes included."""
+        """A strong ETag of its record, without estimates; including quotes."""
         return f'"{self.id}-{self.attempt}-{self.status}-{round(self.updated_at * 1e6)}"'
 
     @property
     def expires_at(self) -> float | None:
-        """When its time is used up; None if it has all the time, or is finished."""
+        """When its time is used up; None if there is no limit, or it has ended."""
         if self.status in TERMINAL:
             return None
         moments = [] if self.deadline_at is None else [self.deadline_at]
@@ -292,14 +292,15 @@ class Job:
 
 
 def backoff_seconds(count: int) -> float:
-    """Return how long to wait before trying again for the ``count``-th time, counted from 1."""
+    """Return how long to wait before the ``count``-th retry, counted from 1."""
     return float(min(_FIRST_BACKOFF_SECONDS * 2.0 ** min(count - 1, 30), _LONGEST_BACKOFF_SECONDS))
 
 
 def event_after_release(job: Job) -> JobEvent:
-    """Return what becomes of a running job whose attempt ends before the job does.
+    """Return the status of a running job after an attempt that did not finish it.
 
-    A standing request is granted, for nobody is left to carry it out; else it waits again.
+    A pending request is granted, because no executor is left to carry it out; else the job is
+    queued.
     """
     if job.requested is JobAction.CANCEL:
         return JobEvent.CANCELLED
@@ -309,9 +310,9 @@ def event_after_release(job: Job) -> JobEvent:
 
 
 def event_after_loss(job: Job) -> JobEvent:
-    """Return what becomes of a running job whose executor died.
+    """Return the status of a running job after its executor died.
 
-    As after a release, but the job is given up when this was the last of its attempts.
+    As after a release, but the job fails if this was its last attempt.
     """
     event = event_after_release(job)
     if event is JobEvent.RELEASED and job.lost + 1 >= job.max_attempts:

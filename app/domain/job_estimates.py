@@ -1,4 +1,4 @@
-"""How long a job has still to run, as far as can be told."""
+"""Estimates of the remaining time of a job."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ __all__ = ["remaining_seconds"]
 
 
 def remaining_seconds(job: Job, now: float, typical_seconds: float | None) -> float | None:
-    """Return in how many seconds a job will have run, once its turn has come; None: not known.
+    """Return the estimated remaining running time of a job in seconds; None if unknown.
 
-    A running job goes on at the rate of its last report; what has not reported yet, and what is
-    queued, takes as long as the jobs of its kind before it.
+    A running job is assumed to continue at the rate of its last report; one without a report, or
+    queued, to take as long as previous jobs of its kind.
 
     Args:
-        typical_seconds: how long jobs like it ran, None if there was none.
+        typical_seconds: running time of similar jobs, None if there was none.
     """
     if job.status is JobStatus.RUNNING:
         by_rate = _by_rate(job)

@@ -1,7 +1,7 @@
-"""What each event does to a job: pure functions from a job to the job after it.
+"""The effect of each event on a job: pure functions from a job to the job after it.
 
-Guards against stale attempts and the writing are the store's (``app.store.queue``); which event
-may follow which status is in the table of ``job``.
+``app.store.queue`` guards against stale attempts and writes; the table in ``job`` says which event
+may follow which status.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ class Move:
 
     Attributes:
         job: as it is after the change.
-        event: what the log calls it; None for what is not told, as the renewal of a lease.
-        data: what the event carries.
+        event: its type in the log; None for changes that are not logged, such as the renewal of a
+            lease.
+        data: of the event.
     """
 
     job: Job
@@ -101,7 +102,9 @@ def renewed(job: Job, now: float) -> Move:
 
 
 def recorded(job: Job, kind: JobEvent, data: Mapping[str, Any], now: float) -> Move:
-    """Note a report: progress is kept in the job, a checkpoint forgives the attempts lost."""
+    """Note a report: progress is stored in the job, a checkpoint resets the number of lost
+    attempts.
+    """
     changes: dict[str, Any] = {}
     if kind is JobEvent.PROGRESS:
         changes["progress"] = dict(data)
@@ -111,13 +114,13 @@ def recorded(job: Job, kind: JobEvent, data: Mapping[str, Any], now: float) -> M
 
 
 def succeeded(job: Job, result: Mapping[str, Any], now: float) -> Move:
-    """End attempt and job well."""
+    """End attempt and job successfully."""
     result = dict(result)
     return _end(job, JobEvent.SUCCEEDED, now, {"result": result}, result=result, setback=None)
 
 
 def failed(job: Job, error: Mapping[str, Any], now: float) -> Move:
-    """End an attempt by an error, and the job unless it may be tried again for this one."""
+    """End an attempt by an error, and the job unless the error may be retried."""
     error = dict(error)
     if error["code"] not in PASSING or job.retries >= job.max_retries:
         return _end(job, JobEvent.FAILED, now, {"error": error}, error=error)
@@ -132,12 +135,12 @@ def failed(job: Job, error: Mapping[str, Any], now: float) -> Move:
 
 
 def cancelled(job: Job, now: float) -> Move:
-    """End a job that was asked to stop for good, whether it runs or waits."""
+    """End a cancelled job, whether it runs or waits."""
     return _end(job, JobEvent.CANCELLED, now)
 
 
 def released(job: Job, reason: str, now: float) -> Move:
-    """End an attempt in good order: what was asked of the job is granted, else it is queued."""
+    """End an attempt in good order: a requested action is granted, else the job is queued."""
     return _give_back(job, event_after_release(job), reason, now)
 
 
@@ -145,8 +148,8 @@ def lost(job: Job, reason: str, now: float, *, waits: bool = False, counts: bool
     """End an attempt that died, as ``released`` does; after too many in a row the job fails.
 
     Args:
-        waits: what ended it may last: the next attempt begins the later the more were lost.
-        counts: the job may be to blame; else the attempt is none of those that it may lose.
+        waits: the cause may persist: the more attempts were lost, the later the next one begins.
+        counts: the job may be the cause; else the attempt does not count as lost.
     """
     event = event_after_loss(job) if counts else event_after_release(job)
     count = job.lost + counts
@@ -160,18 +163,18 @@ def lost(job: Job, reason: str, now: float, *, waits: bool = False, counts: bool
 
 
 def expired(job: Job, now: float) -> Move:
-    """Fail a job that waits beyond its time; ask one that runs to save and stop."""
+    """Fail a waiting job whose time is over; ask a running one to save and stop."""
     if job.status is JobStatus.RUNNING:
         pause = JobAction.PAUSE
         return _move(job, JobEvent.EXPIRY_REQUESTED, now, requested=pause, is_expiring=True)
     return _give_back(job, JobEvent.EXPIRED, "", now)
 
 
-# -- what clients ask for -------------------------------------------------------------------
+# -- requests of clients --------------------------------------------------------------------
 
 
 def pause_requested(job: Job, now: float) -> Move | None:
-    """Pause a queued job, ask a running one to; None if that was asked before."""
+    """Pause a queued job, ask a running one to pause; None if that was already requested."""
     if job.status is not JobStatus.RUNNING:
         return _move(job, JobEvent.PAUSED, now)
     if job.requested is JobAction.CANCEL:
@@ -183,7 +186,7 @@ def pause_requested(job: Job, now: float) -> Move | None:
 
 
 def cancel_requested(job: Job, now: float) -> Move | None:
-    """Cancel a waiting job, ask a running one to stop for good; None if that was asked."""
+    """Cancel a waiting job, ask a running one to cancel; None if that was already requested."""
     if job.status is not JobStatus.RUNNING:
         return cancelled(job, now)
     if job.requested is JobAction.CANCEL:
@@ -200,7 +203,7 @@ def resumed(job: Job, now: float) -> Move:
 
 
 def retried(job: Job, now: float) -> Move:
-    """Queue a failed or cancelled job with all its attempts, retries and time."""
+    """Queue a failed or cancelled job, with its attempts, retries and time reset."""
     deadline = None if job.deadline_seconds is None else now + job.deadline_seconds
     afresh = {**_AFRESH, "error": None, "finished_at": None, "deadline_at": deadline}
     return _move(job, JobEvent.RETRIED, now, **afresh)
@@ -242,7 +245,7 @@ def _expiry(job: Job, now: float) -> dict[str, Any]:
 def _end(
     job: Job, event: JobEvent, now: float, data: Mapping[str, Any] | None = None, **changes: Any
 ) -> Move:
-    """End an attempt, if there is one, and the job where the event leads to an end."""
+    """End an attempt, if there is one, and the job if the event leads to an end."""
     if advance(job.status, event) in TERMINAL:
         changes["finished_at"] = now
     if job.claimed_at is not None:

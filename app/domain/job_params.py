@@ -1,4 +1,4 @@
-"""What the three kinds of jobs are asked to do.
+"""Parameters of the three kinds of jobs.
 
 A dataset's arrays become a module's inputs by ``DatasetSource.inputs``: input name to array.
 Inputs that are not named there take the array of their own name.
@@ -51,17 +51,17 @@ Text: TypeAlias = Annotated[str, Field(min_length=1)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraySource:
-    """One input of the module, taken from one array of the dataset.
+    """One input of the module, read from one array of the dataset.
 
     Attributes:
         array: name of the array; its first axis counts the examples.
-        shape: shape of one example, if the array's is to be read as another one.
-        axes: order in which the axes of one example are taken, as NumPy's ``transpose`` has it:
-            ``[2, 0, 1]`` lets the channels of an image come first that come last.
-        scale: every value is multiplied by it, after the conversion to the input's dtype.
-        lengths: name of an array of ints: ``array`` then holds examples of these lengths one
-            after the other on its first axis, and an example is padded to its bucket.
-        padding: what such an example is padded with.
+        shape: shape to which each example is reshaped.
+        axes: order of the axes of one example, as for NumPy's ``transpose``: ``[2, 0, 1]`` moves
+            the last axis, such as the channels of an image, to the front.
+        scale: factor for every value, after the conversion to the input's dtype.
+        lengths: name of an array of ints: ``array`` then holds examples of these lengths,
+            concatenated along its first axis, and each example is padded to its bucket.
+        padding: the value with which such examples are padded.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -93,8 +93,8 @@ class DatasetSource:
 
     Attributes:
         dataset: its name.
-        inputs: input name to array, or to an array's name; an input not named takes the array of
-            its own name.
+        inputs: input name to array, or to an array's name; other inputs read the array of their own
+            name.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -109,10 +109,10 @@ class MetricSpec:
 
     Attributes:
         name: MXNet's: ``top_k_accuracy``.
-        options: of it: ``{"top_k": 5}``. ``name`` is the one that its values have; else that of
-            the metric, with those of the outputs, if they are said.
-        outputs: of the module that it is of; all where empty.
-        labels: that these are compared with; all where empty.
+        options: ``{"top_k": 5}``. The option ``name`` names its values; by default they have the
+            name of the metric, with those of ``outputs``, if given.
+        outputs: of the module to which it applies; all if empty.
+        labels: with which these are compared; all if empty.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -132,12 +132,12 @@ Metric: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricChoice:
-    """A metric, and what is good.
+    """A metric, and which of its values are better.
 
     Attributes:
-        metric: name, as the job's metrics have it: ``accuracy``, ``loss``.
-        mode: whether the least or the greatest value is the best.
-        part: of which data; None: of the validation where there is one, else of the training.
+        metric: name, as in the job's metrics: ``accuracy``, ``loss``.
+        mode: whether the minimum or the maximum is the best.
+        part: of the data; None takes validation if there is one, else training.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -152,8 +152,8 @@ class EarlyStopping(MetricChoice):
     """When a fit ends before its last epoch.
 
     Attributes:
-        patience: after so many epochs in a row that are no better than the best before.
-        min_delta: what is better by no more than this is not better.
+        patience: number of consecutive epochs without improvement.
+        min_delta: minimum improvement.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -164,7 +164,7 @@ class EarlyStopping(MetricChoice):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepBest(MetricChoice):
-    """Which checkpoints between epochs are never pruned; an epoch that is the best is saved.
+    """Which checkpoints between epochs are never pruned; the best epochs are always saved.
 
     Attributes:
         count: how many.
@@ -177,15 +177,15 @@ class KeepBest(MetricChoice):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointCadence:
-    """How often a fit saves: after so many epochs, and within them after batches or seconds.
+    """How often a fit saves: after some epochs, and within them after batches or seconds.
 
     Attributes:
         epochs: 0 saves only at the end.
-        batches: None saves not by batches.
-        seconds: None saves not by time.
-        keep: how many checkpoints between epochs are kept; None keeps all. Of those within
-            an epoch only the newest is kept.
-        keep_best: keep the best of the job as well; None keeps none for that.
+        batches: None does not save by batches.
+        seconds: None does not save by time.
+        keep: number of checkpoints between epochs to keep; None keeps all. Of those within an epoch
+            only the newest is kept.
+        keep_best: also keep the best of the job; None does not.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -199,11 +199,11 @@ class CheckpointCadence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorSpec:
-    """Statistics of arrays as a fit goes on, as MXNet's ``Monitor`` collects them.
+    """Statistics of arrays during a fit, as collected by MXNet's ``Monitor``.
 
     Attributes:
-        interval: batches from one collection to the next, from the first of an epoch.
-        pattern: of the names of outputs, parameters and gradients, as of files: ``fc*``.
+        interval: number of batches between collections, from the first of an epoch.
+        pattern: of the names of outputs, parameters and gradients: ``fc*``.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -218,22 +218,22 @@ class FitParams(DatasetSource):
 
     Attributes:
         validation: scored after every epoch, if given.
-        epochs: the epoch to end at (``num_epoch``), counted from 0.
-        begin_epoch: the epoch to begin at, for a training that goes on.
+        epochs: last epoch, exclusive (``num_epoch``), counted from 0.
+        begin_epoch: first epoch, to continue a training.
         batch_size: examples per step, over all contexts.
-        shuffle: anew before every epoch, from ``seed``.
+        shuffle: before every epoch, from ``seed``.
         seed: of the device's random numbers when the job first begins.
-        last_batch: what becomes of an incomplete last batch, as ``NDArrayIter`` has it.
-        bucket_keys: lengths of the buckets, ascending, of a bucketing module; an example goes
-            to the smallest that holds it.
-        initializer: of parameters that are not there yet; None: the module's own, or uniform.
+        last_batch: handling of an incomplete last batch, as by ``NDArrayIter``.
+        bucket_keys: lengths of the buckets, ascending, of a bucketing module; each example uses the
+            smallest that fits.
+        initializer: of missing parameters; None takes the module's, or uniform.
         optimizer: None takes the module's, which must then have one.
         metrics: names of metrics, or objects with their options, for training and validation.
-            Positions that only fill an example up to its bucket never count.
+            Positions that pad an example to its bucket never count.
         callbacks: options of a callback by its name: ``{"speedometer": {"frequent": 50}}``.
         checkpoint: when to save.
-        monitor: report statistics of arrays as events of type ``statistics``; None reports none.
-        early_stopping: when to end before the last epoch; None: never.
+        monitor: report statistics of arrays as events of type ``statistics``; None does not.
+        early_stopping: when to end before the last epoch; None never does.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -255,7 +255,7 @@ class FitParams(DatasetSource):
     early_stopping: EarlyStopping | None = None
 
     def part_of(self, choice: MetricChoice) -> Literal["train", "validation"]:
-        """Return which metrics a choice is among."""
+        """Return the names of the metrics from which can be chosen."""
         if choice.part is not None:
             return choice.part
         return "train" if self.validation is None else "validation"
@@ -269,7 +269,7 @@ class ScoreParams(DatasetSource):
         batch_size: examples computed together, over all contexts.
         bucket_keys: lengths of the buckets, ascending, of a bucketing module.
         metrics: their names.
-        num_batch: batches at most; None takes all.
+        num_batch: maximum number of batches; None for all.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -288,7 +288,7 @@ class PredictParams(DatasetSource):
         batch_size: examples computed together, over all contexts.
         bucket_keys: lengths of the buckets, ascending, of a bucketing module.
         output: name of the dataset to write: arrays ``output0``, ``output1``, ...
-        num_batch: batches at most; None takes all.
+        num_batch: maximum number of batches; None for all.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -309,7 +309,7 @@ _TYPES: Mapping[JobKind, type[FitParams] | type[ScoreParams] | type[PredictParam
 
 
 def parse_job_params(kind: JobKind, data: Any) -> JobParams:
-    """Check the parameters of a job; raise Invalid naming every field at fault."""
+    """Check the parameters of a job; raise Invalid naming every invalid field."""
     params: JobParams = from_plain(_TYPES[kind], _expand_names(data))
     check_name(params.dataset, "dataset")
     if isinstance(params, FitParams) and params.validation is not None:
@@ -333,7 +333,7 @@ def _check_parts(params: FitParams) -> None:
 
 
 def _expand_names(source: Any) -> Any:
-    """Return a source in which no name of an array stands for an ``ArraySource`` any more."""
+    """Return a source in which names of arrays are replaced by ``ArraySource`` objects."""
     if not isinstance(source, Mapping):
         return source
     expanded = dict(source)
@@ -347,7 +347,7 @@ def _expand_names(source: Any) -> Any:
 
 
 def names_parts(params: JobParams) -> bool:
-    """Return whether metrics name outputs or labels, which are a module's own."""
+    """Return whether metrics name outputs or labels, which depend on the module."""
     metrics = params.metrics if isinstance(params, FitParams | ScoreParams) else ()
     return any(isinstance(one, MetricSpec) and (one.outputs or one.labels) for one in metrics)
 

@@ -1,4 +1,4 @@
-"""The names of an output's classes, as synset.txt has them: a line each."""
+"""The names of an output's classes, one per line as in synset.txt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def parse_labels(content: bytes, field: str = "labels") -> tuple[str, ...]:
 
 
 def check_labels(labels: Sequence[object], field: str = "labels") -> tuple[str, ...]:
-    """Return labels if they are some; raise Invalid for this field."""
+    """Return labels if they are valid; else raise Invalid for this field."""
     checked = []
     for index, label in enumerate(labels):
         if not isinstance(label, str) or len(label) > _LONGEST_LABEL:
