@@ -1,4 +1,4 @@
-"""Errors as answers: problem details, and under /v2 what the Open Inference Protocol has."""
+"""Errors as answers: problem details, or under /v2 those of the Open Inference Protocol."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["ErrorAnswer", "error_answer", "is_of_protocol"]
 _log = structlog.get_logger(__name__)
 
 _STATUS_OF_PROTOCOL = {409: 503, 412: 400, 415: 400, 422: 400, 507: 503}
-"""Where the protocol's clients expect another status than REST has."""
+"""Statuses that the protocol's clients expect instead of REST's."""
 _FAULTS_OF_CLIENTS = frozenset({"conflict", "sequence_lost"})
-"""Codes of 409 that come again no matter how often the request is sent again."""
+"""Codes of 409 for which repeating the request does not help."""
 
 
 class ErrorAnswer(NamedTuple):
@@ -29,13 +29,13 @@ class ErrorAnswer(NamedTuple):
 
     @property
     def lines(self) -> bytes:
-        """The headers as they are sent."""
+        """The headers to send."""
         fields = (f"{name.lower()}: {value}\r\n" for name, value in self.headers.items())
         return "".join(fields).encode()
 
 
 def error_answer(error: BaseException, request_id: str, path: str) -> ErrorAnswer:
-    """Return the answer to an error; one that is our fault is logged with its traceback."""
+    """Return the answer to an error; internal errors are logged with their traceback."""
     problem = to_problem(error, request_id, path)
     if problem.status == 500:
         _log.error("request failed", path=path, request_id=request_id, exc_info=error)

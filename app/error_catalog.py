@@ -1,4 +1,4 @@
-"""All error codes that clients can meet, each with what it means and what to do about it."""
+"""All error codes that clients can get, each with its meaning and remedy."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class CatalogEntry:
     """One code.
 
     Attributes:
-        code: as answers and the errors of jobs have it.
+        code: in answers and in errors of jobs.
         status: of answers; None if only jobs have it.
         title: what it means.
         remedy: what to do.
@@ -81,4 +81,4 @@ CATALOG: dict[str, CatalogEntry] = {
     )
     for kind in all_kinds()
 } | {code: CatalogEntry(code, None, *texts) for code, texts in _OF_JOBS.items()}
-"""By code: those of answers by status, then those that only jobs have."""
+"""All errors by code: those of answers by status, then those that only jobs have."""

@@ -1,6 +1,6 @@
-"""The one table that says what each error is over HTTP, and the answer it becomes.
+"""The table of errors over HTTP, and the conversion of errors to answers.
 
-What is in no row is our bug: a 500 that tells the client nothing but the request id.
+An error without a row is a bug: a 500 that only tells the client the request id.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
-    """What an error class is over HTTP.
+    """The representation of an error class over HTTP.
 
     Attributes:
         status, code, title: as answered.
-        expected, hint: of a field that the engine refuses, whose message says what it got.
-        is_listed: False for what no answer under /v1 has: executors and services see to it among
-            themselves, or the Open Inference Protocol tells it in words.
+        expected, hint: for a field that the engine refuses, whose message says what it got.
+        is_listed: False for errors that no answer under /v1 has: executors and services handle them
+            internally, or the Open Inference Protocol reports them as text.
     """
 
     status: int
@@ -124,8 +124,7 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     OutOfMemory: ErrorKind(507, "out_of_memory", "The device is out of memory"),
     ExecutorGone: ErrorKind(503, "executor_gone", "The executor does not answer"),
 }
-"""Every error that can be an answer. A class without a row uses the row of its nearest base
-class."""
+"""Every error that can be an answer. A class without a row uses that of its nearest base class."""
 
 ENGINE_KINDS: tuple[ErrorKind, ...] = (
     ErrorKind(
@@ -216,15 +215,15 @@ def error_kind(error: BaseException) -> ErrorKind:
 
 
 def error_code(error: BaseException) -> str:
-    """Return the code of an error; an executor sends it home in a ``HostError``."""
+    """Return the code of an error, which an executor sends in a ``HostError``."""
     return error.code if isinstance(error, HostError) else error_kind(error).code
 
 
 def to_problem(error: BaseException, request_id: str, instance: str) -> Problem:
-    """Turn an error into the answer.
+    """Convert an error to the answer.
 
     Args:
-        error: what was raised.
+        error: the exception.
         request_id: the id under which the log has the details.
         instance: path of the request.
     """

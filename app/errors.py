@@ -1,4 +1,4 @@
-"""Errors of the service; ``app.error_table`` says what each is over HTTP.
+"""Errors of the service; ``app.error_table`` defines their representation over HTTP.
 
     ServiceError
     ├── Malformed              400  a body that cannot be read as what it claims to be
@@ -6,30 +6,30 @@
     ├── Misdirected            403  the Host is not a name of this server
     ├── NotFound               404  no such module, job, dataset, checkpoint or file
     ├── MethodNotAllowed       405  the path exists, the verb does not
-    ├── TooSlow                408  the request did not come in time
-    ├── Conflict               409  the request is sound, the state of things forbids it
+    ├── TooSlow                408  the request did not arrive in time
+    ├── Conflict               409  the request is valid, the current state does not allow it
     │   ├── AlreadyExists           the name is taken
     │   ├── InUse                   something unfinished depends on it
     │   ├── WrongStage              a call before the call it depends on
-    │   ├── ParamsLost              the parameters were in memory alone and are gone
-    │   ├── SequenceLost            the states that a prediction continues are not there
-    │   ├── ModuleFailed            the module could not be brought back to its device
+    │   ├── ParamsLost              the parameters were only in memory and are lost
+    │   ├── SequenceLost            the states that a prediction continues do not exist
+    │   ├── ModuleFailed            the module could not be restored to its device
     │   ├── IllegalTransition       a job's status does not allow this event
-    │   └── Superseded              an attempt speaks that no longer holds its job
+    │   └── Superseded              a message of an attempt that no longer owns its job
     ├── PreconditionFailed     412  another generation or version than the caller named
     ├── TooLarge               413  more bytes, elements or files than allowed
     ├── UnsupportedMedia       415  a content type this path does not read
-    ├── RangeBeyondEnd         416  bytes of a file that it does not have
-    ├── Invalid                422  a field has a value it cannot take
-    │   ├── Damaged                 a file is truncated, altered or of another format
-    │   └── IdempotencyMismatch     an Idempotency-Key came back with another request
+    ├── RangeBeyondEnd         416  a range beyond the end of the file
+    ├── Invalid                422  a field has an invalid value
+    │   ├── Damaged                 a file is truncated, altered or has another format
+    │   └── IdempotencyMismatch     an Idempotency-Key was used for another request
     ├── HeadersTooLarge        431  more, or longer, header fields than allowed
-    ├── UnsupportedCoding      501  a Content-Encoding that is not read
+    ├── UnsupportedCoding      501  a Content-Encoding that is not supported
     └── Unavailable            503  cannot be answered now; says when to try again
         └── DatabaseDamaged         pages of the database cannot be read
 
-What an executor refuses comes as a ``HostError`` with the code of a row of the table, the engine's
-refusals among them.
+Refusals of an executor, including the engine's, are ``HostError``s with the code of a row of the
+table.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one field of a request.
+    """An invalid field of a request.
 
     Attributes:
         field: where it is, as a path: ``data_shapes[0].shape``.
@@ -111,7 +111,7 @@ class ServiceError(Exception):
         self.message = message
 
     def field_errors(self) -> tuple[FieldError, ...]:
-        """Return the fields at fault, for ``errors[]`` of the answer."""
+        """Return the invalid fields, for ``errors[]`` of the answer."""
         return ()
 
     def extensions(self) -> dict[str, Any]:
@@ -127,10 +127,10 @@ class HostError(Exception):
     """A call was refused by the host, with the code of one row below.
 
     Attributes:
-        code: what it is over HTTP.
+        code: of the error over HTTP.
         message: for the client to read.
-        field_name: the first field at fault, if one is.
-        errors: every field at fault, as plain ``FieldError`` values, where that is known.
+        field_name: the first invalid field, if there is one.
+        errors: all invalid fields, as plain ``FieldError`` values, if known.
         extensions: members of the answer that only this error has.
     """
 
@@ -150,13 +150,13 @@ class HostError(Exception):
         self.extensions = extensions or {}
 
     def to_row(self) -> list[Any]:
-        """Return the arguments that make it again, as plain values."""
+        """Return the arguments to recreate it, as plain values."""
         errors, extensions = [dict(one) for one in self.errors], dict(self.extensions)
         return [self.code, self.message, self.field_name, errors, extensions]
 
 
 class ExecutorGone(Exception):
-    """The executor died before it answered; nothing is known of the call's effect."""
+    """The executor died before it answered; the effect of the call is unknown."""
 
 
 class ExecutorKilled(ExecutorGone):
@@ -172,7 +172,7 @@ class Malformed(ServiceError):
 
 
 class NotFound(ServiceError):
-    """What the path names does not exist."""
+    """The resource of the path does not exist."""
 
     def __init__(self, what: str, name: object, hint: str = "") -> None:
         text = f"{what} {str(name)[:LONGEST_QUOTE]!r} does not exist"
@@ -193,7 +193,7 @@ class MethodNotAllowed(ServiceError):
 
 
 class Conflict(ServiceError):
-    """The request is well formed; the state of what it names forbids it."""
+    """The request is well-formed; the current state of its resource does not allow it."""
 
 
 class AlreadyExists(Conflict):
@@ -204,7 +204,7 @@ class AlreadyExists(Conflict):
 
 
 class InUse(Conflict):
-    """Something unfinished depends on what was to be changed or deleted."""
+    """Something unfinished depends on the resource to be changed or deleted."""
 
 
 class WrongStage(Conflict):
@@ -212,7 +212,7 @@ class WrongStage(Conflict):
 
     Attributes:
         needs: the stage the call needs.
-        is_: the stage that is.
+        is_: the current stage.
         call: what to call first, as verb and path.
     """
 
@@ -228,11 +228,11 @@ class WrongStage(Conflict):
 
 
 class ParamsLost(Conflict):
-    """A module's parameters were in memory alone, and their executor died.
+    """A module's parameters were only in memory, and their executor died.
 
     Args:
         module: its name.
-        checkpoints: tags of those there are, None if the raiser cannot know.
+        checkpoints: tags of the existing ones, None if the raiser cannot know.
     """
 
     def __init__(self, module: str, checkpoints: Sequence[str] | None = None) -> None:
@@ -248,12 +248,12 @@ class ParamsLost(Conflict):
         self.checkpoints = list(checkpoints or ())
 
     def extensions(self) -> dict[str, Any]:
-        """Return the tags of the checkpoints there are, for programs."""
+        """Return the tags of the existing checkpoints, for programs."""
         return {"checkpoints": self.checkpoints}
 
 
 class SequenceLost(Conflict):
-    """The states that a prediction continues are not there: never begun, or gone since."""
+    """The states that a prediction continues do not exist: never begun, or lost since."""
 
     def __init__(self, module: str, sequence_id: str) -> None:
         super().__init__(
@@ -270,7 +270,7 @@ class SequenceLost(Conflict):
 
 
 class ModuleFailed(Conflict):
-    """A module cannot be brought back to its device; the reason stays until somebody mends it."""
+    """A module cannot be restored to its device until the cause is repaired."""
 
     def __init__(self, module: str, reason: str) -> None:
         super().__init__(
@@ -290,7 +290,7 @@ class IllegalTransition(Conflict):
 
 
 class Superseded(Conflict):
-    """An attempt speaks that no longer holds its job; whatever it says is void."""
+    """A message of an attempt that no longer owns its job; it is ignored."""
 
 
 class ForeignOrigin(ServiceError):
@@ -298,15 +298,15 @@ class ForeignOrigin(ServiceError):
 
 
 class TooSlow(ServiceError):
-    """The request did not come in time."""
+    """The request did not arrive in time."""
 
 
 class Misdirected(ServiceError):
-    """The request names a host that this server is not known to be."""
+    """The request names a host that is not a name of this server."""
 
 
 class HeadersTooLarge(ServiceError):
-    """The target and the header fields are more than the limit."""
+    """The target and the header fields exceed the limit."""
 
     def __init__(self, *, limit: int, setting: str) -> None:
         super().__init__(
@@ -329,17 +329,17 @@ class PreconditionFailed(ServiceError):
         self.present = present
 
     def extensions(self) -> dict[str, Any]:
-        """Return the current value, so that a program can go on from it."""
+        """Return the current value, so that a program can continue with it."""
         return {"present": self.present}
 
     def headers(self) -> dict[str, str]:
-        """Return ``ETag`` where that is what was compared."""
+        """Return ``ETag`` if that was compared."""
         is_etag = isinstance(self.present, str) and self.present.endswith('"')
         return {"ETag": str(self.present)} if is_etag else {}
 
 
 class TooLarge(ServiceError):
-    """More than the limit; the limit is in the message."""
+    """A limit is exceeded; the message names it."""
 
     def __init__(self, what: str, *, got: int | None, limit: int, setting: str) -> None:
         size = "more" if got is None else f"{got:,}"
@@ -354,14 +354,14 @@ class TooLarge(ServiceError):
 
 
 class UnsupportedMedia(ServiceError):
-    """The content type is not one this path reads."""
+    """The path does not support the content type."""
 
     def __init__(self, got: str | None, supported: Iterable[str]) -> None:
         super().__init__(f"content type {got!r} is not read here; use {', '.join(supported)}")
 
 
 class RangeBeyondEnd(ServiceError):
-    """``Range`` asks for bytes that a file does not have.
+    """``Range`` begins beyond the end of the file.
 
     Args:
         size: of the file, in bytes.
@@ -372,12 +372,12 @@ class RangeBeyondEnd(ServiceError):
         self.size = size
 
     def headers(self) -> dict[str, str]:
-        """Return ``Content-Range``, which tells the length."""
+        """Return ``Content-Range``, which contains the length."""
         return {"Content-Range": f"bytes */{self.size}"}
 
 
 class UnsupportedCoding(ServiceError):
-    """The body has a content coding that is not read."""
+    """The body has a content coding that is not supported."""
 
     def __init__(self, got: str, supported: Sequence[str] = ()) -> None:
         known = f"{', '.join(supported)} or none" if supported else "none"
@@ -385,13 +385,13 @@ class UnsupportedCoding(ServiceError):
 
 
 class Invalid(ServiceError):
-    """A field has a value it cannot take.
+    """A field has an invalid value.
 
     Args:
         field: path of the field, as in ``data_shapes[0].shape``.
         got: the value sent; long ones are shortened.
         expected: what would be accepted.
-        hint: what to do, where that does not follow from ``expected``.
+        hint: what to do, unless that follows from ``expected``.
     """
 
     def __init__(self, field: str, got: object, expected: str, hint: str = "") -> None:
@@ -400,7 +400,7 @@ class Invalid(ServiceError):
 
     @classmethod
     def from_errors(cls, errors: Iterable[FieldError]) -> Self:
-        """Return one error for several fields at fault; there must be at least one."""
+        """Return one error for several invalid fields; there must be at least one."""
         rows = tuple(errors)
         error = cls(rows[0].field, rows[0].got, rows[0].expected, rows[0].hint)
         error.errors = rows
@@ -409,12 +409,12 @@ class Invalid(ServiceError):
         return error
 
     def field_errors(self) -> tuple[FieldError, ...]:
-        """Return the fields at fault."""
+        """Return the invalid fields."""
         return self.errors
 
 
 class Damaged(Invalid):
-    """A file is truncated, altered or not of the format it claims."""
+    """A file is truncated, altered or not in the format it claims to be."""
 
 
 class IdempotencyMismatch(Invalid):
@@ -434,7 +434,7 @@ class Unavailable(ServiceError):
 
 
 class DatabaseDamaged(Unavailable, StartError):
-    """Pages of the database are damaged. Its text is for the operator; clients are told that."""
+    """Pages of the database are damaged. Its text is for the operator; clients only learn that."""
 
     def __init__(self, path: Path | None, cause: str) -> None:
         super().__init__("the server's database is damaged; its log tells what to do")
@@ -446,7 +446,7 @@ class DatabaseDamaged(Unavailable, StartError):
 
 
 class StorageFull(ServiceError):
-    """The disk that the data lies on is full, or its quota is used up."""
+    """The disk with the data is full, or its quota is used up."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -456,7 +456,7 @@ class StorageFull(ServiceError):
 
 
 class OutOfMemory(ServiceError):
-    """A device has no memory for a call or a job, after all that can be had again was let go."""
+    """A device has no memory for a call or a job, even after releasing all that can be restored."""
 
     def __init__(self, what: str, reason: str) -> None:
         super().__init__(
@@ -470,7 +470,7 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def refined(error: BaseException) -> BaseException:
-    """Return the error of ours that an error of the system is an instance of, else that itself."""
+    """Return our error for an error of the system, or that itself if there is none."""
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         return StorageFull()
     return error

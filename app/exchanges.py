@@ -1,7 +1,7 @@
-"""Small requests that are answered ahead of the router: what one is, and how it is answered.
+"""Small requests that are answered without the router.
 
-A client that predicts sends the same head thousands of times. What a head asks for is found out
-once; with each body that follows nothing is left but to answer it.
+A client that predicts sends the same head thousands of times. A head is parsed once; for each
+further request with that head only the body needs processing.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class RequestHead:
     """The head of a request.
 
     Attributes:
-        method, path: as they came; the path without the query.
+        method, path: as sent; the path without the query.
         query: what follows the question mark.
-        headers: fields by lower-case name; those that came more than once joined by commas.
-        request_id: given to it, or by it.
+        headers: fields by lower-case name; repeated ones joined by commas.
+        request_id: sent by the client, or assigned.
     """
 
     method: str
@@ -32,21 +32,21 @@ class RequestHead:
 
 
 class Pending(Protocol):
-    """An answer on its way."""
+    """A pending answer."""
 
     def withdraw(self) -> None:
-        """Withdraw it, because nobody waits for it any more."""
+        """Cancel it, because nobody waits for it any more."""
         ...
 
 
 class Later:
-    """An answer that something has to be made for before it can be asked for."""
+    """A pending answer that needs asynchronous preparation."""
 
     def __init__(self, work: Coroutine[Any, Any, Pending | None]) -> None:
         """Begin.
 
         Args:
-            work: makes it, asks, and answers itself what goes wrong.
+            work: prepares and requests the answer, and answers errors itself.
         """
         self._pending: Pending | None = None
         self._task = asyncio.ensure_future(self._run(work))
@@ -55,7 +55,7 @@ class Later:
         self._pending = await work
 
     def withdraw(self) -> None:
-        """Withdraw it, because nobody waits for it any more."""
+        """Cancel it, because nobody waits for it any more."""
         self._task.cancel()
         if self._pending is not None:
             self._pending.withdraw()
@@ -65,12 +65,14 @@ Respond: TypeAlias = Callable[[int, bytes, bytes], None]
 """Takes status, header lines (each with its end of line) and body of an answer, once."""
 
 Begin: TypeAlias = Callable[[bytes, str, Respond], Pending | None]
-"""Begins to answer: takes body, request id and what to respond with, which may be called before
-this returns; then there is nothing to withdraw."""
+"""Begins to answer: takes body, request id and a function to respond, which may be called before
+this returns; then there is nothing to cancel.
+"""
 
 Opener: TypeAlias = Callable[[RequestHead], Begin | None]
-"""Returns how requests with this head are answered; None if they go to the router."""
+"""Returns the handler of requests with this head; None if they go to the router."""
 
 Admit: TypeAlias = Callable[[Mapping[str, Any], str, Begin], Begin | None]
-"""Takes the ASGI scope of a head, its route and how requests are answered; returns how those are
-answered that its API key may make, None if it may make none."""
+"""Takes the ASGI scope of a head, its route and its handler; returns a handler that enforces the
+limits of its API key, None if the key may make no such requests.
+"""

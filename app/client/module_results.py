@@ -231,7 +231,7 @@ class OptimizerSpec(TypedDict):
 
 
 class Head(TypedDict):
-    """A new last layer: fully connected, then `SoftmaxOutput` of the name `softmax`."""
+    """A new last layer: fully connected, then a `SoftmaxOutput` named `softmax`."""
 
     name: NotRequired[str]
     no_bias: NotRequired[bool]
@@ -239,7 +239,7 @@ class Head(TypedDict):
 
 
 class Origin(TypedDict):
-    """Another module's checkpoint, whose parameters a module begins with."""
+    """Another module's checkpoint, with whose parameters a module begins."""
 
     epoch: str
     head: NotRequired[Head | None]

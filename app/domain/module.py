@@ -1,12 +1,12 @@
-"""A module as the service remembers it, its stage, and what each call needs.
+"""The record of a module, its stage, and what each call needs.
 
     created      it has its symbols
     bound        it has shapes:        bind
     initialized  it has parameters:    params/init, PUT params, load
     ready        it has an optimizer:  optimizer
 
-The stage is derived from what the record holds. Parameters may be there before binding and
-survive rebinding, so a module that loads first and binds second is initialized at once.
+The stage is derived from the record. Parameters may exist before binding and survive rebinding, so
+a module that is loaded first and bound second is initialized at once.
 """
 
 from __future__ import annotations
@@ -56,28 +56,28 @@ Dim: TypeAlias = Annotated[
 ]
 
 SINGLE = canonical_json(None)
-"""The bucket key under which a module that has no buckets keeps its only symbol."""
+"""The bucket key of the only symbol of a module without buckets."""
 
 
 def symbol_field(key: str) -> str:
-    """Return what the symbol of a bucket key is called in a request."""
+    """Return the name of the request's field with the symbol of a bucket key."""
     return "symbol" if key == SINGLE else f"symbols[{key}]"
 
 
 class ModuleKind(StrEnum):
     """Which class of the Module family it is.
 
-    A chain (``SequentialModule``) is one symbol, composed by the client; Python code is never
-    taken from clients. Neither is a kind.
+    A chain (``SequentialModule``) is one symbol, composed by the client, and Python modules are not
+    supported, because code of clients is never run. Neither is a kind.
     """
 
     MODULE = "module"
     BUCKETING = "bucketing"
     """A symbol, or a shape, per bucket key; all buckets have the same parameters."""
     MUTABLE = "mutable"
-    """Bound at the largest shapes expected; a batch of any other shape is computed all the same."""
+    """Bound at the largest shapes expected; batches of other shapes are computed, too."""
     DETECTION = "detection"
-    """Fixed parameters only by parts of their names, as SimpleDet's ``DetModule``."""
+    """Selects fixed parameters only by parts of their names, as SimpleDet's ``DetModule``."""
 
 
 class ParamsSource(StrEnum):
@@ -86,9 +86,9 @@ class ParamsSource(StrEnum):
     INIT = "init"
     """Initialized: run the initializer again, with its seed."""
     CHECKPOINT = "checkpoint"
-    """Loaded from the checkpoint the record names, or saved to it and trained on since."""
+    """Loaded from the checkpoint in the record, or saved to it and trained since."""
     SET = "set"
-    """Sent by a client: in memory alone until a checkpoint is saved."""
+    """Sent by a client: only in memory until a checkpoint is saved."""
 
 
 class Stage(StrEnum):
@@ -109,17 +109,17 @@ class Stage(StrEnum):
 class InputDesc:
     """One input of a bound module, as MXNet's ``DataDesc``: the shape includes the batch.
 
-    An axis of 0, in a body also ``null``, is as long as the bucket.
+    An axis of 0, in a body also ``null``, has the length of the bucket.
 
     Attributes:
         name: of the input.
-        shape: with the examples of a batch.
-        dtype: as NumPy names it.
-        layout: a letter an axis, N for the examples; null where they are along the first axis and
-            no more is known.
-        pad_value: what predictions of shorter examples are filled up with, to the bucket's length.
-        lengths_of: name of another input. Where a prediction comes without this one, it is the
-            length of each example of the other, before it is padded.
+        shape: including the batch.
+        dtype: by NumPy's name.
+        layout: one letter per axis, N for the examples; null if they are along the first axis and
+            the rest is unknown.
+        pad_value: with which predictions pad shorter examples to the bucket's length.
+        lengths_of: name of another input. If a prediction is sent without this input, it is the
+            length of each example of the other one, before padding.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -132,7 +132,7 @@ class InputDesc:
     lengths_of: str | None = None
 
     def __post_init__(self) -> None:
-        # MXNet's default, NCHW, stands beside shapes of any rank: of them it says where N is.
+        # MXNet's default, NCHW, is used with shapes of any rank: then it only says where N is.
         if self.layout and self.layout[0] == "N" and len(self.layout) != len(self.shape):
             object.__setattr__(self, "layout", None)
 
@@ -148,8 +148,8 @@ class BucketShapes:
     """The shapes of one bucket of a bucketing module.
 
     Attributes:
-        data_shapes: of the inputs that hold data.
-        label_shapes: of those that hold labels; empty for a module bound without.
+        data_shapes: of the inputs for data.
+        label_shapes: of the inputs for labels; empty for a module bound without labels.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -163,12 +163,12 @@ class BindSpec:
     """What ``bind`` was given; enough to bind again after a restart.
 
     Attributes:
-        data_shapes: of the default bucket, where there are buckets. In a request inputs may be left
-            out whose shapes can be told from the parameters, or from how the module is bound.
+        data_shapes: of the default bucket, if there are buckets. A request may omit inputs whose
+            shapes follow from the parameters, or from how the module is bound.
         label_shapes: empty for a module bound without labels.
-        for_training: so that it can be trained; False binds for predictions alone.
-        inputs_need_grad: compute the gradients of the data inputs, too.
-        grad_req: one word for all arguments, or a word per argument.
+        for_training: so that it can be trained; False binds for predictions only.
+        inputs_need_grad: also compute the gradients of the data inputs.
+        grad_req: one value for all arguments, or one per argument.
         buckets: shapes of the other bound buckets, by bucket key as canonical JSON text.
     """
 
@@ -187,9 +187,9 @@ class InitSpec:
     """What ``init_params`` was given.
 
     Attributes:
-        initializer: MXNet's name of it, in lower case: ``xavier``, ``uniform``, ``normal``.
+        initializer: MXNet's name, in lower case: ``xavier``, ``uniform``, ``normal``.
         options: its arguments: ``{"magnitude": 2.24}``.
-        seed: of the device's random numbers before initializing; None leaves them as they are.
+        seed: of the device's random numbers before initializing; None does not set it.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -204,7 +204,7 @@ class OptimizerSpec:
     """What ``init_optimizer`` was given.
 
     Attributes:
-        name: MXNet's name of it, in lower case: ``sgd``, ``adam``.
+        name: MXNet's name, in lower case: ``sgd``, ``adam``.
         options: its arguments: ``{"learning_rate": 0.1, "momentum": 0.9}``; an ``lr_scheduler``
             is ``{"name": "factor", "step": 500, "factor": 0.9}``.
         kvstore: MXNet's name of the store: ``local``, ``device``.
@@ -219,37 +219,37 @@ class OptimizerSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleRecord:
-    """A module as it outlives every process.
+    """The record of a module, which outlives every process.
 
     Attributes:
         name: chosen by the client, unique.
         symbols: symbol JSON by bucket key (canonical JSON text); ``SINGLE`` without buckets.
         default_bucket_key: the key whose shapes are ``bind.data_shapes``.
-        executor: name of the executor process that holds it: ``cpu(0)``.
-        contexts: the logical devices its batches are spread over.
+        executor: name of the executor process that has it: ``cpu(0)``.
+        contexts: the logical devices that share its batches.
         fixed_param_names: parameters that are not trained.
-        fixed_param_patterns: nor are those whose names contain one of these,
+        fixed_param_patterns: parameters whose names contain one of these are not trained either,
         excluded_param_patterns: unless they contain one of these.
-        origin: the module that it was made from, if from one.
-        folder: the model of the models folder that it is, if it is one.
-        archive: the archive of mxnet-model-server that it was made from, if from one.
-        warnings: what was odd about its files when they were uploaded.
-        compression_params: of the gradients between contexts, as MXNet has it:
+        origin: the module from which it was made, if any.
+        folder: the model of the models folder that it represents, if any.
+        archive: the archive of mxnet-model-server from which it was made, if any.
+        warnings: problems found in its files when they were uploaded.
+        compression_params: of the gradients between contexts, as in MXNet:
             ``{"type": "2bit", "threshold": 0.5}``; the optimizer's kvstore must be ``device``.
-            What was not sent yet is not part of a checkpoint: a fit that goes on after a death
-            begins without.
+            Residuals that were not sent yet are not part of a checkpoint: a fit that continues
+            after a death starts without them.
         serving: how predictions are served.
         transforms: how images and texts become inputs, by the input's name.
         labels: of the classes of an output, by its name.
-        versions: which checkpoints answer them.
+        versions: which checkpoints answer predictions.
         bind, init, optimizer: the specifications of the calls made, None before the call.
-        params: where the parameters came from, None while there are none.
+        params: source of the parameters, None if there are none.
         checkpoint: the newest durable state of its parameters.
-        durable: False while parameters, auxiliary states or optimizer states were changed and no
+        durable: False if parameters, auxiliary states or optimizer states have changed and no
             checkpoint, seed or file has them.
-        lost: they were not durable, and their executor died.
-        saved_states: the optimizer's states are those of ``checkpoint``; else it begins anew when
-            the module is restored.
+        lost: whether they were not durable, and their executor died.
+        saved_states: whether ``checkpoint`` has the optimizer's states; else it starts from scratch
+            when the module is restored.
         generation: changes whenever state that was only in memory is lost.
         version: changes with every change of this record; its ETag.
     """
@@ -291,7 +291,7 @@ class ModuleRecord:
 
     @property
     def stage(self) -> Stage:
-        """How far it has come."""
+        """Its stage."""
         if self.bind is None:
             return Stage.CREATED
         if self.params is None or self.lost:
@@ -302,7 +302,7 @@ class ModuleRecord:
 
     @property
     def standing_warnings(self) -> list[str]:
-        """What was odd about its files and still is."""
+        """Problems found in its files that are not resolved yet."""
         bind = self.bind
         inputs = () if bind is None else (*bind.data_shapes, *bind.label_shapes)
         bound = {one.name: one.shape for one in inputs}
@@ -312,12 +312,12 @@ class ModuleRecord:
 
     @property
     def public_name(self) -> str:
-        """The name that clients know it by."""
+        """The name that clients use."""
         return self.name if self.folder is None else self.folder.model
 
     @property
     def etag(self) -> str:
-        """A strong ETag of this record, quotes included."""
+        """A strong ETag of this record, including quotes."""
         return f'"{self.id}-{self.version}"'
 
     def evolve(self, **changes: Any) -> ModuleRecord:
@@ -325,16 +325,16 @@ class ModuleRecord:
         return dataclasses.replace(self, **changes)
 
     def is_restored_from(self, tag: CheckpointTag) -> bool:
-        """Return whether it comes back, after a death, with the parameters of this checkpoint."""
+        """Return whether it would be restored with the parameters of this checkpoint."""
         is_kept = self.durable and not self.lost
         return is_kept and (self.params, self.checkpoint) == (ParamsSource.CHECKPOINT, tag)
 
     def with_set_params(self) -> ModuleRecord:
-        """Return the record after parameters came from nowhere that they could be read again."""
+        """Return the record after parameters came from a source that cannot be read again."""
         return self.evolve(params=ParamsSource.SET, durable=False, lost=False, saved_states=False)
 
     def with_init(self, spec: InitSpec) -> ModuleRecord:
-        """Return the record after an initialization, which a seed repeats."""
+        """Return the record after an initialization, which is repeatable with a seed."""
         return self.evolve(
             init=spec,
             params=ParamsSource.INIT,
@@ -356,10 +356,10 @@ class ModuleRecord:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What one call on a module needs.
+    """Requirements of a call on a module.
 
     Attributes:
-        needs: the least stage.
+        needs: the minimum stage.
         training: True if the module must be bound for training.
     """
 
@@ -394,7 +394,7 @@ CALLS: Mapping[str, Call] = {
     "set_learning_rate": Call(Stage.READY, training=True),
     "optimizer_states": Call(Stage.READY, training=True),
 }
-"""Every call on a module and what it needs. ``fit`` binds and initializes what is missing."""
+"""Requirements of every call on a module. ``fit`` binds and initializes what is missing."""
 
 _NEXT = {
     Stage.CREATED: "POST /v1/modules/{name}/bind",
@@ -404,11 +404,11 @@ _NEXT = {
 
 
 def require(record: ModuleRecord, call: str) -> None:
-    """Raise unless the module is far enough for this call.
+    """Raise an error unless the module's stage suffices for this call.
 
     Raises:
-        ParamsLost: it had parameters that no checkpoint has, and lost them.
-        WrongStage: says the stage needed, the stage that is, and what to call first.
+        ParamsLost: it had parameters that are in no checkpoint, and lost them.
+        WrongStage: names the stage needed, the current stage, and what to call first.
         Conflict: the module is bound for inference only and the call trains.
     """
     wanted = CALLS[call]

@@ -1,4 +1,4 @@
-"""What is looked at while a module trains."""
+"""Arrays that are monitored while a module trains."""
 
 from __future__ import annotations
 

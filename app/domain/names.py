@@ -12,7 +12,9 @@ from app.errors import Invalid
 __all__ = ["NAME_PATTERN", "BucketKey", "Pattern", "check_name"]
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
-"""Names of modules, datasets and files. No separator and no leading dot: never a path."""
+"""Names of modules, datasets and files. No separator and no leading dot, so that they are never
+paths.
+"""
 
 _NAME = re.compile(NAME_PATTERN)
 BucketKey: TypeAlias = Annotated[
@@ -20,18 +22,18 @@ BucketKey: TypeAlias = Annotated[
     BeforeValidator(lambda key: str(key) if type(key) is int else key),
     WithJsonSchema({"type": ["string", "integer"], "examples": ["20", 20, "[10,20]"]}),
 ]
-"""A bucket's key in a body: its JSON text (``20``, ``[10,20]``), or simply a number."""
+"""A bucket's key in a body: its JSON text (``20``, ``[10,20]``), or a number."""
 
 Pattern: TypeAlias = Annotated[
     str, Field(min_length=1, max_length=200, examples=["*_output", "fc?_weight"])
 ]
-"""Names by a pattern as of files: ``*`` stands for any letters, ``?`` for one."""
+"""A pattern of names, as for files: ``*`` stands for any characters, ``?`` for one."""
 
 _EXPECTED = "1 to 128 of A-Z a-z 0-9 . _ - beginning with a letter or digit"
 
 
 def check_name(name: object, field: str = "name") -> str:
-    """Return the name if it is one, else raise Invalid for this field."""
+    """Return the name if it is valid, else raise Invalid for this field."""
     if isinstance(name, str) and _NAME.fullmatch(name):
         return name
     raise Invalid(field, name, _EXPECTED)

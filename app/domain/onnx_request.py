@@ -1,4 +1,4 @@
-"""What is to become an ONNX model."""
+"""A request to export an ONNX model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["OnnxInput", "OnnxRequest", "onnx_inputs"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxInput:
-    """An input of the model: its shape with a batch, along which axis that is, -1 for none."""
+    """An input of the model: its shape including the batch, and the batch axis, -1 for none."""
 
     name: str
     shape: tuple[int, ...]
@@ -33,11 +33,11 @@ class OnnxRequest:
 
 
 def onnx_inputs(record: ModuleRecord) -> tuple[OnnxInput, ...]:
-    """Return the inputs of a module's model, those of its default bucket.
+    """Return the inputs of a module's default bucket.
 
     Raises:
         Conflict: it is not bound.
-        Invalid: an axis is as long as its bucket, whose key is not a length.
+        Invalid: an axis has the length of its bucket, whose key is not a length.
     """
     if record.bind is None:
         raise Conflict(

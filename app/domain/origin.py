@@ -1,4 +1,4 @@
-"""What a module was made from, if from another one: a model that is tuned to a new task."""
+"""The origin of a module made from another one, as in fine-tuning for a new task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Head", "Origin"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """A new last layer: fully connected, then ``SoftmaxOutput`` of the name ``softmax``.
+    """A new last layer: fully connected, then a ``SoftmaxOutput`` named ``softmax``.
 
     Attributes:
         name: of the fully connected layer, whose parameters are ``<name>_weight`` and
@@ -38,13 +38,13 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Another module's checkpoint, whose parameters a module begins with.
+    """Another module's checkpoint, with whose parameters a module begins.
 
     Attributes:
         module: the other module.
         epoch: tag of its checkpoint.
         output: the output at which its symbol was cut, None if it was not.
-        head: what was put there; its parameters are initialized, all others kept.
+        head: appended there; its parameters are initialized, all others kept.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS

@@ -25,12 +25,12 @@ class RaggedInput(NamedTuple):
 
 
 def batch_axis(desc: InputDesc) -> int:
-    """Return the axis along which examples lie; -1 if there is none."""
+    """Return the axis of the examples; -1 if there is none."""
     return 0 if desc.layout is None else desc.layout.find("N")
 
 
 def ragged_inputs(buckets: Mapping[str, BucketShapes]) -> list[RaggedInput]:
-    """Return the axes in which buckets differ; none where there is but one bucket."""
+    """Return the axes in which buckets differ; none if there is only one bucket."""
     named = {key: {one.name: one for one in shapes.data_shapes} for key, shapes in buckets.items()}
     found = []
     for name, desc in next(iter(named.values())).items():
@@ -44,7 +44,7 @@ def ragged_inputs(buckets: Mapping[str, BucketShapes]) -> list[RaggedInput]:
 
 
 def length_axis(desc: InputDesc, ragged: Sequence[RaggedInput]) -> int | None:
-    """Return the axis of an input that is its length: where buckets differ, else the first.
+    """Return the length axis of an input: that in which buckets differ, else the first.
 
     None if there is no such axis, or buckets differ in several.
     """

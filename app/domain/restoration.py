@@ -1,4 +1,4 @@
-"""What became of bringing a module back to its device."""
+"""The outcome of restoring a module to its device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from app.domain.checkpoint import CheckpointTag
 __all__ = ["MOST_DEATHS", "ModuleState", "RestoreStatus"]
 
 MOST_DEATHS = 2
-"""A module whose restore ended so many processes in a row is not restored again unasked."""
+"""A module whose restore has ended this many processes in a row is not restored automatically
+again.
+"""
 
 
 class ModuleState(StrEnum):
@@ -19,20 +21,20 @@ class ModuleState(StrEnum):
     READY = "ready"
     """Calls are answered."""
     PARAMS_LOST = "params_lost"
-    """Its parameters were in memory alone, and their executor died."""
+    """Its parameters were only in memory, and their executor died."""
     FAILED = "failed"
-    """It cannot be restored to its device until somebody repairs it."""
+    """It cannot be restored to its device until it is repaired."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreStatus:
-    """How the newest restore of a module went.
+    """The outcome of a module's latest restore.
 
     Attributes:
-        is_under_way: one was begun and has not ended; where no server is at it, it was a death.
+        is_under_way: it has begun and not ended; if no server is working on it, the process died.
         deaths: restores in a row in which the executor or its server died.
-        restored_from: the checkpoint that was taken in the place of a damaged one.
-        warning: why.
+        restored_from: the checkpoint that was used instead of a damaged one.
+        warning: why that one was not used.
         fault: why it could not be restored at all.
     """
 
@@ -44,7 +46,7 @@ class RestoreStatus:
 
     @property
     def failure(self) -> str | None:
-        """Why the module cannot be used until somebody mends it; None if it can."""
+        """Why the module cannot be used until it is repaired; None if it can."""
         if self.fault is None and self.deaths >= MOST_DEATHS:
             return f"its restore ended the executor's process {self.deaths} times"
         return self.fault

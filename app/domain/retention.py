@@ -1,4 +1,4 @@
-"""Which checkpoints of a module stay when only so many are to be kept."""
+"""Which checkpoints of a module are kept when their number is limited."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ __all__ = ["tags_to_keep"]
 def tags_to_keep(
     record: ModuleRecord, newest_first: Sequence[CheckpointManifest], keep: int | None
 ) -> set[CheckpointTag]:
-    """Return the tags of what stays.
+    """Return the tags of the checkpoints to keep.
 
-    Of those within an epoch only one newer than all the others stays. What the module is restored
-    from always does, and so do its versions in use and the best of each job that keeps its best.
+    Of those within an epoch only one newer than all the others is kept. The one from which the
+    module is restored is always kept, and so are its versions in use and the best of each job that
+    keeps its best.
 
     Args:
         record: the module.
         newest_first: all of its checkpoints.
-        keep: how many between epochs; None for all.
+        keep: number of those between epochs; None for all.
     """
     kept = best_tags(newest_first)
     if record.checkpoint is not None:

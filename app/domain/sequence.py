@@ -1,4 +1,4 @@
-"""Sequences: inputs that come a part at a time, with the states kept between the parts."""
+"""Sequences: inputs that are sent in parts, with states kept between the parts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class SequencePart:
 
     Attributes:
         sequence_id: chosen by the client, unique among those of the module; a number is its digits.
-        is_start: it is the first part: the states begin as zeros.
-        is_end: it is the last part: the states are let go after it.
+        is_start: whether it is the first part, so that the states begin as zeros.
+        is_end: whether it is the last part, so that the states are released after it.
     """
 
     sequence_id: str
@@ -39,16 +39,16 @@ class SequenceStates:
 def sequence_part(
     sequence_id: int | str | None, is_start: bool, is_end: bool, prefix: str = ""
 ) -> SequencePart | None:
-    """Return which part a prediction is; None for one that belongs to no sequence.
+    """Return the part that a prediction is; None if it belongs to no sequence.
 
-    An id of 0 or of no characters stands for none, as the Open Inference Protocol has it.
+    An id of 0 or an empty one means none, as in the Open Inference Protocol.
 
     Args:
-        sequence_id, is_start, is_end: as the client says.
+        sequence_id, is_start, is_end: as sent by the client.
         prefix: of the names of fields in errors.
 
     Raises:
-        Invalid: the id is malformed, or there is none of what begins or ends.
+        Invalid: the id is malformed, or missing for a first or last part.
     """
     if not sequence_id:
         if is_start or is_end:

@@ -1,4 +1,4 @@
-"""How predictions of a module are served."""
+"""Settings for the serving of a module's predictions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 Batches: TypeAlias = Literal["auto", "always", "never"]
 
 MOST_ROWS = 1 << 16
-"""Examples of one inference of the Open Inference Protocol, where no fewer are set."""
+"""Default maximum number of examples in an inference of the Open Inference Protocol."""
 _LONGEST_DELAY_US = 10_000_000
 _MOST_INSTANCES = 1024
 _MOST_SEQUENCES = 1 << 20
@@ -55,21 +55,22 @@ IdleSeconds: TypeAlias = Annotated[float, Field(gt=0, le=_LONGEST_IDLE_SECONDS)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingSpec:
-    """What an operator sets; a prediction that is asked for sees what is set then.
+    """Settings of the operator; they apply to predictions requested after the change.
 
     Attributes:
-        max_batch_size: examples of several requests that are computed together at most; None for
-            as many as take a short time.
-        batches: whether requests are computed together. ``auto``: where the outputs for an example
-            are found not to depend on the others; ``always``, ``never``: as is declared here.
-        max_delay_us: microseconds that a request may wait for others to be computed with it.
-        instances: executors that answer predictions of versions; see ``app.domain.instances``.
-        is_loaded: False for one that is to leave its device; predictions are refused until it is
-            loaded again.
-        states: the output that each state is taken from for the next part of its sequence; empty
-            for a module that keeps no states between predictions.
-        max_sequences: sequences whose states are kept at a time by each instance.
-        max_sequence_idle_seconds: a sequence of which no part came for so long is lost.
+        max_batch_size: maximum number of examples of several requests that are computed together;
+            None for as many as take a short time.
+        batches: whether requests are computed together. ``auto``: if the outputs for an example are
+            found not to depend on the others; ``always``, ``never``: as declared here.
+        max_delay_us: maximum wait of a request in microseconds for others to be computed with it.
+        instances: number of executors that answer predictions of versions; see
+            ``app.domain.instances``.
+        is_loaded: False unloads it from its device; predictions are refused until it is loaded
+            again.
+        states: the output from which each state of the next part is taken; empty for a module that
+            keeps no states between predictions.
+        max_sequences: maximum number of sequences whose states each instance keeps.
+        max_sequence_idle_seconds: a sequence that is idle for this time is lost.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS

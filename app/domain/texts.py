@@ -1,4 +1,4 @@
-"""How a text becomes the input of a module: tokens of a vocabulary, by their places in it."""
+"""Texts as inputs of a module: tokens, represented by their index in a vocabulary."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class TextTransform:
-    """Split into tokens, which are looked up in a vocabulary, cut off where there are too many.
+    """Splits a text into tokens, looks them up in a vocabulary, and limits their number.
 
     Attributes:
         type: of what is transformed.
         vocabulary: the tokens; the first one is 0.
-        tokens: what a token is: ``words``, between blanks, or ``characters``.
-        lowercase: make all letters small first.
-        unknown: the token that stands for those not in the vocabulary; None refuses them.
-        padding: the token that shorter texts are filled up with; the input's ``pad_value`` where
-            None.
-        max_length: how many tokens there may be; as many as the largest bucket has, or the input is
-            bound with, where None.
+        tokens: kind of tokens: ``words``, separated by white space, or ``characters``.
+        lowercase: convert to lower case first.
+        unknown: the token that replaces those not in the vocabulary; None refuses them.
+        padding: the token with which shorter texts are padded; None takes the input's
+            ``pad_value``.
+        max_length: maximum number of tokens; None takes the length of the largest bucket, or that
+            with which the input is bound.
         longer: what happens to longer texts: ``cut`` off at the end, or ``refuse``.
     """
 
@@ -51,19 +51,19 @@ class TextTransform:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The place of each token in the vocabulary."""
+        """The index of each token in the vocabulary."""
         return {token: place for place, token in enumerate(self.vocabulary)}
 
     def read(self, text: bytes, field: str, longest: int) -> list[int]:
-        """Return the places of a text's tokens.
+        """Return the indices of a text's tokens.
 
         Args:
             text: in UTF-8.
             field: what it is, for errors.
-            longest: most tokens.
+            longest: maximum number of tokens.
 
         Raises:
-            Invalid: it is not text, is empty or too long, or has a token that is not known.
+            Invalid: it is not text, is empty or too long, or has an unknown token.
         """
         if len(text) > _MOST_BYTES:
             raise Invalid(field, f"{len(text):,} bytes", f"a text of at most {_MOST_BYTES:,}")
@@ -93,7 +93,7 @@ class TextTransform:
 
 
 def check_vocabulary(transform: TextTransform, field: str) -> None:
-    """Raise Invalid for a vocabulary that is none, and tokens that are not in it."""
+    """Raise Invalid for an invalid vocabulary, and special tokens that are not in it."""
     tokens, where = transform.vocabulary, inside(field, "vocabulary")
     if not 0 < len(tokens) <= _MOST_TOKENS:
         raise Invalid(where, f"{len(tokens):,} tokens", f"1 to {_MOST_TOKENS:,}")
@@ -114,5 +114,5 @@ def check_vocabulary(transform: TextTransform, field: str) -> None:
 
 
 def inside(field: str, name: str) -> str:
-    """Return the path of a member of a field; of the body's own where the field is empty."""
+    """Return the path of a member of a field; if the field is empty, of the body itself."""
     return f"{field}.{name}" if field else name

@@ -1,4 +1,4 @@
-"""How what people have, an image or a text, becomes the input of a module."""
+"""Transforms of images and texts into inputs of a module."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ Channels: TypeAlias = Annotated[tuple[float, ...], Field(min_length=1, max_lengt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageTransform:
-    """Decoded, resized, cropped, normalized and laid out, in this order, as ``mx.image`` does it.
+    """Decodes, resizes, crops, normalizes and lays out an image, in this order, as ``mx.image``.
 
     Attributes:
         type: of what is transformed.
         resize: length of the shorter side.
-        size: height and width, whatever the proportions; without any of ``resize``, ``size`` and
-            ``crop`` they are those that the input is bound with.
-        crop: height and width of the part in the middle, which is enlarged if it has to be.
+        size: height and width, regardless of proportions; without any of ``resize``, ``size`` and
+            ``crop`` they are those with which the input is bound.
+        crop: height and width of the center crop, which is enlarged if necessary.
         interpolation: ``auto`` is cubic to enlarge and area to shrink.
         color: order of the channels, or one channel.
-        mean, std: taken off and divided by, in units of pixels from 0 to 255: one for all
+        mean, std: to subtract and to divide by, in units of pixel values from 0 to 255: one for all
             channels, or one for each.
         layout: order of the axes.
-        dtype: of the result; ``uint8`` goes without mean and std.
+        dtype: of the result; ``uint8`` cannot be combined with mean and std.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -66,7 +66,7 @@ Transform: TypeAlias = ImageTransform | TextTransform
 
 
 def parse_transform(plain: Any, field: str) -> Transform:
-    """Return a transform as a client or a file says it; raise Invalid for what it cannot be."""
+    """Return the transform that a client or a file describes; raise Invalid if it is not valid."""
     transform = _built(plain, field)
     if isinstance(transform, TextTransform):
         check_vocabulary(transform, field)
@@ -76,7 +76,9 @@ def parse_transform(plain: Any, field: str) -> Transform:
 
 
 def stored_transform(plain: dict[str, Any]) -> Transform:
-    """Return a transform that was checked before; its tokens, which may be many, are not again."""
+    """Return a transform that was checked before, without checking its tokens again, which may
+    be many.
+    """
     tokens = plain.get("vocabulary")
     if tokens is None:
         return _built(plain, "")
@@ -95,7 +97,7 @@ def _built(plain: Any, field: str) -> Transform:
 
 
 def _check_image(transform: ImageTransform, field: str) -> None:
-    """Raise Invalid for fields that do not go together."""
+    """Raise Invalid for fields that cannot be combined."""
     if transform.resize is not None and transform.size is not None:
         raise Invalid(inside(field, "size"), list(transform.size), "either resize or size")
     channels = 1 if transform.color == "gray" else 3
@@ -112,14 +114,14 @@ def _check_image(transform: ImageTransform, field: str) -> None:
 
 
 def missing_size(transform: ImageTransform, field: str, bound: tuple[int, ...]) -> Size | None:
-    """Return the size that an input is bound with, where the transform says none.
+    """Return the size with which an input is bound, for a transform without one.
 
     Args:
         field: name of the input.
         bound: its shape.
 
     Raises:
-        Invalid: that is the shape of no image.
+        Invalid: that is not the shape of an image.
     """
     if (transform.resize, transform.size, transform.crop) != (None, None, None):
         return transform.size

@@ -1,4 +1,4 @@
-"""What was odd about a module's files when they were uploaded, told for as long as it is so."""
+"""Problems found in a module's files at the upload, reported until they are resolved."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["UploadWarning"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadWarning:
-    """One of them.
+    """One problem.
 
     Attributes:
         text: for people.
         of: the ``params`` of the file; the ``shape`` of an input, which was guessed; or that of a
-            ``label``, which is to be said.
-        checkpoint: that the file became, where it is of its parameters.
-        input: the name, where it is of one.
+            ``label``, which must be given.
+        checkpoint: made from the file, if it is about its parameters.
+        input: its name, if it is about one.
         shape: that was guessed.
     """
 
@@ -29,10 +29,10 @@ class UploadWarning:
     shape: tuple[int, ...] | None = None
 
     def stands(self, checkpoint: str | None, bound: Mapping[str, tuple[int, ...]]) -> bool:
-        """Return whether it is still so.
+        """Return whether it still exists.
 
         Args:
-            checkpoint: that has the current parameters, None if none has.
+            checkpoint: with the current parameters, None if there is none.
             bound: shapes of the inputs, empty before the module is bound.
         """
         if self.of == "params":

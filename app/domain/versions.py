@@ -1,9 +1,9 @@
-"""Which version of a module answers: the parameters in training, or those of a checkpoint.
+"""Versions of a module that can answer: the parameters in training, or those of a checkpoint.
 
 A checkpoint between two epochs is a version; its number is the epoch. ``live`` is the parameters
-in training, ``latest`` the checkpoint furthest in training. A label is another name for a number.
-A prediction that names no version is answered by the one that is promoted, else by ``live``; while
-there is a canary, a share of them is answered by that.
+in training, ``latest`` the checkpoint that is the latest in training. A label is another name for a
+number. A prediction that names no version is answered by the promoted one, else by ``live``; while
+there is a canary, it answers a share of these predictions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """A version that is tried.
+    """A canary.
 
     Attributes:
         version: its number.
@@ -48,11 +48,11 @@ class Canary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionSpec:
-    """Which versions of a module have a part in its serving.
+    """Which versions of a module are in use.
 
     Attributes:
         promoted: answers predictions that name no version; None for ``live``.
-        earlier: what was promoted before, the last at the end; None for ``live``.
+        earlier: versions promoted before, the latest last; None for ``live``.
         labels: numbers by label.
         canary: answers some of the predictions that name no version.
     """
@@ -68,7 +68,7 @@ class VersionSpec:
         """Return which version answers a prediction.
 
         Args:
-            name: the version that the prediction names, None if it names none.
+            name: the version named by the prediction, None if it names none.
             draw: a number from 0 up to 1 that decides whether the canary answers.
 
         Raises:
@@ -97,13 +97,13 @@ class VersionSpec:
         return dataclasses.replace(self, promoted=version, earlier=earlier)
 
     def roll_back(self) -> VersionSpec:
-        """Return it with that promoted which was before; raise Conflict where none was."""
+        """Return it with the version promoted before; raise Conflict if there was none."""
         if not self.earlier:
             raise Conflict("no version was promoted before, so there is none to roll back to")
         return dataclasses.replace(self, promoted=self.earlier[-1], earlier=self.earlier[:-1])
 
     def with_label(self, label: str, version: int) -> VersionSpec:
-        """Return it with a label on a version, taken from the one that had it."""
+        """Return it with a label on a version, removed from the one that had it."""
         labels = {**self.labels, check_label(label): version}
         if len(labels) > _MOST_LABELS:
             raise Conflict(f"a module has at most {_MOST_LABELS} labels; delete one first")
@@ -121,28 +121,30 @@ class VersionSpec:
         return dataclasses.replace(self, canary=canary)
 
     def parts(self, version: int) -> list[str]:
-        """Return what a version is in the serving: ``promoted``, ``canary``, ``label stable``."""
+        """Return how a version is used: ``promoted``, ``canary``, ``label stable``."""
         found = ["promoted"] if version == self.promoted else []
         if self.canary is not None and version == self.canary.version:
             found.append("canary")
         return found + [f"label {name}" for name, one in self.labels.items() if one == version]
 
     def answering(self) -> frozenset[int]:
-        """Return the versions that answer predictions that name none."""
+        """Return the versions that answer predictions that name no version."""
         canary = None if self.canary is None else self.canary.version
         return frozenset(one for one in (self.promoted, canary) if one is not None)
 
     def in_use(self) -> frozenset[int]:
-        """Return the versions that have a part in the serving."""
+        """Return the versions in use."""
         return self.answering() | set(self.labels.values())
 
     def kept(self) -> frozenset[int]:
-        """Return the versions whose parameters are kept: those in use, and the one before."""
+        """Return the versions whose parameters are kept: those in use, and the previously
+        promoted one.
+        """
         return self.in_use() | {one for one in self.earlier[-1:] if one is not None}
 
 
 def check_label(label: str) -> str:
-    """Return a label; raise Invalid for what is none."""
+    """Return a label if it is valid; else raise Invalid."""
     if label in (LIVE, LATEST) or not _LABEL.fullmatch(label):
         expected = f"a letter and then at most 63 of A-Z a-z 0-9 . _ - ; not {LIVE} or {LATEST}"
         raise Invalid("label", label, expected)

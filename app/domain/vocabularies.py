@@ -1,4 +1,4 @@
-"""Files of vocabularies: a token a line, or JSON as gluonnlp writes it."""
+"""Files of vocabularies: one token per line, or JSON as written by gluonnlp."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _EXPECTED = 'a token a line, a JSON list of tokens, or {"idx_to_token": […]} a
 
 
 def read_vocabulary(content: bytes, field: str) -> dict[str, Any]:
-    """Return what a file says of a text transform: ``vocabulary``, and special tokens if it does.
+    """Return the fields of a text transform in a file: ``vocabulary``, and special tokens if it has
+    any.
 
     Raises:
-        Invalid: it is no such file.
+        Invalid: it is not such a file.
     """
     begin = content.lstrip()[:1]
     if begin not in (b"[", b"{"):

@@ -69,7 +69,7 @@ def test_no_description_is_a_docstring_of_ours(document: dict[str, Any]) -> None
         assert "Attributes:" not in text, name
         assert "``" not in text, name
     fields = document["components"]["schemas"]["OptimizerSpec"]["properties"]
-    assert fields["name"]["description"].startswith("MXNet's name of it")
+    assert fields["name"]["description"].startswith("MXNet's name, in lower case")
     assert "description" in document["components"]["schemas"]["ModuleBody"]["properties"]["from"]
 
 

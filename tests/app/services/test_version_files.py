@@ -49,5 +49,5 @@ def test_one_let_go_while_it_is_looked_for_is_found_all_the_same(
 def test_one_whose_files_are_gone_is_told_with_the_part_it_has(bench, files) -> None:
     files.sweep(bench.modules.get("a"))
     bench.checkpoints.delete("a", CheckpointTag(0))
-    with pytest.raises(VersionDamaged, match=r"in use .promoted.*are gone"):
+    with pytest.raises(VersionDamaged, match=r"in use .promoted.*are missing"):
         files.find(promoted(bench), 0)
