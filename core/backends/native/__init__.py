@@ -25,6 +25,7 @@ from .batch_norm import (
     batch_norm_activation_backward,
     batch_norm_backward,
 )
+from .concatenation import concatenation
 from .convolution_backward import convolution_backward
 from .convolution_forward import convolution, fused_convolution
 from .deconvolution import deconvolution
@@ -50,6 +51,7 @@ def register_kernels(table: KernelTable) -> None:
     table.register(
         "numpy", fused.BATCH_NORM_ACTIVATION, batch_norm_activation, batch_norm_activation_backward
     )
+    table.register("numpy", arrays.CONCATENATION, concatenation)
     table.register("numpy", layers.DECONVOLUTION, deconvolution)
     table.register("numpy", layers.EMBEDDING, embedding)
     _both(table, CTC, ctc_loss)

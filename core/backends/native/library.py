@@ -225,6 +225,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "moved_means_pull": (None, (_MOVED, *[c_void_p] * 7)),
     "embedding": (None, (*[c_long] * 3, c_int, *[c_void_p] * 3, c_long)),
     "interleave": (None, (POINTER(Interleaving), *[c_void_p] * 3)),
+    "concatenate": (None, (c_long, c_long, *[c_void_p] * 3, c_long)),
     "images_scratch": (c_long, (_RESIZING,)),
     "images_resize": (None, (_RESIZING, c_void_p, _TAPS, _TAPS, *[c_void_p] * 2)),
     "ctc_scratch": (c_long, (_ALIGNMENT,)),
@@ -273,6 +274,7 @@ class Library:
     moved_means_pull: Callable[..., None]
     embedding: Callable[..., None]
     interleave: Callable[..., None]
+    concatenate: Callable[..., None]
     images_scratch: Callable[..., int]
     images_resize: Callable[..., None]
     ctc_scratch: Callable[..., int]
