@@ -6,11 +6,12 @@ The executor makes them, and the classes there declare which kind they are of.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
+from ..types import Array
 from .arrays import HasFunction
 from .kinds import Kind, Named
-from .layers import BatchNorm, Convolution, Dense, LocalResponse, Rnn
+from .layers import BatchNorm, CellParameters, Convolution, Dense, LocalResponse, Rnn
 from .quantized import Calibrated
 
 __all__ = [
@@ -125,7 +126,7 @@ class Recurrent(Protocol):
     def visible_outputs(self) -> int:
         """Number of outputs before what is kept for the backward pass."""
 
-    def parameters(self, inputs: Sequence[Any]) -> Any:
+    def parameters(self, inputs: Sequence[Array | None]) -> CellParameters:
         """Return the parameters among the inputs, or among their gradients."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ..types import Array, DType, Shape
@@ -24,6 +25,7 @@ __all__ = [
     "RNN",
     "UP_SAMPLING",
     "BatchNorm",
+    "CellParameters",
     "Convolution",
     "Deconvolution",
     "Dense",
@@ -177,6 +179,26 @@ class UpSampling(Protocol):
         """``"nearest"`` or another one."""
 
 
+class CellParameters(Protocol):
+    """Parameters of one layer in one direction; the rows of all gates are joined."""
+
+    @property
+    def i2h_weight(self) -> Array:
+        """Weight of the data, (gates · state, columns)."""
+
+    @property
+    def h2h_weight(self) -> Array:
+        """Weight of the state, likewise."""
+
+    @property
+    def i2h_bias(self) -> Array:
+        """Bias of the data, (gates · state,)."""
+
+    @property
+    def h2h_bias(self) -> Array:
+        """Bias of the state, likewise."""
+
+
 class Rnn(Protocol):
     """``RNN``."""
 
@@ -216,7 +238,7 @@ class Rnn(Protocol):
     def use_sequence_length(self) -> bool:
         """Whether sequences have lengths of their own."""
 
-    def split(self, parameters: Array, data: Array) -> Any:
+    def split(self, parameters: Array, data: Array) -> Sequence[Sequence[CellParameters]]:
         """Return the parameters by layer and direction, for data of these features."""
 
     def visible_outputs(self) -> int:

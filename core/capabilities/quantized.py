@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..types import Array, DType
+from .arrays import HasFunction
 from .kinds import Kind
-from .layers import Convolution, HasLayout, Pooling
+from .layers import BatchNorm, Convolution, HasLayout, Pooling
 
 __all__ = [
     "ACTIVATION",
@@ -26,9 +27,12 @@ __all__ = [
     "ByteLayer",
     "Calibrated",
     "Converting",
+    "ConvolutionStages",
+    "FusedByteConvolution",
     "FusedByteDense",
     "FusedByteLayer",
     "OnBytes",
+    "Stages",
     "SummingConvolution",
     "SummingLayer",
 ]
@@ -116,6 +120,34 @@ class SummingConvolution(SummingLayer, HasLayout, Protocol):
         """What it does with real numbers, without a bias."""
 
 
+class Stages(Protocol):
+    """What a layer of MXNet's oneDNN graphs consists of, in the order of execution."""
+
+    @property
+    def norm(self) -> BatchNorm | None:
+        """The batch norm."""
+
+    @property
+    def activation(self) -> HasFunction | None:
+        """The activation before the addition, or the only one."""
+
+    @property
+    def has_sum(self) -> bool:
+        """Whether the last tensor, a residual, is added."""
+
+    @property
+    def last_activation(self) -> HasFunction | None:
+        """The activation after the addition."""
+
+
+class ConvolutionStages(Stages, Protocol):
+    """What a convolution of such graphs consists of."""
+
+    @property
+    def layer(self) -> Convolution:
+        """The convolution."""
+
+
 class FusedByteLayer(ByteLayer, Calibrated, Protocol):
     """A layer of MXNet's oneDNN graphs, with what follows it."""
 
@@ -124,7 +156,7 @@ class FusedByteLayer(ByteLayer, Calibrated, Protocol):
         """Whether it computes with bytes."""
 
     @property
-    def stages(self) -> Any:
+    def stages(self) -> Stages:
         """What it consists of."""
 
     def folded(self, xp: Any, inputs: Sequence[Any]) -> tuple[Array, Array]:
@@ -132,6 +164,14 @@ class FusedByteLayer(ByteLayer, Calibrated, Protocol):
 
     def weight_scales(self, xp: Any, weight: Array) -> Array:
         """Return by what weights are multiplied to become bytes."""
+
+
+class FusedByteConvolution(FusedByteLayer, Protocol):
+    """A convolution of MXNet's oneDNN graphs, with what follows it."""
+
+    @property
+    def stages(self) -> ConvolutionStages:
+        """What it consists of."""
 
 
 class FusedByteDense(FusedByteLayer, Protocol):
@@ -155,5 +195,5 @@ POOLING = Kind[Pooling]("pooling of bytes")
 SUMMING_CONVOLUTION = Kind[SummingConvolution]("convolution of bytes")
 SUMMING_FULLY_CONNECTED = Kind[SummingLayer]("fully connected layer of bytes")
 SUMMING_ADDITION = Kind[OnBytes]("addition of bytes")
-FUSED_CONVOLUTION = Kind[FusedByteLayer]("convolution of bytes with what follows it")
+FUSED_CONVOLUTION = Kind[FusedByteConvolution]("convolution of bytes with what follows it")
 FUSED_FULLY_CONNECTED = Kind[FusedByteDense]("fully connected layer of bytes with what follows it")

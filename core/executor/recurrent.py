@@ -105,7 +105,7 @@ class RecurrentLayer(Primitive):
             for gate, place in enumerate(self.order):
                 run.xp.copyto(self._gate(target, place), self._gate(source, gate))
 
-    def parameters(self, inputs: Sequence[Array]) -> CellParameters:
+    def parameters(self, inputs: Sequence[Array | None]) -> CellParameters:
         """Return the parameters among the inputs, or among their gradients."""
         return CellParameters(*inputs[1 + self.state_count :])
 

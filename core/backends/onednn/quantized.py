@@ -19,6 +19,7 @@ from ...capabilities.arrays import HasFunction
 from ...capabilities.functions import Function
 from ...capabilities.quantized import (
     ByteLayer,
+    FusedByteConvolution,
     FusedByteDense,
     FusedByteLayer,
     SummingConvolution,
@@ -217,7 +218,7 @@ class _FusedLayer(_ByteLayer[_F]):
         return float(self._layer.steps[self._out]) / float(self._layer.calibrated_reach)
 
 
-class _Convolution(_FusedLayer[FusedByteLayer]):
+class _Convolution(_FusedLayer[FusedByteConvolution]):
     """A convolution with its fused stages.
 
     Intermediate numbers are in units of the residual or, without one, of the output.
@@ -226,7 +227,7 @@ class _Convolution(_FusedLayer[FusedByteLayer]):
     name = "onednn:convolution_bytes"
 
     def __init__(
-        self, request: KernelRequest[FusedByteLayer], problem: Problem, primitive: Primitive
+        self, request: KernelRequest[FusedByteConvolution], problem: Problem, primitive: Primitive
     ) -> None:
         has_sum = request.operator.stages.has_sum
         weight = plain(problem.weight, DataType.INT8)
@@ -377,7 +378,7 @@ def _last(spec: TensorSpec) -> MemoryDesc:
     return channels_last(spec.shape, data_type_of(spec.dtype))
 
 
-def byte_convolution(request: KernelRequest[FusedByteLayer]) -> Kernel | None:
+def byte_convolution(request: KernelRequest[FusedByteConvolution]) -> Kernel | None:
     """Prepare a fused convolution of bytes; with a residual only if the output's range is known."""
     fused, out = request.operator, _spec(request.outputs[0])
     has_sums = out.dtype == _INT32
@@ -389,9 +390,7 @@ def byte_convolution(request: KernelRequest[FusedByteLayer]) -> Kernel | None:
         return None
     problem = Problem.of(stages.layer, request.inputs, out)
     by_channel = 0b11 if problem.has_groups else 0b1
-    post: list[PostOperation] = []
-    if not has_sums:
-        post.append(("scales", Argument.WEIGHTS, by_channel))
+    post: list[PostOperation] = [] if has_sums else [("scales", Argument.WEIGHTS, by_channel)]
     if stages.has_sum:
         post += [("scales", Argument.DST, 0), *_function(stages.activation), ("sum", 1.0)]
         post += _function(stages.last_activation)

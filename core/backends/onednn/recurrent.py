@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ...capabilities.fused import Recurrent
-from ...capabilities.layers import Rnn
+from ...capabilities.layers import CellParameters, Rnn
 from ...types import Array
 from ..kernels import (
     Kernel,
@@ -31,7 +31,7 @@ from .recurrent_parameters import Block, Call, Packed, pack, unpack
 
 __all__ = ["recurrent", "recurrent_backward", "recurrent_layer", "recurrent_layer_backward"]
 
-Parameters = list[list[Any]]
+Parameters = Sequence[Sequence[CellParameters]]
 """Weights and biases of each layer and direction."""
 
 

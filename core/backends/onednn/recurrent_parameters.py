@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...capabilities.layers import CellParameters
 from ...types import Array, Shape, shape_size
 from ..kernels import KernelResources
 from .constants import Argument
@@ -66,7 +67,7 @@ class Packed(NamedTuple):
 
 def pack(
     layer: Layer,
-    parameters: Sequence[Any],
+    parameters: Sequence[CellParameters],
     packed: Packed,
     resources: KernelResources,
     *,
@@ -94,7 +95,7 @@ def pack(
 
 
 def unpack(
-    layer: Layer, packed: Packed, gradients: Sequence[Any], resources: KernelResources
+    layer: Layer, packed: Packed, gradients: Sequence[CellParameters], resources: KernelResources
 ) -> list[Call]:
     """Return closures that convert the parameters' gradients to the operator's form."""
     calls: list[Call] = []
@@ -144,7 +145,7 @@ def _copy_rows(layer: Layer, weight: Array, packed: Array) -> Call:
     return copy
 
 
-def _add_biases(layer: Layer, parameters: Any, packed: Array) -> Call:
+def _add_biases(layer: Layer, parameters: CellParameters, packed: Array) -> Call:
     i2h = parameters.i2h_bias.reshape(-1, layer.hidden)
     h2h = parameters.h2h_bias.reshape(-1, layer.hidden)
 
@@ -160,7 +161,7 @@ def _add_biases(layer: Layer, parameters: Any, packed: Array) -> Call:
     return add
 
 
-def _split_bias(layer: Layer, packed: Array, gradients: Any) -> Call:
+def _split_bias(layer: Layer, packed: Array, gradients: CellParameters) -> Call:
     i2h = gradients.i2h_bias.reshape(-1, layer.hidden)
     h2h = gradients.h2h_bias.reshape(-1, layer.hidden)
 

@@ -19,7 +19,8 @@ from ...capabilities.kinds import Kind, implements
 from ...errors import AttributeValueError
 from ...types import Array, DType, Shape
 from ..attributes import attribute
-from ..operator import Run
+from ..norm import BatchNorm
+from ..operator import Operator, Run
 from ..registry import declares_attributes, register
 from ..subgraph import Subgraph
 from .base import (
@@ -142,20 +143,19 @@ class FusedLayer(Calibrated, Quantized, abc.ABC):
             _apply(run, stages.last_activation, out)
 
     @functools.cached_property
-    def inference_norm(self) -> Any:
-        """The batch norm, set to use the moving averages in any mode."""
+    def inference_norm(self) -> BatchNorm:
+        """The batch norm, of a layer that has one, set to use the moving averages in any mode."""
+        assert self.stages.norm is not None
         return dataclasses.replace(self.stages.norm, use_global_stats=True)
 
 
-def _is_linear_above_zero(activation: Any) -> bool:
+def _is_linear_above_zero(activation: Operator) -> bool:
     """Return whether a positive factor may be applied before or after the activation."""
-    if activation is None:
-        return True
     function = activation.pointwise()
     return function is not None and function.function is Function.RELU
 
 
-def _apply(run: Run, activation: Any, out: Array) -> None:
+def _apply(run: Run, activation: Operator | None, out: Array) -> None:
     if activation is None:
         return
     source = run.scratch(out.shape, out.dtype)
@@ -200,18 +200,20 @@ class SubgraphConvolution(FusedLayer):
                 f"the layout is {stages.layer.layout}; on bytes, channels must come first"
             )
         for activation in (stages.activation, stages.last_activation):
-            if not _is_linear_above_zero(activation) and not self._is_cut(activation):
+            if activation is None or _is_linear_above_zero(activation):
+                continue
+            if not self._is_cut(activation):
                 raise AttributeValueError(
                     f"{activation.names[0]} {getattr(activation, 'act_type', '')} follows; bytes "
                     "of a convolution can have 'relu', 'leaky', or, where the range of the output "
                     "is known and nothing is added, a clip that begins at 0"
                 )
 
-    def _is_cut(self, activation: Any) -> bool:
+    def _is_cut(self, activation: Operator) -> bool:
         function = activation.pointwise()
-        is_clip = function is not None and function.function is Function.CLIP
-        begins_at_zero = is_clip and function.alpha == 0
-        return begins_at_zero and self.is_calibrated and not self.stages.has_sum
+        if function is None or function.function is not Function.CLIP or function.alpha != 0:
+            return False
+        return self.is_calibrated and not self.stages.has_sum
 
     def range_names(self) -> tuple[str, ...]:
         if not self.quantized:
@@ -276,9 +278,10 @@ class SubgraphFullyConnected(FusedLayer):
                 "channel_wise_quantize is True; its output needs min_calib_range and "
                 "max_calib_range, or enable_float_output"
             )
-        if not _is_linear_above_zero(stages.activation):
+        activation = stages.activation
+        if activation is not None and not _is_linear_above_zero(activation):
             raise AttributeValueError(
-                f"{stages.activation.names[0]} follows int32 sums, which can have 'relu' only; "
+                f"{activation.names[0]} follows int32 sums, which can have 'relu' only; "
                 "set min_calib_range and max_calib_range, or enable_float_output"
             )
 

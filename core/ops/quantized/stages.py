@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, TypeGuard
 
 from ...capabilities import layers
 from ...capabilities.functions import Arithmetic
 from ...capabilities.kinds import Kind
 from ...errors import AttributeValueError
+from ..norm import BatchNorm
 from ..operator import Operator
 from ..subgraph import Subgraph
 
@@ -28,10 +29,10 @@ class Stages:
     """
 
     layer: Any
-    norm: Any = None
-    activation: Any = None
+    norm: BatchNorm | None = None
+    activation: Operator | None = None
     has_sum: bool = False
-    last_activation: Any = None
+    last_activation: Operator | None = None
 
     @classmethod
     def of(cls, graph: Subgraph, layer: Kind[Any]) -> Stages:
@@ -65,9 +66,9 @@ class Stages:
         return stages
 
     def _add(self, operator: Operator, names: tuple[str, ...]) -> None:
-        is_norm, is_function = operator.kind is layers.BATCH_NORM, _is_function(operator)
+        is_function = _is_function(operator)
         is_sum = operator.is_elementwise() and operator.arithmetic() is Arithmetic.ADD
-        if is_norm and not (self.norm or self.activation or self.has_sum):
+        if _is_norm(operator) and not (self.norm or self.activation or self.has_sum):
             self.norm = operator
         elif is_sum and not self.has_sum:
             self.has_sum = True
@@ -82,7 +83,7 @@ class Stages:
             )
 
     @property
-    def end(self) -> Any:
+    def end(self) -> Operator | None:
         """The activation that computes the output, or None."""
         return self.last_activation if self.has_sum else self.activation
 
@@ -97,6 +98,10 @@ class Stages:
         if self.norm is not None:
             names += ("gamma", "beta", "mean", "var")
         return (*names, "sum") if self.has_sum else names
+
+
+def _is_norm(operator: Operator) -> TypeGuard[BatchNorm]:
+    return operator.kind is layers.BATCH_NORM
 
 
 def _is_function(operator: Operator) -> bool:
