@@ -9,7 +9,7 @@ import numpy as np
 
 from ..capabilities import arrays
 from ..capabilities.kinds import implements
-from ..types import Array, DType, Shape, is_floating, shape_size
+from ..types import Array, DType, Shape, is_floating, is_half, shape_size
 from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .registry import register
@@ -31,7 +31,7 @@ __all__ = [
     "copy_reshaped",
 ]
 
-_INT64 = np.dtype("int64")
+_FLOAT32, _INT64 = np.dtype("float32"), np.dtype("int64")
 
 
 def copy_reshaped(run: Run, x: Array, out: Array) -> None:
@@ -197,7 +197,8 @@ class AmpCast(Cast):
 
 @register("amp_multicast")
 class AmpMulticast(Operator):
-    """The inputs, all converted to the widest (or narrowest) floating dtype among them."""
+    """The inputs, those in half precision and float32 all converted to the wider (or the narrower)
+    of these dtypes. Inputs of other dtypes keep theirs."""
 
     variadic = "num_outputs"
 
@@ -221,12 +222,17 @@ class AmpMulticast(Operator):
     def infer_type(
         self, inputs: list[DType | None], outputs: list[DType | None]
     ) -> tuple[list[DType | None], list[DType | None]]:
-        floating = [dtype for dtype in inputs if dtype is not None and is_floating(dtype)]
-        if len(floating) < self.num_outputs:
+        known = [dtype for dtype in inputs if dtype is not None]
+        if len(known) < self.num_outputs:
             return inputs, outputs
         choose = min if self.cast_narrow else max
-        common: DType | None = choose(floating, key=lambda dtype: dtype.itemsize)
-        return inputs, [self.expect_dtype("output", dtype, common) for dtype in outputs]
+        mixed = [dtype for dtype in known if _is_mixed(dtype)]
+        common = choose(mixed, key=lambda dtype: dtype.itemsize) if mixed else None
+        wanted = [common if _is_mixed(dtype) else dtype for dtype in known]
+        names = self.output_names()
+        return inputs, [
+            self.expect_dtype(*both) for both in zip(names, outputs, wanted, strict=True)
+        ]
 
     def backward_reads(self) -> Reads:
         return Reads()
@@ -246,6 +252,11 @@ class AmpMulticast(Operator):
         for dy, dx in zip(out_grads, in_grads, strict=True):
             if dx is not None:
                 run.xp.copyto(dx, dy, casting="unsafe")
+
+
+def _is_mixed(dtype: DType) -> bool:
+    """Return whether mixed precision computes in a dtype."""
+    return dtype == _FLOAT32 or is_half(dtype)
 
 
 class _OfShape(Operator):

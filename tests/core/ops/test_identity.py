@@ -23,10 +23,25 @@ def test_amp_cast_leaves_whole_numbers() -> None:
 
 def test_amp_multicast_takes_the_widest() -> None:
     operator = make("amp_multicast", {"num_outputs": 3})
-    assert operator.infer_type([F16, F64, F32], [None] * 3)[1] == [F64] * 3
+    assert operator.infer_type([F16, F16, F32], [None] * 3)[1] == [F32] * 3
     narrow = make("amp_multicast", {"num_outputs": 2, "cast_narrow": True})
     assert narrow.infer_type([F16, F32], [None] * 2)[1] == [F16] * 2
     assert narrow.infer_type([F16, None], [None] * 2)[1] == [None] * 2
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_amp_multicast_leaves_whole_and_double_numbers(narrow: bool) -> None:
+    """MXNet 1.9.1 puts out the same."""
+    operator = make("amp_multicast", {"num_outputs": 4, "cast_narrow": narrow})
+    mixed = F16 if narrow else F32
+    got = operator.infer_type([F16, I32, F64, F32], [None] * 4)[1]
+    assert got == [mixed, I32, F64, mixed]
+
+
+def test_amp_multicast_of_whole_numbers_alone() -> None:
+    """MXNet 1.9.1 puts out the same."""
+    operator = make("amp_multicast", {"num_outputs": 2})
+    assert operator.infer_type([I32, I64], [None] * 2)[1] == [I32, I64]
 
 
 def test_amp_multicast_casts() -> None:
