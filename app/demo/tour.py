@@ -81,6 +81,7 @@ def run_demo(port: int, once: bool, console: Console | None = None) -> int:
         ):
             accuracy = _tour(server, Path(folder) / "digit.npy", console)
             if once:
+                console.print("\nThe server ends now; to try these lines, run without --once.")
                 return 0 if accuracy >= LEAST_ACCURACY else 1
             return _serve_on(server, console)
     except KeyboardInterrupt:
