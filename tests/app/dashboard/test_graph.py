@@ -238,6 +238,23 @@ def test_a_deep_net_is_its_stages_at_first(
     page.screenshot(path=screenshots / "graph-words.png")
 
 
+def test_the_key_leads_into_the_search_field_before_the_next_key(
+    page: Page, client: Client, server: ServerProcess
+) -> None:
+    """Of what is typed at once, no letter is lost or taken for a key of the whole page."""
+    create(client)
+    page.goto(f"{server.url}/#/modules/net/graph")
+    drawn(page, 5)
+    focused = page.evaluate(
+        """async () => {
+            document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "/", bubbles: true }));
+            for (let turn = 0; turn < 20; turn++) await null;
+            return document.activeElement.ariaLabel;
+        }"""
+    )
+    assert focused == "Find a node"
+
+
 def test_of_many_nodes_those_in_sight_are_drawn(
     page: Page, client: Client, server: ServerProcess
 ) -> None:

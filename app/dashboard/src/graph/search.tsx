@@ -1,19 +1,13 @@
 /** Finding a node by a part of its name or its operator. */
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
-import { wantsSearch } from "../shell/keyboard";
+import { useSearchField } from "../shell/keyboard";
 import type { GraphNode } from "./grouping";
 
 const MOST_FOUND = 12;
 
 export function NodeSearch({ nodes, onFound }: { nodes: GraphNode[]; onFound: (node: number) => void }) {
   const text = useSignal("");
-  const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    if (!wantsSearch.value) return;
-    wantsSearch.value = false;
-    field.current?.focus();
-  }, [wantsSearch.value]);
+  const field = useSearchField();
   const wanted = text.value.trim().toLowerCase();
   const found = wanted ? nodes.flatMap((node, at) => (`${node.name} ${node.operator ?? ""}`.toLowerCase().includes(wanted) ? [at] : [])) : [];
   const choose = (at: number | undefined): void => {

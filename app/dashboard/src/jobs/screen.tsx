@@ -6,7 +6,7 @@ import { useRefreshOn } from "../live/refresh";
 import { usePolling } from "../live/resource";
 import { Missing, Stale } from "../parts/stale";
 import { link, place, replaceQuery } from "../router";
-import { wantsSearch } from "../shell/keyboard";
+import { useSearchField } from "../shell/keyboard";
 import { KINDS, STATUSES } from "./states";
 import { JobTable } from "./table";
 
@@ -81,12 +81,7 @@ interface FilterProps {
 }
 
 function Filters({ names, module, kind, status, onChange }: FilterProps) {
-  const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    if (!wantsSearch.value) return;
-    wantsSearch.value = false;
-    field.current?.focus();
-  }, [wantsSearch.value]);
+  const field = useSearchField();
   // What is being typed is the field's own; it counts when the typing pauses.
   const typing = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const type = (text: string): void => {

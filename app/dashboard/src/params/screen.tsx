@@ -1,12 +1,11 @@
 /** Figures of a module's parameters: in training, of a checkpoint, or of two side by side. */
-import { useEffect, useRef } from "preact/hooks";
 import { get, type Module } from "../api/client";
 import { count, NONE, number, plural, shape } from "../format";
 import { usePolling } from "../live/resource";
 import { fixedIn } from "../modules/states";
 import { Missing, Stale } from "../parts/stale";
 import { link, place, replaceQuery } from "../router";
-import { wantsSearch } from "../shell/keyboard";
+import { useSearchField } from "../shell/keyboard";
 import { Bars, type Param, Spread } from "./histogram";
 import "./params.css";
 
@@ -70,12 +69,7 @@ export function ParametersScreen({ name }: { name: string }) {
 }
 
 function Search() {
-  const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    if (!wantsSearch.value) return;
-    wantsSearch.value = false;
-    field.current?.focus();
-  }, [wantsSearch.value]);
+  const field = useSearchField();
   return <input ref={field} type="search" placeholder="Find (/)" aria-label="Find a parameter" value={place.value.query.get("find") ?? ""} onInput={(event) => replaceQuery({ find: event.currentTarget.value })} />;
 }
 

@@ -1,11 +1,13 @@
 /** Keys that work on every screen. */
 import { signal } from "@preact/signals";
+import type { RefObject } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { go, link, place } from "../router";
 import { nextTheme } from "./theme";
 
 export const isHelpOpen = signal(false);
 /** Set where the next screen is to put the cursor into its search field. */
-export const wantsSearch = signal(false);
+const wantsSearch = signal(false);
 
 let isAfterG = false;
 
@@ -37,4 +39,15 @@ function search(): void {
   wantsSearch.value = true;
   const { parts } = place.value;
   if (parts[0] !== "jobs" && !/graph|parameters/.test(parts[2] ?? "")) go(link(["jobs"]));
+}
+
+/** The search field of a screen, into which the key leads before the next one is pressed. */
+export function useSearchField(): RefObject<HTMLInputElement | null> {
+  const field = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => {
+    if (!wantsSearch.value) return;
+    wantsSearch.value = false;
+    field.current?.focus();
+  }, [wantsSearch.value]);
+  return field;
 }
