@@ -134,8 +134,10 @@ class _Backward:
         asked = set(wanted)  # a sum may have as many inputs as its file names
         for output, index in pairs:
             gradient = arrived[output]
-            if index in asked and gradient is not None:
-                like = program.values[_id(step.inputs[index])]
+            if index not in asked or gradient is None:
+                continue
+            like = program.values[_id(step.inputs[index])]
+            if program.values[gradient].dtype == like.dtype:
                 views[index] = program.new_view(gradient, like, f"{step.node}_backward").id
         return views
 

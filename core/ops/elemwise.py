@@ -42,7 +42,7 @@ _FLOAT64 = np.dtype("float64")
 def multiply_into(run: Run, x: Array, factor: Array | float, out: Array) -> None:
     """Write ``x * factor``; a factor of 1 costs a copy, or nothing if ``out`` is ``x``."""
     if isinstance(factor, float) and factor == 1.0:
-        run.xp.copyto(out, x)
+        run.xp.copyto(out, x, casting="unsafe")
     else:
         run.xp.multiply(x, factor, out=out, casting="unsafe")
 
@@ -384,10 +384,14 @@ class Scalar(_Binary):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
-        (slope,) = self._slopes()
+        (slope,), dy = self._slopes(), out_grads[0]
         if isinstance(slope, Slope):
-            slope = slope.function(run, *self._operands(inputs[0], out_grads[0].dtype))
-        multiply_into(run, out_grads[0], slope, in_grads[0])
+            data = inputs[0]
+            if data is not None and data.dtype != dy.dtype:  # integers, with a number that is none
+                data = run.scratch(data.shape, dy.dtype)
+                run.xp.copyto(data, inputs[0])
+            slope = slope.function(run, *self._operands(data, dy.dtype))
+        multiply_into(run, dy, slope, in_grads[0])
 
 
 class Reversed(Scalar):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import core as mx
 from core.errors import GraphError
 from core.executor.ir import Place
 from core.executor.primitives import Accumulate, Copy, Zeros
@@ -260,3 +261,30 @@ def test_shared_weight_gradient_equals_the_sum_of_each_layer(net, grad_req):
         grad = grad @ weight
     got = executor.grad_dict["weight"].asnumpy() - (grad_req == "add")
     np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "gradient"),
+    [
+        # MXNet 1.9.1 computes these ...
+        ("_plus_scalar", [3.5, 5.5], [3, 3]),
+        ("_scatter_minus_scalar", [-1.5, 0.5], [3, 3]),
+        # ... and refuses the gradients of these: 3 times -2.5 / x**2, and x / output.
+        ("_rdiv_scalar", [2.5, 2.5 / 3], [-7, 0]),
+        ("_hypot_scalar", [7.25**0.5, 15.25**0.5], [1, 2]),
+    ],
+)
+def test_gradients_of_integers_by_a_number_that_is_none(name, output, gradient) -> None:
+    """The output is float64, and the gradient has the integers' dtype: its whole part."""
+    data = mx.sym.Variable("data", dtype="int32")
+    symbol = getattr(mx.sym._internal, name)(data, scalar=2.5, is_int=False)
+    executor = symbol.bind(
+        mx.cpu(),
+        {"data": mx.nd.array([1, 3], dtype="int32")},
+        args_grad={"data": mx.nd.zeros(2, dtype="int32")},
+    )
+    (got,) = executor.forward(is_train=True)
+    executor.backward(mx.nd.full(2, 3.0, dtype="float64"))
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got.asnumpy(), output, rtol=1e-6)
+    assert executor.grad_dict["data"].asnumpy().tolist() == gradient
