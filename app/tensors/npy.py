@@ -104,9 +104,23 @@ AS_FLAT = (
 _NO_OBJECTS = f"pickled objects are read in npz datasets alone; {AS_FLAT}"
 
 
+def _literal(text: str) -> Any:
+    """Evaluate a Python literal, again while Python confuses it with one of another thread.
+
+    Releases of Python 3.11 count the depth of all syntax trees under way in one place, and raise
+    SystemError where the count is off at the end (github.com/python/cpython/issues/106905).
+    """
+    while True:
+        try:
+            return ast.literal_eval(text)
+        except SystemError as error:
+            if "recursion depth mismatch" not in str(error):
+                raise
+
+
 def _parse_header(text: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Read the header's dict; NumPy's own reader meets some texts with errors of its tokenizer."""
-    header = ast.literal_eval(_PYTHON2_LONG.sub("", text).strip())
+    header = _literal(_PYTHON2_LONG.sub("", text).strip())
     if not isinstance(header, dict) or header.keys() != {"descr", "fortran_order", "shape"}:
         raise ValueError("the header is not a dict of descr, fortran_order and shape")
     shape, is_fortran, descr = header["shape"], header["fortran_order"], header["descr"]

@@ -14,7 +14,6 @@ An operator declares its attributes as annotated fields; the annotation chooses 
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import types
 import typing
@@ -226,7 +225,7 @@ def _to_int(value: Any) -> int:
             try:
                 return int(value)
             except ValueError:
-                value = ast.literal_eval(value)
+                value = float(text)
     if isinstance(value, (float, np.floating)) and not float(value).is_integer():
         raise ValueError(value)
     if not isinstance(value, (int, float, bool, np.integer, np.floating)):
