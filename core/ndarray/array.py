@@ -9,31 +9,31 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from ..backends import backend_of
+from ..backends.kernels import Version
 from ..compat.array_names import ArrayNames
 from ..device import Context, current_context
-from ..errors import FormatError, ShapeError
+from ..errors import FormatError, MXNetError, ShapeError
 from ..ops import Operator, get_operator
 from ..ops.attributes import attribute_fields
 from ..ops.signature import order_inputs, split_arguments
-from ..types import Array, to_dtype
-from . import shaping, subscript
-from .arithmetic import Arithmetic
+from ..types import Array, Shape, shape_size, to_dtype
+from . import arithmetic, shaping, subscript
 from .casting import cast_storage
 from .execute import operator_of
-from .handle import STORAGE_CLASSES, Handle
+from .handle import STORAGE_CLASSES
 from .imperative import apply, check_not_recorded, differentiate, parse_context
 from .methods import OperatorMethods
 from .nodes import CopyNode
 from .sparse_operators import apply_stored
 from .stored import StoredArray, decode_array, encode_array, host_context
-from .tape import Entry, Variable, live, mode
+from .tape import Entry, Origin, Variable, live, mode
 
 __all__ = ["NDArray", "call_operator", "invoke", "mark_variable"]
 
 Number = (int, float, np.generic)
 
 
-class NDArray(Arithmetic["NDArray"], Handle["NDArray"], OperatorMethods, ArrayNames):
+class NDArray(OperatorMethods, ArrayNames):
     """A dense array on a device.
 
     The methods that MXNet has and that are not written out here are operators
@@ -49,11 +49,62 @@ class NDArray(Arithmetic["NDArray"], Handle["NDArray"], OperatorMethods, ArrayNa
             array that other code can write to without this handle noticing.
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__", "_context", "_data", "_origin", "version", "writable")
 
     __array_priority__: ClassVar[float] = 1000.0
 
+    def __init__(
+        self,
+        data: Array = None,
+        ctx: Context | None = None,
+        writable: bool = True,
+        *,
+        version: Version | None = None,
+    ) -> None:
+        self._data = data
+        self._context = ctx if ctx is not None else Context("cpu", 0)
+        self._origin: Origin | None = None
+        self.writable = writable
+        self.version = version
+
     # -- what it is -------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Shape:
+        """Length of each axis."""
+        return cast(Shape, self._data.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The NumPy scalar type of the elements (``numpy.float32``)."""
+        return self._data.dtype.type
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the array holds."""
+        return 0 if self._data is None else int(self._data.nbytes)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return shape_size(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def context(self) -> Context:
+        """The device of the array."""
+        return self._context
+
+    ctx = context
+
+    @property
+    def stype(self) -> str:
+        """Storage type: ``"default"``, ``"row_sparse"`` or ``"csr"``."""
+        return "default"
 
     @property
     def handle(self) -> NDArray:
@@ -74,6 +125,34 @@ class NDArray(Arithmetic["NDArray"], Handle["NDArray"], OperatorMethods, ArrayNa
 
     def __iter__(self) -> Iterator[NDArray]:
         return (self[i] for i in range(len(self)))
+
+    # -- arithmetic -------------------------------------------------------------------------
+
+    __add__ = __radd__ = arithmetic.add
+    __iadd__ = arithmetic.add_inplace
+    __sub__ = arithmetic.subtract
+    __rsub__ = arithmetic.subtract_from
+    __isub__ = arithmetic.subtract_inplace
+    __mul__ = __rmul__ = arithmetic.multiply
+    __imul__ = arithmetic.multiply_inplace
+    __truediv__ = arithmetic.divide
+    __rtruediv__ = arithmetic.divide_into
+    __itruediv__ = arithmetic.divide_inplace
+    __mod__ = arithmetic.modulo
+    __rmod__ = arithmetic.modulo_of
+    __imod__ = arithmetic.modulo_inplace
+    __pow__ = arithmetic.power
+    __rpow__ = arithmetic.power_of
+    __neg__ = arithmetic.negative
+    __eq__ = arithmetic.equal
+    __ne__ = arithmetic.not_equal
+    __gt__ = arithmetic.greater
+    __ge__ = arithmetic.greater_equal
+    __lt__ = arithmetic.lesser
+    __le__ = arithmetic.lesser_equal
+
+    def __hash__(self) -> int:
+        return id(self) // 16
 
     def __abs__(self) -> NDArray:
         return cast(NDArray, self.abs())
@@ -272,6 +351,26 @@ class NDArray(Arithmetic["NDArray"], Handle["NDArray"], OperatorMethods, ArrayNa
         self.assign_dense(raw)
 
     # -- internals --------------------------------------------------------------------------
+
+    def dense(self) -> Array:
+        """Return the raw values as operators read them; a sparse array makes a dense copy."""
+        if self._data is None:
+            raise MXNetError("the array holds nothing (it was made by NDArray(None))")
+        return self._data
+
+    def dense_for_write(self) -> Array:
+        """Return the raw values for writing now, and mark the array as changed.
+
+        Call this again for every later write, so that executors notice it too.
+        """
+        if self.version is not None:
+            self.version.bump()
+        return self._data
+
+    def check_writable(self) -> None:
+        """Raise ValueError if the memory is shared read-only by another library."""
+        if not self.writable:
+            raise ValueError("trying to write to a readonly NDArray; copy() it first")
 
     def wrap(self, raw: Array, context: Context | None = None) -> NDArray:
         """Return a handle on another raw array, by default of this array's device."""

@@ -15,7 +15,7 @@ from ..backends import Backend, backend_of
 from ..errors import MXNetError
 from ..types import Array, Shape
 from .conversion import host_array
-from .handle import A, Handle
+from .handle import A, Handle, is_array
 from .imperative import check_not_recorded
 from .indexing import Key, covers, normalize_key
 from .nodes import IndexNode
@@ -72,7 +72,7 @@ def set_item(array: Handle[A], key: Any, value: Any) -> None:
     array.check_writable()
     check_not_recorded([array])
     index = normalize_key(... if _is_whole(key) else _raw_key(key), array.shape)
-    if isinstance(value, Handle):
+    if is_array(value):
         if value is array:
             return
         if covers(index, array.shape) and _squeezed(value.shape) == _squeezed(array.shape):
@@ -118,7 +118,7 @@ def slice_assign_scalar(
 
 def _assignable(array: Handle[A], value: Any, backend: Backend) -> Array:
     """Return a value as a raw array of this device and dtype."""
-    if isinstance(value, Handle):
+    if is_array(value):
         return backend.asarray(value.dense()).astype(array.dtype, copy=False)
     try:
         return backend.asarray(host_array(value, np.dtype(array.dtype)))
@@ -146,7 +146,7 @@ def _raw_key(key: Any) -> Any:
 
 
 def _raw_index(part: Any) -> Any:
-    if not isinstance(part, Handle):
+    if not is_array(part):
         return part
     if part.dtype is np.bool_:
         raise ValueError(
