@@ -125,7 +125,7 @@ class Watch:
     def has_changed(self) -> bool:
         """Return whether an array has changed, or may have, since the last call."""
         clock = Version.clock
-        if clock == self._clock:
+        if clock == self._clock or (not self._versions and self._clock >= 0):
             return False
         count = sum(version.count for version in self._versions)
         if not any(version.is_lost for version in self._versions):

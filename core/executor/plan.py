@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from functools import cached_property, partial
 from operator import length_hint
 from time import perf_counter
@@ -30,9 +29,6 @@ __all__ = ["BoundBodies", "Observer", "Plan", "PlanMemory"]
 
 Observer = Callable[[Step, Lowering, bool], None]
 """Called before (True) and after (False) each step of a plan that a monitor watches."""
-
-
-_NO_SCOPE = nullcontext()
 
 
 class BoundBodies(Bodies, Protocol):
@@ -241,11 +237,11 @@ class Plan:
     def _run_chains(self, run: _Pass) -> None:
         scratch, remaining = self._scratch, iter(run.chains)
         try:
-            with self._arena.backend.scope() if run.needs_scope else _NO_SCOPE:
-                for chain in remaining:
-                    status = chain.call()
-                    if status.__class__ is int and status:
-                        raise library_failure(status)
+            if run.needs_scope:
+                with self._arena.backend.scope():
+                    _call_in_order(remaining)
+            else:
+                _call_in_order(remaining)
         except Exception as error:
             stopped_at = len(run.chains) - length_hint(remaining) - 1
             error.add_note(f"while running {run.step_reached(stopped_at)}")
@@ -320,3 +316,11 @@ class Plan:
             observer(step, lowering, False)
 
         return watched
+
+
+def _call_in_order(chains: Iterable[Chain]) -> None:
+    """Call each chain; raise the library's failure at the first that returns a status."""
+    for chain in chains:
+        status = chain.call()
+        if status.__class__ is int and status:
+            raise library_failure(status)

@@ -28,7 +28,7 @@ class BatchInput:
         name: of the input.
     """
 
-    __slots__ = ("_axis", "_batch_size", "_copy_into", "_target", "_targets", "name")
+    __slots__ = ("_axis", "_batch_size", "_copy_into", "_shape", "_target", "_targets", "name")
 
     def __init__(
         self, name: str, axis: int, batch_size: int, targets: Sequence[tuple[slice, NDArray]]
@@ -40,13 +40,14 @@ class BatchInput:
         is_simple = len(targets) == 1 and targets[0][1].stype == "default"
         self._target = targets[0][1] if is_simple else None
         if self._target is not None:
+            self._shape = self._target.shape
             self._copy_into = backend_of(self._target.context).copy_into
 
     def load(self, source: Any) -> None:
         """Copy the array of a whole batch, its rows to each device."""
         target = self._target
         # Decided when bound for one device and a dense array, because this precedes every pass.
-        if target is not None and source.shape == target.shape:
+        if target is not None and source.shape == self._shape:
             self._copy_into(target.dense_for_write(), _raw(source))
             return
         axis = self._axis

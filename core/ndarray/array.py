@@ -72,7 +72,8 @@ class NDArray(OperatorMethods, ArrayNames):
     @property
     def shape(self) -> Shape:
         """Length of each axis."""
-        return cast(Shape, self._data.shape)
+        shape: Shape = self._data.shape
+        return shape
 
     @property
     def dtype(self) -> Any:

@@ -1,6 +1,6 @@
 """Time training by this engine and by PyTorch, in turns of a second, and print the ratios.
 
-    python tests/benchmarks/compare_training.py --torch PYTHON [--rounds 8] [network ...]
+    python -m tests.benchmarks.compare_training --torch PYTHON [--rounds 8] [network ...]
 
 PYTHON is an interpreter in whose environment PyTorch is installed. Both engines stay loaded and
 train in turn, so that what else the machine does slows down both; printed are the medians over the
@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +19,7 @@ import numpy as np
 import core as mx
 from app.bench.models import MODELS
 from core.gluon.model_zoo import vision
+from tests.benchmarks.turns import compare, repeat_on_request
 
 IMAGE = (3, 224, 224)
 BATCHES = {
@@ -61,55 +60,7 @@ def train(name: str) -> None:
         module.forward_backward(batch)
         module.update()
 
-    for _ in range(3):
-        step()
-    print("ready", flush=True)
-    for line in sys.stdin:
-        end, times = time.perf_counter() + float(line), []
-        while not times or time.perf_counter() < end:
-            start = time.perf_counter()
-            step()
-            times.append(time.perf_counter() - start)
-        print(statistics.median(times) * 1e3, flush=True)
-
-
-def start(*command: str) -> subprocess.Popen[str]:
-    """Start a process that trains; return it when it is ready."""
-    root = Path(__file__).parents[2]
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=root)
-    assert process.stdout is not None
-    if process.stdout.readline() != "ready\n":
-        raise SystemExit(f"{' '.join(command)} failed")
-    return process
-
-
-def time_of(process: subprocess.Popen[str], seconds: float) -> float:
-    """Let a process train for a while; return the milliseconds of a step."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(f"{seconds}\n")
-    process.stdin.flush()
-    return float(process.stdout.readline())
-
-
-def compare(name: str, torch: str, rounds: int, seconds: float) -> float:
-    """Print the times of a network and their ratio; return the ratio."""
-    shape = ",".join(map(str, BATCHES[name]))
-    own = start(sys.executable, "-m", "tests.benchmarks.compare_training", TEACH, name)
-    other = start(torch, str(Path(__file__).with_name("torch_training.py")), name, shape)
-    pairs = [(time_of(own, seconds), time_of(other, seconds)) for _ in range(rounds)]
-    for process in (own, other):
-        process.communicate()
-    own_times, other_times = zip(*pairs, strict=True)
-    ratio = statistics.median(mine / theirs for mine, theirs in pairs)
-    print(
-        f"{name:16} {statistics.median(own_times):9.3f} ms = {ratio:.2f} x PyTorch "
-        f"({statistics.median(other_times):.3f}); best times {min(own_times):.3f}, "
-        f"{min(other_times):.3f}: {min(own_times) / min(other_times):.2f}",
-        flush=True,
-    )
-    return ratio
+    repeat_on_request(step)
 
 
 def main() -> None:
@@ -127,7 +78,19 @@ def main() -> None:
     if options.torch is None:
         parser.error("--torch is needed")
     names = options.networks or list(BATCHES)
-    ratios = [compare(name, options.torch, options.rounds, options.seconds) for name in names]
+    own = [sys.executable, "-m", "tests.benchmarks.compare_training", TEACH]
+    other = [options.torch, str(Path(__file__).with_name("torch_training.py"))]
+    ratios = [
+        compare(
+            name,
+            [*own, name],
+            [*other, name, ",".join(map(str, BATCHES[name]))],
+            "PyTorch",
+            rounds=options.rounds,
+            seconds=options.seconds,
+        )
+        for name in names
+    ]
     print(f"geometric mean {statistics.geometric_mean(ratios):.2f}")
 
 

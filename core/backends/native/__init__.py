@@ -3,10 +3,11 @@
 They are compiled when modserve is installed (``hatch_build.py``), and called through ctypes. Two
 work in oneDNN's layouts, between its kernels: 3x3 convolutions by Winograd's minimal filtering,
 which needs 2.25 times fewer multiplications, and batch normalization in training, which leaves its
-results in the cache. The others are for operators that oneDNN lacks: sampling of feature maps at
-positions given by another input, alignment of labels with steps, special functions. oneDNN or the
-reference runs if the kernels were not compiled, the processor has no AVX-512, or the gain would be
-small. ``chain`` runs consecutive primitives of oneDNN by one call.
+results in the cache. Fully connected layers of a single row need less time here than oneDNN needs
+to begin. The others are for operators that oneDNN lacks: sampling of feature maps at positions
+given by another input, alignment of labels with steps, special functions. oneDNN or the reference
+runs if the kernels were not compiled, the processor has no AVX-512, or the gain would be small.
+``chain`` runs consecutive primitives of oneDNN, and such layers between them, by one call.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from .deformable import deformable_convolution
 from .embedding import embedding
 from .half import cast
 from .library import is_available
+from .matrix_vector import fully_connected, fused_fully_connected
 from .moved_regions import moved_regions
 from .regions import region_maxima, region_means
 from .sampling import bilinear_sampler, spatial_transformer
@@ -47,6 +49,8 @@ def register_kernels(table: KernelTable) -> None:
     """Register the kernels, which are tried before those already in the table."""
     table.register("numpy", layers.CONVOLUTION, convolution, convolution_backward)
     table.register("numpy", fused.CONVOLUTION, fused_convolution)
+    table.register("numpy", layers.FULLY_CONNECTED, fully_connected)
+    table.register("numpy", fused.FULLY_CONNECTED, fused_fully_connected)
     table.register("numpy", layers.BATCH_NORM, batch_norm, batch_norm_backward)
     table.register(
         "numpy", fused.BATCH_NORM_ACTIVATION, batch_norm_activation, batch_norm_activation_backward

@@ -1,12 +1,16 @@
-/* Runs primitives of oneDNN one after the other, without returning to Python in between. */
+/* Runs primitives of oneDNN and functions of this library one after the other, without returning to
+ * Python in between. */
 
 #include <omp.h>
 
 typedef int Execute(const void *primitive, void *stream, int count, const void *arguments);
 
+typedef void Compute(const void *parameters);
+
 typedef struct {
+  Compute *compute; /* a function of this library; null for a primitive */
   const void *primitive;
-  const void *arguments;
+  const void *arguments; /* or the function's parameters */
   int count;
   int is_light; /* created for one thread, runs on the calling thread only */
 } Launch;
@@ -26,6 +30,10 @@ int chain_run(Chain *chain) {
     const Launch *launch = chain->launches + chain->done;
     int wanted = launch->is_light ? 1 : many;
     if (wanted != threads) omp_set_num_threads(threads = wanted);
+    if (launch->compute) {
+      launch->compute(launch->arguments);
+      continue;
+    }
     status = chain->execute(launch->primitive, chain->stream, launch->count, launch->arguments);
     if (status) break;
   }

@@ -25,6 +25,7 @@ __all__ = [
     "Interleaving",
     "Library",
     "Maps",
+    "MatrixVector",
     "MovedRegions",
     "Problem",
     "Regions",
@@ -167,6 +168,17 @@ class ImageTaps(ctypes.Structure):
     _fields_ = (("near", c_void_p), ("weight", c_void_p))
 
 
+class MatrixVector(ctypes.Structure):
+    """A fully connected layer of one row; mirrors the structure in ``matrix_vector.c``."""
+
+    _fields_ = (
+        *((name, c_long) for name in ("outputs", "inputs")),
+        *((name, c_void_p) for name in ("matrix", "data", "bias", "result")),
+        ("slope", c_float),
+        ("threads", c_long),
+    )
+
+
 class Alignment(ctypes.Structure):
     """Sizes of a CTC loss; mirrors the structure in ``alignment.c``."""
 
@@ -198,6 +210,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "winograd_weight_grad_scratch": (c_long, (_PROBLEM, c_int)),
     "winograd_weight_grad": (None, (_PROBLEM, *[c_void_p] * 5, c_int)),
     "chain_run": (c_int, (c_void_p,)),
+    "matrix_vector": (None, (POINTER(MatrixVector),)),
     "descend": (None, (c_void_p, c_long, *[c_void_p] * 3, c_long)),
     "batch_norm_scratch": (c_long, (_MAPS,)),
     "batch_norm_forward": (None, (_MAPS, *[c_void_p] * 3, c_float, _FOLLOWS, *[c_void_p] * 5)),
@@ -247,6 +260,7 @@ class Library:
     winograd_weight_grad_scratch: Callable[..., int]
     winograd_weight_grad: Callable[..., None]
     chain_run: Callable[..., int]
+    matrix_vector: Callable[..., None]
     descend: Callable[..., None]
     batch_norm_scratch: Callable[..., int]
     batch_norm_forward: Callable[..., None]
