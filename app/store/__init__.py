@@ -1,1 +1,1 @@
-"""What outlives the server: SQL tables, named queries, domain values in and out."""
+"""The database: SQL tables and named queries that take and return domain values."""

@@ -1,4 +1,4 @@
-"""Queries on checkpoints: an index of what lies on the disk, which is the truth."""
+"""Queries on checkpoints. The table is only an index: the files on disk are authoritative."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def put_checkpoint(connection: Connection, manifest: CheckpointManifest) -> None:
-    """Enter a checkpoint, over one of the same tag; raise NotFound without its module."""
+    """Add a checkpoint, replacing one of the same tag; raise NotFound unless its module exists."""
     identity = module_id(connection, manifest.module, lock=True)
     forget_checkpoint(connection, manifest.module, manifest.tag)
     connection.execute(
@@ -37,7 +37,7 @@ def put_checkpoint(connection: Connection, manifest: CheckpointManifest) -> None
 
 
 def forget_checkpoint(connection: Connection, module: str, tag: CheckpointTag) -> None:
-    """Remove a checkpoint from the index, if it is there."""
+    """Remove a checkpoint from the index, if it is listed."""
     identity = select(modules.c.id).where(modules.c.name == module).scalar_subquery()
     connection.execute(
         delete(checkpoints).where(
@@ -49,7 +49,7 @@ def forget_checkpoint(connection: Connection, module: str, tag: CheckpointTag) -
 
 
 def indexed_tags(connection: Connection, module: str) -> set[CheckpointTag]:
-    """Return the tags of a module's checkpoints; raise NotFound."""
+    """Return the tags of a module's checkpoints; raise NotFound if it does not exist."""
     identity = module_id(connection, module)
     query = select(checkpoints.c.epoch, checkpoints.c.batch).where(
         checkpoints.c.module_id == identity
@@ -60,7 +60,7 @@ def indexed_tags(connection: Connection, module: str) -> set[CheckpointTag]:
 def all_checkpoints(
     connection: Connection,
 ) -> dict[str, dict[CheckpointTag, CheckpointManifest]]:
-    """Return the whole index: the manifests by module and tag."""
+    """Return the manifests of all checkpoints, by module and tag."""
     query = select(checkpoints, modules.c.name).join(
         modules, checkpoints.c.module_id == modules.c.id
     )
@@ -78,7 +78,7 @@ def list_checkpoints(
     before: CheckpointTag | None,
     limit: int,
 ) -> Page[CheckpointManifest]:
-    """Return a module's checkpoints, furthest in training first; raise NotFound."""
+    """Return a module's checkpoints, the most trained first; raise NotFound."""
     identity = module_id(connection, module)
     epoch, batch = checkpoints.c.epoch, checkpoints.c.batch
     query = select(checkpoints).where(checkpoints.c.module_id == identity, *wanted.conditions())

@@ -44,7 +44,7 @@ def insert_dataset(connection: Connection, record: DatasetRecord) -> DatasetReco
 
 
 def put_dataset(connection: Connection, record: DatasetRecord) -> DatasetRecord:
-    """Make a dataset's row what its file says, whether there is one or not."""
+    """Insert or update a dataset's row so that it matches the dataset's file."""
     changed = update(datasets).where(datasets.c.name == record.name)
     if connection.execute(changed.values(**dataset_values(record))).rowcount:
         return get_dataset(connection, record.name)
@@ -63,7 +63,7 @@ _BY_NAME = select(datasets).where(datasets.c.name == bindparam("dataset"))
 
 
 def find_datasets(connection: Connection, names: Iterable[str]) -> list[DatasetRecord]:
-    """Return those of these datasets that there are, in no order."""
+    """Return those of the named datasets that exist, in no particular order."""
     return [dataset_of(row) for row in connection.execute(_BY_NAMES, {"names": list(names)})]
 
 
@@ -71,7 +71,7 @@ _BY_NAMES = select(datasets).where(datasets.c.name.in_(bindparam("names", expand
 
 
 def get_datasets(connection: Connection, names: Iterable[str]) -> list[DatasetRecord]:
-    """Return datasets in the order of their names; raise NotFound for the first that is not."""
+    """Return datasets sorted by name; raise NotFound for the first that does not exist."""
     return [get_dataset(connection, name) for name in names]
 
 
@@ -83,7 +83,7 @@ def all_datasets(connection: Connection) -> list[DatasetRecord]:
 def list_datasets(
     connection: Connection, wanted: DatasetFilter, after: str | None, limit: int
 ) -> Page[DatasetRecord]:
-    """Return datasets by name, from the one after ``after``."""
+    """Return datasets sorted by name, starting after the name ``after``."""
     query = select(datasets).where(*wanted.conditions())
     query = query.order_by(datasets.c.name).limit(limit + 1)
     if after is not None:
@@ -93,10 +93,10 @@ def list_datasets(
 
 
 def delete_dataset(connection: Connection, name: str) -> DatasetRecord:
-    """Remove a dataset that no unfinished job reads; return what it was.
+    """Remove a dataset and return it.
 
     Raises:
-        NotFound: there is none.
+        NotFound: it does not exist.
         InUse: an unfinished job reads it.
     """
     locked = select(datasets.c.id).where(datasets.c.name == name).with_for_update()
@@ -108,6 +108,6 @@ def delete_dataset(connection: Connection, name: str) -> DatasetRecord:
 
 
 def check_unused(connection: Connection, name: str) -> None:
-    """Raise InUse where an unfinished job reads a dataset."""
+    """Raise InUse if an unfinished job reads the dataset."""
     if dataset_is_used(connection, name):
         raise InUse(f"dataset {name!r} is read by an unfinished job; cancel that or wait for it")

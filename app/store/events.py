@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class EventEntry:
-    """An event to be added; see ``EventRow``."""
+    """An event to append; see ``EventRow``."""
 
     type: EventType
     data: Mapping[str, Any]
@@ -42,27 +42,27 @@ class EventEntry:
 
 
 def of_job(job: Job, type: JobEvent, data: Mapping[str, Any]) -> EventEntry:
-    """Return what happened to a job, as it stands after it."""
+    """Return an event about a job, with the job's state after it."""
     return EventEntry(type, data, job.module, job.executor, job.id, job.attempt, job.status)
 
 
 def of_module(record: ModuleRecord, *happened: Happening) -> list[EventEntry]:
-    """Return what happened to a module."""
+    """Return an event about a module."""
     name, executor = record.public_name, record.executor
     return [EventEntry(one.type, one.data, name, executor) for one in happened]
 
 
 def of_executor(executor: str, happened: Happening) -> EventEntry:
-    """Return what happened to an executor."""
+    """Return an event about an executor."""
     return EventEntry(happened.type, happened.data, None, executor)
 
 
 def append_events(connection: Connection, entries: Sequence[EventEntry], now: float) -> None:
-    """Add events, in their order.
+    """Append events in the given order.
 
-    Ids come from a row that stays locked until the transaction ends, so they become visible in
-    their order and a reader that asks for what came after an id misses nothing. Best done last in a
-    transaction: others that write events wait meanwhile.
+    Ids are taken from a counter row that stays locked until the transaction ends. Events therefore
+    become visible in the order of their ids, and a reader that asks for everything after an id
+    misses nothing. Call this last in a transaction: other writers of events wait for the lock.
     """
     if not entries:
         return
@@ -104,9 +104,9 @@ def events_after(
     """Return events with ids greater than ``after``, oldest first.
 
     Args:
-        job_id: of this job only.
-        types: of these types only.
-        wanted: only those that pass this filter.
+        job_id: only events of this job.
+        types: only events of these types.
+        wanted: only events that pass this filter.
     """
     query = select(events).where(events.c.id > after).order_by(events.c.id).limit(limit)
     query = query.where(*(wanted or EventFilter()).conditions())
@@ -118,18 +118,18 @@ def events_after(
 
 
 def newest_event_id(connection: Connection) -> int:
-    """Return the id of the newest event of all, 0 if there was none."""
+    """Return the id of the newest event, 0 if there is none."""
     found = connection.scalar(select(counters.c.value).where(counters.c.name == "events"))
     return int(found or 0)
 
 
 def thin_out(connection: Connection, job_id: int, type: JobEvent, keep: int) -> int:
-    """Remove all but the newest ``keep`` events of a type of a job; return how many went."""
+    """Delete all but the newest ``keep`` events of a type of a job; return the number deleted."""
     return _keep_newest(connection, (events.c.job_id == job_id, events.c.type == type.value), keep)
 
 
 def keep_server_events(connection: Connection, keep: int) -> int:
-    """Remove all but the newest ``keep`` events that are of no job; return how many went."""
+    """Delete all but the newest ``keep`` events of no job; return how many were deleted."""
     return _keep_newest(connection, (events.c.job_id.is_(None),), keep)
 
 

@@ -1,4 +1,4 @@
-"""Which rows of a list are wanted, as SQL; what is empty or None does not matter."""
+"""Filters of lists, as SQL conditions; a filter that is empty or None matches every row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ModuleFilter:
     """Which modules to list.
 
     Attributes:
-        only_models: those alone that were made of models of the models folder.
+        only_models: only modules that were made from the models folder.
     """
 
     kinds: Collection[ModuleKind] = ()
@@ -36,13 +36,13 @@ class ModuleFilter:
     only_models: bool = False
 
     def conditions(self) -> Conditions:
-        """Return the filter as SQL."""
+        """Return the filter as SQL conditions."""
         model = modules.c.spec["folder", "model"].as_string()
         return [
             *([model.is_not(None)] if self.only_models else []),
-            *_among(modules.c.kind, self.kinds),
-            *_among(modules.c.executor, self.executors),
-            *_begins(modules.c.name, self.prefix),
+            *_is_one_of(modules.c.kind, self.kinds),
+            *_is_one_of(modules.c.executor, self.executors),
+            *_starts_with(modules.c.name, self.prefix),
             *_any_of(_at_stage(one) for one in self.stages),
             *_any_of(_in_state(one) for one in self.states),
         ]
@@ -59,11 +59,11 @@ class JobFilter:
     created_before: float | None = None
 
     def conditions(self) -> Conditions:
-        """Return the filter as SQL, on jobs joined with their modules."""
+        """Return the filter as SQL conditions on jobs joined with their modules."""
         return [
-            *_among(modules.c.name, self.modules),
-            *_among(jobs.c.status, self.statuses),
-            *_among(jobs.c.kind, self.kinds),
+            *_is_one_of(modules.c.name, self.modules),
+            *_is_one_of(jobs.c.status, self.statuses),
+            *_is_one_of(jobs.c.kind, self.kinds),
             *_between(jobs.c.created_at, self.created_after, self.created_before),
         ]
 
@@ -78,10 +78,10 @@ class DatasetFilter:
     created_before: float | None = None
 
     def conditions(self) -> Conditions:
-        """Return the filter as SQL."""
+        """Return the filter as SQL conditions."""
         return [
-            *_among(datasets.c.kind, self.kinds),
-            *_begins(datasets.c.name, self.prefix),
+            *_is_one_of(datasets.c.kind, self.kinds),
+            *_starts_with(datasets.c.name, self.prefix),
             *_between(datasets.c.created_at, self.created_after, self.created_before),
         ]
 
@@ -91,8 +91,8 @@ class CheckpointFilter:
     """Which checkpoints of a module to list.
 
     Attributes:
-        job_ids: of the jobs that wrote them.
-        only_whole: none within an epoch.
+        job_ids: only checkpoints written by these jobs.
+        only_whole: only checkpoints taken at the end of an epoch.
     """
 
     job_ids: Collection[int] = ()
@@ -101,7 +101,7 @@ class CheckpointFilter:
     only_whole: bool = False
 
     def conditions(self) -> Conditions:
-        """Return the filter as SQL."""
+        """Return the filter as SQL conditions."""
         found = _between(checkpoints.c.created_at, self.created_after, self.created_before)
         if self.job_ids:
             found.append(checkpoints.c.manifest["job_id"].as_integer().in_(self.job_ids))
@@ -120,16 +120,16 @@ class EventFilter:
     types: Collection[EventType] = ()
 
     def conditions(self) -> Conditions:
-        """Return the filter as SQL."""
+        """Return the filter as SQL conditions."""
         return [
             *([events.c.job_id.in_(self.jobs)] if self.jobs else []),
-            *_among(events.c.module, self.modules),
-            *_among(events.c.executor, self.executors),
-            *_among(events.c.type, self.types),
+            *_is_one_of(events.c.module, self.modules),
+            *_is_one_of(events.c.executor, self.executors),
+            *_is_one_of(events.c.type, self.types),
         ]
 
     def passes(self, row: EventRow) -> bool:
-        """Return whether an event is to be sent."""
+        """Return whether an event passes the filter."""
         return (
             (not self.jobs or row.job_id in self.jobs)
             and (not self.modules or row.module in self.modules)
@@ -138,12 +138,12 @@ class EventFilter:
         )
 
 
-def _among(column: Column[Any], values: Collection[str]) -> Conditions:
+def _is_one_of(column: Column[Any], values: Collection[str]) -> Conditions:
     return [column.in_([str(value) for value in values])] if values else []
 
 
-def _begins(column: Column[Any], prefix: str | None) -> Conditions:
-    # LIKE of SQLite takes small letters for large ones.
+def _starts_with(column: Column[Any], prefix: str | None) -> Conditions:
+    # LIKE would ignore case in SQLite.
     return [func.substr(column, 1, len(prefix)) == prefix] if prefix else []
 
 
@@ -162,7 +162,7 @@ def _any_of(conditions: Any) -> Conditions:
 
 
 def _at_stage(stage: Stage) -> ColumnElement[bool]:
-    """Return what ``ModuleRecord.stage`` says, of rows."""
+    """Return the SQL condition that ``ModuleRecord.stage`` is this stage."""
     is_bound = modules.c.bind.is_not(None)
     has_params = and_(modules.c.params.is_not(None), not_(modules.c.lost))
     trains = and_(modules.c.optimizer.is_not(None), modules.c.bind["for_training"].as_boolean())
@@ -175,7 +175,7 @@ def _at_stage(stage: Stage) -> ColumnElement[bool]:
 
 
 def _in_state(state: ModuleState) -> ColumnElement[bool]:
-    """Return what ``state_of`` says, of rows."""
+    """Return the SQL condition that ``state_of`` is this state."""
     failed = modules.c.id.in_(
         select(restorations.c.module_id).where(
             or_(restorations.c.fault.is_not(None), restorations.c.deaths >= MOST_DEATHS)

@@ -1,8 +1,9 @@
-"""One transaction for many writers: SQLite has one writer at a time and waits for the disk at every
-commit, so those who come meanwhile share the next commit.
+"""Group commit: many writers share one SQLite transaction.
 
-Writers take turns within savepoints of one open transaction. Whoever ends its turn and finds nobody
-waiting commits for all; nobody returns before what it wrote is on the disk.
+SQLite allows one writer at a time and syncs the disk at every commit. Writers that arrive while
+another writes take turns within savepoints of the same open transaction. The writer that finishes
+with nobody waiting behind it commits for all of them; no writer returns before its changes are on
+disk.
 """
 
 from __future__ import annotations
@@ -37,15 +38,16 @@ class _Group:
         return too_long or self.writers >= _MOST_WRITERS
 
     def is_lost(self) -> bool:
-        """Return whether the database has rolled all of it back by itself, as for a full disk."""
+        """Return whether SQLite itself rolled the transaction back, as it does on a full disk."""
         driver = self.connection.connection.driver_connection
         return not getattr(driver, "in_transaction", False)
 
     def end(self) -> None:
-        """Commit what the writers did, or roll it back after an error.
+        """Commit what the writers wrote, or roll it back after an error.
 
         Raises:
-            Exception: what is not an error of the database's; the others are told one that is.
+            Exception: an error that did not come from the database; the other writers get an
+                OperationalError instead.
         """
         try:
             if self.error is None:
@@ -55,25 +57,25 @@ class _Group:
             if not isinstance(error, SQLAlchemyError):
                 raise
         finally:
-            self._let_go()
+            self._release()
 
     def fail(self, statement: str, error: BaseException) -> None:
-        """Fail the whole group with the database's error."""
+        """Fail every writer of the group with the database's error."""
         if not isinstance(error, SQLAlchemyError):
             error = OperationalError(statement, None, Exception("the transaction was lost"))
         self.error = error
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         try:
             if self.error is not None:
-                self.connection.invalidate()  # whatever state it is in ends with it
+                self.connection.invalidate()  # its transaction may be in any state
             self.connection.close()
         finally:
             self.is_over.set()
 
 
 class GroupCommit:
-    """The writers of an SQLite database within this process. Safe for use by many threads."""
+    """Group commit for an SQLite database, within one process. Thread-safe."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -85,15 +87,15 @@ class GroupCommit:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """Give a connection whose changes are durable when the block has ended, or none of them.
+        """Yield a connection; when the block ends its changes are durable, or none were made.
 
         Raises:
-            SQLAlchemyError: the database takes nothing, or the common commit failed.
-            RuntimeError: this thread is writing already.
+            SQLAlchemyError: the database refused a write, or the shared commit failed.
+            RuntimeError: this thread is already in a ``write`` block.
         """
         if self._writer == threading.get_ident():
-            raise RuntimeError("a transaction within a transaction of the same thread")
-        self._await_turn()
+            raise RuntimeError("this thread is already in a write transaction")
+        self._wait_for_turn()
         try:
             group = self._join()
             savepoint = group.connection.begin_nested()
@@ -110,7 +112,7 @@ class GroupCommit:
         if group.error is not None:
             raise group.error
 
-    def _await_turn(self) -> None:
+    def _wait_for_turn(self) -> None:
         with self._counting:
             self._waiting += 1
         self._turn.acquire()
@@ -129,7 +131,7 @@ class GroupCommit:
         return self._group
 
     def _undo(self, group: _Group, savepoint: NestedTransaction, error: BaseException) -> None:
-        """Roll back what one writer did; where that cannot be, all of the group have failed."""
+        """Roll back one writer's changes; if that is impossible, fail the whole group."""
         try:
             if not group.is_lost():
                 savepoint.rollback()
@@ -139,7 +141,7 @@ class GroupCommit:
         group.fail("ROLLBACK", error)
 
     def _end_turn(self) -> None:
-        """Commit for all where nobody waits to join, then let the next one write."""
+        """Commit if nobody is waiting to join the group, then let the next writer start."""
         group = self._group
         try:
             if group is not None:

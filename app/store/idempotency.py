@@ -1,4 +1,4 @@
-"""Requests that were answered before, by the key their client gave them."""
+"""Requests that were already answered, by the idempotency key that the client sent."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["forget_key_of", "forget_keys_before", "recall", "remember"]
 
 
 def recall(connection: Connection, scope: str, key: str, fingerprint: str) -> str | None:
-    """Return what a request with this key created, None if the key is new.
+    """Return what an earlier request with this key created, None if the key is new.
 
-    Call it first in the transaction that goes on to create.
+    Call this first in the transaction that goes on to create the resource.
 
     Args:
-        scope: what is created: ``"jobs"``, ``"modules"``.
+        scope: kind of the resource: ``"jobs"`` or ``"modules"``.
         key: the client's ``Idempotency-Key``.
-        fingerprint: SHA-256 of what is asked for.
+        fingerprint: SHA-256 of the request.
 
     Raises:
-        IdempotencyMismatch: the key came with another request.
+        IdempotencyMismatch: the key was used for a different request.
     """
-    # Of two requests with one key that come together, the second waits here for the first.
+    # If two requests with the same key arrive together, the second waits here for the first.
     connection.execute(
         select(counters.c.value).where(counters.c.name == "idempotency").with_for_update()
     )
@@ -34,7 +34,7 @@ def recall(connection: Connection, scope: str, key: str, fingerprint: str) -> st
         return None
     if row.fingerprint != fingerprint:
         raise IdempotencyMismatch(
-            "Idempotency-Key", key, "a key not used for another request", "send a new key"
+            "Idempotency-Key", key, "a key that no other request has used", "send a new key"
         )
     return str(row.resource)
 
@@ -42,7 +42,7 @@ def recall(connection: Connection, scope: str, key: str, fingerprint: str) -> st
 def remember(
     connection: Connection, scope: str, key: str, fingerprint: str, resource: str, now: float
 ) -> None:
-    """Note what a request created, in the transaction that creates it."""
+    """Record what a request created, in the transaction that creates it."""
     connection.execute(
         insert(idempotency).values(
             scope=scope, key=key, fingerprint=fingerprint, resource=resource, created_at=now
@@ -51,12 +51,12 @@ def remember(
 
 
 def forget_key_of(connection: Connection, scope: str, resource: str) -> None:
-    """Free the key by which a resource was created, because the resource is being deleted."""
+    """Delete the key that created a resource, because the resource itself is being deleted."""
     connection.execute(
         delete(idempotency).where(idempotency.c.scope == scope, idempotency.c.resource == resource)
     )
 
 
 def forget_keys_before(connection: Connection, moment: float) -> None:
-    """Remove keys older than a moment."""
+    """Delete keys that were recorded before this time."""
     connection.execute(delete(idempotency).where(idempotency.c.created_at < moment))

@@ -1,4 +1,4 @@
-"""Queries on jobs that change no status; ``queue`` has those that do."""
+"""Queries on jobs that leave their status alone; ``queue`` has those that change it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _UNFINISHED = tuple(status.value for status in JobStatus if status not in TERMIN
 
 
 def select_jobs() -> Select[Any]:
-    """Return the query of all jobs, with the columns that ``job_of`` reads."""
+    """Return the query for all jobs, with the columns that ``job_of`` reads."""
     return select(jobs, modules.c.name.label("module")).join(
         modules, jobs.c.module_id == modules.c.id
     )
@@ -60,7 +60,7 @@ def select_jobs() -> Select[Any]:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to be added, with the ids of its module and of the datasets that it reads."""
+    """A job to insert, with the ids of its module and of the datasets that it reads."""
 
     job: Job
     module_id: int
@@ -68,7 +68,7 @@ class NewJob:
 
 
 def insert_jobs(connection: Connection, new: Sequence[NewJob], now: float) -> list[Job]:
-    """Add queued jobs, each with its first event; return them with their ids."""
+    """Insert queued jobs, each with its first event; return them with their ids."""
     if not new:
         return []
     made = [one.job.evolve(created_at=now, updated_at=now) for one in new]
@@ -97,7 +97,7 @@ def get_job(connection: Connection, job_id: int, *, lock: bool = False) -> Job:
     """Return a job; raise NotFound.
 
     Args:
-        lock: keep others from changing it until the transaction ends.
+        lock: lock the job's row until the transaction ends.
     """
     query = select_jobs().where(jobs.c.id == job_id)
     row = connection.execute(query.with_for_update(of=jobs) if lock else query).one_or_none()
@@ -107,14 +107,14 @@ def get_job(connection: Connection, job_id: int, *, lock: bool = False) -> Job:
 
 
 def missing_job(job_id: int) -> NotFound:
-    """Return the error of a job that does not exist."""
+    """Return the error for a job that does not exist."""
     return NotFound("job", job_id, "GET /v1/jobs lists those that do")
 
 
 def list_jobs(
     connection: Connection, wanted: JobFilter, before: int | None, limit: int
 ) -> Page[Job]:
-    """Return jobs, newest first, from the one before id ``before``."""
+    """Return jobs, newest first, starting after the id ``before``."""
     query = select_jobs().where(*wanted.conditions()).order_by(jobs.c.id.desc()).limit(limit + 1)
     if before is not None:
         query = query.where(jobs.c.id < before)
@@ -123,17 +123,17 @@ def list_jobs(
 
 
 def count_jobs(connection: Connection) -> dict[JobStatus, int]:
-    """Return the number of jobs by status; a status without a job has none."""
+    """Return the number of jobs by status; a status that no job has is left out."""
     query = select(jobs.c.status, func.count()).group_by(jobs.c.status)
     found = {JobStatus(status): count for status, count in connection.execute(query)}
     return {status: found.get(status, 0) for status in JobStatus}
 
 
 def delete_job(connection: Connection, job_id: int) -> Job:
-    """Remove a finished job with its events; return it.
+    """Delete a finished job and its events; return the job.
 
     Raises:
-        NotFound: there is none.
+        NotFound: it does not exist.
         InUse: it is not finished.
     """
     job = get_job(connection, job_id, lock=True)
@@ -149,11 +149,12 @@ def delete_job(connection: Connection, job_id: int) -> Job:
 def surplus_jobs(
     connection: Connection, keep: int | None, before: float | None, limit: int
 ) -> list[int]:
-    """Return finished jobs that are not kept, oldest first, up to a limit.
+    """Return up to ``limit`` finished jobs to delete under the retention settings, oldest first.
 
     Args:
-        keep: how many of those that finished last are kept; None keeps all.
-        before: those that finished before this moment are not kept; None keeps all.
+        keep: how many of the jobs that finished last are kept; None keeps all of them.
+        before: jobs that finished before this time are not kept; None keeps them whatever their
+            age.
     """
     finished = select(jobs.c.id).where(jobs.c.finished_at.is_not(None))
     in_surplus = []
@@ -169,7 +170,7 @@ def surplus_jobs(
 
 
 def queue_positions(connection: Connection, job_ids: Collection[int]) -> dict[int, int]:
-    """Return the place in its executor's queue, from 1, of each of these jobs that is queued."""
+    """Return the positions, from 1, of those of these jobs that are queued for their executors."""
     if not job_ids:
         return {}
     place = func.row_number().over(
@@ -186,7 +187,7 @@ def queue_positions(connection: Connection, job_ids: Collection[int]) -> dict[in
 
 
 def typical_seconds(connection: Connection, job: Job) -> float | None:
-    """Return how long the last jobs of a job's module and kind have run; None without any."""
+    """Return how long recent jobs of the same module and kind ran; None if there were none."""
     query = (
         select(jobs.c.ran_seconds)
         .join(modules, jobs.c.module_id == modules.c.id)
@@ -209,7 +210,7 @@ def running_jobs(connection: Connection) -> list[Job]:
 
 
 def running_job(connection: Connection, module: str) -> int | None:
-    """Return the id of a job that works on a module, None if there is none."""
+    """Return the id of the job that is running on a module, None if there is none."""
     query = (
         select(jobs.c.id)
         .join(modules, jobs.c.module_id == modules.c.id)
@@ -220,9 +221,9 @@ def running_job(connection: Connection, module: str) -> int | None:
 
 
 def reserve_job_ids(connection: Connection, least: int) -> None:
-    """Give later jobs greater ids than this one, which another database gave to a job.
+    """Make new jobs get ids greater than this one, which a job of another database has.
 
-    Files name the job that wrote them; no other job must seem to have.
+    Files name the job that wrote them, so a new job must not reuse its id.
     """
     newest = connection.scalar(select(func.max(jobs.c.id))) or 0
     if least <= newest:
@@ -244,7 +245,7 @@ def reserve_job_ids(connection: Connection, least: int) -> None:
 def has_unfinished(
     connection: Connection, module: str, kinds: Collection[JobKind] = tuple(JobKind)
 ) -> bool:
-    """Return whether a module has jobs, of these kinds, that are not finished."""
+    """Return whether a module has an unfinished job of one of these kinds."""
     kept = {"module": module, "kinds": [kind.value for kind in kinds]}
     return connection.execute(_UNFINISHED_OF, kept).first() is not None
 
@@ -262,7 +263,7 @@ _UNFINISHED_OF = (
 
 
 def dataset_is_used(connection: Connection, name: str) -> bool:
-    """Return whether a job that is not finished reads a dataset."""
+    """Return whether an unfinished job reads a dataset."""
     used = exists(
         select(jobs.c.id)
         .join(job_datasets, job_datasets.c.job_id == jobs.c.id)

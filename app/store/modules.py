@@ -56,13 +56,13 @@ def get_module(connection: Connection, name: str) -> ModuleRecord:
 
 
 def module_outline(connection: Connection, name: str, *, lock: bool = False) -> ModuleRecord:
-    """Return a module whose symbols have their bucket keys alone, not their text.
+    """Return a module with its bucket keys, but without the text of its symbols.
 
     Args:
         lock: keep others from changing or deleting it until the transaction ends.
 
     Raises:
-        NotFound: there is none.
+        NotFound: it does not exist.
     """
     query = _OUTLINE.with_for_update(of=modules) if lock else _OUTLINE
     rows = connection.execute(query, {"module": name}).all()
@@ -95,7 +95,7 @@ def module_id(connection: Connection, name: str, *, lock: bool = False) -> int:
 def list_modules(
     connection: Connection, wanted: ModuleFilter, after: str | None, limit: int
 ) -> Page[ModuleRecord]:
-    """Return modules by name, from the one after ``after``."""
+    """Return modules sorted by name, starting after the name ``after``."""
     query = select(modules).where(*wanted.conditions())
     query = query.order_by(modules.c.name).limit(limit + 1)
     if after is not None:
@@ -105,18 +105,18 @@ def list_modules(
 
 
 def all_modules(connection: Connection) -> list[ModuleRecord]:
-    """Return all modules, by name."""
+    """Return all modules, sorted by name."""
     query = select(modules).order_by(modules.c.name)
     return _with_symbols(connection, list(connection.execute(query)))
 
 
 def module_names(connection: Connection) -> list[str]:
-    """Return the names of all modules, in order."""
+    """Return the names of all modules, sorted."""
     return list(connection.scalars(select(modules.c.name).order_by(modules.c.name)))
 
 
 def put_module(connection: Connection, record: ModuleRecord) -> ModuleRecord:
-    """Make a module's row what its file says, whether there is one or not; return it with its id.
+    """Insert or update a module's row so that it matches its file; return the module with its id.
 
     Its jobs stay.
     """
@@ -132,10 +132,12 @@ def put_module(connection: Connection, record: ModuleRecord) -> ModuleRecord:
 
 
 def save_module(connection: Connection, record: ModuleRecord, before: int) -> ModuleRecord:
-    """Write a changed module over the version it was changed from; symbols never change.
+    """Save a changed module if it is still at the version it was changed from.
+
+    Its symbols never change, so they are not written.
 
     Args:
-        record: with its new version.
+        record: the changed module, with its new version.
         before: the version that it was changed from.
 
     Raises:
@@ -159,7 +161,7 @@ def save_module(connection: Connection, record: ModuleRecord, before: int) -> Mo
 
 
 def delete_module(connection: Connection, identity: int) -> None:
-    """Remove a module with its symbols, checkpoints' rows and jobs."""
+    """Delete a module with its symbols, jobs and the index of its checkpoints."""
     moved = connection.execute(delete(modules).where(modules.c.id == identity))
     if moved.rowcount != 1:
         raise NotFound("module", identity)

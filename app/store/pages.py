@@ -1,4 +1,4 @@
-"""Lists in pages: a page ends with the key from which the next one begins."""
+"""Paginated lists: a page ends with the key at which the next one starts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Page(Generic[T]):
     """One page of a list.
 
     Attributes:
-        items: in the list's order.
-        next_cursor: to be sent back for the next page; None if this is the last.
+        items: in the order of the list.
+        next_cursor: send it back for the next page; None on the last page.
     """
 
     items: tuple[T, ...]
@@ -29,14 +29,14 @@ class Page(Generic[T]):
 
 
 def check_limit(limit: int) -> int:
-    """Return the size of a page if it can be one, else raise Invalid."""
+    """Return a valid page size; raise Invalid for any other."""
     if 1 <= limit <= LARGEST_PAGE:
         return limit
     raise Invalid("limit", limit, f"1 to {LARGEST_PAGE}")
 
 
 def page_of(found: Sequence[T], limit: int, key: Callable[[T], object]) -> Page[T]:
-    """Make a page from up to ``limit + 1`` items: the one too many tells that more follow."""
+    """Make a page from up to ``limit + 1`` items; an extra item means that more follow."""
     items = tuple(found[:limit])
     more = len(found) > limit
     return Page(items, str(key(items[-1])) if more else None)

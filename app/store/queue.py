@@ -1,14 +1,14 @@
 """The job queue: every change of a job's status, each guarded and each with its event.
 
     claim                                   queued  → running     a new attempt, under a lease
-    renew, record                           running → running     the attempt speaks
+    renew, record                           running → running     the attempt reports
     succeed, fail, cancel                   running → ...         the attempt ends the job
-    release, lose                           running → ...         it ends, the job does not
+    release, lose                           running → ...         the attempt ends, the job goes on
     expire                                  any but finished → failed, by way of a request
     request_pause, request_cancel, resume, retry                  what clients ask for
 
-What an attempt says is guarded by (job, attempt, running): whoever was thought dead and comes
-back moves no row and gets Superseded. What each change makes of a job is in ``job_moves``.
+Every report of an attempt is guarded by (job, attempt, running): an attempt that was presumed dead
+and returns updates no row and gets Superseded. ``job_moves`` says what each change does to a job.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ Change: TypeAlias = Callable[[Job], Move]
 
 
 def next_jobs(connection: Connection, executor: str, now: float, count: int) -> list[Job]:
-    """Return the jobs that an executor would run next, of different modules.
+    """Return the jobs that an executor would run next, at most one of each module.
 
-    They are the first in order of (priority, id) whose time has come and whose modules have no
-    running job.
+    They are the first in the order of (priority, id) among the jobs that are due and whose modules
+    have no running job.
     """
     found: dict[str, Job] = {}
     where = {"executor": executor, "now": now, "most": 2 * count}
@@ -96,7 +96,7 @@ _WAITING = (
 def claim(
     connection: Connection, candidates: Sequence[Job], executor: str, server: str, now: float
 ) -> list[Job]:
-    """Begin attempts of jobs that ``next_jobs`` returned, maybe in an earlier transaction.
+    """Start attempts of jobs that ``next_jobs`` returned, possibly in an earlier transaction.
 
     Returns:
         Those that nobody else has begun or changed since; none where another job of a module of
@@ -119,7 +119,7 @@ def claim(
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an attempt has to say, as the change that follows from it."""
+    """A report of an attempt, as the change that it makes to the job."""
 
     job_id: int
     attempt: int
@@ -129,7 +129,7 @@ class Report:
 def enter(
     connection: Connection, reports: Sequence[Report], now: float
 ) -> list[Job | Superseded | NotFound]:
-    """Apply the reports of attempts in order; each job is read once and written once.
+    """Apply the reports of attempts in order; each job is read and written only once.
 
     Returns:
         For each report the job after it, or why it is void.
@@ -157,10 +157,10 @@ def enter(
 
 
 def renew(connection: Connection, job_id: int, attempt: int, now: float) -> Job:
-    """Extend an attempt's lease; return the job, which tells what is requested of it.
+    """Extend an attempt's lease; return the job, which carries any request to stop.
 
     Raises:
-        Superseded: the attempt does not hold the job any more.
+        Superseded: the attempt no longer holds the job.
     """
     return _enter_one(connection, job_id, attempt, now, lambda job: job_moves.renewed(job, now))
 
@@ -173,7 +173,7 @@ def record(
     data: Mapping[str, Any],
     now: float,
 ) -> Job:
-    """Log what an attempt reports: progress, metrics, a log line or a checkpoint."""
+    """Record a report of an attempt: progress, metrics, a log line or a checkpoint."""
     return _enter_one(
         connection, job_id, attempt, now, lambda job: job_moves.recorded(job, kind, data, now)
     )
@@ -182,7 +182,7 @@ def record(
 def succeed(
     connection: Connection, job_id: int, attempt: int, result: Mapping[str, Any], now: float
 ) -> Job:
-    """End an attempt and its job well."""
+    """End an attempt and its job in success."""
     return _enter_one(
         connection, job_id, attempt, now, lambda job: job_moves.succeeded(job, result, now)
     )
@@ -191,19 +191,19 @@ def succeed(
 def fail(
     connection: Connection, job_id: int, attempt: int, error: Mapping[str, Any], now: float
 ) -> Job:
-    """End an attempt by an error, and its job unless that may pass and retries are left."""
+    """End a failed attempt; its job too, unless the error is transient and retries are left."""
     return _enter_one(
         connection, job_id, attempt, now, lambda job: job_moves.failed(job, error, now)
     )
 
 
 def cancel(connection: Connection, job_id: int, attempt: int, now: float) -> Job:
-    """End an attempt that was asked to stop for good."""
+    """End an attempt and its job, as a client asked."""
     return _enter_one(connection, job_id, attempt, now, lambda job: job_moves.cancelled(job, now))
 
 
 def release(connection: Connection, job_id: int, attempt: int, reason: str, now: float) -> Job:
-    """End an attempt in good order: the job is paused if that was asked of it, else queued."""
+    """End an attempt cleanly: its job is paused if a client asked for that, else requeued."""
     return _enter_one(
         connection, job_id, attempt, now, lambda job: job_moves.released(job, reason, now)
     )
@@ -234,7 +234,7 @@ def overdue(connection: Connection, now: float) -> list[Job]:
 
 
 def requested_jobs(connection: Connection, job_ids: Iterable[int]) -> list[Job]:
-    """Return those of these jobs that are asked to stop."""
+    """Return those of these jobs that have been asked to stop."""
     query = select_jobs().where(
         jobs.c.status == JobStatus.RUNNING.value,
         jobs.c.requested.is_not(None),
@@ -247,7 +247,7 @@ def requested_jobs(connection: Connection, job_ids: Iterable[int]) -> list[Job]:
 
 
 def expire(connection: Connection, now: float) -> list[Job]:
-    """Fail the jobs that wait and whose time is used up; ask those that run to stop for that.
+    """Fail the waiting jobs that are out of time; ask the running ones to stop for that reason.
 
     Returns:
         All of them, as they are now.
@@ -258,7 +258,7 @@ def expire(connection: Connection, now: float) -> list[Job]:
 
 
 def has_late(connection: Connection, now: float) -> bool:
-    """Return whether there is a job for ``expire``."""
+    """Return whether ``expire`` would find a job."""
     return connection.scalar(_late(now).limit(1)) is not None
 
 
@@ -277,18 +277,18 @@ def request_pause(connection: Connection, job_id: int, now: float) -> Job:
     """Pause a queued job; ask a running one to pause.
 
     Raises:
-        NotFound: there is no such job.
-        IllegalTransition: it is finished or paused, or is being stopped for another reason.
+        NotFound: the job does not exist.
+        IllegalTransition: it is finished or paused, or is stopping for another reason.
     """
     job = get_job(connection, job_id, lock=True)
     return _save(connection, job, job_moves.pause_requested(job, now), now)
 
 
 def request_cancel(connection: Connection, job_id: int, now: float) -> Job:
-    """Cancel a waiting job; ask a running one to stop for good, even if it was to pause.
+    """Cancel a waiting job; ask a running one to stop, even if it was asked to pause.
 
     Raises:
-        NotFound: there is no such job.
+        NotFound: the job does not exist.
         IllegalTransition: it is finished.
     """
     job = get_job(connection, job_id, lock=True)
@@ -296,12 +296,12 @@ def request_cancel(connection: Connection, job_id: int, now: float) -> Job:
 
 
 def resume(connection: Connection, job_id: int, now: float) -> Job:
-    """Requeue a paused job; withdraw a pause that is not carried out yet.
+    """Requeue a paused job, or withdraw a request to pause.
 
-    An attempt that has begun to stop meanwhile is released, and the job waits for its turn.
+    If the attempt has already begun to stop, it is released and the job is requeued.
 
     Raises:
-        NotFound: there is no such job.
+        NotFound: the job does not exist.
         IllegalTransition: it is neither paused nor asked to pause.
     """
     job = get_job(connection, job_id, lock=True)
@@ -309,10 +309,10 @@ def resume(connection: Connection, job_id: int, now: float) -> Job:
 
 
 def retry(connection: Connection, job_id: int, now: float) -> Job:
-    """Requeue a failed or cancelled job, with all its attempts.
+    """Requeue a failed or cancelled job with its full number of attempts.
 
     Raises:
-        NotFound: there is no such job.
+        NotFound: the job does not exist.
         IllegalTransition: it is neither failed nor cancelled.
     """
     job = get_job(connection, job_id, lock=True)
@@ -339,7 +339,7 @@ def _void(job: Job, attempt: int) -> Superseded:
 
 
 def _lock_jobs(connection: Connection, job_ids: set[int]) -> dict[int, Job]:
-    """Return jobs by id, kept from change by others until the transaction ends."""
+    """Return jobs by id, their rows locked until the transaction ends."""
     if not job_ids:
         return {}
     rows = connection.execute(_LOCK, {"job_ids": sorted(job_ids)})
@@ -355,7 +355,7 @@ _LOCK = (
 
 
 def _save(connection: Connection, before: Job, move: Move | None, now: float) -> Job:
-    """Write a change with its event; None changes nothing."""
+    """Save a move with its event; None saves nothing."""
     if move is None:
         return before
     _write(connection, before, move.job)
@@ -386,4 +386,6 @@ def _write(connection: Connection, before: Job, after: Job) -> None:
     }
     moved = connection.execute(_UPDATE, {**guard, **job_columns(after, changed)})
     if moved.rowcount != 1:
-        raise Superseded(f"job {before.id} was changed by another while it was {before.status}")
+        raise Superseded(
+            f"job {before.id} was changed by another transaction while it was {before.status}"
+        )

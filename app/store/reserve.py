@@ -1,4 +1,4 @@
-"""Room kept free beside a database, so that it can still note what failed when the disk is full."""
+"""Disk space held in reserve, so that errors can still be recorded on a full disk."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from pathlib import Path
 __all__ = ["Reserve"]
 
 _BYTES = 1 << 20
-_AGAIN_SECONDS = 10.0
+_RETRY_SECONDS = 10.0
 
 
 class Reserve:
-    """A file that takes room while there is some, and is given up when there is none."""
+    """A file that occupies disk space, and is deleted when the database needs that space."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._looked_at = -_AGAIN_SECONDS
+        self._tried_at = -_RETRY_SECONDS
         self._is_given_up = False
 
     @property
     def is_given_up(self) -> bool:
-        """True from when the disk was full until there is room again."""
+        """True from when the disk was full until the space could be reserved again."""
         return self._is_given_up
 
     @property
     def is_due(self) -> bool:
-        """True if ``keep`` would look after the room, which it does now and then."""
-        return time.monotonic() - self._looked_at >= _AGAIN_SECONDS
+        """True if ``keep`` would try to reserve the space; it does so only now and then."""
+        return time.monotonic() - self._tried_at >= _RETRY_SECONDS
 
     def keep(self) -> None:
-        """Take the room, unless it is taken, or was asked for a moment ago and not there."""
+        """Reserve the space, unless it is reserved already or was tried a moment ago."""
         if not self.is_due:
             return
-        self._looked_at = time.monotonic()
+        self._tried_at = time.monotonic()
         with contextlib.suppress(OSError):
             if self._path.exists():
                 return
@@ -52,8 +52,8 @@ class Reserve:
                 part.unlink(missing_ok=True)
 
     def give_up(self) -> None:
-        """Release the reserved space for the database."""
-        self._looked_at = time.monotonic()
+        """Free the reserved space for the database."""
+        self._tried_at = time.monotonic()
         self._is_given_up = True
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)

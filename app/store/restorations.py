@@ -1,4 +1,4 @@
-"""Queries on restores of modules; a module without a row was restored without anything to say."""
+"""Queries on how modules were restored; without a row, a restoration had nothing to report."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = [
 
 
 def get_restorations(connection: Connection, ids: Collection[int]) -> dict[int, RestoreStatus]:
-    """Return the status of modules by id."""
+    """Return the restoration status of modules, by id."""
     query = select(restorations).where(restorations.c.module_id.in_(ids))
     found = {row.module_id: _status_of(row) for row in connection.execute(query)}
     return {identity: found.get(identity, RestoreStatus()) for identity in ids}
 
 
 def put_restoration(connection: Connection, module_id: int, status: RestoreStatus) -> None:
-    """Write the status of a module over what was known of it."""
+    """Write the restoration status of a module, replacing the one before."""
     connection.execute(delete(restorations).where(restorations.c.module_id == module_id))
     if status == RestoreStatus():
         return
@@ -48,7 +48,7 @@ def put_restoration(connection: Connection, module_id: int, status: RestoreStatu
 
 
 def remarkable_restorations(connection: Connection) -> dict[str, RestoreStatus]:
-    """Return by name those modules that failed, or came back from an older checkpoint."""
+    """Return by name the modules that failed, or were restored from an older checkpoint."""
     query = (
         select(modules.c.name, restorations)
         .join(restorations, restorations.c.module_id == modules.c.id)
@@ -66,11 +66,11 @@ def remarkable_restorations(connection: Connection) -> dict[str, RestoreStatus]:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What the death of an executor's process has done to its modules, by their names.
+    """What the death of an executor's process did to its modules, by name.
 
     Attributes:
-        lost: their parameters were in memory alone.
-        failed: they are left alone from now on.
+        lost: modules whose parameters existed only in memory.
+        failed: modules that will not be restored again.
     """
 
     lost: Sequence[str]
@@ -78,12 +78,12 @@ class Losses:
 
 
 def note_losses(connection: Connection, executor: str, killers: Collection[str] | None) -> Losses:
-    """Note that an executor has a new process: what was in memory alone is lost.
+    """Record that an executor has a new process: parameters that existed only in memory are lost.
 
     Args:
-        executor: its name.
-        killers: the modules in whose calls the process before died; where they are not known
-            (None), the restore that was under way is blamed.
+        executor: name of the executor.
+        killers: modules whose calls were running when the old process died; if unknown (None), the
+            restoration that was under way is blamed.
     """
     here = modules.c.executor == executor
     losing = (here, ~modules.c.durable, ~modules.c.lost)

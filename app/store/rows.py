@@ -1,4 +1,4 @@
-"""Rows to domain values and back; the one place that knows how each is laid out."""
+"""Conversion between rows and domain values; the only place that knows the layout of each."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ def module_of(row: Row[Any], symbols: Mapping[str, str]) -> ModuleRecord:
         },
         labels={output: tuple(names) for output, names in row.spec.get("labels", {}).items()},
         versions=from_plain(VersionSpec, row.spec.get("versions", {})),
-        # What older servers did not know of, their rows do not have.
+        # Rows that an older server wrote lack newer fields.
         **{name: tuple(row.spec.get(name, ())) for name in _MODULE_TUPLES},
     )
 
 
 def module_values(record: ModuleRecord) -> dict[str, Any]:
-    """Return the columns of a module, id and symbols apart."""
+    """Return a module's columns, without id and symbols."""
     spec: dict[str, Any] = {name: list(getattr(record, name)) for name in _MODULE_TUPLES}
     spec["default_bucket_key"] = record.default_bucket_key
     spec["origin"] = None if record.origin is None else to_plain(record.origin)
@@ -138,12 +138,12 @@ def job_of(row: Row[Any]) -> Job:
 
 
 def job_values(job: Job) -> dict[str, Any]:
-    """Return the columns of a job, id and module apart."""
+    """Return a job's columns, without id and module."""
     return job_columns(job, {field.name for field in dataclasses.fields(Job)} - {"id"})
 
 
 def job_columns(job: Job, fields: Collection[str]) -> dict[str, Any]:
-    """Return the columns that hold these fields of a job, its module apart."""
+    """Return the columns that hold these fields of a job, without its module."""
     columns = {name: getattr(job, name) for name in fields if name != "module"}
     if not _EXPIRY.isdisjoint(fields):
         columns["expires_at"] = job.expires_at
@@ -156,7 +156,7 @@ _JOB_FIELDS = tuple(
     if field.name not in {"kind", "status", "requested"}
 )
 _EXPIRY = frozenset({"status", "deadline_at", "timeout_seconds", "claimed_at", "ran_seconds"})
-"""The fields that tell when a job's time is used up."""
+"""The fields that determine when a job runs out of time."""
 
 
 def event_of(row: Row[Any]) -> EventRow:
@@ -192,7 +192,7 @@ def dataset_of(row: Row[Any]) -> DatasetRecord:
 
 
 def dataset_values(record: DatasetRecord) -> dict[str, Any]:
-    """Return the columns of a dataset, id apart."""
+    """Return a dataset's columns, without id."""
     return {
         "name": record.name,
         "kind": record.kind.value,

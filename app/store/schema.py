@@ -1,4 +1,4 @@
-"""The tables, as the queries see them. ``migrations`` makes them; a test compares the two."""
+"""The tables as the queries see them. ``migrations`` creates them; a test compares the two."""
 
 from __future__ import annotations
 

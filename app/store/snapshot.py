@@ -1,4 +1,4 @@
-"""A copy of an SQLite database as it is at one moment, while others write to it."""
+"""A consistent copy of an SQLite database, taken while others write to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["check_database", "continue_ids", "forget_missing", "snapshot"]
 
 
 def snapshot(url: str, target: Path) -> bool:
-    """Write a copy of the database to a file; False if it is not a SQLite file.
+    """Copy the database to a file; return False if it is not a SQLite file.
 
     Raises:
         StartError: there is no such file, or it is damaged.
@@ -40,7 +40,7 @@ def snapshot(url: str, target: Path) -> bool:
 
 
 def forget_missing(path: Path, names: Collection[str], dataset_names: Collection[str]) -> None:
-    """Remove from a copy the modules and datasets that were deleted after it was made."""
+    """Remove modules and datasets from a copy that were deleted after it was made."""
     store = Store(f"sqlite:///{path}")
     try:
         with store.write() as connection:
@@ -55,7 +55,7 @@ def forget_missing(path: Path, names: Collection[str], dataset_names: Collection
 
 
 def continue_ids(path: Path, now: float) -> None:
-    """Make a copy that replaces its database skip ids that were given out since the copy."""
+    """Make a restored copy skip the ids that its database gave out after the copy was made."""
     engine = create_engine(f"sqlite:///{path}")
     with engine.begin() as connection:
         skip_ids(connection, now)
@@ -63,7 +63,7 @@ def continue_ids(path: Path, now: float) -> None:
 
 
 def check_database(path: Path) -> None:
-    """Raise StartError unless an SQLite file is whole."""
+    """Raise StartError if an SQLite file is damaged."""
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
             found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]

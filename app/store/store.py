@@ -25,7 +25,7 @@ __all__ = ["Store", "database_file"]
 _log = logging.getLogger(__name__)
 
 _BUSY_SECONDS = 30
-_DISK_FULL = "53100"  # as Postgres says it
+_DISK_FULL = "53100"  # SQLSTATE of Postgres
 _SQLITE_PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",  # a job that was answered with 202 survives a power cut
@@ -35,7 +35,7 @@ _SQLITE_PRAGMAS = (
 
 
 class Store:
-    """One database. Safe for use by many threads; a transaction belongs to one."""
+    """One database. Thread-safe; a transaction belongs to one thread."""
 
     def __init__(self, url: str) -> None:
         """Prepare the database of a SQLAlchemy URL; ``open`` connects.
@@ -50,10 +50,10 @@ class Store:
         self._reserve = None if file is None else Reserve(file.with_name(f"{file.name}.reserve"))
 
     def open(self) -> None:
-        """Bring the schema up to date.
+        """Connect and bring the schema up to date.
 
         Raises:
-            StartError: there is no such database, or it cannot be used.
+            StartError: the database does not exist, or cannot be used.
             Unavailable: it was made by a newer modserve.
         """
         try:
@@ -70,12 +70,10 @@ class Store:
             ) from error
 
     def check(self) -> None:
-        """Refuse a SQLite file with damaged pages: a query would find them in a week.
+        """Raise DatabaseDamaged for a SQLite file with damaged pages.
 
-        All of the file is read, which takes half a second for 200,000 finished jobs.
-
-        Raises:
-            DatabaseDamaged: it is.
+        Without this check a query might come upon them only weeks later. The whole file is read,
+        which takes half a second for 200,000 finished jobs.
         """
         with self.read() as connection:
             if connection.dialect.name == "sqlite":
@@ -87,28 +85,28 @@ class Store:
         return DatabaseDamaged(database_file(str(self._engine.url)), cause)
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         self._engine.dispose()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Give a connection that sees one state of the database throughout.
+        """Yield a connection that sees one consistent state of the database throughout.
 
         Raises:
-            Unavailable: the database does not answer, or is damaged.
+            Unavailable: the database does not respond, or is damaged.
         """
         with self._translated(), self._engine.connect() as connection, connection.begin():
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """Give a connection whose changes become durable together when the block ends.
+        """Yield a connection whose changes become durable together when the block ends.
 
-        With SQLite, writers that come at the same time share a commit; see ``GroupCommit``.
+        With SQLite, writers that arrive at the same time share a commit; see ``GroupCommit``.
 
         Raises:
-            Unavailable: the database does not answer, is damaged, or others write to it all the
-                time.
+            Unavailable: the database does not respond, is damaged, or stayed locked by other
+                writers.
             StorageFull: its disk is full.
         """
         try:
@@ -130,10 +128,10 @@ class Store:
             self._reserve.keep()
 
     def _empty_log(self) -> None:
-        """Move what SQLite's write-ahead log holds into the database, as far as that can be.
+        """Copy SQLite's write-ahead log into the database file, as far as that is possible.
 
-        The next writes go where these were in the log. Left to itself SQLite lets it grow to 4 MB
-        before, and on a full disk that would take all of the reserve within seconds.
+        The next writes then reuse the log's space. By default SQLite lets the log grow to 4 MB
+        first; on a full disk it would use up the whole reserve within seconds.
         """
         with contextlib.suppress(SQLAlchemyError, sqlite3.Error):
             connection = self._engine.raw_connection()
@@ -144,7 +142,7 @@ class Store:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Raise what the database cannot do at present as errors of ours; all else is a bug."""
+        """Translate the database's operational errors into ours; any other exception is a bug."""
         try:
             yield
         except (OperationalError, PoolTimeout) as error:
@@ -163,7 +161,7 @@ class Store:
 
 
 def database_file(url: str) -> Path | None:
-    """Return the file of a SQLite database; None for one in memory and for other databases."""
+    """Return the file of a SQLite database; None for an in-memory or other database."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
         return None
@@ -205,7 +203,8 @@ def _make_engine(url: str) -> Engine:
 
 
 def _prepare_sqlite(connection: Any, record: object) -> None:
-    # Python's sqlite3 begins transactions late and by itself; None leaves that to _begin_sqlite.
+    # Python's sqlite3 begins transactions implicitly and late; None turns that off, for
+    # _begin_sqlite.
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in _SQLITE_PRAGMAS:
@@ -214,6 +213,6 @@ def _prepare_sqlite(connection: Any, record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A writer takes its lock at once: one that began by reading could find itself too late to.
+    # Take the write lock at once: a transaction that starts by reading may fail to upgrade later.
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

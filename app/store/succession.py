@@ -1,4 +1,4 @@
-"""The ids that a database gives which takes the place of another one."""
+"""Keeping ids unique when one database replaces another."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ __all__ = ["skip_ids"]
 
 
 def skip_ids(connection: Connection, now: float) -> None:
-    """Give later events and jobs greater ids than any that the database before gave.
+    """Make new events and jobs get ids greater than any that the replaced database gave out.
 
-    Its clients come back with these ids, and must not be told of another job. Milliseconds since
-    1970 serve: no database has had more events, or jobs, than its life has milliseconds.
+    Clients return with ids of the old database and must not be shown another job under one. The
+    time in milliseconds since 1970 is large enough: no database has created jobs or events faster
+    than one per millisecond.
     """
     least = int(now * 1000)
     of_events = (counters.c.name == "events", counters.c.value < least)

@@ -1,7 +1,8 @@
-"""How the schema came to be, step by step, forward only: Alembic's revisions under ``versions``.
+"""Schema migrations, forward only: Alembic revisions under ``versions``.
 
-``vNNNN_name.py`` holds revision ``NNNN``. For a new one copy the newest, number it, and name what
-it does. Alembic is loaded where there is something to apply: most starts do without.
+``vNNNN_name.py`` holds revision ``NNNN``. To add one, copy the newest, give it the next number, and
+name what it does. Alembic is imported only when a revision has to be applied: most starts apply
+none.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ __all__ = ["current_revision", "latest_revision", "migrate", "revisions"]
 
 _FOLDER = Path(__file__).parent
 _LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(773301)"}
-"""Keeps two servers that start together from migrating together; SQLite's writers do anyway."""
+"""Postgres advisory lock: two servers that start together must not both migrate."""
 
 
 def revisions() -> list[str]:
-    """Return all revisions, the oldest first."""
+    """Return all revisions, oldest first."""
     return sorted(path.stem[1:5] for path in (_FOLDER / "versions").glob("v*.py"))
 
 
@@ -34,7 +35,7 @@ def latest_revision() -> str:
 
 
 def current_revision(connection: Connection) -> str | None:
-    """Return the newest revision applied, None for an empty database."""
+    """Return the newest applied revision, None for an empty database."""
     tables = inspect(connection)
     if tables.has_table("alembic_version"):
         found = connection.scalar(text("SELECT version_num FROM alembic_version"))
@@ -43,10 +44,10 @@ def current_revision(connection: Connection) -> str | None:
 
 
 def migrate(connection: Connection, target: str | None = None) -> None:
-    """Apply the revisions that are missing, in the caller's transaction.
+    """Apply the missing revisions in the caller's transaction.
 
     Args:
-        target: the last one to apply; None for the latest.
+        target: the last revision to apply; None for the latest.
 
     Raises:
         Unavailable: the database was made by a newer modserve.
@@ -76,7 +77,7 @@ def _upgrade(connection: Connection, target: str) -> None:
 
 
 def _adopt(connection: Connection, config: Config) -> None:
-    """Take over a database from before Alembic, whose one version is the first revision."""
+    """Take over a database from before Alembic; its only version is our first revision."""
     from alembic import command
 
     version = connection.scalar(text("SELECT MAX(version) FROM schema_version"))

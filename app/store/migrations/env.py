@@ -1,4 +1,4 @@
-"""What Alembic runs around the revisions: within the connection and transaction it is given."""
+"""Alembic's environment: runs the revisions in the connection and transaction it is given."""
 
 from __future__ import annotations
 

@@ -187,7 +187,11 @@ def test_a_transaction_that_the_database_gave_up_fails_those_who_shared_it(
 
 
 def test_a_transaction_within_one_of_the_same_thread_is_refused(store: Store) -> None:
-    with store.write(), pytest.raises(RuntimeError, match="within a transaction"), store.write():
+    with (
+        store.write(),
+        pytest.raises(RuntimeError, match="already in a write transaction"),
+        store.write(),
+    ):
         pass
     with store.write() as connection:
         insert("later")(connection)

@@ -1,1 +1,1 @@
-"""One revision a file, in the order of their numbers; one that was released is never edited."""
+"""One revision a file, numbered in order; a released revision is never edited."""

@@ -1,7 +1,7 @@
 """Modules, checkpoints, datasets, jobs and events.
 
-Plain SQL, with two words that differ by database: ``{serial}`` numbers rows without reuse,
-``{integer}`` refers to such a number.
+Plain SQL, with two placeholders that differ by database: ``{serial}`` is an automatic row id that
+is never reused, ``{integer}`` a column that refers to one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Jobs that are tried again by themselves, and jobs whose time is limited."""
+"""Automatic retries of jobs, and time limits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from alembic import op
 revision = "0002"
 down_revision = "0001"
 
-# Added one by one: making the table anew would drop the old one, and with it all events.
+# Added one by one: a batch rewrite would drop the old table, and cascade to all events.
 _COLUMNS = (
     sa.Column("is_expiring", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("retries", sa.Integer, nullable=False, server_default="0"),
@@ -24,7 +24,7 @@ _COLUMNS = (
 
 
 def upgrade() -> None:
-    """Add the columns; attempts under way count from now on."""
+    """Add the columns; the time of running attempts counts from when they started."""
     for column in _COLUMNS:
         op.add_column("jobs", column)
     op.execute("UPDATE jobs SET claimed_at = started_at WHERE status = 'running'")

@@ -1,4 +1,4 @@
-"""Which modules' parameters are in memory alone, and what became of bringing modules back."""
+"""Which modules have parameters only in memory, and how the restoration of modules went."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SERIALS = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Add the columns; what is known of a module tells whether it can be brought back."""
+    """Add the columns; whether a module is durable follows from its other columns."""
     for name in ("durable", "lost", "saved_states"):
         default = sa.true() if name == "durable" else sa.false()
         column = sa.Column(name, sa.Boolean, nullable=False, server_default=default)

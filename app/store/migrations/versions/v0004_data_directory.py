@@ -9,7 +9,7 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Make the table, which has no row before a server has claimed a directory."""
+    """Create the table; it has no row until a server claims a directory."""
     op.execute(
         """
         CREATE TABLE data_directory (

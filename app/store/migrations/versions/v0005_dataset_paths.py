@@ -1,4 +1,4 @@
-"""Datasets whose files are an operator's and stay where they are."""
+"""Datasets whose files belong to the operator and stay where they are."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ down_revision: str | None = "0004"
 
 
 def upgrade() -> None:
-    """Add the columns; the datasets that there are have files of ours."""
+    """Add the columns; the files of existing datasets are all our own."""
     op.add_column("datasets", sa.Column("path", sa.Text))
     op.add_column("datasets", sa.Column("modified_ns", sa.BigInteger))

@@ -1,4 +1,4 @@
-"""Jobs that say why they are tried again."""
+"""Why a job is being retried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of modules and executors beside those of jobs."""
+"""Events about modules and executors, not only about jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NO_LONGER_NEEDED = (("job_id", sa.BigInteger), ("attempt", sa.Integer), ("statu
 
 
 def upgrade() -> None:
-    """Let events be of no job, and name the module and the executor themselves."""
+    """Make an event's job optional, and store the names of its module and executor."""
     with op.batch_alter_table("events") as events:
         for name, type_ in _NO_LONGER_NEEDED:
             events.alter_column(name, existing_type=type_, nullable=True)

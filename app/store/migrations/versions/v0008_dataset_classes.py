@@ -1,4 +1,4 @@
-"""Names of the classes of a dataset's images."""
+"""The class names of an image dataset."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ down_revision: str | None = "0007"
 
 
 def upgrade() -> None:
-    """Let a dataset have names of classes."""
+    """Add the column."""
     op.add_column("datasets", sa.Column("classes", sa.JSON))
