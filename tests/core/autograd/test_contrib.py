@@ -1,4 +1,4 @@
-"""``mx.contrib.autograd``, the interface that came before ``mx.autograd``."""
+"""``mx.contrib.autograd``, the predecessor of ``mx.autograd``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import core as mx
 from core.contrib import autograd as old
 
 
-def test_sections_record_and_predict() -> None:
+def test_train_and_test_sections_set_the_modes() -> None:
     x = mx.nd.ones((50, 20))
     with old.train_section():
         assert mx.autograd.is_recording()
@@ -22,13 +22,13 @@ def test_sections_record_and_predict() -> None:
     assert not mx.autograd.is_training()
 
 
-def test_set_is_training_returns_what_was() -> None:
+def test_set_is_training_returns_the_previous_mode() -> None:
     assert old.set_is_training(True) is False
     assert old.set_is_training(False) is True
     assert not mx.autograd.is_training()
 
 
-def test_gradients_and_values_of_functions() -> None:
+def test_grad_and_grad_and_loss_wrap_a_function() -> None:
     a, b = mx.nd.array([1, 2]), mx.nd.array([3, 5])
     gradients, value = old.grad_and_loss(lambda x, y: x * x * y)(a, b)
     assert value.asnumpy().tolist() == [3, 20]
@@ -39,7 +39,7 @@ def test_gradients_and_values_of_functions() -> None:
         old.grad(lambda x, twice: x)(a, True)
 
 
-def test_backward_from_several_outputs() -> None:
+def test_backward_takes_several_outputs() -> None:
     x = mx.nd.ones((2, 2))
     dx = mx.nd.zeros_like(x)
     old.mark_variables([x], [dx])

@@ -1,4 +1,4 @@
-"""Gradients of recorded computations; the rules of recording are those of MXNet 1.9.1."""
+"""Gradients of recorded computations; what gets recorded follows MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def variable(*values: float, grad_req: str = "write") -> NDArray:
         (lambda x: 1 / x, lambda x: -1 / x**2),
     ],
 )
-def test_slopes(function: Callable[[NDArray], NDArray], slope: Callable) -> None:
+def test_gradients_of_functions_match_their_derivatives(
+    function: Callable[[NDArray], NDArray], slope: Callable
+) -> None:
     x = variable(0.5, -1, 2)
     with autograd.record():
         y = function(x)
@@ -43,7 +45,7 @@ def test_slopes(function: Callable[[NDArray], NDArray], slope: Callable) -> None
     assert np.allclose(x.grad.asnumpy(), slope(x.asnumpy()), rtol=1e-5)
 
 
-def test_two_variables() -> None:
+def test_gradients_of_two_variables() -> None:
     x, y = variable(1, 2), variable(3, 4)
     with autograd.record():
         z = x * y + x
@@ -52,7 +54,7 @@ def test_two_variables() -> None:
     assert y.grad.asnumpy().tolist() == [1, 2]
 
 
-def test_head_gradients() -> None:
+def test_backward_takes_a_head_gradient_for_each_output() -> None:
     x = nd.ones((3, 2))
     dx = nd.zeros((3, 2))
     autograd.mark_variables([x], [dx])
@@ -62,7 +64,7 @@ def test_head_gradients() -> None:
     assert dx.asnumpy().tolist() == [[1, 1], [1, 2], [5, 4]]
 
 
-def test_head_gradients_of_other_forms() -> None:
+def test_head_gradients_are_reshaped_cast_and_densified() -> None:
     x = variable(1, 2)
     for head_grad in (nd.array([[3], [4]]), nd.array([3, 4], dtype="float64")):
         with autograd.record():
@@ -81,13 +83,13 @@ def test_head_gradients_of_other_forms() -> None:
         y.backward(nd.ones(3))
 
 
-def test_a_variable_is_its_own_head() -> None:
+def test_gradient_of_a_variable_with_respect_to_itself() -> None:
     x = variable(1, 2)
     x.backward()
     assert x.grad.asnumpy().tolist() == [1, 1]
 
 
-def test_unused_outputs() -> None:
+def test_unused_outputs_contribute_no_gradient() -> None:
     x = variable(1, 2, 3, 4)
     with autograd.record():
         first, _ = nd.split(x, num_outputs=2, axis=0)
@@ -96,7 +98,7 @@ def test_unused_outputs() -> None:
 
 
 @pytest.mark.parametrize("grad_req", ["write", "add", "null"])
-def test_grad_req(grad_req: str) -> None:
+def test_grad_req_write_add_and_null(grad_req: str) -> None:
     x = variable(1, 1, grad_req=grad_req)
     for _ in range(3):
         with autograd.record():
@@ -107,7 +109,7 @@ def test_grad_req(grad_req: str) -> None:
 
 @pytest.mark.parametrize("stype", ["default", "row_sparse", "csr"])
 @pytest.mark.parametrize("grad_stype", [None, "default", "row_sparse", "csr"])
-def test_storage_of_gradients(stype: str, grad_stype: str | None) -> None:
+def test_gradients_have_the_storage_type_asked_for(stype: str, grad_stype: str | None) -> None:
     x = nd.array([[0, 1], [0, 0]]).tostype(stype)
     x.attach_grad(stype=grad_stype)
     assert x.grad is not None
@@ -127,8 +129,8 @@ def test_unknown_grad_req() -> None:
         autograd.mark_variables([nd.ones(1)], [])
 
 
-def test_operators_without_slope_give_zeros() -> None:
-    # As MXNet 1.9.1: a comparison's gradient is zero, and overwrites what was there.
+def test_operators_without_a_derivative_give_zero_gradients() -> None:
+    # As in MXNet 1.9.1: a comparison's gradient is zero, and overwrites the old value.
     x = variable(1, -1)
     x.grad[:] = 7
     with autograd.record():
@@ -170,14 +172,14 @@ def test_gradients_of_other_dtypes_and_devices() -> None:
 # -- what is recorded ---------------------------------------------------------------------------
 
 
-def test_nothing_is_recorded_outside() -> None:
+def test_nothing_is_recorded_outside_a_scope() -> None:
     x = variable(1)
     y = x * 2
     with pytest.raises(MXNetError, match="not in a recorded computation"):
         y.backward()
 
 
-def test_pause() -> None:
+def test_paused_computations_are_constants() -> None:
     x = variable(1, 2)
     with autograd.record():
         y = x * 2
@@ -188,7 +190,7 @@ def test_pause() -> None:
     assert x.grad.asnumpy().tolist() == [6, 12]
 
 
-def test_detach() -> None:
+def test_detached_arrays_are_constants() -> None:
     x = variable(1, 2)
     with autograd.record():
         y = (x * 2).detach() * x
@@ -196,7 +198,7 @@ def test_detach() -> None:
     assert x.grad.asnumpy().tolist() == [2, 4]
 
 
-def test_views_made_before_recording_know_nothing() -> None:
+def test_views_made_before_recording_are_not_recorded() -> None:
     x = variable(1, 2)
     row = x[0]
     with autograd.record():
@@ -205,8 +207,8 @@ def test_views_made_before_recording_know_nothing() -> None:
         y.backward()
 
 
-def test_attach_grad_forgets_the_past() -> None:
-    # As MXNet 1.9.1: y becomes a variable of its own.
+def test_attach_grad_cuts_the_graph() -> None:
+    # As in MXNet 1.9.1: y becomes a variable itself.
     x = variable(1, 2)
     with autograd.record():
         y = x * 2
@@ -218,7 +220,7 @@ def test_attach_grad_forgets_the_past() -> None:
     assert x.grad.asnumpy().tolist() == [0, 0]
 
 
-def test_gradients_belong_to_variables_only() -> None:
+def test_only_variables_have_gradients() -> None:
     x = nd.ones(2)
     assert x.grad is None
     x.attach_grad()
@@ -238,7 +240,7 @@ def test_retain_graph() -> None:
         y.backward()
 
 
-def test_a_forgotten_computation_counts_as_none() -> None:
+def test_a_result_may_be_overwritten_once_its_graph_is_freed() -> None:
     x = variable(1, 2)
     with autograd.record():
         y = x * 2
@@ -250,7 +252,7 @@ def test_a_forgotten_computation_counts_as_none() -> None:
     assert x.grad.asnumpy().tolist() == [5, 5]
 
 
-def test_fresh_gradients() -> None:
+def test_backward_marks_gradients_as_fresh() -> None:
     x = variable(1)
     assert not x._fresh_grad
     with autograd.record():
@@ -285,7 +287,7 @@ def test_recorded_arrays_cannot_be_overwritten(
     assert np.array_equal(y.asnumpy(), before)
 
 
-def test_variables_change_outside_of_recordings() -> None:
+def test_variables_may_be_updated_outside_recording() -> None:
     x = variable(1, 2)
     with autograd.record():
         y = x * x
@@ -318,7 +320,7 @@ def test_partial_assignments_are_refused() -> None:
 @pytest.mark.parametrize(
     "key", [0, -1, slice(1, 3), (slice(None), 1), (0, 1, 2), None, [0, 0, 1], ([0, 0], [1, 1])]
 )
-def test_indexing(key: object) -> None:
+def test_gradients_through_indexing(key: object) -> None:
     raw = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     x = nd.array(raw)
     x.attach_grad()
@@ -331,7 +333,7 @@ def test_indexing(key: object) -> None:
     assert np.array_equal(x.grad.asnumpy(), expected)
 
 
-def test_reshaping() -> None:
+def test_gradients_through_reshaping() -> None:
     x = variable(1, 2, 3, 4, 5, 6)
     with autograd.record():
         y = x.reshape((2, 3)).expand_dims(0, inplace=True).flatten(inplace=True)
@@ -340,7 +342,7 @@ def test_reshaping() -> None:
     assert x.grad.asnumpy().tolist() == [2, 4, 6, 8, 10, 12]
 
 
-def test_batch_norm_moves_its_statistics_in_backward() -> None:
+def test_batch_norm_updates_its_statistics_in_backward() -> None:
     # MXNet 1.9.1 updates the moving statistics when the gradient is computed.
     x = nd.array([[1, 2], [3, 6]])
     x.attach_grad()
@@ -385,7 +387,7 @@ def test_grad_returns_a_list_for_one_array_too() -> None:
     assert [one.asnumpy().tolist() for one in gradients] == [[30, 4]]
 
 
-def test_grad_refuses() -> None:
+def test_invalid_variables_and_heads_are_refused() -> None:
     x, other, plain = variable(1), variable(1), nd.ones(1)
     with autograd.record():
         y = x * 2
@@ -402,7 +404,7 @@ def test_grad_refuses() -> None:
 # -- modes --------------------------------------------------------------------------------------
 
 
-def test_modes() -> None:
+def test_recording_and_training_modes() -> None:
     assert not autograd.is_recording()
     assert not autograd.is_training()
     with autograd.record():
@@ -425,7 +427,7 @@ def test_modes() -> None:
     assert autograd.set_training(False) is True
 
 
-def test_modes_survive_errors_and_reuse() -> None:
+def test_modes_are_restored_after_errors_and_nested_scopes() -> None:
     scope = autograd.record()
     with pytest.raises(RuntimeError, match="inside"), scope, scope:
         raise RuntimeError("inside")
@@ -438,7 +440,7 @@ def test_modes_survive_errors_and_reuse() -> None:
         assert autograd.is_recording()
 
 
-def test_modes_belong_to_threads() -> None:
+def test_modes_are_per_thread() -> None:
     seen: list[bool] = []
     with autograd.record():
         thread = threading.Thread(target=lambda: seen.append(autograd.is_recording()))
@@ -447,7 +449,7 @@ def test_modes_belong_to_threads() -> None:
     assert seen == [False]
 
 
-def test_training_reaches_operators() -> None:
+def test_operators_see_the_training_mode() -> None:
     x = nd.array([[1.0, 2.0], [3.0, 6.0]])
     arguments = [nd.ones(2), nd.zeros(2), nd.zeros(2), nd.ones(2)]
     with autograd.train_mode():
@@ -457,7 +459,7 @@ def test_training_reaches_operators() -> None:
 
 
 @pytest.mark.parametrize("stype", ["default", "row_sparse", "csr"])
-def test_a_sparse_head_takes_a_gradient_of_either_kind(stype: str) -> None:
+def test_a_sparse_head_takes_a_dense_or_sparse_gradient(stype: str) -> None:
     for given in ("default", stype):
         x = nd.array([[1.0, 0.0], [0.0, 3.0]]).tostype(stype)
         x.attach_grad()

@@ -1,4 +1,4 @@
-"""Functions with a gradient of their own."""
+"""``autograd.Function``: functions with a custom gradient."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pair() -> tuple[NDArray, NDArray]:
     return x, y
 
 
-def test_one_output() -> None:
+def test_gradient_of_one_output() -> None:
     x, _ = pair()
     with autograd.record():
         y = Sigmoid()(x) * 2
@@ -49,7 +49,7 @@ def test_one_output() -> None:
     assert np.allclose(x.grad.asnumpy(), 2 * s * (1 - s))
 
 
-def test_two_outputs() -> None:
+def test_gradients_of_two_outputs() -> None:
     x, y = pair()
     with autograd.record():
         m, n = QuotientAndProduct()(x, y)
@@ -61,7 +61,7 @@ def test_two_outputs() -> None:
     assert np.allclose(y.grad.asnumpy(), expected[1])
 
 
-def test_an_unused_output_gets_zeros() -> None:
+def test_backward_gets_zeros_for_an_unused_output() -> None:
     x, y = pair()
     with autograd.record():
         _, n = QuotientAndProduct()(x, y)
@@ -69,7 +69,7 @@ def test_an_unused_output_gets_zeros() -> None:
     assert np.array_equal(x.grad.asnumpy(), y.asnumpy())
 
 
-def test_without_recording_it_is_just_called() -> None:
+def test_without_recording_only_forward_runs() -> None:
     x, _ = pair()
     y = Sigmoid()(x)
     assert y._origin is None
@@ -77,7 +77,7 @@ def test_without_recording_it_is_just_called() -> None:
         y.backward()
 
 
-def test_its_inside_is_not_recorded() -> None:
+def test_operations_inside_forward_are_not_recorded() -> None:
     seen = []
 
     class Watch(Sigmoid):
@@ -92,14 +92,14 @@ def test_its_inside_is_not_recorded() -> None:
     assert seen == [False]
 
 
-def test_an_instance_is_called_once() -> None:
+def test_an_instance_can_be_called_only_once() -> None:
     function = Sigmoid()
     function(nd.ones(2))
     with pytest.raises(MXNetError, match="only be called once"):
         function(nd.ones(2))
 
 
-def test_a_forward_that_fails_restores_recording() -> None:
+def test_an_error_in_forward_restores_recording() -> None:
     class Failing(autograd.Function):
         def forward(self, x: NDArray) -> NDArray:
             raise KeyError("inside")
@@ -118,7 +118,9 @@ def test_a_forward_that_fails_restores_recording() -> None:
         (lambda dy: nd.ones(7), ShapeError, r"shape \(7,\), expected \(3,\)"),
     ],
 )
-def test_bad_gradients(returned: Any, error: type[Exception], text: str) -> None:
+def test_wrong_gradients_from_backward_are_refused(
+    returned: Any, error: type[Exception], text: str
+) -> None:
     class Bad(autograd.Function):
         def forward(self, x: NDArray) -> NDArray:
             return x * 2
@@ -133,12 +135,12 @@ def test_bad_gradients(returned: Any, error: type[Exception], text: str) -> None
         y.backward()
 
 
-def test_forward_must_be_defined() -> None:
+def test_forward_must_be_overridden() -> None:
     with pytest.raises(NotImplementedError, match="Function must define forward"):
         autograd.Function()(nd.ones(1))
 
 
-def test_a_symbol_cannot_hold_it() -> None:
+def test_get_symbol_refuses_a_function() -> None:
     x, _ = pair()
     with autograd.record():
         y = Sigmoid()(x)

@@ -1,4 +1,4 @@
-"""Gradients of gradients, against their formulas and against differences."""
+"""Second and third derivatives, against formulas and finite differences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNARY += "rcbrt reciprocal rsqrt sigmoid sin sinh softsign sqrt square tan tanh"
 
 
 def dropped(x: NDArray) -> NDArray:
-    """Drop the same elements every time."""
+    """Drop the same elements on every call."""
     random.seed(3)
     return nd.Dropout(x, p=0.4)
 
@@ -114,7 +114,7 @@ def test_second_derivatives_match_differences(name: str) -> None:
         moved.attach_grad()
         with autograd.record():
             ahead.append(derivative(function, moved).asnumpy())
-    # A Hessian is symmetric: its product with a direction is the gradient's change along it.
+    # The Hessian is symmetric: its product with a direction is how the gradient changes along it.
     expected = (ahead[0] - ahead[1]) / (2 * step)
     assert x.grad is not None
     assert np.allclose(x.grad.asnumpy(), expected, rtol=1e-4, atol=1e-6)
@@ -127,7 +127,7 @@ def has_derivative(operator: type[Operator]) -> bool:
     return operator.has_derivative() and (row is None or any(one is not None for one in fields))
 
 
-def test_every_derivative_is_tested() -> None:
+def test_every_operator_with_a_second_derivative_is_tested() -> None:
     tested = {name.split(" ")[0] for name in FUNCTIONS}
     assert {name for name in canonical_names() if has_derivative(get_operator(name))} <= tested
 
@@ -143,7 +143,7 @@ def test_third_derivative() -> None:
 
 
 @pytest.mark.parametrize("function", [nd.radians, nd.negative, nd.sign, lambda x: 2 * x])
-def test_a_gradient_that_stays_the_same_has_a_gradient_of_zeros(function: Function) -> None:
+def test_a_constant_gradient_has_zero_gradient(function: Function) -> None:
     x = nd.array([0.5, 2.0])
     x.attach_grad()
     with autograd.record():
@@ -153,8 +153,8 @@ def test_a_gradient_that_stays_the_same_has_a_gradient_of_zeros(function: Functi
     assert x.grad.asnumpy().tolist() == [0, 0]
 
 
-def test_mxnets_example() -> None:
-    # Numbers of MXNet 1.9.1.
+def test_the_example_in_mxnets_documentation() -> None:
+    # Values from MXNet 1.9.1.
     x = nd.array([1, 2, 3, 4])
     x.attach_grad()
     with autograd.record():
@@ -166,7 +166,7 @@ def test_mxnets_example() -> None:
     assert np.allclose(x.grad.asnumpy(), expected, rtol=1e-6)
 
 
-def test_an_operator_without_rule_says_so_when_it_matters() -> None:
+def test_an_operator_without_a_second_derivative_fails_only_when_it_is_needed() -> None:
     x, weight = nd.ones((1, 1, 4, 4)), nd.ones((1, 1, 2, 2))
     x.attach_grad()
     with autograd.record():
@@ -178,7 +178,7 @@ def test_an_operator_without_rule_says_so_when_it_matters() -> None:
         z.backward()
 
 
-def test_gradients_without_graph_are_constants() -> None:
+def test_gradients_without_create_graph_are_constants() -> None:
     x = nd.array([1.0, 2.0])
     x.attach_grad()
     with autograd.record():

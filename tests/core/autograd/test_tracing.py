@@ -1,4 +1,4 @@
-"""Recorded computations as symbols."""
+"""``autograd.get_symbol``: recorded computations as symbols."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_get_symbol_of_compiled_blocks() -> None:
     with mx.autograd.record(train_mode=False):
         y = net(layer(x)) * 2
     symbol = autograd.get_symbol(y)
-    # The layer that is in both has one weight and one bias.
+    # The layer used by both has one weight and one bias.
     assert len(symbol.list_arguments()) == 7
     assert len(symbol.list_auxiliary_states()) == 2
     shapes, _, states = symbol.infer_shape(var0=(2, 2))

@@ -1,4 +1,4 @@
-"""The CPU's backend."""
+"""The NumPy backend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AS_FLOAT32 = np.array([[np.inf, -np.inf, np.nan]], np.float32)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
-def test_values_out_of_range_are_copied_silently(dtype: str) -> None:
+def test_out_of_range_values_are_copied_without_a_warning(dtype: str) -> None:
     target = np.zeros((1, 3), dtype)
     with np.errstate(all="raise"):
         NumpyBackend().copy_into(target, BEYOND)
@@ -22,7 +22,7 @@ def test_values_out_of_range_are_copied_silently(dtype: str) -> None:
         np.testing.assert_array_equal(target, BEYOND.astype(dtype))
 
 
-def test_a_script_that_raises_numpys_errors_trains_on_values_out_of_range() -> None:
+def test_training_on_out_of_range_values_ignores_numpys_error_state() -> None:
     symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     module = mx.mod.Module(symbol, label_names=None)
     module.bind([("data", (1, 3))])

@@ -1,4 +1,4 @@
-"""Where the suite decides what lands, no test of the fast kernels may be left out."""
+"""The release gate must not skip the tests of the fast kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads are counted by one knob, and idle ones sleep."""
+"""One setting decides the number of threads, and idle threads sleep."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def clean_environment(monkeypatch):
 
 @pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
 @pytest.mark.parametrize("count", [1, 2])
-def test_one_variable_sets_kernels_and_blas(count):
+def test_one_variable_sets_the_threads_of_kernels_and_blas(count):
     others = {name: value for name, value in os.environ.items() if not name.endswith("_THREADS")}
     run = subprocess.run(
         [sys.executable, "-c", COUNTS],
@@ -46,11 +46,9 @@ def test_one_variable_sets_kernels_and_blas(count):
     assert run.stdout.split() == [str(count), str(count)], run.stderr
 
 
-def test_a_count_that_a_script_sets_for_the_libraries_is_left_to_them(
-    clean_environment, monkeypatch
-):
+def test_thread_counts_set_for_the_libraries_are_respected(clean_environment, monkeypatch):
     assert thread_count(Config()) > 0
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # after the engine was imported
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # after the engine has been imported
     assert thread_count(Config()) == 0
 
 
@@ -65,12 +63,12 @@ def test_a_count_that_a_script_sets_for_the_libraries_is_left_to_them(
         (Config(threads=5, sharers=3), 9, 5),
     ],
 )
-def test_executors_share_what_there_is(clean_environment, monkeypatch, config, cpus, expected):
+def test_executors_share_the_processors(clean_environment, monkeypatch, config, cpus, expected):
     monkeypatch.setattr("core.backends.threads.available_cpus", lambda: cpus)
     assert thread_count(config) == expected
 
 
-def test_environment_is_set_while_the_library_is_loaded_only(clean_environment):
+def test_environment_is_changed_only_while_the_library_loads(clean_environment):
     with openmp_environment(3):
         assert os.environ["OMP_NUM_THREADS"] == "3"
         assert int(os.environ["GOMP_SPINCOUNT"]) > 1000
@@ -81,7 +79,7 @@ def test_environment_is_set_while_the_library_is_loaded_only(clean_environment):
 @pytest.mark.parametrize(
     ("name", "value"), [("OMP_WAIT_POLICY", "active"), ("GOMP_SPINCOUNT", "7")]
 )
-def test_what_the_user_says_of_waiting_stays(clean_environment, monkeypatch, name, value):
+def test_the_users_wait_policy_is_kept(clean_environment, monkeypatch, name, value):
     monkeypatch.setenv(name, value)
     with openmp_environment(0):
         assert os.environ[name] == value
@@ -90,7 +88,7 @@ def test_what_the_user_says_of_waiting_stays(clean_environment, monkeypatch, nam
 
 
 @pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
-def test_light_primitives_run_on_one_thread_and_leave_the_others_as_they_were():
+def test_light_primitives_run_on_one_thread_and_restore_the_count():
     api = library()
     before = api.threads()
     api.set_threads(3)
@@ -117,7 +115,7 @@ def test_light_primitives_run_on_one_thread_and_leave_the_others_as_they_were():
         ("inner_product_forward", [(1, 512), (513, 512), (1, 513)], False),
     ],
 )
-def test_which_primitives_are_light(kind, dims, is_light):
+def test_small_primitives_are_light(kind, dims, is_light):
     descs = [plain(one) for one in dims]
     if kind == "eltwise_forward":
         parameters = (Propagation.FORWARD_INFERENCE, Algorithm.ELTWISE_TANH, *descs, 0.0, 0.0)

@@ -36,13 +36,13 @@ def test_round_trip(prefix: str, tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert auxiliary["mean"].asnumpy().tolist() == [1, 1, 1]
 
 
-def test_without_symbol(prefix: str, tmp_path: Path) -> None:
+def test_a_checkpoint_without_a_symbol(prefix: str, tmp_path: Path) -> None:
     save_checkpoint(prefix, 12345, None, {"w": nd.ones(1)}, {})
     assert [path.name for path in tmp_path.iterdir()] == ["net-12345.params"]
     assert load_params(prefix, 12345)[0]["w"].asscalar() == 1
 
 
-def test_other_prefixes_are_dropped(prefix: str) -> None:
+def test_parameters_with_other_prefixes_are_ignored(prefix: str) -> None:
     nd.save(
         f"{prefix}-0000.params", {"arg:w": nd.ones(1), "foo:x": nd.ones(1), "aux:a:b": nd.ones(1)}
     )
@@ -51,7 +51,7 @@ def test_other_prefixes_are_dropped(prefix: str) -> None:
     assert list(auxiliary) == ["a:b"]
 
 
-def test_names_without_prefix(prefix: str) -> None:
+def test_parameters_without_a_prefix_are_refused(prefix: str) -> None:
     nd.save(f"{prefix}-0000.params", {"weight": nd.ones(1)})
     with pytest.raises(ValueError, match="'weight' has no prefix"):
         load_params(prefix, 0)
@@ -66,7 +66,7 @@ def test_an_empty_file_warns(prefix: str, caplog: pytest.LogCaptureFixture) -> N
     assert "is empty" in caplog.text
 
 
-def test_missing_and_damaged_files(prefix: str) -> None:
+def test_missing_and_damaged_files_are_refused(prefix: str) -> None:
     with pytest.raises(MXNetError, match=r"net-0003\.params"):
         load_params(prefix, 3)
     Path(f"{prefix}-0003.params").write_bytes(b"nothing like it")
@@ -74,7 +74,9 @@ def test_missing_and_damaged_files(prefix: str) -> None:
         load_params(prefix, 3)
 
 
-def test_a_file_is_whole_or_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "file"
     write_atomically(path, b"first")
 
@@ -88,7 +90,7 @@ def test_a_file_is_whole_or_the_one_before(tmp_path: Path, monkeypatch: pytest.M
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
-def test_files_get_the_usual_rights(tmp_path: Path) -> None:
+def test_files_get_the_default_permissions(tmp_path: Path) -> None:
     write_atomically(tmp_path / "ours", b"x")
     (tmp_path / "usual").write_bytes(b"x")
     assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
@@ -100,7 +102,7 @@ def test_batch_end_param() -> None:
     assert model.BatchEndParam(1, 2, None, None).locals is None
 
 
-def test_mxnets_own_checkpoint(shared_dir: Path) -> None:
+def test_a_checkpoint_of_mxnet_is_read(shared_dir: Path) -> None:
     prefix = str(shared_dir / "formats" / "st_local1_sgdmom")
     symbol, arguments, auxiliary = load_checkpoint(prefix, 1)
     assert set(symbol.list_arguments()) - set(arguments) == {"data", "softmax_label"}

@@ -1,4 +1,4 @@
-"""``.states`` pickles: MXNet's own, ours, and hostile ones."""
+"""``.states`` pickles: MXNet's, ours, and malicious ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def optimizer() -> mx.optimizer.Optimizer:
 
 
 def numbers(value: Any) -> Any:
-    """Return states with arrays as (values, dtype, context)."""
+    """Return states with arrays replaced by (values, dtype, context)."""
     if isinstance(value, NDArray):
         return value.asnumpy().tolist(), value.dtype, value.context
     if isinstance(value, dict):
@@ -57,7 +57,7 @@ def numbers(value: Any) -> Any:
 # -- MXNet's own files --------------------------------------------------------------------------
 
 
-def test_mxnets_bytes() -> None:
+def test_mxnets_pickle_is_read() -> None:
     states = read_states(BY_MXNET)
     assert numbers(states) == {
         0: (([1, 2], np.float32, mx.cpu(0)), None),
@@ -73,19 +73,19 @@ def sample_names() -> list[str]:
 
 
 @pytest.mark.parametrize("name", sample_names())
-def test_samples_are_written_back_byte_for_byte(shared_dir: Path, name: str) -> None:
+def test_samples_are_rewritten_byte_for_byte(shared_dir: Path, name: str) -> None:
     data = (shared_dir / "formats" / f"{name}.states").read_bytes()
     assert write_states(read_states(data)) == data
 
 
-def test_states_of_published_trainings(shared_dir: Path) -> None:
+def test_states_of_published_trainings_are_read(shared_dir: Path) -> None:
     files = sorted((shared_dir / "checkpoints").glob("*/*.states"))
     assert files
     for path in files:
         assert write_states(read_states(path.read_bytes())) == path.read_bytes(), path
 
 
-def test_a_modules_states(shared_dir: Path) -> None:
+def test_a_modules_states_are_read(shared_dir: Path) -> None:
     states = read_states((shared_dir / "formats" / "st_local1_sgdmom-0001.states").read_bytes())
     assert sorted(states) == [0, 1, 2, 3]
     assert [states[index].shape for index in range(4)] == [(3, 4), (3,), (2, 3), (2,)]
@@ -98,14 +98,14 @@ def test_a_kvstores_states_keep_their_pinned_context(shared_dir: Path) -> None:
     assert mean.context == variance.context == mx.cpu_pinned(0)
 
 
-def test_a_trainers_optimizer(shared_dir: Path) -> None:
+def test_a_trainers_optimizer_is_read(shared_dir: Path) -> None:
     states, optimizer = read_states((shared_dir / "formats" / "tr_None.states").read_bytes())
     assert sorted(states) == [0, 1, 4, 5, 6, 7]
     assert isinstance(optimizer, mx.optimizer.Adam)
     assert isinstance(optimizer.lr_scheduler, mx.lr_scheduler.FactorScheduler)
     assert optimizer.rescale_grad == 0.125
     assert optimizer.num_update == 1
-    # One dict, held twice, must stay one.
+    # One dict referenced twice must stay one.
     assert optimizer._index_update_count is optimizer._all_index_update_counts[0]
 
 
@@ -131,7 +131,7 @@ def test_round_trip(states: Any) -> None:
 
 
 @pytest.mark.parametrize("stype", ["default", "row_sparse"])
-def test_a_copy_writes_what_the_states_were(stype: str) -> None:
+def test_a_copy_of_the_states_does_not_change_with_them(stype: str) -> None:
     array = nd.array([[0, 1], [0, 2]]).tostype(stype)
     states = {0: (array, None), 1: [nd.ones(3), True], "w": nd.ones(2, ctx=mx.cpu(1))}
     written = write_states(states)
@@ -142,7 +142,7 @@ def test_a_copy_writes_what_the_states_were(stype: str) -> None:
     assert write_states(copied) == written
 
 
-def test_optimizers_travel(optimizer: mx.optimizer.Optimizer) -> None:
+def test_an_optimizer_is_written_and_read_back(optimizer: mx.optimizer.Optimizer) -> None:
     updater = mx.optimizer.get_updater(optimizer)
     weight = nd.ones((2, 3))
     updater(0, nd.ones((2, 3)), weight)
@@ -152,7 +152,7 @@ def test_optimizers_travel(optimizer: mx.optimizer.Optimizer) -> None:
     assert {**vars(other), "lr_scheduler": 0} == {**vars(optimizer), "lr_scheduler": 0}
 
 
-def test_names_are_mxnets(optimizer: mx.optimizer.Optimizer) -> None:
+def test_class_names_in_the_file_are_mxnets(optimizer: mx.optimizer.Optimizer) -> None:
     written = write_states(({0: nd.ones(1)}, optimizer))
     texts = [argument for code, argument, _ in pickletools.genops(written) if "UNI" in code.name]
     for name in ("mxnet.ndarray.ndarray", "mxnet.optimizer.optimizer", "mxnet.lr_scheduler"):
@@ -160,7 +160,7 @@ def test_names_are_mxnets(optimizer: mx.optimizer.Optimizer) -> None:
     assert not [text for text in texts if text.startswith("core")]
 
 
-def test_older_names_of_optimizers() -> None:
+def test_older_names_of_optimizers_are_read() -> None:
     written = write_states(({}, mx.optimizer.SGD()))
     renamed = written.replace(b"\x8c\x19mxnet.optimizer.optimizer", b"\x8c\x0fmxnet.optimizer")
     assert renamed != written
@@ -183,13 +183,13 @@ def test_numpy_numbers_are_read() -> None:
     assert type(read[0]) is np.float32
 
 
-def test_what_cannot_be_written() -> None:
+def test_unsupported_values_are_refused_when_writing() -> None:
     for value in (object(), {0: np.ones(2)}, Recorder(), len, {0: Recorder}):
         with pytest.raises(FormatError, match="cannot be written"):
             write_states(value)
 
 
-def test_registered_classes_travel() -> None:
+def test_registered_classes_are_written_and_read_back() -> None:
     register_pickled(Recorder, "a.users.module")
     value = Recorder()
     value.rate = 0.5  # type: ignore[attr-defined]
@@ -200,11 +200,11 @@ def test_registered_classes_travel() -> None:
     assert vars(read) == {"rate": 0.5}
 
 
-# -- hostile files ------------------------------------------------------------------------------
+# -- malicious files ----------------------------------------------------------------------------
 
 
 class Runs:
-    """Pickles to a call."""
+    """Unpickling it would call a function."""
 
     def __init__(self, function: Any, *arguments: Any) -> None:
         self._call = function, arguments
@@ -225,7 +225,7 @@ class Runs:
     ],
     ids=lambda call: call[0].__name__,
 )
-def test_nothing_is_run(
+def test_no_code_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: int, call: tuple[Any, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -234,7 +234,7 @@ def test_nothing_is_run(
     assert not list(tmp_path.iterdir())
 
 
-def test_allowed_names_cannot_be_abused() -> None:
+def test_allowed_classes_refuse_harmful_arguments() -> None:
     attacks = [
         Runs(bytearray, 10**12),
         Runs(bytearray, "x", "rot13"),
@@ -297,7 +297,7 @@ EMPTY_ARRAY = ARRAY + b"N\x85R"
     ],
     ids=repr,
 )
-def test_bad_programs(data: bytes, message: str) -> None:
+def test_malformed_pickles_are_refused(data: bytes, message: str) -> None:
     if not message:
         assert read_states(data) is None
         return
@@ -305,7 +305,7 @@ def test_bad_programs(data: bytes, message: str) -> None:
         read_states(data)
 
 
-def test_errors_name_the_position() -> None:
+def test_errors_give_the_position() -> None:
     with pytest.raises(FormatError, match="at byte 3"):
         read_states(program(b"N", b"P1\n"))
 
@@ -318,12 +318,12 @@ def test_nesting_is_limited() -> None:
     deep = b"N" + b"\x85" * 100_000
     with pytest.raises(FormatError, match="nest deeper"):
         read_states(program(deep))
-    # Each list holds the one before twice: short, but a walk would never end.
+    # Each list holds the previous one twice: short, but walking it would never end.
     with pytest.raises(FormatError, match="nest deeper"):
         read_states(program(b"N" + b"\x94h\x00\x86" * 100_000))
 
 
-def test_values_cannot_contain_themselves() -> None:
+def test_values_that_contain_themselves_are_refused() -> None:
     with pytest.raises(FormatError, match="contains itself"):
         read_states(program(b"]\x94h\x00a"))
     with pytest.raises(FormatError, match="contains itself"):
@@ -331,13 +331,13 @@ def test_values_cannot_contain_themselves() -> None:
 
 
 @pytest.fixture(scope="module")
-def honest() -> list[bytes]:
+def valid_files() -> list[bytes]:
     states = {0: nd.array([1, 2]), 1: (nd.zeros((2, 2)), None), "w": nd.ones(1)}
     return [write_states(states), write_states((states, mx.optimizer.Adam()))]
 
 
-def test_every_truncation_is_refused(honest: list[bytes]) -> None:
-    for data in honest:
+def test_every_truncation_is_refused(valid_files: list[bytes]) -> None:
+    for data in valid_files:
         for length in range(len(data)):
             with pytest.raises(FormatError):
                 read_states(data[:length])
@@ -345,8 +345,10 @@ def test_every_truncation_is_refused(honest: list[bytes]) -> None:
 
 @settings(max_examples=600, deadline=None)
 @given(data=st.data())
-def test_damage_gives_format_errors_only(honest: list[bytes], data: st.DataObject) -> None:
-    damaged = bytearray(data.draw(st.sampled_from(honest)))
+def test_damaged_files_raise_only_format_errors(
+    valid_files: list[bytes], data: st.DataObject
+) -> None:
+    damaged = bytearray(data.draw(st.sampled_from(valid_files)))
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(damaged) - 1))
         damaged[at] = data.draw(st.integers(0, 255))
@@ -365,6 +367,6 @@ def programs() -> st.SearchStrategy[bytes]:
 
 @settings(max_examples=600, deadline=None)
 @given(programs())
-def test_programs_give_format_errors_only(code: bytes) -> None:
+def test_random_pickle_programs_raise_only_format_errors(code: bytes) -> None:
     with contextlib.suppress(FormatError):
         read_states(program(code))

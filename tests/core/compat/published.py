@@ -128,7 +128,7 @@ def arrays(values):
 
 
 def fitted(module, data, kvstore, epoch_end_callback=None):
-    """Train a module; return sums that tell what its parameters and outputs are."""
+    """Train a module; return checksums of its parameters and outputs."""
     module.fit(
         data,
         optimizer_params={
@@ -195,7 +195,7 @@ def fits(simpledet, rcnn):
 
 
 def _expecting(kinds, test):
-    import pytest  # which MXNet's environment does not have
+    import pytest  # missing from the environment MXNet runs in
 
     def run(*args, **kwargs):
         with pytest.raises(kinds):
@@ -205,7 +205,7 @@ def _expecting(kinds, test):
 
 
 def run_tests(file):
-    """Run one of MXNet's test files with pytest; it wants some names of nose."""
+    """Run one of MXNet's test files with pytest, standing in for the parts of nose it uses."""
     import pytest
 
     tools = types.ModuleType("nose.tools")

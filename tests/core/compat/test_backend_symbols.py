@@ -1,4 +1,4 @@
-"""``optimize_for`` and ``get_backend_symbol``: what MXNet 1.9.1 raises and what it logs."""
+"""``optimize_for`` and ``get_backend_symbol``: errors and log lines of MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _net() -> mx.sym.Symbol:
 
 
 @pytest.mark.parametrize("backend", ["MKLDNN", "MKLDNN_QUANTIZE"])
-def test_a_backend_gives_a_symbol_that_computes_the_same(backend: str) -> None:
+def test_partitioning_for_a_backend_does_not_change_results(backend: str) -> None:
     net = _net()
     for found in (
         net.optimize_for(backend, args={"x": mx.nd.ones((3, 4))}, ctx=mx.cpu(), inference=True),
@@ -27,7 +27,7 @@ def test_a_backend_gives_a_symbol_that_computes_the_same(backend: str) -> None:
         assert found.infer_shape(x=(3, 4)) == net.infer_shape(x=(3, 4))
 
 
-def test_unknown_backends(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_backends_are_refused(caplog: pytest.LogCaptureFixture) -> None:
     net = _net()
     with caplog.at_level(logging.ERROR):
         found = net.optimize_for("foo")

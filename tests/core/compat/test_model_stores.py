@@ -1,4 +1,4 @@
-"""The parts of training loops that scripts import from ``mxnet.model``."""
+"""Helpers of training loops that scripts import from ``mxnet.model``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_one_device_needs_no_store() -> None:
         _create_kvstore(3, 2, START)
 
 
-def test_the_store_updates() -> None:
+def test_gradients_are_pushed_to_a_store_that_updates() -> None:
     store, updates = _create_kvstore("local", 2, START)
     weights = [[0 * one for one in pair] for pair in _copies()]
     _initialize_kvstore(store, weights, START, list(START), updates)
@@ -49,7 +49,7 @@ def test_the_store_updates() -> None:
 
 
 @pytest.mark.parametrize("with_store", [False, True])
-def test_an_updater_updates(with_store: bool) -> None:
+def test_gradients_go_through_an_updater(with_store: bool) -> None:
     store = mx.kv.create("local") if with_store else None
     weights = _copies()
     if store is not None:
@@ -68,7 +68,7 @@ def test_an_updater_updates(with_store: bool) -> None:
         np.testing.assert_allclose(weight.asnumpy(), 1 - 0.1 * step, rtol=1e-6)
 
 
-def test_callbacks_are_none_one_or_several() -> None:
+def test_callbacks_may_be_none_one_or_a_list() -> None:
     seen: list[tuple[int, int]] = []
 
     def call(first: int, second: int = 0) -> None:
@@ -80,7 +80,7 @@ def test_callbacks_are_none_one_or_several() -> None:
     assert seen == [(2, 0), (3, 4), (3, 4)]
 
 
-def test_slices_of_devices() -> None:
+def test_batches_are_sliced_by_work_load() -> None:
     split = mx.executor_manager._split_input_slice
     assert split(7, [1, 2]) == [slice(0, 2), slice(2, 7)]
     with pytest.raises(ValueError, match="too small"):

@@ -48,7 +48,7 @@ def _run(folder: Path, *arguments: str) -> str:
 @pytest.mark.parametrize(
     "modules", ["engine", pytest.param("mxnet", marks=needs_mxnet)], ids=lambda name: f"on {name}"
 )
-def test_forks_of_modules_fit_as_on_mxnet(tmp_path: Path, modules: str) -> None:
+def test_forked_modules_fit_as_on_mxnet(tmp_path: Path, modules: str) -> None:
     options = ["--modules", f"{MXNET}/python/mxnet"] if modules == "mxnet" else []
     got = json.loads(_run(tmp_path, "fit", SIMPLEDET, RCNN, *options))["sums"]
     golden = json.loads((HERE / "golden" / "published.json").read_text())
@@ -65,7 +65,7 @@ def test_forks_of_modules_fit_as_on_mxnet(tmp_path: Path, modules: str) -> None:
     ("file", "option", "count"),
     [("test_module.py", "--modules", 22), ("test_gluon_trainer.py", "--trainer", 11)],
 )
-def test_mxnets_own_python_passes_its_tests(
+def test_mxnets_python_sources_pass_their_own_tests(
     tmp_path: Path, file: str, option: str, count: int
 ) -> None:
     tests, python = f"{MXNET}/tests/python/unittest/{file}", f"{MXNET}/python/mxnet"

@@ -1,4 +1,4 @@
-"""The function by which MXNet once unrolled a recurrent cell."""
+"""The deprecated function that unrolls a recurrent cell."""
 
 from __future__ import annotations
 

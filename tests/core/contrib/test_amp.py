@@ -23,20 +23,20 @@ def _golden() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case_id", topic.CASES)
-def test_converted_graphs_are_those_of_mxnet(case_id: str) -> None:
+def test_converted_graphs_match_mxnets(case_id: str) -> None:
     got, expected = topic.converted_json(mx, case_id), str(_golden()[f"json/{case_id}"])
     assert json.loads(got)["nodes"] == json.loads(expected)["nodes"]
     assert got == expected
 
 
-def test_the_functions_are_where_mxnet_defines_them_too() -> None:
+def test_functions_are_importable_from_mxnets_submodules() -> None:
     from core.contrib.amp import amp as module
 
     assert module.convert_bucketing_module is amp.convert_bucketing_module
     assert set(module.__all__) == set(amp.__all__) - {"LossScaler", "amp", "lists"}
 
 
-def test_casts_are_named_as_in_mxnet() -> None:
+def test_cast_nodes_are_named_as_in_mxnet() -> None:
     expected = json.loads(str(_golden()["cast_names"]))
     got = topic.cast_names(mx)
     both = expected.keys() & got.keys()
@@ -45,22 +45,22 @@ def test_casts_are_named_as_in_mxnet() -> None:
 
 
 @pytest.mark.parametrize("dtype", topic.DTYPES)
-def test_lists_agree_where_mxnet_has_an_operator(dtype: str) -> None:
+def test_operator_lists_match_mxnets(dtype: str) -> None:
     expected = json.loads(str(_golden()[f"lists/{dtype}"]))
     got = topic.lists(mx, dtype)
     for name in ("conditional_fp32_ops", "loss_output_functions"):
         assert json.loads(json.dumps(got.pop(name))) == expected[name]
     listed = set().union(*(expected[name] for name in got))
-    listed -= {"Activation", "LeakyReLU"}  # in two lists of MXNet's
+    listed -= {"Activation", "LeakyReLU"}  # MXNet has it in two lists
     here = set(registered_names())
     if dtype == "bfloat16":
-        here.add("BatchNormWithReLU")  # MXNet lists it by a name that no operator has
+        here.add("BatchNormWithReLU")  # MXNet lists it under a name no operator has
     for name, found in got.items():
         assert set(found) & listed == set(expected[name]) & here & listed, name
 
 
 @pytest.mark.parametrize("case_id", topic.COMPUTED)
-def test_a_model_in_bfloat16_computes_what_mxnet_does(case_id: str) -> None:
+def test_a_bfloat16_model_gives_mxnets_output(case_id: str) -> None:
     got, whole = topic.compute(mx, case_id)
     expected = _golden()[f"output/{case_id}"]
     assert got.dtype == np.float32
@@ -69,14 +69,14 @@ def test_a_model_in_bfloat16_computes_what_mxnet_does(case_id: str) -> None:
 
 
 @pytest.mark.parametrize("case_id", ["branches float16", "branches float16 cast"])
-def test_a_model_in_float16_computes_nearly_the_same(case_id: str) -> None:
+def test_a_float16_model_stays_close(case_id: str) -> None:
     got, whole = topic.compute(mx, case_id)
     assert got.dtype == np.float32
     assert 0 < np.abs(got - whole).max() < 0.002
 
 
 @pytest.mark.parametrize("dtype", topic.DTYPES)
-def test_functions_cast_their_inputs_after_init(dtype: str) -> None:
+def test_after_init_functions_cast_their_inputs(dtype: str) -> None:
     expected = json.loads(str(_golden()[f"init/{dtype}"]))
     got = topic.under_init("core", dtype)
     assert json.loads(got["json"])["nodes"] == json.loads(expected["json"])["nodes"]
@@ -84,7 +84,7 @@ def test_functions_cast_their_inputs_after_init(dtype: str) -> None:
     assert got["gradient"] == expected["gradient"]
 
 
-def test_an_operator_is_chosen_for_one_precision_that_allows_a_choice() -> None:
+def test_operators_run_in_one_precision_only_for_the_listed_attribute_values() -> None:
     fc = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2)
     with pytest.raises(mx.MXNetError, match="target_dtype_ops and fp32_ops both contain FullyConn"):
         amp.convert_symbol(fc, target_dtype_ops=["FullyConnected"], fp32_ops=["FullyConnected"])
@@ -118,7 +118,7 @@ def test_a_block_is_converted_with_its_parameters(cast: bool) -> None:
     np.testing.assert_array_equal(again(x).asnumpy(), got.asnumpy())
 
 
-def test_a_bucketing_module_is_converted_bucket_by_bucket() -> None:
+def test_every_bucket_of_a_bucketing_module_is_converted() -> None:
     def generate(length: int) -> tuple[mx.sym.Symbol, list[str], list[str]]:
         data = mx.sym.Variable("data")
         x = mx.sym.Embedding(data, input_dim=10, output_dim=4, name="embedding")
@@ -150,7 +150,7 @@ def test_a_bucketing_module_is_converted_bucket_by_bucket() -> None:
     assert module.get_params()[0]["fc_weight"].dtype == np.float32
 
 
-def test_the_factor_of_the_loss_follows_the_gradients_as_in_mxnet() -> None:
+def test_the_loss_scale_changes_as_in_mxnet() -> None:
     assert topic.scales(mx) == json.loads(str(_golden()["scales"]))
 
 
@@ -195,7 +195,7 @@ print(net.weight.grad().asnumpy().tolist())
 """
 
 
-def test_steps_whose_gradients_overflow_are_left_out() -> None:
+def test_steps_with_overflowing_gradients_are_skipped() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _TRAINING], capture_output=True, text=True, check=True, timeout=120
     )

@@ -1,4 +1,4 @@
-"""``mx.contrib.io``: loaders of gluon as iterators for modules."""
+"""``mx.contrib.io``: Gluon data loaders as module iterators."""
 
 from __future__ import annotations
 

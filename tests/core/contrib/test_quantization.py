@@ -1,4 +1,4 @@
-"""Networks of bytes made from trained ones, against what MXNet 1.9.1 makes of them."""
+"""Networks quantized to int8, against what MXNet 1.9.1 makes of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RANGE = ("min_calib_range", "max_calib_range")
 
 
 def _split(text: str) -> tuple[list[Any], list[tuple[str, float]]]:
-    """Return the nodes without their ranges, and these."""
+    """Return the nodes without their calibrated ranges, and the ranges."""
     nodes, ranges = json.loads(text)["nodes"], []
     for node in nodes:
         attrs = node.get("attrs", {})
@@ -40,7 +40,7 @@ def test_equals_mxnet(name: str) -> None:
     expected_nodes, expected_ranges = _split(file.read_text(encoding="utf-8"))
     assert nodes == expected_nodes
     assert [key for key, _ in ranges] == [key for key, _ in expected_ranges]
-    # Sums in another order shift a number by one bin, and so a threshold.
+    # Summing in another order can move a value to the next bin, and with it the threshold.
     tolerance = 2e-2 if "entropy" in name else 2e-6
     got, expected = (np.array([end for _, end in ends]) for ends in (ranges, expected_ranges))
     np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
@@ -53,18 +53,18 @@ def test_equals_mxnet(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", topic.NET_CASES)
-def test_blocks_of_bytes_are_as_exact_as_those_of_mxnet(name: str) -> None:
+def test_quantized_blocks_are_as_accurate_as_mxnets(name: str) -> None:
     golden = golden_file.topic("quantization")
     whole, expected = golden[f"net {name}/float"], golden[f"net {name}/bytes"]
     net, made = topic.run_net(mx, name)
     np.testing.assert_allclose(net, whole, rtol=1e-5)
-    # Convolution, batch norm and ReLU each have a threshold here; in MXNet they are one operator.
+    # Convolution, batch norm and ReLU each get a threshold here; in MXNet they are one operator.
     factor = 5 if name == "entropy" else 2
     assert 0 < np.abs(made - whole).max() < factor * np.abs(expected - whole).max()
 
 
 def _model() -> tuple[Any, dict[str, Any], dict[str, Any], Any]:
-    """Return a trained classifier of three kinds of points, and its data."""
+    """Return a trained three-class classifier and its data."""
     random = np.random.RandomState(0)
     labels = random.randint(0, 3, 240)
     centers = np.array([[2, 0, 1, 0], [0, 2, 0, 1], [-1, -1, 2, 2]], "float32")
@@ -101,7 +101,7 @@ def test_a_classifier_keeps_its_accuracy(mode: str, dtype: str) -> None:
         num_calib_examples=72,
         quantized_dtype=dtype,
     )
-    # Bytes of uint8 have nothing for the negative numbers of this data.
+    # uint8 cannot hold the negative values of this data.
     allowed = 0.4 if dtype == "uint8" else 0.02
     assert _accuracy(*made, data) > before - allowed
     assert all(
@@ -109,7 +109,7 @@ def test_a_classifier_keeps_its_accuracy(mode: str, dtype: str) -> None:
     )
 
 
-def test_calibration_in_two_steps_is_the_same() -> None:
+def test_calibrating_in_two_steps_gives_the_same() -> None:
     symbol, arguments, auxiliary, data = _model()
     options: dict[str, Any] = {"calib_mode": "naive", "quantized_dtype": "auto"}
     expected, _, _ = quantization.quantize_model(
@@ -128,7 +128,7 @@ def test_calibration_in_two_steps_is_the_same() -> None:
 
 
 class _Fixed:
-    """A collector that knows the ranges beforehand."""
+    """A collector that already knows the ranges."""
 
     def __init__(self) -> None:
         self.min_max_dict = {"data": (-2.0, 2.0)}
@@ -137,7 +137,7 @@ class _Fixed:
         """Look at nothing."""
 
 
-def test_a_collector_of_ones_own() -> None:
+def test_a_custom_collector() -> None:
     symbol, arguments, auxiliary, _ = _model()
     made, *_, collector = quantization.quantize_graph(
         symbol, arguments, auxiliary, calib_mode="customize", LayerOutputCollector=_Fixed()
@@ -146,7 +146,7 @@ def test_a_collector_of_ones_own() -> None:
     assert made.attr_dict()["data_quantize"]["max_calib_range"] == "2.000000"
 
 
-def test_a_histogram_grows_with_its_numbers() -> None:
+def test_a_histogram_widens_with_its_values() -> None:
     collector = HistogramCollector({"x"}, num_bins=5)
     collector.see("x", np.array([-1.0, 1.0, 0.1]))
     collector.see("x", np.array([0.2, -0.9]))
@@ -159,7 +159,7 @@ def test_a_histogram_grows_with_its_numbers() -> None:
 
 
 class _Pair(mx.gluon.nn.HybridBlock):
-    """A block of two inputs."""
+    """A block with two inputs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ class _Pair(mx.gluon.nn.HybridBlock):
 
 
 @pytest.mark.parametrize("labels", [0, 1])
-def test_a_block_of_two_inputs_is_calibrated_with_batches(labels: int) -> None:
+def test_a_block_with_two_inputs_is_calibrated_on_batches(labels: int) -> None:
     net = _Pair()
     net.initialize(mx.init.Uniform(1.0))
     random = np.random.default_rng(0)
@@ -220,7 +220,7 @@ def _call(**options: Any) -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_invalid_arguments_are_refused(
     call: Callable[[], None], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):

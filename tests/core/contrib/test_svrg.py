@@ -1,4 +1,4 @@
-"""Stochastic variance-reduced gradients: MXNet's numbers."""
+"""Stochastic variance-reduced gradients against MXNet."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ pytestmark = pytest.mark.filterwarnings("ignore:Parameters already initialized")
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_training(case_id: str) -> None:
+def test_training_matches_mxnet(case_id: str) -> None:
     golden = golden_file.topic("svrg")
     got = train(mx, case_id)
     assert len(got) == sum(key.startswith(f"{case_id}/") for key in golden)
     for key, array in got.items():
-        # The terms of a full gradient, a sum over the batches, may cancel.
+        # Terms of a full gradient, a sum over batches, may cancel.
         assert_close(f"{case_id} {key}", array, golden[f"{case_id}/{key}"], 1e-4)
 
 
-def test_a_store_that_updates_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_updating_in_the_store_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     golden = golden_file.topic("svrg")
     monkeypatch.setitem(CASES, "updating", {"devices": 2, "update_on_kvstore": "1"})
     for key, array in train(mx, "updating").items():
@@ -46,14 +46,14 @@ def _regression(**options: Any) -> tuple[SVRGModule, mx.io.NDArrayIter]:
 
 
 @pytest.mark.parametrize("devices", [1, 2])
-def test_names_of_parameters_may_contain_full(devices: int) -> None:
+def test_parameter_names_may_contain_full(devices: int) -> None:
     module, batches = _regression(context=[mx.cpu(number) for number in range(devices)])
     module.fit(batches, eval_metric="mse", num_epoch=60, optimizer_params={"learning_rate": 0.1})
     weights = module.get_params()[0]["fully0_weight"].asnumpy()
     np.testing.assert_allclose(weights, [[1.0, 2.0]], atol=1e-3)
 
 
-def test_fixed_parameters_stay() -> None:
+def test_fixed_parameters_do_not_change() -> None:
     module, batches = _regression(fixed_param_names=["fully0_bias"])
     module.fit(batches, eval_metric="mse", num_epoch=2, initializer=mx.init.One())
     arguments, _ = module.get_params()
@@ -61,7 +61,7 @@ def test_fixed_parameters_stay() -> None:
     assert (arguments["fully0_weight"].asnumpy() != 1).all()
 
 
-def test_other_sizes_of_batches() -> None:
+def test_batch_sizes_may_differ() -> None:
     module, batches = _regression()
     module.fit(batches, eval_metric="mse", num_epoch=1)
     small = mx.io.DataBatch([mx.nd.ones((4, 2))], [mx.nd.ones((4,))])
@@ -72,7 +72,7 @@ def test_other_sizes_of_batches() -> None:
     assert module.score(batches, "mse")[0][1] > 0
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     net = mx.sym.Variable("data")
     for wrong, error in ((0, ValueError), ("2", TypeError), (None, TypeError)):
         with pytest.raises(error, match="update_freq"):
@@ -85,7 +85,7 @@ def test_what_is_refused() -> None:
         module.forward(next(batches))
 
 
-def test_the_optimizer_that_a_store_runs() -> None:
+def test_the_optimizer_run_by_a_store() -> None:
     optimizer = _SVRGOptimizer(
         "sgd", param_idx2name={0: "w", 1: "w_full"}, learning_rate=0.5, momentum=0.9
     )

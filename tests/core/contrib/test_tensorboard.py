@@ -1,4 +1,4 @@
-"""Metrics for TensorBoard, with a writer in place of the package that writes its files."""
+"""TensorBoard metric logging, with a stand-in for the package that writes the files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.contrib.tensorboard import LogMetricsCallback
 
 
 class _Writer:
-    """Keeps what it is given."""
+    """Records what it is given."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -25,7 +25,7 @@ class _Writer:
 
 @pytest.fixture
 def writer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package ``mxboard`` with such a writer."""
+    """A fake ``mxboard`` package with that writer."""
     module: Any = types.ModuleType("mxboard")
     module.SummaryWriter = _Writer
     monkeypatch.setitem(sys.modules, "mxboard", module)
@@ -33,7 +33,7 @@ def writer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("writer")
 @pytest.mark.parametrize(("prefix", "name"), [(None, "accuracy"), ("train", "train-accuracy")])
-def test_metrics_are_written(prefix: str | None, name: str) -> None:
+def test_metrics_are_written_as_scalars(prefix: str | None, name: str) -> None:
     callback = LogMetricsCallback("logs", prefix)
     metric = mx.metric.create("acc")
     metric.update([mx.nd.array([1])], [mx.nd.array([[0.1, 0.9]])])
@@ -43,7 +43,7 @@ def test_metrics_are_written(prefix: str | None, name: str) -> None:
     assert callback.summary_writer.scalars == [(name, 1.0, 3)]
 
 
-def test_a_package_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("mxboard", "tensorboardX", "torch.utils.tensorboard"):
         monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match="install one of mxboard"):

@@ -1,4 +1,4 @@
-"""The CTC loss by a kernel in C, equal to the reference."""
+"""The CTC loss kernel in C against the reference."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def trained(values: Arrays, options: CompileOptions | None, **attrs: Any) -> Any
 
 
 def assert_equals_reference(values: Arrays, **attrs: Any) -> Arrays:
-    """Return losses and gradient, equal to the reference's."""
+    """Return losses and gradient after comparing both with the reference's."""
     found, wanted = (trained(values, options, **attrs) for options in (None, REFERENCE))
     names = {
         step.kernel.name
@@ -74,7 +74,7 @@ def test_labels_of_any_length(shape: tuple[int, int, int, int], blank_label: str
     assert_equals_reference(values, blank_label=blank_label)
 
 
-def test_lengths_and_labels_that_do_not_fit() -> None:
+def test_lengths_and_labels_that_do_not_fit_the_data() -> None:
     values = drawn(12, 6, 5, 4, first=0)
     values["label"][3] = 2
     values["data_lengths"] = np.float32([12, 7, 0, 6, 7, 1])
@@ -83,13 +83,13 @@ def test_lengths_and_labels_that_do_not_fit() -> None:
     assert (got["loss"] == 0).tolist() == [False, False, True, True, False, True]
 
 
-def test_probabilities_smaller_than_any_double() -> None:
+def test_probabilities_below_the_smallest_double() -> None:
     got = assert_equals_reference(drawn(900, 2, 4, 300, scale=30))
     assert got["loss"].min() > 5000
 
 
 def test_masked_channels() -> None:
-    """Of data that a script has set to -inf, or to the lowest number that it could think of."""
+    """Channels set to -inf, or to the lowest float a script could think of."""
     values = drawn(10, 2, 6, 3)
     values["data"][:, 0, 5], values["data"][:, 1, 5] = -np.inf, -1e30
     values["label"][:] = [[1, 2, 3], [4, 1, 4]]
@@ -100,7 +100,7 @@ def test_masked_channels() -> None:
     assert got[1] > 1e29
 
 
-def test_nan_stays_in_its_example_and_before_its_end() -> None:
+def test_nan_stays_within_its_example_and_sequence_length() -> None:
     values = drawn(10, 3, 6, 3)
     values["data"][4, 0, 2] = values["data"][8, 1, 2] = np.nan
     values["data_lengths"] = np.float32([10, 8, 10])
@@ -110,7 +110,7 @@ def test_nan_stays_in_its_example_and_before_its_end() -> None:
     assert not got["gradient"][8:, 1].any()
 
 
-def test_a_label_without_channel_is_refused() -> None:
+def test_an_out_of_range_label_is_refused() -> None:
     values = drawn(4, 1, 5, 2)
     values["label"][0, 0] = 5
     with pytest.raises(OutOfRange, match="index 5 is outside an axis of size 5"):

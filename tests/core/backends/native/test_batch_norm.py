@@ -1,4 +1,4 @@
-"""Batch normalization in training on kernels in C, equal to the reference."""
+"""Batch normalization kernels in C for training, against the reference."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Symbol = mx.sym.Symbol
 
 
 def network(channels: int, *, groups: int = 1, has_relu: bool = False, **others: Any) -> Symbol:
-    """A batch norm between convolutions; those in ragged groups work channels last."""
+    """A batch norm between convolutions; ragged group sizes make them run channels last."""
     layer = {"kernel": (1, 1), "num_filter": channels, "num_group": groups, "no_bias": True}
     out = mx.sym.Convolution(mx.sym.Variable("data"), name="first", **layer)
     out = mx.sym.BatchNorm(out, name="norm", **others)
@@ -79,22 +79,23 @@ def assert_equal(executor: Any, expected: Any, tolerance: float = 2e-5) -> None:
 def test_training_equals_the_reference(
     data: tuple[int, ...], channels: int, groups: int, has_relu: bool, fix_gamma: bool
 ) -> None:
-    """Less than a piece of pixels, one pixel, and two pieces and a part."""
+    """Fewer pixels than one tile, a single pixel, and two tiles and a bit."""
     symbol = network(channels, groups=groups, has_relu=has_relu, fix_gamma=fix_gamma, eps=1e-3)
     executor = trained(symbol, data, None)
     assert {"native:batch_norm", "native:batch_norm_backward"} <= kernels(executor)
     assert_equal(executor, trained(symbol, data, REFERENCE))
 
 
-def test_the_reference_is_held_to_in_checks() -> None:
+def test_check_mode_accepts_the_kernels() -> None:
     symbol = network(32, has_relu=True, fix_gamma=False)
     data = (2, 4, 9, 9)
     checked = trained(symbol, data, CompileOptions(check_kernels=True))
     assert_equal(checked, trained(symbol, data, REFERENCE))
 
 
-def test_a_large_mean_leaves_what_varies_exact() -> None:
-    """Sums of squares would lose it: 1000 squared has no digits left for a variance of 1e-4."""
+def test_a_large_mean_does_not_cost_precision() -> None:
+    """A sum of squares would lose it: next to 1000 squared, float32 has no digits for a variance of
+    1e-4."""
     out = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(1, 1), num_filter=16, name="first")
     symbol = mx.sym.BatchNorm(out, name="norm", output_mean_var=True, eps=1e-8, fix_gamma=False)
     symbol = mx.sym.Group(list(symbol))
@@ -113,7 +114,7 @@ def test_a_large_mean_leaves_what_varies_exact() -> None:
     assert "native:batch_norm" in kernels(executor)
     np.testing.assert_allclose(mean.asnumpy(), exact.mean(), rtol=1e-6)
     np.testing.assert_allclose(1 / inverse.asnumpy() ** 2, exact.var(), rtol=1e-3)
-    # Of 1000 times a scale of 100 float32 keeps two digits behind the point.
+    # Near 100,000 (1000 times a scale of 100), float32 has two digits after the point.
     normal = (exact - mean.asnumpy()[0].astype("float64")) * inverse.asnumpy()[0]
     np.testing.assert_allclose(out.asnumpy()[:, :1], normal, atol=1e-5)
 
@@ -123,7 +124,9 @@ def test_a_large_mean_leaves_what_varies_exact() -> None:
     [(20, {}), (16, {"use_global_stats": True}), (16, {"axis": 2})],
     ids=["ragged", "global_statistics", "another_axis"],
 )
-def test_what_it_cannot_do_is_left_to_others(channels: int, others: dict[str, Any]) -> None:
+def test_unsupported_layers_fall_back_to_other_kernels(
+    channels: int, others: dict[str, Any]
+) -> None:
     symbol, data = network(channels, fix_gamma=False, **others), (2, 4, 6, 6)
     executor = trained(symbol, data, None)
     assert not any(name.startswith("native") for name in kernels(executor))

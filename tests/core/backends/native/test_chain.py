@@ -1,4 +1,4 @@
-"""Chains: consecutive primitives of oneDNN that run as one call."""
+"""Chains: consecutive oneDNN primitives that run as one call."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INPUTS = {
 
 
 def perceptron() -> Any:
-    """Return a graph of three primitives, of which only the second runs on all threads."""
+    """Return a graph of three primitives; only the second uses all threads."""
     symbol = mx.sym.var("data")
     for name, count in {"light": 30, "heavy": 9000, "last": 5}.items():
         symbol = mx.sym.FullyConnected(symbol, num_hidden=count, name=name)
@@ -73,7 +73,7 @@ def chains_of(executor: Any) -> list[int]:
     return [chain.count for chain in plan_of(executor)._forward.chains]
 
 
-def test_consecutive_primitives_are_one_call() -> None:
+def test_consecutive_primitives_run_as_one_call() -> None:
     executor = bound()
     gc.collect()
     for _ in range(2):
@@ -82,7 +82,7 @@ def test_consecutive_primitives_are_one_call() -> None:
     np.testing.assert_allclose(out.asnumpy(), expected(), rtol=1e-5, atol=1e-6)
 
 
-def test_a_step_in_python_stands_between_chains() -> None:
+def test_a_step_in_python_splits_a_chain() -> None:
     data = mx.sym.var("data")
     heads = mx.sym.FullyConnected(
         mx.sym.round(mx.sym.FullyConnected(data, num_hidden=3, name="a")), num_hidden=3, name="b"
@@ -96,9 +96,9 @@ def test_a_step_in_python_stands_between_chains() -> None:
 
 
 @pytest.mark.parametrize("has_python", [False, True])
-def test_numbers_that_overflow_are_silent(has_python: bool) -> None:
+def test_overflow_raises_no_warning(has_python: bool) -> None:
     layer = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=1, no_bias=True, name="fc")
-    # NumPy computes cosh, and needs to be told to be silent; oneDNN is silent anyway.
+    # cosh runs in NumPy, which warns unless told not to; oneDNN never does.
     head = mx.sym.cosh(layer) if has_python else layer
     large = mx.nd.array([[1e30]])
     executor = bind(head, mx.cpu(), {"x": large, "fc_weight": large})
@@ -108,7 +108,7 @@ def test_numbers_that_overflow_are_silent(has_python: bool) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_number_of_threads_is_as_before(threads: int) -> None:
+def test_the_thread_count_is_restored(threads: int) -> None:
     api = library()
     assert api is not None
     before = api.threads()
@@ -120,7 +120,7 @@ def test_the_number_of_threads_is_as_before(threads: int) -> None:
         api.set_threads(before)
 
 
-def test_a_step_of_several_primitives_is_part_of_a_chain() -> None:
+def test_a_step_of_several_primitives_joins_a_chain() -> None:
     executor = bound_for_training()
     executor.forward(is_train=True)
     executor.backward(mx.nd.ones((1, 5)))
@@ -130,7 +130,7 @@ def test_a_step_of_several_primitives_is_part_of_a_chain() -> None:
 
 
 @pytest.mark.parametrize("spoiled", range(6))
-def test_a_step_of_several_primitives_that_fails_is_named(
+def test_a_failing_step_of_several_primitives_is_named(
     spoiled: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def spoil(backend: object, calls: Sequence[Callable[[], Any]]) -> Any:
@@ -152,9 +152,7 @@ def test_a_step_of_several_primitives_that_fails_is_named(
 
 
 @pytest.mark.parametrize(("spoiled", "name"), [(0, "light"), (1, "heavy"), (2, "last")])
-def test_the_step_that_fails_is_named(
-    spoiled: int, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_step_is_named(spoiled: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def spoil(backend: object, calls: Sequence[Callable[[], Any]]) -> Any:
         if calls:
             no_primitive = SimpleNamespace(handle=None, is_light=True)
@@ -173,7 +171,9 @@ def test_the_step_that_fails_is_named(
     assert api.threads() == before
 
 
-def test_without_the_library_each_primitive_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_compiled_library_each_primitive_is_called_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(native_chain, "library", lambda: None)
     executor = bound()
     (out,) = executor.forward()
@@ -181,7 +181,7 @@ def test_without_the_library_each_primitive_is_called(monkeypatch: pytest.Monkey
     np.testing.assert_allclose(out.asnumpy(), expected(), rtol=1e-5, atol=1e-6)
 
 
-def test_timed_passes_and_monitors_see_each_step() -> None:
+def test_timing_and_monitors_see_each_step() -> None:
     executor = bound()
     assert len(executor.timed_forward()) == 3
     seen: list[str] = []

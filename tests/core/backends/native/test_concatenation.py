@@ -1,4 +1,4 @@
-"""Concatenations of images with channels last in C."""
+"""The concatenation kernel in C for images stored channels last."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def executor_of(channels: tuple[int, ...], options: CompileOptions | None) -> Any:
-    """Return an executor that concatenates the results of convolutions, which are not joined."""
+    """Return an executor that concatenates convolution results without writing them in place."""
     data = mx.sym.Variable("data")
     parts = [
         mx.sym.Convolution(data, name=f"part{index}", num_filter=count, kernel=(3, 3))

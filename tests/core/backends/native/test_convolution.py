@@ -1,4 +1,4 @@
-"""Winograd's kernels run 3x3 convolutions where they win, and equal the reference."""
+"""Winograd kernels run 3x3 convolutions where they are faster, and match the reference."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def bound(
     *,
     has_versions: bool = True,
 ) -> Any:
-    """Return an executor with fixed values; arrays with versions are those of modules."""
+    """Return an executor with fixed values; with versions, its arrays are like a module's."""
     random = np.random.RandomState(3)
     shapes, _, states = symbol.infer_shape(data=data)
     arguments = {
@@ -99,7 +99,7 @@ def assert_trained_equally(executor: Any, expected: Any) -> None:
 def test_training_equals_the_reference(
     filters: tuple[int, int], pad: int, size: tuple[int, int]
 ) -> None:
-    """Tiles that reach over every edge; panels of 16, 32 and 64 columns and their sums."""
+    """Tiles that overlap every edge; panels of 16, 32 and 64 columns and their combinations."""
     symbol = between(filters, pad=(pad, pad))
     executor = trained(bound(symbol, (40, 4, *size), None))
     names = kernels(executor, is_train=True)
@@ -115,7 +115,7 @@ def test_training_equals_the_reference(
 def test_training_dilated_convolutions_equals_the_reference(
     size: tuple[int, int], dilation: int, pad: int
 ) -> None:
-    """Sizes that the dilation divides or does not, so that rows have unequal numbers of tiles."""
+    """Image sizes that the dilation divides and ones it does not, so that rows differ in tiles."""
     symbol = between((16, 32), pad=(pad, pad), dilate=(dilation, dilation))
     executor = trained(bound(symbol, (6, 4, *size), None))
     names = kernels(executor, is_train=True)
@@ -125,10 +125,10 @@ def test_training_dilated_convolutions_equals_the_reference(
 
 @pytest.mark.parametrize("dilation", range(1, 8))
 @pytest.mark.parametrize("size", [(5, 6), (8, 3), (9, 9)], ids=str)
-def test_every_result_is_in_one_tile(
+def test_tiles_cover_every_output_once_at_any_dilation(
     monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], dilation: int
 ) -> None:
-    """Also where Winograd's algorithm would be slower, and where the dilation exceeds the image."""
+    """Even where Winograd would be slower, and where the dilation exceeds the image."""
     monkeypatch.setattr(sys.modules[Convolution.__module__], "_LEAST_SAVING", 0)
     symbol = between((16, 16), pad=(dilation, dilation), dilate=(dilation, dilation))
     executor, expected = (bound(symbol, (2, 4, *size), options) for options in (None, REFERENCE))
@@ -137,7 +137,7 @@ def test_every_result_is_in_one_tile(
     assert_close(got.asnumpy(), wanted.asnumpy())
 
 
-def test_weights_without_a_version_are_transformed_in_each_pass() -> None:
+def test_weights_without_a_version_are_transformed_on_every_pass() -> None:
     symbol = between((32, 48), pad=(1, 1))
     executor, expected = (
         bound(symbol, (4, 4, 9, 8), options, has_versions=False) for options in (None, REFERENCE)
@@ -151,7 +151,7 @@ def test_weights_without_a_version_are_transformed_in_each_pass() -> None:
     assert_trained_equally(executor, expected)
 
 
-def test_weights_whose_sums_all_threads_share() -> None:
+def test_weight_gradients_summed_across_threads() -> None:
     symbol = between((144, 160), pad=(1, 1), no_bias=True)
     executor = trained(bound(symbol, (9, 4, 12, 12), None))
     assert "winograd:convolution_backward" in kernels(executor, is_train=True)
@@ -159,14 +159,14 @@ def test_weights_whose_sums_all_threads_share() -> None:
 
 
 @pytest.mark.parametrize("wanted", ["middle_weight", "first_weight", "middle_bias"])
-def test_gradients_of_some_arguments_only(wanted: str) -> None:
+def test_only_the_requested_gradients_are_computed(wanted: str) -> None:
     symbol = between((32, 32), pad=(1, 1))
     requests = {wanted: "write"}
     executor = trained(bound(symbol, (4, 4, 8, 8), None, requests))
     assert_trained_equally(executor, trained(bound(symbol, (4, 4, 8, 8), REFERENCE, requests)))
 
 
-def test_gradients_are_added_where_asked() -> None:
+def test_gradients_are_added_with_grad_req_add() -> None:
     symbol = between((32, 32), pad=(1, 1))
     executor = trained(trained(bound(symbol, (4, 4, 8, 8), None, "add")))
     assert "winograd:convolution_backward" in kernels(executor, is_train=True)
@@ -174,7 +174,7 @@ def test_gradients_are_added_where_asked() -> None:
     assert_trained_equally(executor, expected)
 
 
-def test_changed_weights_are_transformed_anew() -> None:
+def test_changed_weights_are_transformed_again() -> None:
     symbol = between((32, 32), pad=(1, 1))
     executor, expected = (
         trained(bound(symbol, (4, 4, 8, 8), options)) for options in (None, REFERENCE)
@@ -206,10 +206,10 @@ def residual_block(activation: str | None, *, has_norm: bool, no_bias: bool) -> 
 @pytest.mark.parametrize("activation", [None, "relu", "leaky", "tanh"])
 @pytest.mark.parametrize("has_norm", [False, True], ids=["plain", "norm"])
 @pytest.mark.parametrize("no_bias", [False, True], ids=["bias", "no_bias"])
-def test_inference_takes_in_what_follows(
+def test_inference_fuses_the_following_steps(
     no_bias: bool, has_norm: bool, activation: str | None
 ) -> None:
-    """ReLU, residual and batch norm; other activations run behind it, in the same step."""
+    """ReLU, residual and batch norm; other activations run afterwards, within the same step."""
     symbol = residual_block(activation, has_norm=has_norm, no_bias=no_bias)
     executor, checked, expected = (
         bound(symbol, (4, 4, 9, 8), options) for options in (None, CHECKED, REFERENCE)
@@ -229,8 +229,8 @@ def test_inference_takes_in_what_follows(
 
 
 @pytest.mark.parametrize("is_train", [False, True])
-def test_it_works_in_the_layout_of_its_neighbours(is_train: bool) -> None:
-    """Channels last after a convolution that chose so, blocks elsewhere: equal results."""
+def test_it_adopts_its_neighbours_layout(is_train: bool) -> None:
+    """Channels last after a convolution that chose it, blocked elsewhere; the results are equal."""
     out = layer(mx.sym.Variable("data"), "first", 48, 5, num_group=1)
     out = layer(out, "groups", 48, 1, num_group=2)
     out = layer(layer(out, "middle", 32, pad=(1, 1)), "again", 16, pad=(1, 1))
@@ -273,8 +273,8 @@ def test_other_convolutions_are_left_to_onednn(others: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("activation", [None, "relu", "leaky"])
-def test_infinity_stays_what_it_is(activation: str | None) -> None:
-    """The bias alone decides; zero weights make no NaN of it."""
+def test_infinity_does_not_become_nan(activation: str | None) -> None:
+    """The bias alone is infinite; multiplying it by zero weights would make NaN."""
     symbol = residual_block(activation, has_norm=False, no_bias=False).get_internals()
     symbol = symbol[symbol.list_outputs()[-4]]
     results = []
@@ -286,8 +286,8 @@ def test_infinity_stays_what_it_is(activation: str | None) -> None:
 
 
 @pytest.mark.parametrize(("size", "wins"), [(7, False), (14, True)])
-def test_few_tiles_do_not_pay_for_large_weights(size: int, wins: bool) -> None:
-    """Batches of any size agree, and so share the weights that are kept."""
+def test_large_weights_need_enough_tiles_to_pay_off(size: int, wins: bool) -> None:
+    """The choice ignores the batch size, so that all sizes share the transformed weights."""
     symbol = layer(mx.sym.Variable("data"), "only", 512, pad=(1, 1))
     for images in (1, 8):
         executor = bound(symbol, (images, 512, size, size), None)
@@ -296,7 +296,7 @@ def test_few_tiles_do_not_pay_for_large_weights(size: int, wins: bool) -> None:
 
 
 @pytest.mark.parametrize(("images", "wins"), [(1, False), (8, True)])
-def test_few_tiles_do_not_pay_for_transforming_weights(images: int, wins: bool) -> None:
+def test_transforming_weights_needs_enough_tiles_to_pay_off(images: int, wins: bool) -> None:
     symbol = layer(mx.sym.Variable("data"), "only", 512, pad=(1, 1))
     executor = trained(bound(symbol, (images, 512, 7, 7), None))
     assert ("winograd:convolution" in kernels(executor, is_train=True)) == wins
@@ -304,10 +304,10 @@ def test_few_tiles_do_not_pay_for_transforming_weights(images: int, wins: bool) 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize(("channels", "size"), [(256, 14), (64, 27), (32, 14), (128, 56)])
-def test_all_threads_have_as_many_tiles(
+def test_tiles_are_divided_evenly_among_threads(
     monkeypatch: pytest.MonkeyPatch, threads: int, channels: int, size: int
 ) -> None:
-    """An image of 49 tiles was 30 for one thread and 19 for the other."""
+    """49 tiles once went 30 to one thread and 19 to the other."""
     monkeypatch.setattr(library, "threads", lambda: threads)
     shape = (1, channels, size, size)
     tiles = Convolution(shape, shape, (1, 1), is_last=True).as_c().tiles

@@ -1,4 +1,4 @@
-"""Deconvolutions phase by phase equal the reference, and run where they are faster."""
+"""Deconvolutions computed phase by phase match the reference, and run where they are faster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KERNEL = "native:deconvolution"
 
 
 def executor_of(attributes: dict[str, Any], options: CompileOptions | None = None) -> Any:
-    """Return an executor whose parameters have versions, as those of modules have."""
+    """Return an executor whose parameters have versions, like a module's."""
     data = mx.sym.Convolution(mx.sym.Variable("data"), name="first", num_filter=32, kernel=(1, 1))
     symbol = mx.sym.Deconvolution(data, name="up", **{"num_filter": 3, **attributes})
     random = np.random.RandomState(3)
@@ -63,14 +63,14 @@ def assert_equal(executor: Any, reference: Any) -> None:
     ids=str,
 )
 def test_it_equals_the_reference(attributes: dict[str, Any], no_bias: bool) -> None:
-    """Windows that strides divide or do not; results cut off by a phase and more."""
+    """Windows that strides divide and ones they do not; outputs cropped by a phase and more."""
     attributes = {"no_bias": no_bias, **attributes}
     executor = executor_of(attributes)
     assert_equal(executor, executor_of(attributes, CompileOptions(table=None)))
     assert KERNEL in kernels(executor)
 
 
-def test_changed_weights_are_rearranged_anew() -> None:
+def test_changed_weights_are_rearranged_again() -> None:
     attributes = {"kernel": (4, 4), "stride": (2, 2), "pad": (1, 1)}
     executor, reference = (
         executor_of(attributes, one) for one in (None, CompileOptions(table=None))

@@ -1,4 +1,4 @@
-"""Gradient descent in one pass against the same in float64, written out."""
+"""The one-pass SGD kernel against a float64 implementation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def arrays(size: int) -> list[np.ndarray]:
     return [random.randn(size).astype(np.float32) for _ in range(3)]
 
 
-def written_out(
+def reference_update(
     weight: np.ndarray, velocity: np.ndarray | None, gradient: np.ndarray, step: Descent
 ) -> tuple[np.ndarray, np.ndarray]:
     wide = np.float64
@@ -46,16 +46,16 @@ def written_out(
     ],
     ids=lambda changes: "-".join(changes) or "plain",
 )
-def test_equals_what_is_written_out(
+def test_matches_the_float64_reference(
     size: int, has_velocity: bool, changes: dict[str, float]
 ) -> None:
     step = dataclasses.replace(STEP, **changes)
-    # Arrays in the middle of others, which have to stay as they are.
+    # The arrays lie inside larger ones, whose other elements must not change.
     whole = arrays(size + 20)
     weight, gradient, kept = (one[7 : 7 + size] for one in whole)
     velocity = kept if has_velocity else None
     before = [one.copy() for one in whole]
-    expected_weight, expected_velocity = written_out(weight, velocity, gradient, step)
+    expected_weight, expected_velocity = reference_update(weight, velocity, gradient, step)
     assert descend(weight, velocity, gradient, step)
     np.testing.assert_allclose(weight, expected_weight, rtol=2e-6, atol=1e-6)
     if has_velocity:
@@ -65,18 +65,18 @@ def test_equals_what_is_written_out(
         np.testing.assert_array_equal(now, then)
 
 
-def test_numbers_that_are_none_stay_so_where_gradients_are_clipped() -> None:
+def test_clipping_keeps_nan() -> None:
     weight, gradient, velocity = arrays(20)
     gradient[:3] = np.nan, np.inf, -np.inf
     step = dataclasses.replace(STEP, clip=0.5)
-    expected, _ = written_out(weight, velocity, gradient, step)
+    expected, _ = reference_update(weight, velocity, gradient, step)
     assert descend(weight, velocity, gradient, step)
     assert np.isnan(weight[0])
     np.testing.assert_allclose(weight, expected, rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(("dtype", "clip"), [("float64", 0.0), ("float32", -1.0)])
-def test_what_it_cannot_do_is_left_alone(dtype: str, clip: float) -> None:
+def test_unsupported_arrays_are_left_untouched(dtype: str, clip: float) -> None:
     weight, gradient, velocity = (one.astype(dtype) for one in arrays(64))
     before = weight.copy()
     assert not descend(weight, velocity, gradient, dataclasses.replace(STEP, clip=clip))
@@ -95,7 +95,7 @@ def test_what_it_cannot_do_is_left_alone(dtype: str, clip: float) -> None:
     ],
     ids=lambda options: "-".join(options) or "plain",
 )
-def test_sgd_moves_weights_as_its_rule_on_numpy_does(
+def test_sgd_updates_weights_as_the_numpy_rule_does(
     monkeypatch: pytest.MonkeyPatch, dtype: str, momentum: float, options: dict[str, float]
 ) -> None:
     given, gradient, _ = (array.astype(dtype) for array in arrays(1003))
@@ -124,6 +124,6 @@ def test_sgd_moves_weights_as_its_rule_on_numpy_does(
     on_numpy = train()
     assert taken[3:] == [False] * 3
     for got, expected in zip(with_kernel, on_numpy, strict=True):
-        # A float16 weight is the rounded float32 copy, of which the last bit may differ.
+        # A float16 weight is its float32 copy, rounded; the last bit may differ.
         tolerance = 1e-3 if got.dtype == np.float16 else 2e-6
         np.testing.assert_allclose(got, expected, rtol=tolerance, atol=1e-6)

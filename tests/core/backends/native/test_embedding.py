@@ -1,4 +1,4 @@
-"""Embeddings in C, equal to NumPy's."""
+"""The embedding kernel in C against NumPy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def looked_up(numbers: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the output of an executor, which runs the kernel and nothing else."""
+    """Return the output of an executor, having checked that only the kernel runs."""
     rows, columns = weight.shape
     symbol = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=rows, output_dim=columns)
     name = symbol.list_arguments()[1]
@@ -33,7 +33,7 @@ def looked_up(numbers: np.ndarray, weight: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("weight_dtype", ["float32", "float64", "int8"])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])
 @pytest.mark.parametrize(("shape", "columns"), [((7,), 5), ((40, 3), 1), ((300, 20), 33)])
-def test_rows_are_those_that_numpy_selects(
+def test_selects_the_rows_numpy_selects(
     shape: tuple[int, ...], columns: int, dtype: str, weight_dtype: str
 ) -> None:
     random = np.random.RandomState(3)
@@ -43,7 +43,7 @@ def test_rows_are_those_that_numpy_selects(
     np.testing.assert_array_equal(looked_up(numbers, weight), wanted)
 
 
-def test_numbers_that_name_no_row_are_clipped() -> None:
+def test_out_of_range_indices_are_clipped() -> None:
     odd = np.array([2.9, -0.5, -3, 1e30, -1e30, np.nan, np.inf, -np.inf], "float32")
     weight = np.arange(20, dtype="float32").reshape(4, 5)
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Casts between float32 and float16 in C, equal to NumPy's."""
+"""Casts between float32 and float16 in C, against NumPy."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize("count", [1, 16, 31, 4096 * 3 + 7])
-def test_casts_both_ways_as_numpy_does(count: int) -> None:
-    """Halves of any bits; numbers between two halves, beyond the largest, and below the least."""
+def test_casts_both_ways_match_numpy(count: int) -> None:
+    """Every bit pattern of float16; values between two float16s, above the largest, below the
+    smallest."""
     random = np.random.RandomState(count)
     halves = np.frombuffer(random.bytes(2 * count), "float16")
     floats = np.frombuffer(random.bytes(4 * count), "float32").copy()

@@ -1,4 +1,4 @@
-"""Images resized in C: every byte is that of the reference."""
+"""Image resizing in C: byte for byte what the reference gives."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(
         ((9, 300), (10, 1)),
     ],
 )
-def test_bytes_are_those_of_numpy(
+def test_bytes_match_numpys(
     channels: int,
     method: int,
     old: tuple[int, int],
@@ -42,12 +42,12 @@ def test_bytes_are_those_of_numpy(
     larger[::2] = 255
     part = larger[1:-1, 2:-1]
     found = resize(part, new, method)
-    module = sys.modules["core.pixels.resize"]  # the package has a function of that name
+    module = sys.modules["core.pixels.resize"]  # The package exports a function of the same name.
     monkeypatch.setattr(module, "resize_bytes", lambda image, taps: None)
     np.testing.assert_array_equal(found, resize(part, new, method))
 
 
-def test_images_that_lie_otherwise_are_copied_first() -> None:
+def test_strided_images_are_copied_first() -> None:
     image = np.random.RandomState(0).randint(0, 256, (6, 8, 3), "uint8")
     expected = pixels.resize(np.ascontiguousarray(image[::-1, ::2]), (9, 9))
     np.testing.assert_array_equal(pixels.resize(image[::-1, ::2], (9, 9)), expected)

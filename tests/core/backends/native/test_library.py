@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not library.is_available(), reason="the kernels 
 
 
 @pytest.mark.parametrize("changed", ["more.c", "simd.h"])
-def test_a_library_of_another_source_is_left_alone(
+def test_a_library_compiled_from_other_sources_is_not_loaded(
     changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "native"
@@ -27,7 +27,7 @@ def test_a_library_of_another_source_is_left_alone(
     assert "was compiled from another source" in caplog.text
 
 
-def test_without_its_source_a_library_is_trusted(
+def test_a_library_without_its_sources_is_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copy(library._FILE, tmp_path)

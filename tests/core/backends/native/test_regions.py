@@ -1,4 +1,4 @@
-"""Pooling of regions of interest by kernels in C, equal to the reference."""
+"""Region-of-interest pooling kernels in C against the reference."""
 
 from __future__ import annotations
 
@@ -77,15 +77,15 @@ def regions(channels: int) -> Arrays:
 
 @pytest.mark.parametrize("channels", [1, 16, 37])
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (7, 7)], ids=str)
-def test_maxima(channels: int, size: tuple[int, int]) -> None:
+def test_max_pooling_of_regions(channels: int, size: tuple[int, int]) -> None:
     symbol = mx.sym.ROIPooling(
         *map(mx.sym.Variable, ("data", "rois")), pooled_size=size, spatial_scale=0.5
     )
     assert_equals_reference(symbol, regions(channels), "region_maxima")
 
 
-def test_the_first_of_equal_maxima_has_the_gradient_and_nan_none() -> None:
-    """As in MXNet, where nan is nobody's maximum."""
+def test_the_first_of_equal_maxima_gets_the_gradient_and_nan_gets_none() -> None:
+    """As in MXNet, where NaN is never a maximum."""
     values = regions(3)
     values["data"] = np.floor(values["data"])
     values["data"][:, 0, :5] = np.nan
@@ -102,7 +102,7 @@ def test_the_first_of_equal_maxima_has_the_gradient_and_nan_none() -> None:
     assert not grad[:, 0, :5].any()
 
 
-def test_gradients_are_added_where_asked_for() -> None:
+def test_gradients_are_added_with_grad_req_add() -> None:
     symbol = mx.sym.ROIPooling(
         *map(mx.sym.Variable, ("data", "rois")), pooled_size=(3, 2), spatial_scale=0.5
     )
@@ -110,7 +110,7 @@ def test_gradients_are_added_where_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("pooled", "groups"), [(2, 0), (3, 2), (2, 3), (7, 7)])
-def test_means_of_own_channels(pooled: int, groups: int) -> None:
+def test_position_sensitive_pooling(pooled: int, groups: int) -> None:
     symbol = mx.sym.contrib.PSROIPooling(
         *map(mx.sym.Variable, ("data", "rois")),
         output_dim=3,
@@ -124,8 +124,8 @@ def test_means_of_own_channels(pooled: int, groups: int) -> None:
 @pytest.mark.parametrize(
     ("classes", "parts", "samples"), [(0, 0, 1), (1, 0, 4), (2, 2, 3), (4, 3, 2)]
 )
-def test_means_of_moved_bins(classes: int, parts: int, samples: int) -> None:
-    """Without offsets, and with those of classes of channels, in parts of another number."""
+def test_deformable_pooling(classes: int, parts: int, samples: int) -> None:
+    """Without offsets, and with offsets per class of channels and for another number of parts."""
     values = regions(4 * 9)
     names = ["data", "rois"]
     if classes:
@@ -146,7 +146,7 @@ def test_means_of_moved_bins(classes: int, parts: int, samples: int) -> None:
     assert_equals_reference(symbol, values, "moved_means")
 
 
-def test_a_region_of_an_image_that_is_not_there_is_refused() -> None:
+def test_a_region_of_a_missing_image_is_refused() -> None:
     values = regions(2)
     values["rois"][2, 0] = 2
     symbol = mx.sym.ROIPooling(

@@ -1,4 +1,4 @@
-"""Maps read between their elements by kernels in C, equal to the reference."""
+"""Bilinear sampling kernels in C against the reference."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def assert_equals_reference(symbol: Symbol, values: Arrays, name: str, **request
 
 
 def grid_values(channels: int, output: tuple[int, int]) -> Arrays:
-    """Grids that reach beyond the image, lie on its elements, and nowhere."""
+    """Grids that reach outside the image, hit pixels exactly, or hold NaN."""
     random = np.random.RandomState(channels)
     grid = random.uniform(-1.4, 1.4, (2, 2, *output))
     grid[0, :, 0] = 1
@@ -64,7 +64,7 @@ def grid_values(channels: int, output: tuple[int, int]) -> Arrays:
 
 @pytest.mark.parametrize("channels", [1, 16, 37])
 @pytest.mark.parametrize("output", [(1, 1), (4, 4), (5, 7)], ids=str)
-def test_a_grid(channels: int, output: tuple[int, int]) -> None:
+def test_bilinear_sampler(channels: int, output: tuple[int, int]) -> None:
     symbol = mx.sym.BilinearSampler(mx.sym.Variable("data"), mx.sym.Variable("grid"))
     assert_equals_reference(symbol, grid_values(channels, output), "bilinear_sampler")
 
@@ -72,12 +72,12 @@ def test_a_grid(channels: int, output: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     "requests", [{"data": "null"}, {"grid": "null"}, {"data": "add", "grid": "add"}], ids=str
 )
-def test_some_gradients_of_a_grid(requests: dict[str, str]) -> None:
+def test_bilinear_sampler_with_other_gradient_requests(requests: dict[str, str]) -> None:
     symbol = mx.sym.BilinearSampler(mx.sym.Variable("data"), mx.sym.Variable("grid"))
     assert_equals_reference(symbol, grid_values(3, (4, 5)), "bilinear_sampler", **requests)
 
 
-def test_matrices() -> None:
+def test_spatial_transformer() -> None:
     symbol = mx.sym.SpatialTransformer(
         *(mx.sym.Variable(name) for name in ("data", "loc")),
         target_shape=(4, 7),
@@ -93,8 +93,8 @@ def test_matrices() -> None:
 @pytest.mark.parametrize(
     ("groups", "parts", "no_bias"), [(1, 1, False), (2, 1, True), (1, 2, True), (2, 4, False)]
 )
-def test_deformed_windows(groups: int, parts: int, no_bias: bool, masked: bool) -> None:
-    """Strided and dilated windows, moved beyond the image as well; two images."""
+def test_deformable_convolution(groups: int, parts: int, no_bias: bool, masked: bool) -> None:
+    """Strided and dilated windows, with offsets that also leave the image; two images."""
     random = np.random.RandomState(groups + 2 * parts)
     attrs = {"kernel": (3, 2), "stride": (2, 1), "dilate": (1, 2), "pad": (2, 1), "num_filter": 6}
     values = {

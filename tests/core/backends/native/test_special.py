@@ -1,4 +1,4 @@
-"""Special functions by kernels in C, equal to the reference."""
+"""Special-function kernels in C against the reference."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHARES = np.float32([*ENDS, 1 - 2**-24, 1e-9, *np.linspace(-1, 1, 4096 * 2 + 5)]
 
 
 def trained(op: str, points: Array, options: CompileOptions | None) -> tuple[Array, Array]:
-    """Return values and slopes, after a check that they come from the kernels or do not."""
+    """Return values and derivatives, having checked whether the kernels computed them."""
     symbol, x = getattr(mx.sym, op)(mx.sym.var("x")), mx.nd.array(points)
     grad = mx.nd.zeros(points.shape)
     executor = bind(symbol, mx.cpu(), {"x": x}, {"x": grad}, options=options)
@@ -40,7 +40,7 @@ def trained(op: str, points: Array, options: CompileOptions | None) -> tuple[Arr
 @pytest.mark.parametrize(
     ("op", "points"), [("gamma", POINTS), ("gammaln", POINTS), ("erfinv", SHARES)]
 )
-def test_values_and_slopes(op: str, points: Array) -> None:
+def test_values_and_derivatives(op: str, points: Array) -> None:
     found, expected = (
         trained(op, points, options) for options in (None, CompileOptions(table=None))
     )

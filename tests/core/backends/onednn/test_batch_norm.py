@@ -1,4 +1,4 @@
-"""Batch normalization of channels that are the last axis, against the reference."""
+"""Batch normalization over the last axis, against the reference."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def run(case: str, shape: Any, options: CompileOptions | None, *, trains: bool) 
 @pytest.mark.parametrize("trains", [False, True], ids=["inference", "training"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("case", CASES)
-def test_last_axis(case: str, shape: str, trains: bool) -> None:
+def test_batch_norm_over_the_last_axis(case: str, shape: str, trains: bool) -> None:
     expected, _ = run(case, SHAPES[shape], CompileOptions(table=None), trains=trains)
     got, kernels = run(case, SHAPES[shape], None, trains=trains)
     assert "onednn:batch_norm" in kernels

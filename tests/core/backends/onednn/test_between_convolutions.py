@@ -1,4 +1,4 @@
-"""Layers between convolutions, whose data is in oneDNN's layouts: kernels run them, rightly."""
+"""Layers between convolutions run on kernels in oneDNN's layouts, and match the reference."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def results(executor: Any, *, trains: bool) -> dict[str, np.ndarray]:
 
 
 def reordered(executor: Any) -> set[str]:
-    """Return the names of what is reordered, without the weights."""
+    """Return the names of reordered values, except weights."""
     (plan,) = executor._plans.values()
     names = [step.node for step in plan.compiled.program.steps if isinstance(step.op, Reorder)]
     return {name for name in names if "weight" not in name}
@@ -275,7 +275,7 @@ def on_references(executor: Any) -> list[str]:
 
 @pytest.mark.parametrize("trains", [False, True], ids=["inference", "training"])
 @pytest.mark.parametrize("case", CASES)
-def test_a_kernel_runs_it_and_equals_the_reference(case: str, trains: bool) -> None:
+def test_kernels_run_it_and_match_the_reference(case: str, trains: bool) -> None:
     symbol = network(case)
     expected = results(executor_of(symbol, REFERENCE, trains=trains), trains=trains)
     executor = executor_of(symbol, None, trains=trains)
@@ -289,7 +289,7 @@ def test_a_kernel_runs_it_and_equals_the_reference(case: str, trains: bool) -> N
 
 
 @pytest.mark.parametrize("case", [name for name in ELEMENTWISE if name.endswith("16")])
-def test_references_of_elementwise_operators_keep_the_layout(case: str) -> None:
+def test_elementwise_references_keep_the_layout(case: str) -> None:
     executor = executor_of(network(case), None, trains=True)
     results(executor, trains=True)
     bound = {"data", "data_grad", "last_output", "last_output_head_grad"}
@@ -297,7 +297,7 @@ def test_references_of_elementwise_operators_keep_the_layout(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", ["mean_of_places-16", "flat_sum_of_places-16"])
-def test_images_keep_their_layout_where_their_places_are_added_up(case: str) -> None:
+def test_summing_over_positions_keeps_the_layout(case: str) -> None:
     executor = executor_of(network(case), None, trains=True)
     images = {"data", "first_output", "first_output_grad", "last_output", "last_output_head_grad"}
     assert reordered(executor) & images <= {"data", "last_output", "last_output_head_grad"}
@@ -305,9 +305,7 @@ def test_images_keep_their_layout_where_their_places_are_added_up(case: str) -> 
 
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("name", ["max", "min"])
-def test_images_keep_their_layout_where_their_extreme_places_are_found(
-    name: str, keepdims: bool
-) -> None:
+def test_extremes_over_positions_keep_the_layout(name: str, keepdims: bool) -> None:
     layers = convolution(convolution(mx.sym.Variable("data"), "first", 32), "second", 64)
     symbol = getattr(mx.sym, name)(layers, axis=(2, 3), keepdims=keepdims, name="extreme")
     executor = executor_of(symbol, None, trains=False)

@@ -1,4 +1,4 @@
-"""Layers in bfloat16, against products in float64 and against MXNet in float32."""
+"""Layers in bfloat16, against float64 products and MXNet in float32."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Setting = Callable[..., None]
 
 @pytest.fixture(name="set_math")
 def fixture_set_math(monkeypatch: pytest.MonkeyPatch) -> Setting:
-    """Set MODSERVE_MATH for executors that are bound afterwards."""
+    """Set MODSERVE_MATH for executors bound afterwards."""
 
     def set_math(in_bfloat16: bool, **others: Any) -> None:
         changed = dataclasses.replace(executor_module.config, in_bfloat16=in_bfloat16, **others)
@@ -46,7 +46,7 @@ def fixture_set_math(monkeypatch: pytest.MonkeyPatch) -> Setting:
 def _bound(
     symbol: mx.sym.Symbol, values: Mapping[str, np.ndarray], **options: Any
 ) -> mx.executor.Executor:
-    """Return an executor whose inputs are those called ``data`` or ``data1``; the rest stays."""
+    """Return an executor with ``data`` and ``data1`` as inputs and everything else constant."""
     shapes = {name: value.shape for name, value in values.items() if name.startswith("data")}
     executor = symbol.simple_bind(mx.cpu(), grad_req="null", **shapes, **options)
     for name, value in values.items():
@@ -110,14 +110,14 @@ def _random(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
 
 @needs_bfloat16
 @pytest.mark.parametrize("name", _layers())
-def test_each_product_is_off_by_no_more_than_its_factors(name: str, set_math: Setting) -> None:
+def test_the_error_is_bounded_by_rounding_the_factors(name: str, set_math: Setting) -> None:
     symbol, shapes = _layers()[name]
     values = _random(shapes)
     set_math(False)
     exact = _bound(symbol, values)
     assert NAME not in exact.debug_str()
     expected = _output(exact)
-    # The same sums of magnitudes: by these a sum of rounded products may be off.
+    # The same sums over absolute values bound how far a sum of rounded products can be off.
     magnitudes = _output(_bound(symbol, {key: np.abs(value) for key, value in values.items()}))
     set_math(True)
     rounded = _bound(symbol, values)
@@ -125,12 +125,14 @@ def test_each_product_is_off_by_no_more_than_its_factors(name: str, set_math: Se
     got = _output(rounded)
     # Half of EPSILON more: a convolution rounds its result.
     assert np.all(np.abs(got - expected) <= 1.6 * EPSILON * magnitudes)
-    assert np.sqrt(np.mean((got - expected) ** 2)) > EPSILON / 100  # it did not run in float32
+    assert (
+        np.sqrt(np.mean((got - expected) ** 2)) > EPSILON / 100
+    )  # proves it did not run in float32
     assert np.array_equal(_output(_bound(symbol, values)), got)
 
 
 def _block() -> mx.sym.Symbol:
-    """Everything that may stand between convolutions: batch norm, residual, activation, pooling,
+    """Everything that may come between convolutions: batch norm, residual, activation, pooling,
     concatenation, arithmetic."""
     x = mx.sym.var("data")
     x = _convolution(x, name="c0")
@@ -142,7 +144,7 @@ def _block() -> mx.sym.Symbol:
     x = mx.sym.Activation(mx.sym.BatchNorm(x, name="b2"), act_type="relu")
     x = _convolution(x, name="c3") * mx.sym.sigmoid(_convolution(x, name="c4"))
     x = mx.sym.Pooling(x, global_pool=True, kernel=(1, 1), pool_type="avg")
-    # Layers that join axes by themselves, of data that is plain and of data that is not.
+    # Layers that flatten their input themselves, on plain and on blocked data.
     x = mx.sym.FullyConnected(x, num_hidden=4096, name="d0")
     return mx.sym.FullyConnected(mx.sym.reshape(x, (0, 64, 64)), num_hidden=64, name="d1")
 
@@ -157,12 +159,12 @@ def _values(symbol: mx.sym.Symbol, data: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _distance(got: np.ndarray, expected: np.ndarray) -> float:
-    """Return the root of the mean squared difference, in units of that of the values."""
+    """Return the root mean square of the difference, relative to that of the expected values."""
     return float(np.sqrt(np.mean((got - expected) ** 2) / np.mean(expected**2)))
 
 
 @needs_bfloat16
-def test_what_stands_between_convolutions_takes_bfloat16(set_math: Setting) -> None:
+def test_layers_between_convolutions_run_in_bfloat16(set_math: Setting) -> None:
     values = _values(_block(), _random({"data": (2, 16, 16, 16)})["data"])
     set_math(False)
     expected = _output(_bound(_block(), values))
@@ -184,22 +186,22 @@ def test_kernels_agree_with_their_references(set_math: Setting) -> None:
 
 
 @needs_bfloat16
-def test_a_network_answers_what_mxnet_answers(set_math: Setting) -> None:
+def test_a_network_gives_mxnets_output(set_math: Setting) -> None:
     symbol, layers = build(mx, "lenet"), 4
     set_math(True)
     executor = _bound(symbol, _values(symbol, make_inputs("lenet")["data"]))
     assert executor.debug_str().count(f"onednn:convolution_fused{NAME}") == 2
     golden = golden_file.topic("models")["lenet"].astype("float64")
-    # Logits, less their mean: softmax forgets that.
+    # Logits less their mean, which softmax ignores.
     got, expected = (
         np.log(one) - np.log(one).mean(axis=1, keepdims=True) for one in (_output(executor), golden)
     )
-    # Errors of layers are independent of each other, so that their squares add up.
+    # The layers' errors are independent, so their squares add up.
     assert EPSILON / 100 < _distance(got, expected) < np.sqrt(layers) * EPSILON
 
 
 @needs_bfloat16
-def test_a_graph_in_bfloat16_needs_no_setting(set_math: Setting) -> None:
+def test_a_graph_in_bfloat16_ignores_the_setting(set_math: Setting) -> None:
     set_math(False)
     x = mx.sym.Cast(mx.sym.var("data"), dtype="bfloat16")
     x = _convolution(x, name="halved")
@@ -220,7 +222,7 @@ def test_a_graph_in_bfloat16_needs_no_setting(set_math: Setting) -> None:
     assert EPSILON / 100 < distance < 3 * EPSILON
 
 
-def test_a_graph_in_bfloat16_runs_in_float32_elsewhere(
+def test_a_graph_in_bfloat16_runs_in_float32_where_the_processor_lacks_it(
     monkeypatch: pytest.MonkeyPatch, set_math: Setting
 ) -> None:
     set_math(False)

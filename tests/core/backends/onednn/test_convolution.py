@@ -1,4 +1,4 @@
-"""Layouts of convolutions in training, and that their gradients stay those of the reference."""
+"""Layouts of convolutions in training; their gradients match the reference's."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def trained(symbol: mx.sym.Symbol, options: CompileOptions | None = None) -> Any
 
 
 def reordered(executor: Any) -> set[str]:
-    """Return the names of what is reordered, without the weights."""
+    """Return the names of reordered values, except weights."""
     (plan,) = executor._plans.values()
     names = [step.node for step in plan.compiled.program.steps if isinstance(step.op, Reorder)]
     return {name for name in names if "weight" not in name}
@@ -69,7 +69,7 @@ def test_the_backward_pass_keeps_the_layouts_of_the_forward_pass(
 
 
 def is_channels_last_in_the_middle(executor: Any) -> bool:
-    """Return whether the middle convolution reads channels last, forwards."""
+    """Return whether the middle convolution reads channels last in the forward pass."""
     (plan,) = executor._plans.values()
     program = plan.compiled.program
     (step,) = (step for step in program.forward_steps if step.node == "middle")
@@ -82,7 +82,7 @@ def is_channels_last_in_the_middle(executor: Any) -> bool:
 def test_ragged_channels_are_trained_channels_last(
     filters: tuple[int, int], window: tuple[int, int, int]
 ) -> None:
-    """Blocks of 16 channels would be filled up; also with strides and dilation."""
+    """Blocks of 16 channels would need padding; also with strides and dilation."""
     before, after = filters
     size, stride, dilate = window
     out = mx.sym.Convolution(

@@ -1,4 +1,4 @@
-"""The kernels of softmax_cross_entropy and of softmax with a temperature."""
+"""Kernels of softmax_cross_entropy and of softmax with a temperature."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def softmax(data: np.ndarray) -> np.ndarray:
     return powers / powers.sum(axis=1, keepdims=True)
 
 
-def test_labels_are_cut_to_whole_numbers_and_may_be_no_class() -> None:
+def test_labels_are_truncated_and_may_be_out_of_range() -> None:
     symbol = mx.sym.softmax_cross_entropy(X, mx.sym.Variable("label"))
     labels = [6, 2.9, -1, 7, -0.5]
     out, grad, kernels = run(symbol, np.array([3.0]), labels)
     name = "onednn:softmax_cross_entropy"
     assert kernels == [name, f"{name}_backward"]
     share = softmax(DATA)
-    # MXNet takes 1e-8 for the probability of what is no class.
+    # MXNet uses a probability of 1e-8 for out-of-range labels.
     chosen = [share[0, 6], share[1, 2], 1e-8, 1e-8, share[4, 0]]
     np.testing.assert_allclose(out, [-np.log(chosen).sum()], rtol=1e-5)
     share[0, 6] -= 1

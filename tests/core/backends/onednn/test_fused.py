@@ -1,4 +1,4 @@
-"""Fused layers against the same graph on references, step by step."""
+"""Fused layers against the same graph run step by step on references."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_batch_norm_is_folded(case):
 
 @pytest.mark.parametrize("fix_gamma", [True, False])
 @pytest.mark.parametrize("shape", [IMAGES, ROWS, VOLUMES, (5, 7)])
-def test_batch_norm_runs_alone_and_with_relu(fix_gamma, shape):
+def test_batch_norm_runs_with_and_without_a_relu(fix_gamma, shape):
     alone = norm(X, fix_gamma=fix_gamma)
     assert_equal_to_reference(alone, shape, "batch_norm_fused")
     symbol = mx.sym.Activation(alone, act_type="relu")
@@ -170,15 +170,15 @@ def test_activation_is_fused(function, no_bias):
     )
 
 
-def test_residual_that_is_needed_later_is_copied():
+def test_a_residual_that_is_needed_later_is_copied():
     first = mx.sym.Activation(convolution(X, "c1"), act_type="relu")
     second = convolution(first, "c2") + first
-    # What was added is read again, so that nothing may be written over it.
+    # The residual is read again later, so it must not be overwritten.
     symbol = second * 2 + first
     assert_equal_to_reference(symbol, IMAGES, "convolution_fused")
 
 
-def test_residual_that_is_an_argument_stays():
+def test_a_residual_that_is_an_argument_is_not_overwritten():
     other = mx.sym.Variable("other")
     symbol = convolution(X) + other
     executor, raw = bound(symbol, IMAGES)
@@ -188,7 +188,7 @@ def test_residual_that_is_an_argument_stays():
     np.testing.assert_allclose(got, expected(symbol, IMAGES), rtol=1e-4, atol=1e-4)
 
 
-def test_one_convolution_of_two_takes_the_sum():
+def test_one_of_two_convolutions_fuses_their_sum():
     symbol = FOLDED["residual"][0]
     executor, _ = bound(symbol, IMAGES)
     assert kernels_of(executor).count("convolution_folded") == 2
@@ -204,13 +204,13 @@ PARTS = {
 
 
 @pytest.mark.parametrize("missing", PARTS)
-def test_what_cannot_be_fused_runs_by_kernels_of_its_parts(monkeypatch, caplog, missing):
+def test_what_cannot_be_fused_runs_as_separate_kernels(monkeypatch, caplog, missing):
     make = Primitive.of
 
     def of(kind, *parameters, post=()):
         is_missing = missing in {one[0] for one in post}
         if missing == "bias":
-            # Of the two layers, which have none themselves, those with a batch norm have one.
+            # Neither layer has a bias of its own; only a folded batch norm brings one.
             is_missing = parameters[4:5] not in ((), (None,))
         if kind == "convolution_forward" and is_missing:
             raise KernelUnavailable(f"no {missing}")
@@ -227,7 +227,7 @@ def test_what_cannot_be_fused_runs_by_kernels_of_its_parts(monkeypatch, caplog, 
     bound(symbol, IMAGES, CHECKED)[0].forward()
 
 
-def test_what_no_kernel_can_fuse_runs_on_the_references_of_its_parts(monkeypatch):
+def test_what_no_kernel_can_fuse_runs_as_separate_references(monkeypatch):
     def of(kind, *parameters, post=()):
         raise KernelUnavailable("nothing")
 
@@ -239,7 +239,7 @@ def test_what_no_kernel_can_fuse_runs_on_the_references_of_its_parts(monkeypatch
     np.testing.assert_allclose(executor.forward()[0].asnumpy(), wanted, rtol=1e-4, atol=1e-4)
 
 
-def test_nothing_is_folded_where_arrays_may_change_unseen():
+def test_nothing_is_folded_where_arrays_may_change_unnoticed():
     symbol = norm(convolution(X))
     executor, raw = bound(symbol, IMAGES, versions=False)
     assert "convolution_folded" not in kernels_of(executor)
@@ -254,7 +254,7 @@ def test_nothing_is_folded_where_arrays_may_change_unseen():
 
 
 @pytest.mark.parametrize("name", ["c_weight", "c_bias", "b_beta", "b_moving_mean", "b_moving_var"])
-def test_change_of_any_array_is_seen(name):
+def test_changing_any_array_is_noticed(name):
     symbol = norm(convolution(X))
     executor, _ = bound(symbol, IMAGES)
     reference, _ = bound(symbol, IMAGES, REFERENCE)
@@ -267,7 +267,7 @@ def test_change_of_any_array_is_seen(name):
     np.testing.assert_allclose(after, reference.forward()[0].asnumpy(), rtol=1e-4, atol=1e-4)
 
 
-def test_module_predicts_with_what_training_left():
+def test_a_module_predicts_with_the_weights_training_left():
     body = mx.sym.Activation(norm(convolution(X), fix_gamma=False), act_type="relu")
     symbol = mx.sym.SoftmaxOutput(
         mx.sym.FullyConnected(body, num_hidden=3, name="f"), name="softmax"
@@ -295,7 +295,7 @@ def test_module_predicts_with_what_training_left():
         np.testing.assert_allclose(got, fresh.forward()[0].asnumpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_executors_of_one_arena_keep_one_copy():
+def test_executors_sharing_an_arena_keep_one_copy_of_folded_weights():
     symbol, shape = FOLDED["plain"]
     arrays, _ = arrays_of(symbol, shape, versions=True)
     executor, kept = None, []
@@ -314,7 +314,7 @@ def test_executors_of_one_arena_keep_one_copy():
     assert kept[0] == kept[1] > 0
 
 
-def test_channels_last_is_kept_through_dense_blocks():
+def test_dense_blocks_stay_channels_last():
     x = mx.sym.Convolution(X, kernel=(3, 3), pad=(1, 1), stride=(2, 2), num_filter=32, name="c0")
     for i in range(2):
         y = mx.sym.Activation(norm(x, f"b{i}"), act_type="relu")
@@ -327,7 +327,7 @@ def test_channels_last_is_kept_through_dense_blocks():
     assert_equal_to_reference(x, (2, 3, 32, 32), "concat")
 
 
-def test_inputs_of_unlike_layouts_are_concatenated():
+def test_inputs_in_different_layouts_are_concatenated():
     first = convolution(X, "c1", num_filter=64, kernel=(7, 7), pad=(3, 3), stride=(2, 2))
     pooled = mx.sym.Pooling(first, kernel=(2, 2), stride=(2, 2), pool_type="max")
     branch = convolution(pooled, "c2", num_filter=32, kernel=(1, 1), pad=(0, 0))
@@ -335,7 +335,7 @@ def test_inputs_of_unlike_layouts_are_concatenated():
     assert_equal_to_reference(symbol, (2, 3, 64, 64), "concat")
 
 
-def test_simple_bind_folds_what_is_no_input():
+def test_simple_bind_folds_everything_but_inputs():
     symbol = norm(convolution(X))
     executor = symbol.simple_bind(mx.cpu(), grad_req="null", data=IMAGES)
     assert "convolution_folded" in kernels_of(executor)

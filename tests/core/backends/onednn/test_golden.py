@@ -32,15 +32,15 @@ _KINDS = _TABLE.kinds("numpy")
 _KERNELS = _TABLE.entries("numpy")
 
 _REFERENCE = {
-    # Nothing is repeated.
+    # No broadcasting.
     "broadcast-axis_none",
     "broadcast-to_same",
-    # Slopes for each sample, too.
+    # Per-sample slopes too.
     "activation-prelu_each",
     "activation-prelu_each_4d",
     "activation-selu_2d",
     "activation-selu_large",
-    # Forwards, where NaN stays NaN.
+    # Kept because forward must preserve NaN.
     "elemwise_special-clip_nan",
     "elemwise_unary-relu_special",
     # Special functions, which have kernels in C.
@@ -50,7 +50,7 @@ _REFERENCE = {
     "elemwise_unary-gamma_negative",
     "elemwise_unary-gammaln",
     "elemwise_unary-gammaln_negative",
-    # Few classes along another axis than the last.
+    # Few classes, along an axis other than the last.
     "activation-softmax_channel",
     "loss-multi_out_grad",
     "softmax-log_softmax_axis",
@@ -62,25 +62,25 @@ _REFERENCE = {
     "softmax-log_softmax_hot",
     "softmax-softmax_hot",
     "softmax-softmin_hot",
-    # Another dtype.
+    # Other dtypes.
     "softmax-log_softmax_to_float64",
     "softmax-softmax_to_float64",
     "softmax-softmin_to_float64",
-    # Projected outputs of an LSTM.
+    # LSTMs with projected outputs.
     "rnn-lstm_projected_bidirectional",
     "rnn-lstm_projected_layers",
     "rnn-lstm_projected_plain",
-    # Another axis than the last.
+    # Axes other than the last.
     "norm-layer_axis",
     "norm-layer_first_axis",
     "norm-layer_mean_var",
-    # Channels that are the first axis, or the last of what is pooled.
+    # Channels along the first axis, or along the last one pooled.
     "norm-first_axis",
     "pool-avg_channels_last",
     "pool-avg_global_channels_last",
     "pool-max_channels_last",
     "pool-max_channels_last_one_axis",
-    # Extremes, products and norms over other axes than the last, and sums of magnitudes.
+    # Extremes, products and norms over other axes than the last, and sums of absolute values.
     "reduce-max_exclude",
     "reduce-max_exclude_kept",
     "reduce-max_kept",
@@ -98,7 +98,7 @@ _REFERENCE = {
     "reduce-prod_kept",
     "reduce-prod_one",
     "reduce-prod_two",
-    # Windows that reach beyond the padding, or that see nothing else.
+    # Windows that extend beyond the padding, or lie entirely in it.
     "pool-avg_empty_windows",
     "pool-avg_full_padded",
     "pool-max_empty_windows",
@@ -134,7 +134,7 @@ _BY_FUNCTION = {arrays.ARITHMETIC, arrays.POINTWISE, arrays.REDUCTION}
 
 
 def has_kernels(case: Case) -> bool:
-    """Return whether there are kernels for what an operator does."""
+    """Return whether an operator has kernels."""
     kind = get_operator(case.op).kind
     if kind not in _KINDS - _IN_LAYOUTS:
         return False
@@ -144,8 +144,8 @@ def has_kernels(case: Case) -> bool:
 
 
 def is_beyond_binary(case: Case) -> bool:
-    """Tell whether both operands are broadcast, or the left one where they may not change places:
-    oneDNN broadcasts the right one."""
+    """Return whether both operands are broadcast, or only the left one of an operator that does not
+    commute: oneDNN broadcasts the right one."""
     known = make_symbol(mx, case).heads[0].node.op.arithmetic()
     if known is None:
         return False
@@ -162,7 +162,7 @@ _CASES = [
 
 
 def run(case: Case, check_kernels: bool) -> tuple[dict[str, np.ndarray], set[Entry]]:
-    """Return results by key, and what ran by a kernel."""
+    """Return results by key and the kernels that ran."""
     symbol = make_symbol(mx, case)
     options = CompileOptions(table=_TABLE, check_kernels=check_kernels)
     used: set[Entry] = set()
@@ -177,7 +177,7 @@ def run(case: Case, check_kernels: bool) -> tuple[dict[str, np.ndarray], set[Ent
 
 
 def kernels_of(plan: Any) -> set[Entry]:
-    """Return (kind, whether backwards) of the steps that run by a kernel."""
+    """Return (kind, whether backward) of the steps that ran on a kernel."""
     steps = plan.compiled.program.steps
     return {
         (step.op.kind, step.is_backward)
@@ -188,14 +188,14 @@ def kernels_of(plan: Any) -> set[Entry]:
 
 @pytest.mark.parametrize(("family", "case"), _CASES)
 @pytest.mark.parametrize("check_kernels", [False, True])
-def test_equals_mxnet(family: str, case: Case, check_kernels: bool) -> None:
+def test_results_match_mxnets(family: str, case: Case, check_kernels: bool) -> None:
     results, _ = run(case, check_kernels)
     golden = golden_file.ops(family)
     for key, got in results.items():
         assert_close(f"{family}/{case.id} {key}", got, golden[f"{case.id}/{key}"], case.tolerance)
 
 
-def test_which_cases_the_reference_serves_and_that_every_kernel_has_a_case() -> None:
+def test_every_kernel_has_a_case_and_the_fallbacks_are_listed() -> None:
     unserved, served = set(), set()
     for row in _CASES:
         used = run(row.values[1], False)[1]
@@ -206,7 +206,7 @@ def test_which_cases_the_reference_serves_and_that_every_kernel_has_a_case() -> 
         f"{row.values[0]}-{row.values[1].id}" for row in _CASES if is_beyond_binary(row.values[1])
     }
     assert unserved == _REFERENCE | arithmetic
-    # What only plans contain has tests of its own: test_fused, test_layout. So have bytes:
+    # Operators that exist only in plans are tested in test_fused and test_layout, quantized ones in
     # test_quantized.
     elsewhere = {*fused.__all__, *quantized.__all__}
     names = {**vars(fused), **vars(quantized)}

@@ -1,4 +1,4 @@
-"""Convolutions in groups: kernels for each, in layouts that suit, equal to the reference."""
+"""Grouped convolutions: kernels and layouts for each kind, matching the reference."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ran(symbol: mx.sym.Symbol, data: tuple[int, ...], options: CompileOptions | 
 
 
 def steps_of(executor: Any, *, is_train: bool) -> Any:
-    """Return the program that an executor has compiled for training or inference."""
+    """Return the compiled program for training or inference."""
     (program,) = (
         plan.compiled.program
         for plan in executor._plans.values()
@@ -61,7 +61,7 @@ def assert_equal(executor: Any, expected: Any) -> None:
 )
 @pytest.mark.parametrize("channels", [16, 20, 33])
 def test_depthwise_convolutions_of_sequences(channels: int, window: dict[str, Any]) -> None:
-    """They run as images of height 1: what oneDNN has for sequences is a product for each group."""
+    """They run as images of height 1: for sequences, oneDNN would multiply group by group."""
     depthwise = {"kernel": (3,), "num_group": channels, "num_filter": channels, **window}
     out = mx.sym.Convolution(
         mx.sym.Variable("data"), kernel=(1,), num_filter=channels, name="before"

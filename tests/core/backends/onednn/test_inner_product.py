@@ -10,7 +10,7 @@ from core.backends.native import is_available
 HIDDEN, FEATURES = 1024, 1040
 
 
-def test_batches_of_all_sizes_share_one_copy_of_large_weights() -> None:
+def test_all_batch_sizes_share_one_copy_of_large_weights() -> None:
     layer = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=HIDDEN, name="fc")
     module = mx.mod.Module(layer, label_names=None)
     module.bind([("data", (1, FEATURES))], for_training=False)

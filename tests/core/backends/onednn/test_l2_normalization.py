@@ -1,4 +1,4 @@
-"""Division by lengths against numpy's in double precision; test_between_convolutions has images."""
+"""L2 normalization against NumPy in float64; test_between_convolutions covers images."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_output_and_gradient(mode: str, shape: Any) -> None:
     run(shape, mode, CompileOptions(check_kernels=True))
 
 
-def test_samples_of_a_long_prime_length_run_on_the_reference() -> None:
+def test_samples_of_large_prime_length_run_on_the_reference() -> None:
     data, _, out, _, kernels = run((2, 10007), "instance")
     assert kernels == []
     length = np.sqrt(np.square(data.astype(np.float64)).sum(axis=1, keepdims=True) + EPS)

@@ -1,4 +1,4 @@
-"""The backward kernel of LayerNorm, against the reference."""
+"""LayerNorm's backward kernel against the reference."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ def trained(requests: dict[str, str], options: CompileOptions | None = None, **a
     ids=["write", "add", "data only"],
 )
 @pytest.mark.parametrize("eps", [1e-5, 0.5])
-def test_gradients_are_those_of_the_reference(
-    requests: dict[str, str], check: bool, eps: float
-) -> None:
+def test_gradients_match_the_reference(requests: dict[str, str], check: bool, eps: float) -> None:
     got, names = trained(requests, CompileOptions(check_kernels=check), eps=eps)
     expected, _ = trained(requests, CompileOptions(table=None), eps=eps)
     assert KERNEL in names
@@ -58,7 +56,7 @@ def test_gradients_are_those_of_the_reference(
         np.testing.assert_allclose(got[name], wanted, rtol=1e-4, atol=2e-5, err_msg=name)
 
 
-def test_without_the_gradient_of_the_data_the_reference_runs() -> None:
+def test_the_reference_runs_where_data_needs_no_gradient() -> None:
     requests = {"data": "null", "n_gamma": "write", "n_beta": "write"}
     got, names = trained(requests)
     expected, _ = trained(requests, CompileOptions(table=None))

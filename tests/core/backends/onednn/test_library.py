@@ -1,4 +1,4 @@
-"""The library in a forked process."""
+"""oneDNN in a forked process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ LIMIT_SECONDS = 60
 
 def ends_well_in_a_fork(function: Callable[[], Any]) -> bool:
     child = multiprocessing.get_context("fork").Process(target=function, daemon=True)
-    with warnings.catch_warnings():  # Python 3.12 warns of threads, such as those of BLAS
+    with (
+        warnings.catch_warnings()
+    ):  # Python 3.12 warns about forking with threads running, such as those of BLAS.
         warnings.simplefilter("ignore", DeprecationWarning)
         child.start()
     child.join(LIMIT_SECONDS)
@@ -28,7 +30,7 @@ def ends_well_in_a_fork(function: Callable[[], Any]) -> bool:
     return child.exitcode == 0
 
 
-def test_a_forked_process_runs_what_its_parent_has_bound_and_binds_more() -> None:
+def test_a_forked_process_runs_inherited_and_new_executors() -> None:
     found = library()
     if found is None:
         pytest.skip("oneDNN is not installed")
@@ -53,7 +55,7 @@ def test_a_forked_process_runs_what_its_parent_has_bound_and_binds_more() -> Non
                 np.testing.assert_array_equal(one, wanted)
 
     before = found.threads()
-    found.set_threads(2)  # where there is one processor, too
+    found.set_threads(2)  # Holds on a machine with a single processor, too.
     try:
         executor = bind(symbol, mx.cpu(), arrays, gradients)
         expected = trained(executor)

@@ -1,4 +1,4 @@
-"""Products against NumPy's in float64; the golden cases compare them with MXNet's."""
+"""Matrix products against NumPy in float64; the golden cases compare them with MXNet."""
 
 from __future__ import annotations
 

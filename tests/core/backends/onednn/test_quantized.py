@@ -1,4 +1,4 @@
-"""Kernels on bytes against their references and MXNet."""
+"""Quantized kernels against their references and MXNet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FUSED = sorted(
 
 
 def _close(got: np.ndarray, expected: np.ndarray) -> bool:
-    """Return whether bytes differ by one at most (halves fall to either side), floats by little."""
+    """Return whether bytes differ by at most one (ties round either way), floats by little."""
     allowed = 1 if expected.dtype.itemsize == 1 else 1e-5 * np.abs(expected).max()
     difference = np.abs(got.astype("float64") - expected.astype("float64"))
     return got.dtype == expected.dtype and bool((difference <= allowed).all())
@@ -62,7 +62,7 @@ reference."""
 
 @pytest.fixture
 def _checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every kernel be run with its reference."""
+    """Run every kernel beside its reference and compare."""
     monkeypatch.setattr(
         "core.executor.executor.config", dataclasses.replace(config, check_kernels=True)
     )
@@ -86,7 +86,7 @@ def _fused(name: str) -> tuple[Any, dict[str, np.ndarray]]:
 @pytest.mark.usefixtures("_checked")
 @pytest.mark.parametrize("name", _FUSED)
 def test_fused_layers(name: str) -> None:
-    """The first run makes the weights, the second has them."""
+    """The first run quantizes the weights, the second reuses them."""
     executor = _bound(*_fused(name))
     assert "by onednn:" in executor.debug_str()
     for _ in range(2):
@@ -96,8 +96,8 @@ def test_fused_layers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["int8_norm_relu", "uint8_sum_relu", "int8_dense_rows"])
-def test_arrays_that_may_change_at_any_time(name: str) -> None:
-    """Bound from outside, nobody tells when they change."""
+def test_arrays_bound_from_outside_may_change_at_any_time(name: str) -> None:
+    """Nothing signals a change to arrays bound directly."""
     symbol, arrays = _fused(name)
     given = {key: mx.nd.array(array, dtype=array.dtype) for key, array in arrays.items()}
     auxiliary = {key: given.pop(key) for key in symbol.list_auxiliary_states()}
@@ -133,7 +133,7 @@ def test_batch_norm() -> None:
     assert (executor.forward()[0].asnumpy() != first).any()
 
 
-def test_nothing_is_reordered_between_layers_of_bytes() -> None:
+def test_no_reorders_between_quantized_layers() -> None:
     case = dataclasses.replace(CASES["uint8_relu"], layer={"num_filter": "4", "pad": "(1, 1)"})
     one = mx.sym.load_json(fused_layers.graph(case))
     two = mx.sym.load_json(fused_layers.graph(case))
@@ -146,8 +146,8 @@ def test_nothing_is_reordered_between_layers_of_bytes() -> None:
 
 
 @pytest.mark.parametrize("name", ["int8_norm_relu", "int8_dense_rows"])
-def test_memory_that_numpy_writes_to(name: str) -> None:
-    """Of an array whose memory has been handed out, nobody tells when it changes."""
+def test_memory_lent_to_numpy_may_change_at_any_time(name: str) -> None:
+    """Nothing signals a change once an array's memory has been lent out."""
     symbol, arrays = _fused(name)
     executor = _bound(symbol, arrays)
     before = executor.forward()[0].asnumpy()

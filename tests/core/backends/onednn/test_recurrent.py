@@ -1,4 +1,4 @@
-"""The recurrent kernels against the operator's reference, which is tested against MXNet."""
+"""Recurrent kernels against the operator's reference, which is itself tested against MXNet."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_inference_equals_the_reference(mode: str, bidirectional: bool) -> None:
     ],
     ids=lambda given: "-".join(given),
 )
-def test_only_wanted_gradients_are_written(requests: dict[str, str]) -> None:
+def test_only_requested_gradients_are_written(requests: dict[str, str]) -> None:
     symbol = network("lstm", 2)
     requests = {name: requests.get(name, "null") for name in symbol.list_arguments()}
     got, kernels = run(symbol, None, requests)
@@ -130,7 +130,7 @@ def test_only_wanted_gradients_are_written(requests: dict[str, str]) -> None:
     assert_equal(got, expected)
 
 
-def test_later_steps_equal_the_reference() -> None:
+def test_repeated_steps_match_the_reference() -> None:
     symbol = network("gru", 2, bidirectional=True)
     got, _ = run(symbol, None, steps=3)
     expected, _ = run(symbol, _REFERENCE, steps=3)
@@ -140,7 +140,7 @@ def test_later_steps_equal_the_reference() -> None:
 @pytest.mark.parametrize(
     "attributes", [{"use_sequence_length": True}, {"p": 0.5}], ids=["lengths", "dropout"]
 )
-def test_the_reference_serves_what_onednn_has_not(attributes: dict[str, Any]) -> None:
+def test_layers_onednn_does_not_support_run_on_the_reference(attributes: dict[str, Any]) -> None:
     _, kernels = run(network("lstm", 2, **attributes), None)
     assert not kernels & _KERNELS
 

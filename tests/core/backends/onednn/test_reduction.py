@@ -1,4 +1,4 @@
-"""Reductions against numpy's in double precision."""
+"""Reductions against NumPy in float64."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ CHECKED = CompileOptions(check_kernels=True)
 def run(
     symbol: Any, data: np.ndarray, head: float = 0.0, options: CompileOptions | None = None
 ) -> tuple[np.ndarray, np.ndarray, list[tuple[str, bool]]]:
-    """Return the output, the data's gradient, and the kernels (name, whether backwards); the
-    gradient of the output counts up from a number."""
+    """Return the output, the data's gradient, and the kernels as (name, whether backward).
+
+    The head gradient counts up from ``head``.
+    """
     grad = mx.nd.ones(data.shape)
     executor = bind(symbol, mx.cpu(), {"data": mx.nd.array(data)}, {"data": grad}, options=options)
     for _ in range(2):
@@ -110,7 +112,7 @@ def test_norms_of_rows(shape: Any, axes: Any) -> None:
     run(symbol, data, 1.0, options=CHECKED)
 
 
-def test_long_sums_keep_their_digits() -> None:
+def test_long_sums_keep_their_precision() -> None:
     data = np.full((16, 100, 1000), 0.1, np.float32)
     out, _, kernels = run(mx.sym.sum(X), data)
     assert ("onednn:reduction", False) in kernels
@@ -122,12 +124,12 @@ def test_long_sums_keep_their_digits() -> None:
     [mx.sym.sum(X), mx.sym.norm(X), mx.sym.norm(X, ord=1), mx.sym.max(X), mx.sym.sum(X, axis=1)],
     ids=["sum", "norm", "magnitudes", "max", "nothing"],
 )
-def test_what_has_no_kernel_runs_on_the_reference(symbol: Any) -> None:
-    """Rows of a prime length, that cannot be parted, and of one element."""
+def test_reductions_without_a_kernel_run_on_the_reference(symbol: Any) -> None:
+    """A row of prime length, which cannot be split, with one element per column."""
     assert run(symbol, random(10007, 1))[2] == []
 
 
-def test_stages_go_from_the_last_axes_to_the_first() -> None:
+def test_reduction_stages_start_at_the_last_axes() -> None:
     assert stages_of((2, 3, 4, 5), (1, 2)) == [Stage(2, 12, 5)]
     assert stages_of((2, 3, 1, 5), (0, 3)) == [Stage(6, 5, 1), Stage(1, 2, 3)]
     assert stages_of((2, 1, 5), (1,)) == []

@@ -1,4 +1,4 @@
-"""Instance and group normalization against their references, plain and between convolutions."""
+"""Instance and group normalization against their references, alone and between convolutions."""
 
 from __future__ import annotations
 
@@ -69,9 +69,7 @@ REQUESTS = {
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize("requests", REQUESTS)
 @pytest.mark.parametrize("case", CASES)
-def test_output_and_gradients_are_those_of_the_reference(
-    case: str, requests: str, check: bool
-) -> None:
+def test_output_and_gradients_match_the_reference(case: str, requests: str, check: bool) -> None:
     symbol, asked = CASES[case], REQUESTS[requests]
     got, kernels = trained(symbol, asked, CompileOptions(check_kernels=check))
     expected, _ = trained(symbol, asked, CompileOptions(table=None))
@@ -81,7 +79,7 @@ def test_output_and_gradients_are_those_of_the_reference(
         np.testing.assert_allclose(got[name], wanted, rtol=1e-4, atol=2e-5 * scale, err_msg=name)
 
 
-def test_statistics_are_shown() -> None:
+def test_group_norm_outputs_its_statistics() -> None:
     symbol = mx.sym.GroupNorm(X, num_groups=2, eps=0.1, output_mean_var=True)
     data = np.random.RandomState(1).randn(2, 4, 3).astype(np.float32)
     ones = {name: mx.nd.ones((2,)) for name in symbol.list_arguments()[1:]}
@@ -93,7 +91,7 @@ def test_statistics_are_shown() -> None:
 
 
 @pytest.mark.parametrize("case", ["instance", "instance_of_convolution"])
-def test_without_the_gradient_of_the_data_the_reference_runs(case: str) -> None:
+def test_the_reference_runs_where_data_needs_no_gradient(case: str) -> None:
     requests = {"data": "null", "c_weight": "null"}
     got, kernels = trained(CASES[case], requests)
     expected, _ = trained(CASES[case], requests, CompileOptions(table=None))
@@ -102,7 +100,7 @@ def test_without_the_gradient_of_the_data_the_reference_runs(case: str) -> None:
         np.testing.assert_allclose(got[name], expected[name], rtol=1e-4, atol=1e-4)
 
 
-def test_samples_must_lie_one_behind_the_other() -> None:
+def test_interleaved_samples_are_refused() -> None:
     assert sample_of(plain((3, 4, 5, 6))) == plain((1, 4, 5, 6))
     with pytest.raises(KernelUnavailable, match="are interleaved"):
         sample_of(strided((3, 4, 5), (1, 15, 3)))

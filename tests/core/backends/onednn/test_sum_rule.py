@@ -1,4 +1,4 @@
-"""Gradients of a tensor plus, minus or times a repeated one, and of one that is only repeated."""
+"""Gradients of broadcast addition, subtraction, multiplication, and of broadcasting alone."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ Arrays = dict[str, np.ndarray]
 def gradients(
     symbol: Any, shapes: dict[str, Any], request: Request, options: CompileOptions | None = None
 ) -> tuple[Arrays, np.ndarray, Arrays, list[str]]:
-    """Return the inputs, the output's gradient, those of the inputs, which were 1, and the kernels
-    of the backward pass."""
+    """Return the inputs, the head gradient, the inputs' gradients (initially 1) and the backward
+    kernels."""
     random = np.random.RandomState(2)
     raw = {
         name: (np.sign(random.randn(*shape)) * random.uniform(0.5, 2, shape)).astype(np.float32)
@@ -66,7 +66,7 @@ def sum_to(head: np.ndarray, shape: Any) -> np.ndarray:
 
 
 def slopes(name: str, raw: Arrays) -> tuple[Any, Any]:
-    """Return the derivatives by the left and by the right."""
+    """Return the derivatives with respect to the left and the right input."""
     if name == "broadcast_mul":
         return raw["b"], raw["a"]
     if name == "broadcast_div":
@@ -79,7 +79,7 @@ def slopes(name: str, raw: Arrays) -> tuple[Any, Any]:
 @pytest.mark.parametrize("request_a", ["write", "add"])
 @pytest.mark.parametrize("case", SHAPES)
 @pytest.mark.parametrize("name", KERNELS)
-def test_gradients_of_both(
+def test_gradients_of_both_inputs(
     name: str, case: str, request_a: str, request_b: str, check: bool
 ) -> None:
     wide, narrow = SHAPES[case]
@@ -87,7 +87,7 @@ def test_gradients_of_both(
     raw, head, found, kernels = gradients(
         binary(name), {"a": wide, "b": narrow}, request, CompileOptions(check_kernels=check)
     )
-    # oneDNN multiplies with what is repeated along one group of axes only.
+    # oneDNN's product broadcasts along one contiguous group of axes only.
     is_known = case != "two_places" or name in ("broadcast_add", "broadcast_sub")
     assert (KERNELS[name] in kernels) == is_known
     left, right = slopes(name, raw)
@@ -99,7 +99,7 @@ def test_gradients_of_both(
 
 
 @pytest.mark.parametrize("name", ["broadcast_add", "broadcast_mul"])
-def test_wide_tensor_may_stand_on_the_right(name: str) -> None:
+def test_the_larger_tensor_may_be_on_the_right(name: str) -> None:
     shapes, request = {"a": (1, 7), "b": (5, 7)}, {"a": "add", "b": "write"}
     raw, head, found, kernels = gradients(binary(name), shapes, request)
     assert KERNELS[name] in kernels
@@ -109,7 +109,7 @@ def test_wide_tensor_may_stand_on_the_right(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_only_the_wide_tensor_wants_a_gradient(name: str) -> None:
+def test_only_the_larger_tensor_needs_a_gradient(name: str) -> None:
     shapes, request = {"a": (5, 7), "b": (1, 7)}, {"a": "write", "b": "null"}
     raw, head, found, kernels = gradients(binary(name), shapes, request)
     assert (KERNELS[name] in kernels) == (name in ("broadcast_mul", "broadcast_div"))
@@ -125,7 +125,7 @@ def test_only_the_wide_tensor_wants_a_gradient(name: str) -> None:
         ("broadcast_div", (1, 7), (5, 7)),
     ],
 )
-def test_the_rest_runs_on_the_reference(name: str, a: Any, b: Any) -> None:
+def test_unsupported_broadcasts_run_on_the_reference(name: str, a: Any, b: Any) -> None:
     request = {"a": "write", "b": "write"}
     raw, head, found, kernels = gradients(binary(name), {"a": a, "b": b}, request)
     assert kernels == []
@@ -136,7 +136,7 @@ def test_the_rest_runs_on_the_reference(name: str, a: Any, b: Any) -> None:
 
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize("requests", [("write", "add"), ("add", "null"), ("null", "write")])
-def test_quotient_of_equal_shapes(requests: tuple[str, str], check: bool) -> None:
+def test_division_of_equal_shapes(requests: tuple[str, str], check: bool) -> None:
     symbol = mx.sym.elemwise_div(mx.sym.Variable("a"), mx.sym.Variable("b"))
     request = dict(zip(("a", "b"), requests, strict=True))
     options = CompileOptions(check_kernels=check)
@@ -150,7 +150,7 @@ def test_quotient_of_equal_shapes(requests: tuple[str, str], check: bool) -> Non
 
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize("case", [name for name in SHAPES if name not in ("bias", "one_number")])
-def test_repeated_tensor(case: str, check: bool) -> None:
+def test_broadcast_to(case: str, check: bool) -> None:
     wide, narrow = SHAPES[case]
     symbol = mx.sym.broadcast_to(mx.sym.Variable("a"), shape=wide)
     options = CompileOptions(check_kernels=check)
@@ -164,7 +164,7 @@ def test_repeated_tensor(case: str, check: bool) -> None:
     assert [step.kernel.name for step in plan.compiled.program.steps] == ["onednn:repeat"]
 
 
-def test_one_number_is_repeated_by_the_reference() -> None:
+def test_broadcasting_one_number_runs_on_the_reference() -> None:
     symbol = mx.sym.broadcast_to(mx.sym.Variable("a"), shape=(40, 30))
     executor = bind(symbol, mx.cpu(), {"a": mx.nd.array([[2.5]])})
     np.testing.assert_array_equal(executor.forward()[0].asnumpy(), np.full((40, 30), 2.5))
