@@ -1,1 +1,1 @@
-"""Checkpoints and datasets on disk: whole or not at all, read without trust."""
+"""Checkpoints and datasets on disk: written atomically, and read without trusting them."""

@@ -1,4 +1,4 @@
-"""The entries of archives from strangers: files that stay where they are unpacked, no links."""
+"""Checks of the entries of untrusted archives: no links, and no paths out of the archive."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from pathlib import PurePosixPath
 
 from app.errors import Damaged
 
-__all__ = ["checked_path", "is_beside_the_point", "shortened"]
+__all__ = ["checked_path", "is_system_file", "shortened"]
 
 _USUAL_KINDS = (0, stat.S_IFREG, stat.S_IFDIR)
 _LONGEST_WORD = 200
 
 
 def checked_path(path: str, mode: int, field: str) -> str:
-    """Return the path of an entry, with slashes.
+    """Return the path of an entry, with forward slashes.
 
     Args:
-        mode: of the file, as the system has it; 0 if the archive says none.
-        field: of the archive, for errors.
+        mode: Unix mode of the entry; 0 if the archive does not give one.
+        field: name of the archive, for errors.
 
     Raises:
-        Damaged: it leads out of the archive, or is a link or device.
+        Damaged: the path leads out of the archive, or the entry is a link or device.
     """
     path = path.replace("\\", "/")
     if path.startswith("/") or ".." in PurePosixPath(path).parts or ":" in path.partition("/")[0]:
@@ -31,13 +31,13 @@ def checked_path(path: str, mode: int, field: str) -> str:
     return path
 
 
-def is_beside_the_point(path: str) -> bool:
-    """Return whether an entry is what systems put into archives for themselves."""
+def is_system_file(path: str) -> bool:
+    """Return whether an entry is a file that systems add by themselves, such as ``__MACOSX``."""
     parts = PurePosixPath(path).parts
     return "__MACOSX" in parts or any(part.startswith(".") for part in parts)
 
 
 def shortened(text: object) -> str:
-    """Return what an archive says, as short as an answer can repeat it."""
+    """Return text from an archive, cut to a length that an error message can repeat."""
     words = "" if text is None else str(text)
     return words if len(words) <= _LONGEST_WORD else f"{words[:_LONGEST_WORD]}…"

@@ -1,7 +1,7 @@
-"""The npy and npz formats, from strangers: headers first, sizes compared, no pickle obeyed.
+"""The npy and npz formats, read without trust: headers first, sizes compared, nothing unpickled.
 
-An array of lists in an npz file, which NumPy pickles, is two arrays: its examples one after the
-other, and their lengths.
+An object array in an npz file, which NumPy pickles, becomes two arrays: its examples joined end to
+end, and their lengths.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ONLY_ARRAY = "data"
 """Name of the array of an npy file."""
 
 CLASSES_MEMBER = "classes.txt"
-"""Member of an npz file of images beside its arrays: the names of the classes, a line each."""
+"""Member of an npz file of images beside its arrays: the class names, one a line."""
 
 _MOST_MEMBERS = 1000
 _LARGEST_CLASSES = 1 << 23
@@ -67,7 +67,7 @@ def inspect_npy(path: Path, limit: int) -> list[ArrayInfo]:
 
 
 def inspect_npz(path: Path, limit: int) -> list[ArrayInfo]:
-    """Return the arrays of an npz file, every byte of which is checked; raise Damaged, TooLarge."""
+    """Return the arrays of an npz file, after reading all of it; raise Damaged or TooLarge."""
     arrays = []
     with _open_zip(path) as archive:
         members = _members(archive)
@@ -83,16 +83,18 @@ def inspect_npz(path: Path, limit: int) -> list[ArrayInfo]:
                     continue
                 _check_size(name, header, member.file_size)
                 while file.read(_CHUNK):
-                    pass  # the archive compares its checksum at the end
+                    pass  # reading to the end makes zipfile compare the checksum
             arrays.append(_info(name, header))
     names = [array.name for array in arrays]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise Damaged("file", f"the name {twice!r}", "another one, for this has the lengths")
+        raise Damaged(
+            "file", f"the name {twice!r}", "another name: this one is taken by the lengths"
+        )
     return arrays
 
 
 def read_classes(path: Path) -> tuple[str, ...]:
-    """Return the names of classes that an npz file has beside its arrays; raise Damaged."""
+    """Return the class names that an npz file has beside its arrays; raise Damaged."""
     with _open_zip(path) as archive:
         if CLASSES_MEMBER not in archive.namelist():
             return ()
@@ -113,13 +115,13 @@ def write_member(
     dtype: np.dtype[Any],
     rows: Iterable[npt.NDArray[Any]],
 ) -> None:
-    """Write an array to an npz file in pieces, uncompressed; a first one can be mapped.
+    """Write an array to an npz file in pieces, uncompressed; if written first, it can be mapped.
 
     Args:
-        rows: the pieces one after the other, which make up the shape.
+        rows: consecutive pieces that together have the shape.
     """
     entry = zipfile.ZipInfo(f"{name}.npy")
-    # With the fields for sizes of 8 bytes; then a field that makes the array begin at a multiple.
+    # Zip64 sizes first, then a padding field that aligns the start of the array.
     before = archive.fp.tell() + 30 + len(entry.filename.encode()) + 20  # type: ignore[union-attr]
     padding = -(before + 4) % _ALIGNMENT
     entry.extra = struct.pack("<HH", _ALIGNMENT_EXTRA, padding) + bytes(padding)
@@ -139,9 +141,9 @@ def load_npy(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
 
 
 def load_npz(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return those arrays of an npz file that are named and there, read-only.
+    """Return those of the named arrays that an npz file has, read-only.
 
-    Large ones that are not compressed are views of the file.
+    Large uncompressed arrays are views of the file.
     """
     arrays: dict[str, npt.NDArray[Any]] = {}
     with _open_zip(path) as archive:
@@ -183,7 +185,7 @@ def _named(name: str, examples: Examples) -> dict[str, npt.NDArray[Any]]:
 
 
 def _mapped(path: Path, member: zipfile.ZipInfo, header: NpyHeader) -> npt.NDArray[Any] | None:
-    """Return a view of the file; None if it is better read."""
+    """Return a memory map of the array; None if reading it is better."""
     if member.compress_type != zipfile.ZIP_STORED or header.data_bytes < _MAPPED_BYTES:
         return None
     with path.open("rb") as file:
@@ -202,7 +204,7 @@ def preview_npy(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
 
 
 def preview_npz(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
-    """Return the first rows of each array of an npz file; no more than those is unpacked."""
+    """Return the first rows of each array of an npz file, unpacking no more than those."""
     heads: dict[str, npt.NDArray[Any]] = {}
     with _open_zip(path) as archive:
         for name, member in _members(archive).items():
@@ -250,7 +252,7 @@ def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     except RuntimeError as error:  # what zipfile says of encrypted members
         raise Damaged("file", error, "an npz archive without encryption") from None
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a place before the beginning of the file
+        if error.errno != errno.EINVAL:  # a position before the start of the file
             raise
         raise Damaged("file", error, "a whole npz archive") from None
 

@@ -1,10 +1,10 @@
-"""Which attempt of a job may write a module's checkpoints: a fence against those thought dead.
+"""A fence: only the current attempt of a job may write its module's checkpoints.
 
-    <root>/.attempt.json        {"job": 7, "attempt": 2}; job null: none may
+    <root>/.attempt.json    {"job": 7, "attempt": 2}; with a null job, no attempt may
 
-A server lets an attempt in before its executor is told to begin, and shuts it out when it takes the
-job away. Whoever writes looks here under the root's lock, at the moment of the rename: an executor
-that slept past its lease and wakes up replaces nothing.
+The server admits an attempt before it tells the executor to begin, and shuts it out when it takes
+the job away. A writer checks the fence under the root's lock at the moment of the rename, so that
+an executor that stalled past the end of its lease cannot replace a checkpoint when it resumes.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ FENCE = ".attempt.json"
 
 
 class Admitted(NamedTuple):
-    """The attempt that may write; without a job, none."""
+    """The attempt that may write; if the job is None, none may."""
 
     job: int | None
     attempt: int | None
 
 
 def admit(root: Path, job: int, attempt: int) -> None:
-    """Allow one attempt, and no other, to write; the caller holds the root's lock."""
+    """Allow this attempt, and no other, to write; the caller holds the root's lock."""
     _write(root, Admitted(job, attempt))
 
 
 def shut_out(root: Path, job: int, attempt: int) -> None:
-    """Forbid all writing if this attempt was allowed to; the caller holds the root's lock."""
+    """If this attempt may write, forbid all writing; the caller holds the root's lock."""
     if read_fence(root) == Admitted(job, attempt):
         _write(root, Admitted(None, None))
 
 
 def read_fence(root: Path) -> Admitted | None:
-    """Return who may write; None if no server has said it yet.
+    """Return which attempt may write; None if no server has decided yet.
 
     Raises:
         Damaged: the file cannot be read.
@@ -55,7 +55,7 @@ def read_fence(root: Path) -> Admitted | None:
 
 
 def check_admitted(root: Path, job: int, attempt: int | None) -> None:
-    """Raise Superseded unless this attempt may write; the caller has the root's lock."""
+    """Raise Superseded unless this attempt may write; the caller holds the root's lock."""
     admitted = read_fence(root)
     if admitted != Admitted(job, attempt):
         now = (
@@ -64,7 +64,7 @@ def check_admitted(root: Path, job: int, attempt: int | None) -> None:
             else f"{admitted[1]} of {admitted[0]}"
         )
         raise Superseded(
-            f"attempt {attempt} of job {job} may write no checkpoint any more; the attempt that "
+            f"attempt {attempt} of job {job} can no longer write checkpoints; the attempt that "
             f"may is {now}"
         )
 

@@ -1,8 +1,8 @@
-"""Records of a fit's batches: one append-only file.
+"""Per-batch records of a fit, in one append-only file.
 
 The first line is JSON: the format and the names of the values. Records of equal size follow: epoch,
-batch, and a value for each name. A record that a death cut off is left out; a fit that goes on from
-a checkpoint first leaves out what came after it, so that no batch appears twice.
+batch, and one value for each name. A record cut off by a crash is ignored. A fit that resumes from
+a checkpoint first drops the records of later batches, so that no batch appears twice.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _FLUSH_SECONDS = 0.5
 
 
 class RecordKind:
-    """What a record holds of each name.
+    """What the records of a file hold for each name.
 
     Args:
         title: of the file, for errors.
-        origin: what writes it, for errors.
-        value: dtype of a name's value.
-        blank: of a batch that was recorded without a name.
+        origin: what writes the file, for errors.
+        value: dtype of the value of a name.
+        blank: value of a batch that was recorded without this name.
     """
 
     def __init__(self, title: str, origin: str, value: npt.DTypeLike, blank: Any) -> None:
@@ -46,55 +46,57 @@ class RecordKind:
         self.blank = blank
         self._value = np.dtype(value)
 
-    def form(self, names: Sequence[str]) -> np.dtype[Any]:
+    def dtype(self, names: Sequence[str]) -> np.dtype[Any]:
         """Return the dtype of a record, with the fields epoch, batch and values."""
         fields = [("epoch", "<u4"), ("batch", "<u4"), ("values", self._value, (len(names),))]
         return np.dtype(fields)
 
 
 class RecordWriter:
-    """Appends records. An attempt writes a file of its own, in the place of the one before: what a
-    dead attempt may still write goes nowhere."""
+    """Appends records.
+
+    Every attempt writes a new file and renames it over the old one, so that late writes of a dead
+    attempt go nowhere.
+    """
 
     def __init__(
         self, path: Path, kind: RecordKind, names: Sequence[str], before: tuple[int, int]
     ) -> None:
-        """Begin, with the records of earlier attempts before a place.
+        """Start a file with the earlier attempts' records of batches before a given one.
 
         Args:
-            names: of the values of a record.
-            before: (epoch, batch) of the first batch that is to come.
+            names: of the values in a record.
+            before: (epoch, batch) of the first batch that is going to be recorded.
         """
         self._path, self._kind, self._names = path, kind, names
-        self._form = kind.form(names)
-        path.parent.mkdir(exist_ok=True)  # without its parent: the module may have been deleted
+        self._dtype = kind.dtype(names)
+        path.parent.mkdir(exist_ok=True)  # no parents: the module may have been deleted
         self._begin(_records_before(path, kind, names, before))
 
     @property
     def bytes_of_record(self) -> int:
         """Size of a record."""
-        return self._form.itemsize
+        return self._dtype.itemsize
 
     def add(self, epoch: int, batch: int, values: Any) -> None:
         """Append the values of a batch, one for each name."""
-        self._file.write(np.array([(epoch, batch, values)], self._form).tobytes())
+        self._file.write(np.array([(epoch, batch, values)], self._dtype).tobytes())
         self.count += 1
         if time.monotonic() - self._flushed_at > _FLUSH_SECONDS:
             self.flush()
 
     def thin_out(self) -> None:
-        """Leave every second record out."""
+        """Drop every second record."""
         self._file.close()
         self._begin(read_records(self._path, self._kind)[1][::2])
 
     def flush(self) -> None:
-        """Write everything to the file, for readers and for a fit that resumes after this process
-        died."""
+        """Write buffered records to the file, for readers and in case this process dies."""
         self._file.flush()
         self._flushed_at = time.monotonic()
 
     def close(self) -> None:
-        """Write what is left, where there is room for it."""
+        """Write what is buffered, if the disk has room for it."""
         try:
             self._file.close()
         except OSError as error:
@@ -127,8 +129,8 @@ def read_records(path: Path, kind: RecordKind) -> tuple[list[str], npt.NDArray[A
     with _opened(path, kind) as file:
         names = _read_names(file, path, kind)
         content = file.read()
-    form = kind.form(names)
-    return names, np.frombuffer(content, form, len(content) // form.itemsize)
+    dtype = kind.dtype(names)
+    return names, np.frombuffer(content, dtype, len(content) // dtype.itemsize)
 
 
 def _opened(path: Path, kind: RecordKind) -> BinaryIO:
@@ -154,13 +156,13 @@ def _records_before(
     try:
         earlier, records = read_records(path, kind)
     except (NotFound, Damaged):
-        return np.zeros(0, kind.form(names))
+        return np.zeros(0, kind.dtype(names))
     epoch, batch = before
     is_later = (records["epoch"] > epoch) | (
         (records["epoch"] == epoch) & (records["batch"] >= batch)
     )
     records = records[: int(is_later.argmax()) if is_later.any() else len(records)]
-    kept = np.zeros(len(records), kind.form(names))
+    kept = np.zeros(len(records), kind.dtype(names))
     kept["epoch"], kept["batch"] = records["epoch"], records["batch"]
     kept["values"] = kind.blank
     for column, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""Checkpoints on the disk; all of it without the store, for executors use it too.
+"""Checkpoints on disk. Nothing here uses the database, because executors use it too.
 
     <root>/3/lenet-symbol.json        a root holds the checkpoints of one module
     <root>/3/lenet-0003.params
@@ -8,9 +8,10 @@
     <root>/3.120/...                  taken after 120 batches of the next epoch
 
 A checkpoint is written under a hidden name, synced, and renamed; ``recover`` finishes or removes
-what a death left between. Who creates or renames has the root locked meanwhile, who reads shares
-the lock, and so a reader finds the old one or the new one. Who fills a hidden directory locks that
-too. A job's attempt puts its checkpoint in place only while ``attempt_fence`` admits it.
+what a crash left unfinished. Creating and renaming take an exclusive lock on the root and reading
+takes a shared one, so a reader sees either the old checkpoint or the new one. A hidden directory is
+locked as well while it is being filled. A job's attempt puts its checkpoint in place only while
+``attempt_fence`` admits it.
 """
 
 from __future__ import annotations
@@ -77,13 +78,13 @@ _LONGEST_WAIT_SECONDS = 1.0
 
 @dataclass(slots=True)
 class CheckpointWriter:
-    """A checkpoint being written.
+    """A checkpoint that is being written.
 
     Attributes:
-        directory: put the files here, under the names they are to have.
-        expected: what files that come from another checkpoint must be; damage is not written into
-            a manifest as if it were sound.
-        metrics, keep_best: go into the manifest; may be set until the end.
+        directory: put the files here, under their final names.
+        expected: digests of files copied from another checkpoint, so that damage is noticed instead
+            of recorded in the new manifest as correct.
+        metrics, keep_best: recorded in the manifest; may be set until the block ends.
     """
 
     directory: Path
@@ -102,20 +103,20 @@ def write_checkpoint(
     job_id: int | None = None,
     attempt: int | None = None,
 ) -> Iterator[CheckpointWriter]:
-    """Write a checkpoint; it appears whole when the block ends, and not at all if that raises.
+    """Write a checkpoint; it appears complete when the block ends, or not at all if that raises.
 
-    One of the same tag is replaced.
+    It replaces a checkpoint of the same tag.
 
     Args:
-        root: directory of the module's checkpoints; made if need be, in the module's own.
-        tag: its place in the training.
+        root: directory of the module's checkpoints; created if its parent exists.
+        tag: position in the training.
         module: name of the module.
-        prefix: of the file names in MXNet's manner; None takes the module's name.
-        job_id, attempt: who writes it, if a job does.
+        prefix: of the file names, as in MXNet; None uses the module's name.
+        job_id, attempt: the job that writes it, if one does.
 
     Raises:
-        Superseded: the attempt may write no more; nothing was put in place.
-        Damaged: a file is not as the writer expects it.
+        Superseded: the attempt may no longer write; nothing was put in place.
+        Damaged: a file differs from what the writer expects.
     """
 
     def check() -> None:
@@ -144,7 +145,7 @@ def write_checkpoint(
 
 
 def copy_checkpoint(source: Path, root: Path) -> None:
-    """Put a checkpoint under another root as well, by hard links: no byte is copied."""
+    """Put a checkpoint under another root too, by hard links: no bytes are copied."""
     with (
         _incoming(root, source.name, lambda: None) as directory,
         locked(source.parent, shared=True),
@@ -155,7 +156,7 @@ def copy_checkpoint(source: Path, root: Path) -> None:
 
 
 def list_tags(root: Path) -> list[CheckpointTag]:
-    """Return the tags of the checkpoints under a root, damaged ones included, in order."""
+    """Return the sorted tags of the checkpoints under a root, including damaged ones."""
     try:
         with os.scandir(root) as entries:
             names = [one.name for one in entries if one.name[0] != "." and one.is_dir()]
@@ -171,18 +172,18 @@ def list_tags(root: Path) -> list[CheckpointTag]:
 
 
 def read_manifest(directory: Path) -> CheckpointManifest:
-    """Read what a checkpoint says of itself; the files are not looked at.
+    """Read a checkpoint's manifest without looking at its files.
 
     Raises:
         NotFound: there is no such checkpoint.
-        Damaged: there is no manifest (half-written), or it cannot be read.
+        Damaged: the manifest is missing (half-written) or cannot be read.
     """
     with _shared(directory):
         return _read_manifest(directory)
 
 
 def readable_manifests(root: Path, warn: Callable[[str], None]) -> Iterator[CheckpointManifest]:
-    """Yield the manifests under a root; ``warn`` is told of each that is damaged."""
+    """Yield the readable manifests under a root; report each damaged one to ``warn``."""
     for tag in list_tags(root):
         try:
             yield read_manifest(root / str(tag))
@@ -203,7 +204,7 @@ def verify_checkpoint(directory: Path) -> CheckpointManifest:
 
 @contextmanager
 def verified(directory: Path) -> Iterator[CheckpointManifest]:
-    """Verify a checkpoint as above; it is neither replaced nor removed before the block ends."""
+    """Verify a checkpoint, and keep it from being replaced or removed until the block ends."""
     with _shared(directory):
         manifest = _read_manifest(directory)
         for name, expected in manifest.files.items():
@@ -239,7 +240,7 @@ def _read_manifest(directory: Path) -> CheckpointManifest:
 
 
 def _manifest_in(directory: Path) -> CheckpointManifest:
-    """Read the manifest in a directory, which may still be hidden."""
+    """Read the manifest in a directory, which may still have its hidden name."""
     path = directory / MANIFEST
     where = f"checkpoint {directory.name}: {MANIFEST}"
     try:
@@ -258,11 +259,11 @@ def _manifest_in(directory: Path) -> CheckpointManifest:
 
 
 def open_checkpoint_file(directory: Path, name: str) -> BinaryIO:
-    """Open a file of a checkpoint; it stays readable when the checkpoint is replaced or removed.
+    """Open a file of a checkpoint; it stays readable if the checkpoint is replaced or removed.
 
     Raises:
         NotFound: there is no such checkpoint, or it has no such file.
-        Damaged: the checkpoint is, or the file is not as long as it was written.
+        Damaged: the checkpoint is damaged, or the file's length has changed.
     """
     with _shared(directory):
         manifest = _read_manifest(directory)
@@ -297,7 +298,7 @@ def remove_checkpoint(root: Path, tag: CheckpointTag) -> None:
 def admit_attempt(root: Path, job_id: int, attempt: int) -> None:
     """Allow an attempt of a job, and no earlier one, to write checkpoints.
 
-    What an attempt before it left complete under a hidden name is put in place first.
+    A complete checkpoint that an earlier attempt left under a hidden name is put in place first.
     """
     make_directory(root)
     recover(root)
@@ -306,10 +307,10 @@ def admit_attempt(root: Path, job_id: int, attempt: int) -> None:
 
 
 def shut_out_attempt(root: Path, job_id: int, attempt: int) -> None:
-    """Forbid an attempt to write from now on; what it has written remains.
+    """Forbid an attempt to write from now on; what it has written stays.
 
     Raises:
-        Unavailable: its process was stopped in the midst of writing.
+        Unavailable: its process was stopped in the middle of a write.
     """
     if root.is_dir():
         with locked(root, seconds=_LONGEST_WAIT_SECONDS):
@@ -320,9 +321,10 @@ def shut_out_attempt(root: Path, job_id: int, attempt: int) -> None:
 
 
 def promote_checkpoints(source: Path, root: Path) -> list[CheckpointManifest]:
-    """Move checkpoints under a module's root, but for those whose tags are there; return them.
+    """Move checkpoints to a module's root, except for tags that exist there; return those tags.
 
-    Of those, what has the same files is removed, and what differs stays where it is.
+    Of the exceptions, a checkpoint with the same files is removed, and one that differs stays where
+    it is.
     """
     promoted = []
     make_directory(root)
@@ -346,10 +348,10 @@ def promote_checkpoints(source: Path, root: Path) -> list[CheckpointManifest]:
 
 
 def recover(root: Path) -> None:
-    """Finish or remove what a death left behind under a root.
+    """Finish or remove what a crash left behind under a root.
 
-    What a living process is writing at the moment is left alone, so this may run at any time; and
-    so is what nobody here named.
+    This may run at any time: what a living process is writing is left alone, and so are files that
+    this module did not name.
     """
     if not root.is_dir():
         return
@@ -370,8 +372,8 @@ _REMEDY = "upload the same files again"
 
 @contextmanager
 def _incoming(root: Path, name: str, check: Callable[[], None]) -> Iterator[Path]:
-    """Give a hidden directory that is renamed at the end, unless ``check`` raises then."""
-    make_directory(root)  # without its parent: the module may have been deleted
+    """Yield a hidden directory that is renamed at the end, unless ``check`` raises then."""
+    make_directory(root)  # no parents: the module may have been deleted
     target = root / name
     directory = hidden_sibling(target, "incoming")
     with ExitStack() as stack:
@@ -398,7 +400,7 @@ def _discard_incoming(root: Path, directory: Path) -> None:
 
 
 def _is_complete(root: Path, directory: Path) -> bool:
-    """Return whether a hidden directory needs only its renaming, and may have it."""
+    """Return whether a hidden directory is complete and may be renamed."""
     try:
         manifest = _manifest_in(directory)
         admitted = read_fence(root)

@@ -1,4 +1,4 @@
-"""Files that are never written again, put under another name: by a link, or byte for byte."""
+"""Second names for files that are never rewritten: by hard link, or else by a copy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP})
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Give a file a second name; on another file system copy it. Its directory is made."""
+    """Hard-link a file, or copy it to another file system; create the target's directory."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, target)
@@ -26,7 +26,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def sync_tree(root: Path) -> None:
-    """Return when all files under a directory, and their names, are on the disk."""
+    """Sync all files and directories under a directory to disk."""
     for directory, _, names in os.walk(root):
         for name in names:
             sync_file(Path(directory) / name)

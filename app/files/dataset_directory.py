@@ -1,11 +1,11 @@
-"""Datasets on the disk: the truth of which there are.
+"""Datasets on disk, which are authoritative: the database follows them.
 
     <data>/datasets/<dataset>.json                the record
     <data>/datasets/<dataset>-<digest>.<kind>     the file
 
-The record is written when its file is there, and before the database; it is put back if that
-refuses. A file that comes or goes has a second, hidden name until all is done, which tells the
-recovery after a death that the file is ours and that nobody waits for it.
+The record is written after the file and before the database row, and is put back if the database
+refuses. While a file is being added or removed it also has a hidden name. If recovery finds such a
+name after a crash, it knows that the file is ours and that nobody is waiting for it.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _ASIDE = ".json.damaged-"
 
 
 class DatasetDirectory:
-    """The datasets' files. Who changes any has the lock meanwhile."""
+    """The files of all datasets. Changes require the lock."""
 
     def __init__(self, data_dir: Path) -> None:
-        """Prepare; nothing is made before a dataset is."""
+        """Prepare; the directory is created with the first dataset."""
         self.root = data_dir / "datasets"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Have the lock for a block, waiting for it; raise Unavailable after a while."""
+        """Hold the lock for a block; raise Unavailable if it cannot be had in time."""
         make_directory(self.root, parents=True)
         with locked(self.root, seconds=_LONGEST_SECONDS):
             yield
 
     def file(self, record: DatasetRecord) -> Path:
-        """Return where a dataset's file lies: here, or where an operator has it."""
+        """Return the path of a dataset's file: here, or the operator's own."""
         return self.root / record.file_name if record.path is None else Path(record.path)
 
     def names(self) -> list[str]:
@@ -68,19 +68,19 @@ class DatasetDirectory:
         return found
 
     def read(self, name: str) -> DatasetRecord:
-        """Return a dataset as its record says it is.
+        """Return the dataset that a record describes.
 
         Raises:
             NotFound: there is no record.
-            Damaged: it is not as it was written, or another dataset's.
+            Damaged: the record was altered, or is another dataset's.
         """
         record = read_record(DatasetRecord, self._record(name))
         if record.name != name:
             raise Damaged(f"{name}{_SUFFIX}", f"dataset {record.name!r}", f"dataset {name!r}")
         return record
 
-    def strangers(self) -> list[Path]:
-        """Return the files that no record names, but for hidden ones and those set aside."""
+    def unnamed_files(self) -> list[Path]:
+        """Return the files that no record names, except hidden ones and those set aside."""
         if not self.root.is_dir():
             return []
         named = {self._record(name).name for name in self.names()} | self._named()
@@ -93,32 +93,32 @@ class DatasetDirectory:
     def placed(
         self, record: DatasetRecord, upload: Path | None, before: DatasetRecord | None
     ) -> Iterator[None]:
-        """Put a file and its record in place; all is as before if the block raises.
+        """Put a file and its record in place; undo both if the block raises.
 
         Args:
             record: the dataset.
-            upload: the file under a hidden name, which it has until the caller removes that;
-                None for an operator's file.
-            before: the dataset of the same name that it replaces.
+            upload: the file, under a hidden name that the caller removes; None for an operator's
+                file.
+            before: the dataset of the same name that this one replaces.
         """
-        going = None
+        link = None
         try:
             if upload is not None:
                 self.put_in_place(record, upload)
             if before is not None:
-                going = self._second_name(before, "replaced")
+                link = self._second_name(before, "replaced")
             with replaced(self._record(record.name), _content(record)):
                 yield
         except BaseException:
             self._remove_own_file(record)
-            _remove(going)
+            _remove(link)
             raise
         if before is not None:
             self._remove_own_file(before)
-        _remove(going)
+        _remove(link)
 
     def put_in_place(self, record: DatasetRecord, upload: Path) -> None:
-        """Make an upload the file of a dataset, whatever is there."""
+        """Make an upload the file of a dataset, replacing any other."""
         target = self.file(record)
         incoming = hidden_sibling(target, "incoming")
         try:
@@ -129,15 +129,15 @@ class DatasetDirectory:
             incoming.unlink(missing_ok=True)
 
     def write(self, record: DatasetRecord) -> None:
-        """Write a dataset's record, whatever is there."""
+        """Write a dataset's record, replacing any other."""
         write_durably(self._record(record.name), _content(record))
 
     @contextmanager
     def deleted(self, record: DatasetRecord) -> Iterator[None]:
-        """Remove a dataset's record and file; both are back if the block raises."""
+        """Remove a dataset's record and file; restore both if the block raises."""
         path = self._record(record.name)
         hidden = hidden_sibling(path, "deleting")
-        going = self._second_name(record, "deleting")
+        link = self._second_name(record, "deleting")
         try:
             rename_durably(path, hidden)
             yield
@@ -149,15 +149,16 @@ class DatasetDirectory:
             self._remove_own_file(record)
             hidden.unlink()
         finally:
-            _remove(going)
+            _remove(link)
 
     # -- after a death ------------------------------------------------------------------------
 
     def clean(self, is_known: Callable[[str], bool]) -> None:
-        """Finish what dead servers left: deletions, replacements and uploads.
+        """Finish what crashed servers left behind: deletions, replacements and uploads.
 
         Args:
-            is_known: tells whether the database has a dataset: its deletion was never answered.
+            is_known: whether the database has a dataset of this name; if so, its deletion was never
+                confirmed to the client and is undone.
         """
         if not self.root.is_dir():
             return
@@ -172,7 +173,7 @@ class DatasetDirectory:
                 twin.unlink(missing_ok=True)
 
     def set_aside(self, name: str) -> Path:
-        """Give a damaged record another name and return that; nothing is lost."""
+        """Rename a damaged record, so that nothing is lost; return its new path."""
         path = self._record(name)
         number = 1
         while (aside := path.with_name(f"{name}{_ASIDE}{number}")).exists():
@@ -201,7 +202,7 @@ class DatasetDirectory:
         return hidden
 
     def _named(self) -> set[str]:
-        """Return the names of files that a record needs, or may need if it is not readable."""
+        """Return the names of files that a record, or perhaps an unreadable one, refers to."""
         found: set[str] = set()
         for name in self.names():
             try:
@@ -211,7 +212,7 @@ class DatasetDirectory:
         return found
 
     def _twin(self, hidden: Path) -> Path | None:
-        """Return the other name of a hidden file, if no dataset needs what is under it."""
+        """Return the visible name of a hidden file, if no dataset refers to it."""
         if not hidden.is_file():
             return None
         shown = (path for path in self.root.iterdir() if not path.name.startswith("."))

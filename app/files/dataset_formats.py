@@ -1,15 +1,15 @@
-"""What is in a dataset's file, read without trusting it, and its arrays for those who train.
+"""What a dataset's file contains, read without trusting it, and its arrays for jobs.
 
     npy        one array, ``data``
-    npz        its arrays by their names; one of lists is two, see ``array_files``
-    csv        numbers; ``data`` of shape (rows, columns), or with a line of names one array each
-    jsonl      an object a line, of numbers and lists by name; see ``json_lines``
+    npz        its arrays by name; an object array is two, see ``array_files``
+    csv        numbers: ``data`` of shape (rows, columns), or one array a column if it has a header
+    jsonl      one object a line, of numbers and lists by name; see ``json_lines``
     libsvm     ``data`` of shape (rows, largest index + 1) and ``label``
     text       lines; no arrays
     recordio   records; no arrays
 
-Headers are read and compared with the sizes of files before anything is allocated, pickles are
-never obeyed, and what an archive unpacks to is limited.
+Headers are compared with the sizes of files before anything is allocated, nothing is unpickled, and
+the unpacked size of an archive is limited.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ _LONGEST_PREVIEW_ROW = 1024
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a file holds: its arrays, its number of examples where that is one number, and the
-    names of the classes of its images."""
+    """What a file holds: its arrays, its number of examples (None if the arrays disagree), and the
+    class names of its images.
+    """
 
     arrays: tuple[ArrayInfo, ...]
     examples: int | None
@@ -54,7 +55,7 @@ def describe_file(
     limit: int,
     created_at: float,
 ) -> DatasetRecord:
-    """Return the record of a dataset with this file; raise as ``inspect_file`` does."""
+    """Return the record of a dataset with this file; raises what ``inspect_file`` raises."""
     contents = inspect_file(path, kind, limit)
     return DatasetRecord(
         name=name,
@@ -69,10 +70,10 @@ def describe_file(
 
 
 def inspect_file(path: Path, kind: DatasetKind, limit: int) -> Contents:
-    """Read a file wholly, as far as it takes to know that it can be used.
+    """Read all of a file and check that it can be used.
 
     Args:
-        limit: most bytes that its arrays may take in memory, together.
+        limit: most bytes that all of its arrays together may take in memory.
 
     Raises:
         Damaged: the file is not of its kind, truncated, altered or hostile.
@@ -91,7 +92,7 @@ def inspect_file(path: Path, kind: DatasetKind, limit: int) -> Contents:
 
 
 def _count_examples(arrays: Sequence[ArrayInfo]) -> int | None:
-    """Return the length that all arrays have in common, those apart whose examples are counted."""
+    """Return the length that all arrays share, except for those that have an array of lengths."""
     names = {array.name for array in arrays}
     counts = {
         array.shape[0] if array.shape else None
@@ -102,12 +103,12 @@ def _count_examples(arrays: Sequence[ArrayInfo]) -> int | None:
 
 
 def load_arrays(path: Path, kind: DatasetKind, names: Collection[str]) -> Arrays:
-    """Return arrays of a file that ``inspect_file`` has passed.
+    """Return arrays of a file that ``inspect_file`` has accepted.
 
     Arrays of npy files are read-only views of the file.
 
     Raises:
-        Invalid: the file has no array of a name.
+        Invalid: the file has no array of this name.
     """
     if kind not in _LOADERS:
         raise Invalid(
@@ -121,7 +122,7 @@ def load_arrays(path: Path, kind: DatasetKind, names: Collection[str]) -> Arrays
 
 
 def preview_file(path: Path, kind: DatasetKind, rows: int) -> dict[str, Any]:
-    """Return the first rows as plain values, without reading the rest.
+    """Return the first rows as plain Python values, without reading the rest.
 
     Returns:
         For each array a list of rows, each a nested list, or None if a row is too long to
@@ -142,7 +143,7 @@ def _plain_row(row: Any) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity."""
+    """Replace NaN and infinity, which JSON cannot express."""
     if isinstance(value, list):
         return [_finite(item) for item in value]
     return value if not isinstance(value, float) or np.isfinite(value) else str(value)

@@ -10,7 +10,7 @@ SETTING = "MODSERVE_MAX_DATASET_BYTES"
 
 
 def check_unpacked_size(size: int, limit: int) -> None:
-    """Raise TooLarge where arrays would take more bytes of memory than allowed."""
+    """Raise TooLarge if arrays would take more memory than is allowed."""
     if size > limit:
         raise TooLarge(
             "the arrays of the dataset, in bytes", got=size, limit=limit, setting=SETTING

@@ -1,7 +1,7 @@
-"""The id of a data directory: a database that belongs to another must not be used with it.
+"""The id of a data directory, which keeps it from being used with another directory's database.
 
-<data>/directory-id              the id, once the database has it too
-<data>/.directory-id-new         the id, before that
+<data>/directory-id         the id, once the database has it too
+<data>/.directory-id-new    the id, before that
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ _NEW = ".directory-id-new"
 
 
 def read_id(data_dir: Path) -> str | None:
-    """Return the id, None if the directory has none yet; raise StartError for what is none."""
+    """Return the id, None if the directory has none yet; raise StartError if it is malformed."""
     return _read(settled_id_file(data_dir))
 
 
 def settled_id_file(data_dir: Path) -> Path:
-    """Return where the id of a directory lies."""
+    """Return the path of a directory's confirmed id."""
     return data_dir / _FILE
 
 
 def proposed_id(data_dir: Path) -> str | None:
-    """Return the id that ``new_id`` wrote and ``settle_id`` did not confirm; None without one."""
+    """Return the id that ``new_id`` wrote and ``settle_id`` has not confirmed; None without one."""
     return _read(data_dir / _NEW)
 
 
 def new_id(data_dir: Path) -> str:
-    """Write an id for a directory that has none, to be confirmed when the database has it."""
+    """Write an id for a directory that has none; confirm it once the database has it."""
     identity = proposed_id(data_dir) or uuid.uuid4().hex
     write_durably(data_dir / _NEW, f"{identity}\n".encode())
     return identity

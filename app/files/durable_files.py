@@ -1,4 +1,4 @@
-"""Files and directories that are either wholly there or not at all, whenever the power goes."""
+"""Files and directories that appear completely or not at all, even after a power failure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _HIDDEN = re.compile(r"\.(incoming|replaced|trash|upload|part|undo|deleting)-(.+
 
 
 class Hidden(NamedTuple):
-    """What ``hidden_sibling`` named: why it is there, and the name it stands beside."""
+    """A hidden path made by ``hidden_sibling``: its purpose, and the file name it belongs to."""
 
     purpose: str
     target: str
@@ -51,7 +51,7 @@ class Hidden(NamedTuple):
 
 
 def sync_file(path: Path) -> None:
-    """Return when the file's bytes are on the disk."""
+    """Sync the file's content to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -60,7 +60,7 @@ def sync_file(path: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Return when the directory's entries (creations, renames) are on the disk."""
+    """Sync the directory's entries (creations, renames) to disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -69,10 +69,10 @@ def sync_directory(path: Path) -> None:
 
 
 def make_directory(path: Path, *, parents: bool = False) -> None:
-    """Make a directory if there is none; return when its entry is on the disk.
+    """Create a directory unless it exists, and sync its entry to disk.
 
     Args:
-        parents: make those above it as well.
+        parents: create missing parents too.
     """
     if path.is_dir():
         return
@@ -83,14 +83,14 @@ def make_directory(path: Path, *, parents: bool = False) -> None:
 
 
 def rename_durably(source: Path, target: Path) -> None:
-    """Rename within one directory and return when the renaming is on the disk."""
+    """Rename within one directory, and sync the rename to disk."""
     os.rename(source, target)
     sync_directory(target.parent)
 
 
 @contextmanager
 def tell_full_disk() -> Iterator[None]:
-    """Raise a disk without room as an error of ours, which is an answer."""
+    """Translate a full disk into StorageFull, which has an HTTP status."""
     try:
         yield
     except OSError as error:
@@ -101,10 +101,10 @@ def tell_full_disk() -> Iterator[None]:
 
 
 def write_durably(path: Path, data: bytes, *, mode: int = 0o666) -> None:
-    """Write a file over the existing one; whenever the power goes, one of them is whole.
+    """Replace a file; after a power failure either the old or the new one is complete.
 
     Args:
-        mode: who may read and write it, from the beginning; the umask takes of it.
+        mode: permissions of the new file from its creation on, less the umask.
     """
     part = hidden_sibling(path, "part")
     try:
@@ -121,7 +121,7 @@ def write_durably(path: Path, data: bytes, *, mode: int = 0o666) -> None:
 
 @contextmanager
 def replaced(path: Path, data: bytes) -> Iterator[None]:
-    """Write a file durably; if the block raises, what was there before is there again."""
+    """Write a file durably; restore the previous one if the block raises."""
     undo = hidden_sibling(path, "undo")
     is_there = path.exists()
     if is_there:
@@ -137,16 +137,16 @@ def replaced(path: Path, data: bytes) -> Iterator[None]:
             sync_directory(path.parent)
         raise
     finally:
-        undo.unlink(missing_ok=True)  # of two names of one file a renaming leaves both
+        undo.unlink(missing_ok=True)  # rename keeps both links of one file
 
 
 def hidden_sibling(path: Path, purpose: str) -> Path:
-    """Return a path beside this one that no client can name: names have no leading dot."""
+    """Return a path beside this one that no client can name: clients' names have no leading dot."""
     return path.parent / f".{purpose}-{path.name}-{uuid.uuid4().hex[:12]}"
 
 
 def has_hidden(directory: Path) -> bool:
-    """Return whether something may lie in a directory, if there is one, under a hidden name."""
+    """Return whether a directory exists and may contain hidden names."""
     try:
         return any(name.startswith(".") for name in os.listdir(directory))
     except (FileNotFoundError, NotADirectoryError):
@@ -154,13 +154,13 @@ def has_hidden(directory: Path) -> bool:
 
 
 def list_hidden(directory: Path) -> list[Hidden]:
-    """Return what lies in a directory under a name of ``hidden_sibling``; nothing else is ours."""
+    """List the paths in a directory that ``hidden_sibling`` named; no others are ours."""
     found = [_HIDDEN.fullmatch(name) for name in sorted(os.listdir(directory))]
     return [Hidden(one[1], one[2], directory / one[0]) for one in found if one is not None]
 
 
 def discard(path: Path) -> None:
-    """Remove a file or a directory with all in it; a directory first goes out of sight whole."""
+    """Remove a file or a directory tree; a directory is renamed to a hidden name first."""
     if not path.is_dir():
         path.unlink(missing_ok=True)
         return
@@ -172,18 +172,18 @@ def discard(path: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a directory that is out of sight already, which needs no room on a full disk."""
+    """Remove a directory that is already hidden; a rename might fail on a full disk."""
     shutil.rmtree(path, onerror=_unless_gone)
 
 
 def _unless_gone(function: Any, path: str, error: Any) -> None:
-    """Go on where another server removes the same: both of them found it."""
+    """Ignore a missing file: another server may be removing the same tree."""
     if not issubclass(error[0], FileNotFoundError):
         raise error[1]
 
 
 def digest_file(path: Path) -> FileDigest:
-    """Return size and SHA-256 of a file."""
+    """Return the size and SHA-256 of a file."""
     digest = hashlib.sha256()
     size = 0
     with path.open("rb") as file:
@@ -195,14 +195,14 @@ def digest_file(path: Path) -> FileDigest:
 
 @contextmanager
 def locked(path: Path, *, shared: bool = False, seconds: float | None = None) -> Iterator[None]:
-    """Lock a file or directory, waiting for it; the kernel unlocks it when the process dies.
+    """Lock a file or directory, waiting if needed; the kernel unlocks it if the process dies.
 
     Args:
-        shared: others may lock it meanwhile who share as well.
-        seconds: the longest to wait; None waits for ever.
+        shared: let others lock it at the same time if they share it too.
+        seconds: longest time to wait; None waits without limit.
 
     Raises:
-        Unavailable: another process has it locked all the time, for it may have been stopped.
+        Unavailable: another process held the lock the whole time; it may have been suspended.
     """
     descriptor = os.open(path, os.O_RDONLY)
     mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
@@ -224,12 +224,12 @@ def _lock_within(descriptor: int, mode: int, seconds: float, path: Path) -> None
             return
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise Unavailable(f"{path} is locked by a process that does not go on") from None
+                raise Unavailable(f"{path} is locked by a process that makes no progress") from None
             time.sleep(_LOCK_POLL_SECONDS)
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a living process has locked the file or directory."""
+    """Return whether a living process holds a lock on the file or directory."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -241,9 +241,9 @@ def is_locked(path: Path) -> bool:
 
 
 def remove_unlocked(path: Path) -> bool:
-    """Remove a file or directory unless a living process has it locked; tell whether it did.
+    """Remove a file or directory unless a living process has it locked; return whether it did.
 
-    It is locked meanwhile: who was about to lock it finds afterwards that it is gone.
+    It is locked while it is removed: a process that was waiting for the lock finds it gone.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY)

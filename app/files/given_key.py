@@ -1,4 +1,4 @@
-"""The API key that an operator gives a server from outside: in its environment, or in a file."""
+"""An API key that the operator gives a server through its environment or in a file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _FORM = "a key as 'modserve keys generate' prints one"
 
 
 def given_key(text: str | None, path: Path | None) -> ApiKey | None:
-    """Return the key that is given, which is for administration; None if none is.
+    """Return the given key, which has the admin scope; None if there is none.
 
     Args:
         text: the key itself.
-        path: a file with it, such as a mounted secret; white space around it does not count.
+        path: a file with the key, such as a mounted secret; surrounding white space is ignored.
 
     Raises:
         StartError: it is not a key, cannot be read, or both are given.
@@ -40,15 +40,15 @@ def _read(path: Path) -> str:
             return file.read(_MOST_BYTES).decode("ascii", errors="replace").strip()
     except OSError as error:
         raise StartError(
-            f"MODSERVE_API_KEY_FILE: {path} cannot be read: {error.strerror}; it must be there, "
-            "and readable by the user that the server runs as"
+            f"MODSERVE_API_KEY_FILE: {path} cannot be read: {error.strerror}; it must exist "
+            "and be readable by the user that the server runs as"
         ) from None
 
 
 def _key(variable: str, text: str, got: str) -> ApiKey:
     id_ = key_id_of(text)
     if id_ is None:
-        # What it is may be a secret of somewhere else, and is not shown.
+        # The text may be some other secret, so it is not shown.
         what = f"{len(text)} characters" + (" with white space" if _SPACE.search(text) else "")
         raise StartError(f"{variable}: {got} {what}, expected {_FORM}")
     return ApiKey(

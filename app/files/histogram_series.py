@@ -30,22 +30,22 @@ BINS = 32
 _MOST_BYTES = 32 << 20
 _CHUNK = 1 << 18
 _HISTOGRAM = [("low", "<f4"), ("high", "<f4"), ("nonfinite", "<u4"), ("counts", "<u4", (BINS,))]
-_KIND = RecordKind("histograms", "a fit with a monitor takes them", _HISTOGRAM, 0)
+_KIND = RecordKind("histograms", "only a fit with a monitor records them", _HISTOGRAM, 0)
 
 HostArray: TypeAlias = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Histograms:
-    """Those of one array over the batches of a fit, in bins of equal width.
+    """Histograms of one array over the batches of a fit, in bins of equal width.
 
     Attributes:
-        arrays: all that the fit has histograms of.
-        array: the one these are of.
-        total: histograms there are.
-        epochs, batches: where in the training each was taken, from 0.
+        arrays: all arrays of the fit that have histograms.
+        array: the array of these histograms.
+        total: number of histograms in the file.
+        epochs, batches: when in the training each was taken, from 0.
         lows, highs: least and greatest finite element of each.
-        nonfinite: number of the other elements of each.
+        nonfinite: number of elements of each that are not finite.
         counts: (histograms, bins), of the finite elements.
     """
 
@@ -61,8 +61,10 @@ class Histograms:
 
 
 class HistogramWriter(RecordWriter):
-    """Appends histograms. A file never grows beyond 32 MiB: one of two is left out then, and of
-    those to come as well."""
+    """Appends histograms.
+
+    When the file reaches 32 MiB, every second one is dropped and only half as many are recorded.
+    """
 
     def __init__(self, path: Path, arrays: Sequence[NamedArray], before: tuple[int, int]) -> None:
         super().__init__(path, _KIND, [f"{of}:{name}" for of, name in arrays], before)
@@ -70,12 +72,12 @@ class HistogramWriter(RecordWriter):
         self._passed = 0
 
     def is_due(self) -> bool:
-        """Return whether a histogram is wanted of this collection."""
+        """Return whether histograms should be recorded for this batch."""
         self._passed += 1
         return (self._passed - 1) % self._every == 0
 
     def add(self, epoch: int, batch: int, values: Sequence[HostArray]) -> None:
-        """Append the histograms of a batch, of each array the one that ``histogram_of`` made."""
+        """Append the histograms of a batch, one for each array, as ``histogram_of`` made them."""
         super().add(epoch, batch, np.array(values, _HISTOGRAM))
         if self.count > 2 and self.count * self.bytes_of_record > _MOST_BYTES:
             self.thin_out()
@@ -92,14 +94,14 @@ def _named(text: str) -> NamedArray:
 
 
 def histograms_path(series: Path) -> Path:
-    """Return where the histograms of a job lie, beside its series of metrics."""
+    """Return the path of a job's histograms, beside its metrics."""
     return series.with_suffix(".histograms")
 
 
 def histogram_of(arrays: Sequence[HostArray]) -> HostArray:
-    """Return the histogram of all elements of arrays, as a record.
+    """Return the histogram of all elements of some arrays, as a record.
 
-    What float32 has no number for counts as not finite.
+    Values that overflow float32 count as not finite.
     """
     chunks = [part for one in arrays for part in _finite_chunks(one)]
     count = sum(chunk.size for chunk in chunks)
@@ -126,14 +128,14 @@ def _finite_chunks(array: HostArray) -> Iterator[HostArray]:
 
 
 def read_histograms(path: Path, array: NamedArray | None, points: int) -> Histograms:
-    """Return the histograms of an array, so many at most, evenly chosen.
+    """Return up to ``points`` evenly chosen histograms of an array.
 
     Args:
-        array: None takes the first.
+        array: None chooses the first.
 
     Raises:
         NotFound: there is no such file or array.
-        Damaged: it is no such file.
+        Damaged: the file is not a file of histograms.
     """
     names, records = read_records(path, _KIND)
     arrays = [_named(name) for name in names]

@@ -1,6 +1,6 @@
-"""Images from strangers, many in a file: zip, tar, tar.gz, or RecordIO as im2rec packs them.
+"""Images in one untrusted file: zip, tar, tar.gz, or RecordIO as im2rec packs them.
 
-What the file would unpack to is limited before any of it is decoded, and no path leads out of it.
+The unpacked size is limited before anything is decoded, and no path may lead out of the file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import IO, BinaryIO
 
 from app.domain.image_classes import number_by_folder
 from app.errors import Damaged, Invalid, TooLarge
-from app.files.archive_entries import checked_path, is_beside_the_point, shortened
+from app.files.archive_entries import checked_path, is_system_file, shortened
 from app.files.dataset_limits import SETTING
 from app.files.record_files import MAGIC, read_record, record_parts
 from app.tensors.zip_archives import open_zip
@@ -45,18 +45,18 @@ _FAULTS = (
     *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError),
     *(ValueError, RuntimeError, struct.error),
 )
-"""What the libraries raise for archives that are none."""
+"""What the libraries raise for files that are not archives."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageSource:
-    """The images of a file that is open.
+    """The images of an open file.
 
     Attributes:
-        paths: of the images, to name them by.
-        classes: in the order of their labels; none where the labels are numbers alone.
-        labels: of each image, a number or a row of them; none if it has none.
-        read: returns the file of an image by its place; in ascending order it is fastest.
+        paths: names of the images.
+        classes: class names in the order of their labels; empty if the labels are only numbers.
+        labels: a number or a row of numbers for each image; empty if there are none.
+        read: returns the bytes of an image by its index; fastest in ascending order.
     """
 
     paths: Sequence[str]
@@ -70,15 +70,15 @@ def open_images(path: Path, known: Sequence[str] | None, limit: int) -> Iterator
     """Open a file of images for the block.
 
     Args:
-        known: the classes, where those of another dataset hold.
-        limit: most bytes that it may unpack to.
+        known: class names to use, if they must be those of another dataset.
+        limit: most bytes that the images may unpack to.
 
     Raises:
-        Damaged: it is no such file, or has what no such file has.
-        Invalid: it has no images, or their folders are not classes.
-        TooLarge: it would unpack to more.
+        Damaged: it is not such a file, or has entries that no such file has.
+        Invalid: it has no images, or its folders do not match the classes.
+        TooLarge: it would unpack to more than the limit.
     """
-    with path.open("rb") as file, _damage_told():
+    with path.open("rb") as file, _translate_errors():
         head = file.read(4)
         file.seek(0)
         if head == MAGIC:
@@ -94,13 +94,13 @@ def open_images(path: Path, known: Sequence[str] | None, limit: int) -> Iterator
 
 
 @contextmanager
-def _damage_told() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except _FAULTS as error:
         raise Damaged(_FIELD, str(error) or "a truncated file", _WANTED) from None
     except OSError as error:
-        if error.errno not in (errno.EINVAL, None):  # a place before the beginning of the file
+        if error.errno not in (errno.EINVAL, None):  # a position before the start of the file
             raise
         raise Damaged(_FIELD, str(error), _WANTED) from None
 
@@ -120,14 +120,14 @@ def _of_zip(archive: zipfile.ZipFile, known: Sequence[str] | None, limit: int) -
     paths = sorted(entries, key=lambda path: path.split("/"))
 
     def read(index: int) -> bytes:
-        with _damage_told(), archive.open(entries[paths[index]]) as file:
+        with _translate_errors(), archive.open(entries[paths[index]]) as file:
             return _whole(file, paths[index])
 
     return _by_folder(paths, known, read)
 
 
 def _of_tar(archive: tarfile.TarFile, known: Sequence[str] | None) -> ImageSource:
-    """A tar file is read as it lies, for one that is compressed cannot be read otherwise."""
+    """Index a tar file in its stored order: a compressed one can only be read sequentially."""
     entries: dict[str, tarfile.TarInfo] = {}
     for count, info in enumerate(archive):
         if count >= _MOST_ENTRIES:
@@ -144,7 +144,7 @@ def _of_tar(archive: tarfile.TarFile, known: Sequence[str] | None) -> ImageSourc
     paths = list(entries)
 
     def read(index: int) -> bytes:
-        with _damage_told():
+        with _translate_errors():
             file = archive.extractfile(entries[paths[index]])
             assert file is not None
             with file:
@@ -163,7 +163,7 @@ def _by_folder(
 
 
 def _of_records(path: Path, file: BinaryIO, known: Sequence[str] | None) -> ImageSource:
-    """im2rec packs a head with the label before each image; the names of classes are lost."""
+    """im2rec packs a header with the label before each image, but no class names."""
     if known is not None:
         raise Invalid("classes_of", "a RecordIO file", "none: its labels are numbers already")
     records = list(record_parts(path))
@@ -175,14 +175,16 @@ def _of_records(path: Path, file: BinaryIO, known: Sequence[str] | None) -> Imag
         file.seek(parts[0].position)
         raw = file.read(min(_HEADER.size, parts[0].length))
         if len(raw) < _HEADER.size:
-            raise Damaged(f"record {index}", f"{len(raw)} bytes", "a head, as im2rec packs it")
+            raise Damaged(f"record {index}", f"{len(raw)} bytes", "a header, as im2rec packs it")
         count, label, _, _ = _HEADER.unpack(raw)
         starts.append(_HEADER.size + 4 * count)
         if starts[-1] > parts[0].length:
-            raise Damaged(f"record {index}", f"{count} labels", "as many as there are bytes for")
+            raise Damaged(
+                f"record {index}", f"{count} labels", "no more labels than the record has bytes for"
+            )
         labels.append(struct.unpack(f"<{count}f", file.read(4 * count)) if count else label)
         if _width(labels[-1]) != _width(labels[0]):
-            expected = f"{_width(labels[0])}, as the first has: labels of objects are not read"
+            expected = f"{_width(labels[0])}, as the first has: all must have the same width"
             raise Invalid(f"record {index}", f"{_width(labels[-1])} labels", expected)
 
     def read(index: int) -> bytes:
@@ -199,7 +201,7 @@ def _width(label: float | tuple[float, ...]) -> int:
 
 
 def _is_image(path: str) -> bool:
-    return PurePosixPath(path).suffix.lower() in _ENDINGS and not is_beside_the_point(path)
+    return PurePosixPath(path).suffix.lower() in _ENDINGS and not is_system_file(path)
 
 
 def _whole(file: IO[bytes], path: str) -> bytes:
@@ -212,7 +214,7 @@ def _whole(file: IO[bytes], path: str) -> bytes:
 
 
 class _Limited(io.BufferedIOBase):
-    """A tar file whose heads and whole length are of a sane size."""
+    """A tar file that refuses headers and sizes beyond a sane limit."""
 
     def __init__(self, stream: io.BufferedIOBase, limit: int) -> None:
         self._stream = stream
@@ -221,7 +223,7 @@ class _Limited(io.BufferedIOBase):
     def read(self, size: int | None = -1) -> bytes:
         """Return bytes."""
         if size is None or size < 0 or size > _LARGEST_READ:
-            raise Damaged(_FIELD, "a head of many bytes", _WANTED)
+            raise Damaged(_FIELD, "an oversized header", _WANTED)
         return self._stream.read(size)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:

@@ -1,4 +1,4 @@
-"""Whether a dataset has the arrays that a job takes a module's inputs from."""
+"""Checks that a dataset has the arrays that a job feeds to a module's inputs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["check_arrays", "check_named", "sources_of"]
 def sources_of(
     source: DatasetSource, names: Sequence[str], record: DatasetRecord
 ) -> dict[str, ArraySource]:
-    """Return where inputs of these names come from: as said, else the array of their own name.
+    """Return the array of each input: the one that the job names, else the one of its own name.
 
-    An array beside which the dataset has one of its lengths holds examples of these.
+    If the dataset also has an array with its lengths, the array holds ragged examples.
     """
     lengths = {array.name: array.shape[0] if array.shape else 0 for array in record.arrays}
 
@@ -35,7 +35,7 @@ def sources_of(
 
 
 def check_named(params: JobParams, record: ModuleRecord) -> None:
-    """Raise Invalid for what a job names and its module does not have: inputs, buckets, epochs."""
+    """Raise Invalid if a job names inputs, buckets or epochs that its module does not have."""
     names = (*record.data_names, *record.label_names)
     sources = {"": params.inputs}
     if isinstance(params, FitParams):
@@ -57,12 +57,12 @@ def check_named(params: JobParams, record: ModuleRecord) -> None:
 
 
 def check_arrays(sources: Mapping[str, ArraySource], record: DatasetRecord, prefix: str) -> None:
-    """Raise Invalid for an array that the dataset does not have.
+    """Raise Invalid for arrays that the dataset does not have.
 
     Args:
         sources: by input.
         record: the dataset.
-        prefix: path of the dataset's source in the job's parameters, with a dot at its end.
+        prefix: path of the dataset's source in the job's parameters, with a trailing dot.
     """
     there = [array.name for array in record.arrays]
     shapes = {array.name: array.shape for array in record.arrays}
@@ -83,7 +83,7 @@ def check_arrays(sources: Mapping[str, ArraySource], record: DatasetRecord, pref
 def _check_counts(
     sources: Mapping[str, ArraySource], shapes: Mapping[str, Sequence[int]], prefix: str
 ) -> None:
-    """Refuse inputs of differing numbers of examples, and show how to give ragged ones."""
+    """Refuse inputs with different numbers of examples, and show how to give ragged ones."""
     counts = {
         name: shape[0]
         for name, one in sources.items()
@@ -100,13 +100,13 @@ def _check_counts(
             f"{prefix}inputs.{name}",
             f"an array of {count} examples",
             f"{counts[first]} examples, as {first!r} has",
-            "examples that differ in length lie one after the other in one array, and another has "
-            f'their lengths: "inputs": {json.dumps(shown)}',
+            "if examples differ in length, join them end to end in one array and put their lengths "
+            f'in another: "inputs": {json.dumps(shown)}',
         )
 
 
 def _check_shape(source: ArraySource, shape: Sequence[int], field: str) -> None:
-    """Refuse another shape for the examples that has not as many elements."""
+    """Refuse to reshape examples to a different number of elements, or with transposed axes."""
     count, example = shape[:1], tuple(shape[1:])
     if source.shape is None or count in ((), (0,)):
         return
@@ -119,17 +119,17 @@ def _check_shape(source: ArraySource, shape: Sequence[int], field: str) -> None:
         raise Invalid(
             field,
             list(source.shape),
-            f"the sizes of an example, {example}, in that order, or numbers would be mixed up",
-            f'"axes": {axes} lets its axes change places, or save the array so',
+            f"the sizes of an example, {example}, in that order: a reshape does not transpose",
+            f'set "axes": {axes} to transpose, or save the array transposed',
         )
 
 
 def _check_axes(source: ArraySource, shape: Sequence[int], field: str) -> None:
-    """Refuse an order of the axes that is none of those of an example, or beside another form."""
+    """Refuse axes that do not permute an example's, or that come with a shape or lengths."""
     if source.axes is None:
         return
     if source.shape is not None or source.lengths is not None:
-        raise Invalid(field, list(source.axes), "none beside shape or lengths")
+        raise Invalid(field, list(source.axes), "no axes together with shape or lengths")
     if sorted(source.axes) != list(range(len(shape) - 1)):
         expected = f"each axis of an example of shape {tuple(shape[1:])} once, counted from 0"
         raise Invalid(field, list(source.axes), expected)

@@ -1,7 +1,7 @@
-"""Lines of JSON, an example each: ``{"data": [5, 2, 9], "softmax_label": 1}``.
+"""JSON lines, one example a line: ``{"data": [5, 2, 9], "softmax_label": 1}``.
 
-An array of each name. Where examples differ in length they lie one after the other in it, and
-``data_lengths`` counts them, which jobs take without being told.
+Each name becomes an array. If its examples differ in length, they are joined end to end, and
+``data_lengths`` holds their lengths, which jobs find by that name.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ __all__ = ["inspect_jsonl", "load_jsonl", "preview_jsonl"]
 
 Row = dict[str, npt.NDArray[Any]]
 
-_BYTES = 8  # float64, as of csv files
+_BYTES = 8  # float64, like csv files
 _EXPECTED = 'an example as {"data": [1, 2, 3], "softmax_label": 0}'
 
 
 class _Column:
-    """What all examples have of one name."""
+    """The values that all examples have under one name."""
 
     def __init__(self, name: str, first: tuple[int, ...]) -> None:
         self.name = name
@@ -40,11 +40,11 @@ class _Column:
         self._lengths: list[int] = []
 
     def take(self, shape: tuple[int, ...], line: int) -> None:
-        """Note one more example; raise Damaged where it differs from the first in more than length.
+        """Add an example; raise Damaged if it differs from the first in more than its length.
 
         Args:
             shape: its shape.
-            line: where it is.
+            line: where it is in the file.
         """
         if (len(shape) > 0, shape[1:]) != (self._is_list, self._example):
             dims = ["any", *map(str, self._example)] if self._is_list else []
@@ -53,7 +53,7 @@ class _Column:
         self._lengths.append(shape[0] if shape else 1)
 
     def infos(self) -> list[ArrayInfo]:
-        """Return what the arrays of the column are."""
+        """Return the descriptions of the column's arrays."""
         count = len(self._lengths)
         if not self._is_list:
             return [ArrayInfo(name=self.name, shape=(count,), dtype="float64")]
@@ -72,7 +72,7 @@ class _Column:
 
 
 def inspect_jsonl(path: Path, limit: int) -> list[ArrayInfo]:
-    """Return the arrays of a file; raise Damaged at the first line that is wrong, or TooLarge."""
+    """Return the descriptions of a file's arrays; raise TooLarge, or Damaged for a bad line."""
     size = 0
     columns: dict[str, _Column] = {}
     for number, row in _rows(path):
@@ -90,7 +90,9 @@ def inspect_jsonl(path: Path, limit: int) -> list[ArrayInfo]:
     infos = [info for column in columns.values() for info in column.infos()]
     if len({info.name for info in infos}) < len(infos):
         name = next(info.name for info in infos if info.dtype == "int64")
-        raise Damaged("file", f"the name {name!r}", "another one, for this has the lengths")
+        raise Damaged(
+            "file", f"the name {name!r}", "another name: this one is taken by the lengths"
+        )
     return infos
 
 
@@ -120,7 +122,7 @@ def _arrays(rows: list[Row]) -> dict[str, npt.NDArray[Any]]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Row]]:
-    """Yield number and arrays of every line that is not empty."""
+    """Yield the number and arrays of every line that is not empty."""
     for number, line in lines(path):
         if not line.strip():
             continue

@@ -1,8 +1,9 @@
-"""Domain values as JSON files that tell when they were damaged.
+"""Domain values as JSON files with a digest, so that damage is noticed.
 
     {"format": 1, "sha256": "...", "record": {...}}
 
-The digest is of the record's canonical JSON: a flipped bit in a learning rate is no other rate.
+The digest is of the record's canonical JSON: a flipped bit in a learning rate would otherwise just
+be another learning rate.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ def read_record(cls: type[T], path: Path) -> T:
     """Read a record's file.
 
     Raises:
-        NotFound: there is none.
-        Damaged: it is not as it was written.
+        NotFound: the file does not exist.
+        Damaged: the file is not as it was written.
     """
     where = f"{path.parent.name}/{path.name}"
     try:

@@ -1,4 +1,4 @@
-"""The file of the API keys in a data directory, which the command line writes and servers read."""
+"""The file of a data directory's API keys, which the command line writes and servers read."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _OWNER_ONLY = 0o600
 _LOCK_SECONDS = 10.0
 
 FileStamp: TypeAlias = tuple[int, int, int, int] | None
-"""Differs after each change of the file; None if there is none."""
+"""Changes with every change of the file; None if there is no file."""
 
 
 class KeyFile:
-    """``keys.json``: readable by its owner alone, replaced whole, changed by one at a time."""
+    """``keys.json``: readable only by its owner, replaced atomically, changed under a lock."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
         self.path = data_dir / "keys.json"
 
     def stamp(self) -> FileStamp:
-        """Return what tells the present file from those before and after it."""
+        """Return a value that differs for every version of the file."""
         try:
             found = os.stat(self.path)
         except (FileNotFoundError, NotADirectoryError):
@@ -40,7 +40,7 @@ class KeyFile:
         """Return all keys.
 
         Raises:
-            Damaged: the file is not as it was written, or cannot be read.
+            Damaged: the file was altered, or cannot be read.
         """
         try:
             return read_record(KeyList, self.path).keys
@@ -48,10 +48,10 @@ class KeyFile:
             return ()
 
     def change(self, step: Callable[[tuple[ApiKey, ...]], tuple[ApiKey, ...]]) -> None:
-        """Replace the keys by what a step makes of them; no other change comes between.
+        """Replace the keys by the result of ``step``, under the lock.
 
         Raises:
-            Unavailable: another process changes them and does not end.
+            Unavailable: another process has been changing the keys the whole time.
         """
         make_directory(self._data_dir, parents=True)
         with locked(self._lock(), seconds=_LOCK_SECONDS):

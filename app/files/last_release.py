@@ -1,7 +1,7 @@
-"""Which release of modserve was the last to write in a data directory.
+"""The release of modserve that last wrote in a data directory.
 
-An older one may not know all that a newer one has written, in the records of modules as well as in
-the database: it is to say so before it touches anything.
+An older release may not understand everything in the records and the database. It must refuse to
+start before it touches anything.
 
 <data>/last-release              such as 0.2.0
 """
@@ -22,13 +22,14 @@ _NUMBERS = re.compile(r"([0-9]+)\.([0-9]+)")
 
 
 def last_release_file(data_dir: Path) -> Path:
-    """Return where it lies."""
+    """Return the path of the file that names the release."""
     return data_dir / _FILE
 
 
 def check_release(data_dir: Path) -> None:
-    """Refuse a directory that a newer release has written; those that differ in the last number
-    know the same forms.
+    """Refuse a directory that a newer release has written.
+
+    Releases that differ only in the last number use the same formats.
 
     Raises:
         StartError: with what to do.
@@ -43,14 +44,14 @@ def check_release(data_dir: Path) -> None:
 
 
 def note_release(data_dir: Path) -> None:
-    """Note that this release is going to write in the directory."""
+    """Record that this release is going to write in the directory."""
     own = version("modserve")
     if _read(data_dir) != own:
         write_durably(last_release_file(data_dir), f"{own}\n".encode())
 
 
 def _read(data_dir: Path) -> str | None:
-    """Return the release, None if none is noted, or nothing that is one."""
+    """Return the release, None if none is recorded or the file is unreadable."""
     try:
         text = last_release_file(data_dir).read_text(errors="replace").strip()
     except FileNotFoundError:

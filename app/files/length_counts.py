@@ -1,8 +1,8 @@
-"""How often predictions had which length, a file for each module.
+"""How often each length occurred in predictions: one file a module.
 
     <data>/lengths/<module>.json
 
-A file that is lost or damaged is begun anew: it says how to serve better, no more.
+The counts only serve to suggest better buckets, so a lost or damaged file is simply started again.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["LengthCountFiles", "LengthCounts"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthCounts:
-    """Lengths of one input of one module.
+    """Counts of the lengths of one input of one module.
 
     Attributes:
-        module_id: another module of the name has another.
+        module_id: tells the module from a later one of the same name.
         input: name of the input.
-        axis: of its shape.
-        counts: examples by length.
+        axis: axis of its shape that has the length.
+        counts: number of examples by length.
     """
 
     module_id: int
@@ -42,23 +42,23 @@ class LengthCountFiles:
         self._root = data_dir / "lengths"
 
     def read(self, module: str) -> LengthCounts | None:
-        """Return what was counted of a module, None if nothing is known."""
+        """Return the counts of a module, None if there are none."""
         try:
             return read_record(LengthCounts, self._path(module))
         except (NotFound, Damaged):
             return None
 
     def write(self, module: str, counts: LengthCounts) -> None:
-        """Write what was counted of a module."""
+        """Write the counts of a module."""
         self._root.mkdir(parents=True, exist_ok=True)
         write_durably(self._path(module), encode_record(counts))
 
     def delete(self, module: str) -> None:
-        """Remove the file of a module that is no more."""
+        """Remove the file of a deleted module."""
         self._path(module).unlink(missing_ok=True)
 
     def names(self) -> list[str]:
-        """Return the modules of which there are files."""
+        """Return the names of the modules that have files."""
         return sorted(path.stem for path in self._root.glob("*.json"))
 
     def _path(self, module: str) -> Path:

@@ -1,4 +1,4 @@
-"""The csv and libsvm formats and plain text, line by line, with every number checked."""
+"""The csv and libsvm formats and plain text, read line by line, every number checked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _LONGEST_LINE = 1 << 20
-_CSV_BYTES = 8  # float64: ids of many digits stay what they are
+_CSV_BYTES = 8  # float64, so that ids of many digits are exact
 _LIBSVM_BYTES = 4
 _LARGEST_INDEX = 2**31 - 1
 
@@ -39,12 +39,12 @@ def count_lines(path: Path) -> int:
 
 
 def first_lines(path: Path, rows: int) -> list[str]:
-    """Return the first lines, without their ends."""
+    """Return the first lines, without line ends."""
     return [line for _, line in islice(lines(path), rows)]
 
 
 def inspect_csv(path: Path, limit: int) -> list[ArrayInfo]:
-    """Return the arrays of a csv file; raise Damaged at the first line that is wrong."""
+    """Return the descriptions of a csv file's arrays; raise Damaged at the first bad line."""
     names = _csv_names(path)
     count = width = 0
     for row in _csv_rows(path, names):
@@ -68,7 +68,7 @@ def preview_csv(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
 
 
 def inspect_libsvm(path: Path, limit: int) -> list[ArrayInfo]:
-    """Return the arrays of a libsvm file; raise Damaged at the first line that is wrong."""
+    """Return the descriptions of a libsvm file's arrays; raise Damaged at the first bad line."""
     count, width = _libsvm_shape(path)
     if not count:
         raise Damaged("file", "no rows", "at least one line: label index:value ...")
@@ -80,13 +80,13 @@ def inspect_libsvm(path: Path, limit: int) -> list[ArrayInfo]:
 
 
 def load_libsvm(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a libsvm file; indices count from 0, as MXNet's do."""
+    """Return the arrays of a libsvm file; indices count from 0, as in MXNet."""
     count, width = _libsvm_shape(path)
     return _libsvm_arrays(path, count, width)
 
 
 def preview_libsvm(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
-    """Return the first rows of a libsvm file, as wide as these rows are."""
+    """Return the first rows of a libsvm file, as wide as those rows need."""
     head = list(islice(_libsvm_rows(path), rows))
     width = max((index + 1 for _, pairs in head for index in pairs), default=0)
     if width * len(head) > _LONGEST_LINE:
@@ -95,7 +95,7 @@ def preview_libsvm(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield number and text of every line."""
+    """Yield the number and text of every line."""
     with path.open("rb") as file:
         number = 0
         while raw := file.readline(_LONGEST_LINE + 1):
@@ -109,7 +109,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _csv_names(path: Path) -> list[str] | None:
-    """Return the names in the first line, None if it holds numbers already."""
+    """Return the names in the first line, None if it already holds numbers."""
     _, first = next(lines(path), (0, ""))
     cells = [cell.strip().strip('"') for cell in first.split(",")]
     try:
@@ -132,7 +132,9 @@ def _csv_rows(path: Path, names: list[str] | None) -> Iterator[list[float]]:
         except ValueError as error:
             raise Damaged(f"line {number}", error, "numbers separated by commas") from None
         if width is not None and len(row) != width:
-            raise Damaged(f"line {number}", f"{len(row)} numbers", f"{width} as in lines before")
+            raise Damaged(
+                f"line {number}", f"{len(row)} numbers", f"{width}, as in the lines before"
+            )
         width = len(row)
         yield row
 
@@ -147,7 +149,7 @@ def _csv_arrays(path: Path, rows: int | None) -> dict[str, npt.NDArray[Any]]:
 
 
 def _libsvm_rows(path: Path) -> Iterator[tuple[float, dict[int, float]]]:
-    """Yield label and values by index of every line."""
+    """Yield the label and the values by index of every line."""
     for number, line in lines(path):
         label, *pairs = line.split("#", 1)[0].split() or [""]
         if not label:

@@ -1,4 +1,4 @@
-"""Every batch's loss, metrics and learning rate of a fit: one file a job, see ``batch_records``."""
+"""Loss, metrics and learning rate of each batch of a fit: one file a job, see ``batch_records``."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from app.files.batch_records import RecordKind, RecordWriter, read_names, read_r
 
 __all__ = ["Series", "SeriesWriter", "read_series", "series_names", "series_path"]
 
-_KIND = RecordKind("series", "a fit writes one from its first batch", "<f8", np.nan)
+_KIND = RecordKind("series", "a fit writes one from its first batch on", "<f8", np.nan)
 
 
 def series_path(module_directory: Path, job_id: int) -> Path:
-    """Return where the series of a job of a module lies."""
+    """Return the path of the series of a module's job."""
     return module_directory / "metrics" / f"{job_id}.series"
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One value over the batches of a fit, down-sampled.
+    """One value over the batches of a fit, downsampled.
 
     Attributes:
-        total: batches there are.
-        steps: numbers of the batches that were chosen, counted from the first of all.
-        epochs, batches: where in the training each was, from 0.
-        values: of each; NaN where it was none.
+        total: number of batches in the file.
+        steps: numbers of the chosen batches, counted from the start of the training.
+        epochs, batches: position of each in the training, from 0.
+        values: one for each; NaN if the batch had none.
     """
 
     total: int
@@ -47,7 +47,7 @@ class SeriesWriter(RecordWriter):
         super().__init__(path, _KIND, names, before)
 
     def add(self, epoch: int, batch: int, values: Sequence[float | None]) -> None:
-        """Append the values of a batch; None if there is none."""
+        """Append the values of a batch; None for one that is missing."""
         super().add(epoch, batch, [np.nan if value is None else value for value in values])
 
 
@@ -57,13 +57,13 @@ def series_names(path: Path) -> list[str]:
 
 
 def read_series(path: Path, name: str, points: int) -> Series:
-    """Return a series, of which so many points at most.
+    """Return a series with up to ``points`` points.
 
-    Where there are more batches, the least and the greatest of each stretch stand for it.
+    A longer series is cut into stretches, each represented by its least and greatest value.
 
     Raises:
         NotFound: there is no such file or series.
-        Damaged: it is no such file.
+        Damaged: the file is not a file of metrics.
     """
     names, records = read_records(path, _KIND)
     if name not in names:

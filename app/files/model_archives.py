@@ -1,7 +1,8 @@
-"""Archives of mxnet-model-server: the ``.mar`` of its model-archiver, and the older ``.model``.
+"""Model archives of mxnet-model-server: ``.mar`` files, and the older ``.model`` files.
 
-Both are zip files with a manifest, in MAR-INF or, in older ones, on top or one folder below. Beside
-it lie a symbol, parameters, usually a signature and labels, and Python code, which is not read.
+Both are zip files with a manifest, in MAR-INF or, in older ones, at the top or one folder down.
+They contain a symbol, parameters, usually a signature and labels, and Python code, which is
+ignored.
 """
 
 from __future__ import annotations
@@ -39,20 +40,20 @@ _BLOCK = 1 << 20
 _ENCRYPTED = 0x1
 
 _FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, struct.error)
-"""What ``zipfile`` raises for archives that are none."""
+"""What ``zipfile`` raises for files that are not zip archives."""
 
 _Entries = Mapping[str, zipfile.ZipInfo]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelArchive:
-    """An archive that is open, its symbol and parameters found.
+    """An open archive whose symbol and parameters were found.
 
     Attributes:
-        facts: what it says of itself, and which files are taken for what.
-        epoch: of the parameters, as their name says; 0 if it does not.
-        signature: what it says of inputs, parsed; None if it says nothing.
-        labels: the file of classes, None if there is none.
+        facts: what the manifest says, and which files were chosen.
+        epoch: of the parameters, from the file's name; 0 if the name has none.
+        signature: the parsed description of the inputs; None if there is none.
+        labels: content of the file of class labels, None if there is none.
     """
 
     facts: ArchiveFacts
@@ -63,50 +64,50 @@ class ModelArchive:
     _entries: _Entries
 
     def copy(self, part: str, write: Callable[[bytes], None]) -> None:
-        """Write the symbol, or the parameters, in blocks.
+        """Write the symbol or the parameters, block by block.
 
         Args:
             part: ``symbol`` or ``params``.
-            write: takes each block, and may raise where there are too many.
+            write: takes each block, and may raise if they become too many.
 
         Raises:
-            Damaged: the file is not as the archive's directory says.
+            Damaged: the file does not match the archive's directory.
         """
-        with _damage_told(), self._archive.open(self._entries[self.facts.taken[part]]) as file:
+        with _translate_errors(), self._archive.open(self._entries[self.facts.taken[part]]) as file:
             while block := file.read(_BLOCK):
                 write(block)
 
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[ModelArchive]:
-    """Open an archive from strangers for the block.
+    """Open an untrusted archive for the block.
 
     Raises:
-        Invalid: a file that belongs in it is missing, or there are two.
-        Damaged: it is no such archive, or has files that none of its makers would put there.
+        Invalid: a required file is missing, or there is more than one.
+        Damaged: it is not such an archive, or has entries that none of its tools would write.
     """
     with path.open("rb") as stream:
-        with _damage_told():
+        with _translate_errors():
             archive = open_zip(stream, _FIELD)
         with archive:
             yield _found(archive, _checked(archive.infolist()))
 
 
 @contextmanager
-def _damage_told() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except _FAULTS as error:
         got = str(error) or "a truncated file"
         raise Damaged(_FIELD, got, "a zip file that is whole, as model-archiver makes it") from None
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a place before the beginning of the file
+        if error.errno != errno.EINVAL:  # a position before the start of the file
             raise
         raise Damaged(_FIELD, str(error), "a zip file that is whole") from None
 
 
 def _checked(infos: list[zipfile.ZipInfo]) -> _Entries:
-    """Return the files of an archive by path; refuse links, and paths that lead elsewhere."""
+    """Return the files of an archive by path; refuse links, and paths out of the archive."""
     found = {}
     for info in infos:
         path = checked_path(info.filename, info.external_attr >> 16, _FIELD)
@@ -164,7 +165,7 @@ def _manifest_path(entries: _Entries) -> str:
 
 
 def _one(entries: _Entries, pattern: re.Pattern[str], named: Any, what: str) -> str:
-    """Return the path of the only file that the manifest names, or that is named as it must be."""
+    """Return the only file that the manifest names or, if it names none, that fits the pattern."""
     found = [
         path
         for path in entries
@@ -174,7 +175,7 @@ def _one(entries: _Entries, pattern: re.Pattern[str], named: Any, what: str) -> 
         return found[0]
     got = ", ".join(map(shortened, found[:_MOST_TOLD])) or "none"
     usual = "net-symbol.json" if pattern is _SYMBOL else "net-0000.params"
-    hint = "a net that is Python code alone is not run here; export it as a symbol"
+    hint = "a network that exists only as Python code cannot be served; export it as a symbol"
     wanted = shortened(named) if named else usual
     raise Invalid(_FIELD, got, f"one file with {what}, as {wanted}", "" if found else hint)
 
@@ -201,7 +202,7 @@ def _parsed(archive: zipfile.ZipFile, entries: _Entries, path: str) -> Any:
 
 
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> bytes:
-    with _damage_told(), archive.open(info) as file:
+    with _translate_errors(), archive.open(info) as file:
         content = file.read(limit + 1)
     if len(content) > limit:
         got = f"over {limit:,} bytes in {shortened(info.filename)}"

@@ -1,12 +1,12 @@
-"""The models folder: a folder for each model, which an operator fills.
+"""The models folder: one subfolder for each model, filled by the operator.
 
     <models>/lenet/lenet-symbol.json     the graph
     <models>/lenet/lenet-0003.params     one file an epoch; the last one is served
-    <models>/lenet/modserve.yaml         see ``ModelDeclaration``; may be absent
-    <models>/lenet/synset.txt            labels, where the declaration names the file
-    <models>/faces.mar                   or all of a model in an archive, see ``model_archives``
+    <models>/lenet/modserve.yaml         see ``ModelDeclaration``; optional
+    <models>/lenet/synset.txt            labels, if the declaration names the file
+    <models>/faces.mar                   or a whole model in an archive, see ``model_archives``
 
-Files of other names are left alone. Nothing is ever written here.
+Files with other names are ignored. modserve never writes here.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ LARGEST_SYMBOL = 1 << 23
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFiles:
-    """What lies in the folder of one model.
+    """The files of one model's folder.
 
     Attributes:
-        symbol_path: the graph's file,
+        symbol_path: path of the graph's file; ``symbol`` is its content as canonical JSON.
         symbol: and its content as canonical JSON.
-        params: the files of parameters by epoch, at least one.
-        declaration: what the operator says of it.
-        transforms: of what people have into inputs, by the input's name.
-        labels: of the classes of outputs, by the output's name.
-        classes: labels of an archive, which does not say of which output.
-        archive: what an archive says of itself; None for a folder.
+        params: parameter files by epoch, at least one.
+        declaration: the operator's settings.
+        transforms: how raw data becomes inputs, by input.
+        labels: class labels, by output.
+        classes: class labels of an archive, which does not say for which output.
+        archive: what an archive says about itself; None for a folder.
     """
 
     symbol_path: Path
@@ -76,15 +76,15 @@ class ModelFiles:
 
     @property
     def epoch(self) -> int:
-        """The epoch that is served."""
+        """The epoch to serve."""
         return max(self.params)
 
 
 def find_models(root: Path) -> dict[str, list[Path]]:
-    """Return the folders and archives of models by the name of the model; hidden ones are none.
+    """Return the folders and archives of models by model name, without hidden ones.
 
     Raises:
-        OSError: the folder cannot be read at present.
+        OSError: the folder cannot be read at the moment.
     """
     found: dict[str, list[Path]] = {}
     for path in sorted(root.iterdir()):
@@ -95,10 +95,10 @@ def find_models(root: Path) -> dict[str, list[Path]]:
 
 
 def misplaced_model(root: Path) -> str | None:
-    """Return the symbol of a model that lies in the models folder itself; None without one.
+    """Return the symbol file of a model that lies directly in the models folder; None without one.
 
     Raises:
-        OSError: the folder cannot be read at present.
+        OSError: the folder cannot be read at the moment.
     """
     return next((one.name for one in sorted(root.iterdir()) if _SYMBOL.fullmatch(one.name)), None)
 
@@ -115,16 +115,16 @@ def sign_model(*paths: Path) -> str:
 
 
 def read_model(folder: Path) -> ModelFiles:
-    """Read a model's folder, its parameters apart.
+    """Read a model's folder, except for its parameters.
 
     Raises:
-        Invalid: a file is missing, there are two where one belongs, or one is none of its kind.
+        Invalid: a required file is missing, there is more than one, or one has the wrong format.
         OSError: a file cannot be read.
     """
     names = sorted(path.name for path in folder.iterdir() if path.is_file())
     symbols = [found for name in names if (found := _SYMBOL.fullmatch(name))]
     if len(symbols) != 1:
-        got = ", ".join(found[0] for found in symbols) or "no file of such a name"
+        got = ", ".join(found[0] for found in symbols) or "no such file"
         raise Invalid("symbol", got, "one file like net-symbol.json")
     prefix = symbols[0][1]
     params = {
@@ -156,7 +156,7 @@ def read_model(folder: Path) -> ModelFiles:
 
 
 def _read_transform(folder: Path, plain: dict[str, Any], field: str) -> Transform:
-    """Return a transform; a vocabulary that is named is read from its file."""
+    """Return a transform, with the vocabulary read from its file if it names one."""
     vocabulary = plain.get("vocabulary")
     if isinstance(vocabulary, str):
         content = _read_beside(folder, vocabulary, f"{field}.vocabulary")
@@ -177,7 +177,7 @@ def _read_beside(folder: Path, name: str, field: str) -> bytes:
 
 
 def read_symbol(path: Path, name: str) -> str:
-    """Return the canonical JSON of a symbol's file; raise Damaged for what is of this name."""
+    """Return the canonical JSON of a symbol file; raise Damaged for any other file."""
     expected = "a symbol: an object with nodes, arg_nodes and heads"
     try:
         symbol = parse_json(_read(path, LARGEST_SYMBOL))

@@ -1,15 +1,15 @@
-"""Modules on the disk: the truth of which there are and of what each was told.
+"""Modules on disk, which are authoritative: the database follows them.
 
-    <data>/modules/<module>/module.json       the record
-    <data>/modules/<module>/request.json      the request that made it, if that had a key
-    <data>/modules/<module>/checkpoints/...   see ``checkpoint_files``
+    <data>/modules/<module>/module.json         the record
+    <data>/modules/<module>/request.json        the request that made it, if that had a key
+    <data>/modules/<module>/checkpoints/...     see ``checkpoint_files``
 
 A file is always at least as new as the database: it is written first, and put back if the database
-refuses. A module is made under a hidden name and goes by way of one:
+refuses. Modules are created and deleted under hidden names:
 
-    .incoming-<module>-...   being made
-    .deleting-<module>-...   deleted, and the database may not know it yet
-    .trash-<module>-...      deleted
+    .incoming-<module>-...    being created
+    .deleting-<module>-...    deleted, but perhaps not yet in the database
+    .trash-<module>-...       deleted
 """
 
 from __future__ import annotations
@@ -46,30 +46,30 @@ _REQUEST_FILE = "request.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreationRequest:
-    """The request that made a module, for one that repeats it: see ``app.store.idempotency``."""
+    """The request that created a module, for when it is repeated: see ``app.store.idempotency``."""
 
     key: str
     fingerprint: str
 
 
 class ModuleDirectories:
-    """The modules' directories. Who changes one has its lock meanwhile."""
+    """The modules' directories. Changing a module requires its lock."""
 
     def __init__(self, data_dir: Path) -> None:
-        """Prepare; nothing is made before a module is."""
+        """Prepare; the directory is created with the first module."""
         self.root = data_dir / "modules"
         self._locks = NameLocks(data_dir / "locks" / "modules")
 
     def path(self, name: str) -> Path:
-        """Return where a module's files lie; raise Invalid for what is not a name."""
+        """Return the path of a module's files; raise Invalid for an invalid name."""
         return self.root / check_name(name, "module")
 
     def locked(self, name: str) -> AbstractContextManager[None]:
-        """Have a module's lock for a block."""
+        """Hold a module's lock for a block."""
         return self._locks.locked(name)
 
     def names(self) -> list[str]:
-        """Return the names of all modules' directories, of what is none of ours apart."""
+        """Return the names of all modules' directories, ignoring files that are not ours."""
         found = []
         for path in sorted(self.root.iterdir()) if self.root.is_dir() else ():
             try:
@@ -79,15 +79,15 @@ class ModuleDirectories:
         return found
 
     def hidden(self) -> list[Hidden]:
-        """Return what was being made or deleted when its server died, or is at this moment."""
+        """Return what is being created or deleted, or was when a server crashed."""
         return list_hidden(self.root) if self.root.is_dir() else []
 
     def read(self, name: str) -> ModuleRecord:
-        """Return a module as its file says it is.
+        """Return the module that a file describes.
 
         Raises:
             NotFound: there is no file.
-            Damaged: it is not as it was written, or another module's.
+            Damaged: the file was altered, or is another module's.
         """
         record = read_record(ModuleRecord, self.path(name) / MODULE_FILE)
         if record.name != name:
@@ -95,7 +95,7 @@ class ModuleDirectories:
         return record
 
     def read_request(self, name: str) -> CreationRequest | None:
-        """Return the request that made a module, None if it had no key or is not readable."""
+        """Return the request that created a module, None if it had no key or cannot be read."""
         try:
             return read_record(CreationRequest, self.path(name) / _REQUEST_FILE)
         except (NotFound, Invalid):
@@ -105,10 +105,10 @@ class ModuleDirectories:
 
     @contextmanager
     def created(self, record: ModuleRecord, request: CreationRequest | None) -> Iterator[None]:
-        """Make a module's directory; it is gone again if the block raises.
+        """Create a module's directory; remove it again if the block raises.
 
         Raises:
-            AlreadyExists: something lies there.
+            AlreadyExists: the path exists.
         """
         target = self.path(record.name)
         if target.exists():
@@ -133,20 +133,20 @@ class ModuleDirectories:
             raise
 
     def write(self, record: ModuleRecord) -> None:
-        """Write a module's file, whatever is there; its directory too if need be."""
+        """Write a module's file, and create its directory if needed."""
         directory = self.path(record.name)
         make_directory(directory, parents=True)
         write_durably(directory / MODULE_FILE, _content(record))
 
     def replaced(self, record: ModuleRecord) -> AbstractContextManager[None]:
-        """Write a module's file; the one before is back if the block raises."""
+        """Write a module's file; restore the previous one if the block raises."""
         directory = self.path(record.name)
         make_directory(directory, parents=True)
         return replaced(directory / MODULE_FILE, _content(record))
 
     @contextmanager
     def deleted(self, name: str) -> Iterator[None]:
-        """Remove a module's directory; it is back if the block raises."""
+        """Remove a module's directory; restore it if the block raises."""
         target = self.path(name)
         hidden = hidden_sibling(target, "deleting")
         if not target.exists():
@@ -164,25 +164,25 @@ class ModuleDirectories:
     # -- after a death ------------------------------------------------------------------------
 
     def finish(self, hidden: Hidden, is_known: bool) -> None:
-        """Finish what a dead server left under a hidden name.
+        """Finish what a crashed server left under a hidden name.
 
         Args:
-            is_known: the database has a module of this name.
+            is_known: whether the database has a module of this name.
         """
         target = self.root / hidden.target
         if hidden.purpose == "deleting" and is_known and not target.exists():
-            rename_durably(hidden.path, target)  # the deletion was never answered
+            rename_durably(hidden.path, target)  # the deletion was never confirmed to the client
         elif hidden.purpose in ("incoming", "deleting", "trash"):
             discard(hidden.path)
 
     def clean(self, name: str) -> None:
-        """Remove what a death left in a module's directory of a change of its file."""
+        """Remove what an interrupted change of a module's file left in its directory."""
         for hidden in list_hidden(self.path(name)):
             if hidden.purpose in ("part", "undo"):
                 hidden.path.unlink(missing_ok=True)
 
     def set_aside(self, name: str) -> Path:
-        """Give a damaged record file another name and return that; nothing is lost."""
+        """Rename a damaged record, so that nothing is lost; return its new path."""
         path = self.path(name) / MODULE_FILE
         number = 1
         while (aside := path.with_name(f"{MODULE_FILE}.damaged-{number}")).exists():

@@ -1,4 +1,4 @@
-"""A module's record as far as a checkpoint of it says, where its own is lost."""
+"""Rebuilding a lost module record from the module's checkpoints."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def rebuild_module(name: str, directory: Path, executor: str) -> ModuleRecord:
 
     Args:
         name: of the module.
-        directory: the module's.
-        executor: where it is to live.
+        directory: of the module.
+        executor: the executor to assign it to.
 
     Raises:
-        NotFound: no checkpoint has parameters and a symbol.
-        Damaged: the symbol of the only ones that do cannot be read.
+        NotFound: no checkpoint has both parameters and a symbol.
+        Damaged: the symbols of all checkpoints that do are unreadable.
     """
     root = directory / "checkpoints"
     for manifest in _newest_first(root):
@@ -66,7 +66,7 @@ def _symbols(manifest: CheckpointManifest, directory: Path) -> dict[str, str]:
 
 
 def _bucket_key(word: str | None) -> str:
-    """Return the key whose word stands in the name of a bucket's symbol file."""
+    """Return the bucket key that is encoded in the name of a bucket's symbol file."""
     if word is None:
         return SINGLE
     parts = word.split("-")
@@ -109,18 +109,18 @@ def _as_length(key: Any) -> list[int]:
 
 
 def _inputs(symbol: str, params: bytes, manifest: CheckpointManifest) -> list[str]:
-    """Return the variables of a graph that are not saved parameters."""
+    """Return the variables of a graph that are not saved as parameters."""
     try:
         nodes = json.loads(symbol)["nodes"]
         variables = [node["name"] for node in nodes if node["op"] == "null"]
     except (ValueError, TypeError, KeyError) as error:
         where = f"checkpoint {manifest.tag}: symbol"
-        raise Damaged(where, f"no graph ({error})", "a symbol in MXNet's JSON") from None
+        raise Damaged(where, f"not a graph ({error})", "a symbol in MXNet's JSON") from None
     return [one for one in variables if not _is_saved(one, params)]
 
 
 def _is_saved(variable: str, params: bytes) -> bool:
-    """Return whether a ``.params`` file has a parameter: names stand in it after their lengths."""
+    """Return whether a ``.params`` file has a parameter: each name there follows its length."""
     for kind in ("arg:", "aux:"):
         text = (kind + variable).encode()
         if struct.pack("<Q", len(text)) + text in params:

@@ -1,9 +1,9 @@
-"""Locks by name, common to all threads and all servers of one data directory.
+"""Locks by name, shared by all threads and all servers of one data directory.
 
-Who changes a file and the row that belongs to it has the name's lock from before the first to after
-the second, so that nobody finds them disagreeing but who comes after a death. The kernel unlocks
-what a dead process had. A fixed number of lock files serves all names (lock striping): never take
-two names' locks of one folder in each other.
+A file and its database row are changed under the lock of their name, so that only recovery after a
+crash can find them disagreeing. The kernel releases the locks of dead processes. A fixed number of
+lock files serves all names (lock striping): never take the locks of two names of one folder at
+once.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _LONGEST_SECONDS = 30.0  # as long as SQLite waits for another writer
 
 
 class NameLocks:
-    """The locks of one kind of names."""
+    """The locks of one kind of name."""
 
     def __init__(self, directory: Path) -> None:
         """Prepare.
 
         Args:
-            directory: where the lock files lie; made when first needed.
+            directory: of the lock files; created when first needed.
         """
         self._directory = directory
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
-        """Have a name's lock for the block, waiting for it; raise Unavailable after a while."""
+        """Hold the lock of a name for the block; raise Unavailable if it cannot be had in time."""
         self._directory.mkdir(parents=True, exist_ok=True)
         path = self._directory / f"{zlib.crc32(name.encode()) % _STRIPES:02x}.lock"
         path.touch()

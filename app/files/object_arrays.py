@@ -1,9 +1,9 @@
-"""NumPy's arrays of lists, which it writes as pickles, read without doing what a pickle says.
+"""NumPy's object arrays of lists, which it pickles, read without executing the pickle.
 
-``np.savez(file, data=np.array([[1, 2, 3], [4, 5]], dtype=object))`` is how many people keep
-examples that differ in length. Of such a pickle only lists, numbers and NumPy's arrays are
-understood: the functions that it names are looked up among those here, none of which does anything
-but note what it was given, and opcodes that could do more are refused.
+``np.savez(file, data=np.array([[1, 2, 3], [4, 5]], dtype=object))`` is how many people save
+examples that differ in length. Only lists, numbers and NumPy arrays are understood in such a
+pickle: the functions it names are replaced by stand-ins that only record their arguments, and
+opcodes that could do more are refused.
 """
 
 from __future__ import annotations
@@ -54,12 +54,11 @@ _UNREADABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Examples one after the other.
+    """Examples joined end to end.
 
     Attributes:
-        values: of all of them; of shape (sum of the lengths, ...), or (examples, ...) where they
-            do not differ.
-        lengths: of each, int64; None if they do not differ.
+        values: of shape (sum of the lengths, ...), or (examples, ...) if all lengths are equal.
+        lengths: length of each example, int64; None if all are equal.
     """
 
     values: npt.NDArray[Any]
@@ -74,18 +73,18 @@ class Examples:
 
 
 def read_examples(stream: IO[bytes], name: str, count: int, limit: int) -> Examples:
-    """Read the elements of an array of objects.
+    """Read the elements of an object array.
 
     Args:
-        stream: behind the header of the npy array.
+        stream: positioned after the header of the npy array.
         name: of the array, for errors.
-        count: of examples, as the header has it.
-        limit: most bytes that they may take in memory.
+        count: number of examples, from the header.
+        limit: most bytes that the examples may take in memory.
 
     Raises:
-        Damaged: it is no such array.
-        Invalid: it has other things than lists of numbers, which must differ in length alone.
-        TooLarge: it would take more than the limit.
+        Damaged: it is not a pickle of such an array.
+        Invalid: it holds something other than lists of numbers that differ only in length.
+        TooLarge: it would take more memory than the limit.
     """
     try:
         array = _Reader(stream).load()
@@ -96,15 +95,15 @@ def read_examples(stream: IO[bytes], name: str, count: int, limit: int) -> Examp
     except _UNREADABLE as error:
         raise Damaged(name, str(error) or type(error).__name__, _EXPECTED, AS_FLAT) from None
     if not isinstance(elements, list) or len(elements) != count or rest:
-        raise Damaged(name, "another pickle than of this array", f"{count:,} examples, as it says")
+        raise Damaged(name, "a pickle of something else", f"{count:,} examples, as it says")
     if not elements:
         raise Invalid(name, "no examples", _EXPECTED)
-    room = _Room(limit)
-    return _joined(name, [_row(one, f"{name}[{at}]", room) for at, one in enumerate(elements)])
+    budget = _Budget(limit)
+    return _joined(name, [_row(one, f"{name}[{at}]", budget) for at, one in enumerate(elements)])
 
 
-class _Room:
-    """What examples may still take; a list may stand at many places of a small file."""
+class _Budget:
+    """What is left of the memory limit; a small file may refer to one list many times."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -116,13 +115,13 @@ class _Room:
         check_unpacked_size(self._taken, self._limit)
 
 
-def _row(value: Any, place: str, room: _Room) -> npt.NDArray[Any]:
+def _row(value: Any, place: str, budget: _Budget) -> npt.NDArray[Any]:
     try:
         if isinstance(value, _Array):
             row = value.array()
-            room.take(row.nbytes)
+            budget.take(row.nbytes)
         else:
-            row = np.asarray(_plain(value, 0, room))
+            row = np.asarray(_plain(value, 0, budget))
     except _UNREADABLE as error:
         raise Invalid(place, str(error) or type(error).__name__, _EXPECTED, AS_FLAT) from None
     if row.dtype.kind not in _KINDS:
@@ -130,15 +129,15 @@ def _row(value: Any, place: str, room: _Room) -> npt.NDArray[Any]:
     return row
 
 
-def _plain(value: Any, depth: int, room: _Room) -> Any:
-    """Return numbers, nested in lists, as Python has them."""
+def _plain(value: Any, depth: int, budget: _Budget) -> Any:
+    """Return nested lists of plain Python numbers."""
     if isinstance(value, _Scalar):
         return value.number()
     if isinstance(value, list | tuple):
         if depth == _MOST_AXES:
             raise ValueError(f"lists more than {_MOST_AXES} deep")
-        room.take(_NUMBER_BYTES * len(value))
-        return [_plain(one, depth + 1, room) for one in value]
+        budget.take(_NUMBER_BYTES * len(value))
+        return [_plain(one, depth + 1, budget) for one in value]
     if not isinstance(value, int | float):
         raise ValueError(f"{type(value).__name__.strip('_')} among the numbers")
     return value
@@ -157,7 +156,7 @@ def _joined(name: str, rows: list[npt.NDArray[Any]]) -> Examples:
 
 
 class _DType:
-    """``np.dtype(...)``, noted."""
+    """Stand-in for ``np.dtype(...)``."""
 
     __slots__ = ("_code", "_order")
 
@@ -181,7 +180,7 @@ class _DType:
 
 
 class _Array:
-    """An array as a pickle has it: its shape, dtype and bytes, or its elements."""
+    """Stand-in for an array: its shape, dtype, and bytes or elements."""
 
     __slots__ = ("_content", "_dtype", "_is_fortran", "_shape")
 
@@ -205,7 +204,7 @@ class _Array:
 
 
 class _Scalar:
-    """One of NumPy's numbers."""
+    """Stand-in for one of NumPy's scalars."""
 
     __slots__ = ("_content", "_dtype")
 
@@ -221,7 +220,7 @@ class _Scalar:
 
 
 class _Function:
-    """What a pickle calls; it cannot be changed by one."""
+    """A function that a pickle may call; immutable, so that the pickle cannot alter it."""
 
     __slots__ = ("_call",)
 
@@ -236,7 +235,7 @@ class _Function:
 
 
 def _encoded(text: Any, encoding: Any) -> bytes:
-    """Protocol 2 has no bytes: it encodes text."""
+    """Protocol 2 has no bytes type: it encodes them as text."""
     if encoding != "latin1" or not isinstance(text, str):
         raise ValueError(f"text in {encoding!r}")
     return text.encode("latin1")
@@ -252,7 +251,7 @@ _NAMED = {
 
 
 class _Reader(pickle._Unpickler):
-    """Python's own reader: that in C makes room for as many objects as a pickle says it has."""
+    """Python's own unpickler; the one in C would preallocate whatever size a pickle claims."""
 
     dispatch: ClassVar = {
         getattr(pickle, code)[0]: pickle._Unpickler.dispatch[getattr(pickle, code)[0]]

@@ -1,7 +1,7 @@
-"""Files of an operator that are read where they lie, under the folders that the settings allow.
+"""Files of the operator, read in place from the folders that the settings allow.
 
-Nothing of ours ever writes or removes one. Such a file may change without our knowing, so it is
-compared with what it was before it is read.
+modserve never writes or removes such a file. It may change without notice, so before each use it is
+compared with what it was.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ SETTING = "MODSERVE_DATASET_FOLDERS"
 
 
 def find_file(path: str, folders: Iterable[Path]) -> Path:
-    """Return the file that a path leads to, without symbolic links in it.
+    """Return the file that a path leads to, with symbolic links resolved.
 
     Raises:
-        Invalid: it is not absolute, leads out of the folders, or to no regular file.
+        Invalid: the path is not absolute, leads out of the allowed folders, or is not a regular
+            file.
     """
     expected = f"the absolute path of a file under a folder that {SETTING} names"
     if not os.path.isabs(path) or "\0" in path:
         raise Invalid("path", path, expected)
     real = Path(os.path.realpath(path))
-    # Whether it is there is nobody's business outside the folders.
+    # Do not reveal whether a file outside the folders exists.
     if not any(real.is_relative_to(os.path.realpath(folder)) for folder in folders):
         raise Invalid("path", path, expected)
     try:
@@ -44,12 +45,12 @@ def find_file(path: str, folders: Iterable[Path]) -> Path:
 
 
 def check_unchanged(record: DatasetRecord, folders: Iterable[Path]) -> Path:
-    """Return where a dataset's file lies; it is what it was when the dataset was added.
+    """Return the path of a dataset's file if it is unchanged since the dataset was added.
 
-    A file of the same size that was written since is read, to compare its digest.
+    If only its modification time differs, the file is read and its digest compared.
 
     Raises:
-        Conflict: it is gone, changed, or no longer under a folder that is allowed.
+        Conflict: it is missing, changed, or no longer under an allowed folder.
     """
     assert record.path is not None
     try:
@@ -70,6 +71,6 @@ def check_unchanged(record: DatasetRecord, folders: Iterable[Path]) -> Path:
 
 def _changed(record: DatasetRecord, expected: str) -> Conflict:
     return Conflict(
-        f"the file {record.path} of dataset {record.name!r} is not what was added: expected "
-        f"{expected}. Put it back, or add it anew by POST /v1/datasets"
+        f"the file {record.path} of dataset {record.name!r} has changed since it was added: "
+        f"expected {expected}. Restore it, or add it again by POST /v1/datasets"
     )

@@ -1,7 +1,8 @@
-"""MXNet's RecordIO container, from strangers: the frames are walked, the records not read.
+"""MXNet's RecordIO container, read without trust: only the framing is parsed, not the records.
 
 A frame is u32 magic, u32 (flag << 29 | length), the bytes, and padding to a multiple of four. A
-record that holds the magic itself is split: flag 1 begins it, 2 goes on, 3 ends it; 0 is whole.
+record that contains the magic itself is split there into several frames: flag 1 starts it, 2
+continues it, 3 ends it; 0 is a whole record.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["MAGIC", "Part", "count_records", "read_record", "record_parts"]
 
 _MAGIC = 0xCED7230A
 MAGIC = struct.pack("<I", _MAGIC)
-"""With which a file begins."""
+"""The bytes at the start of every file."""
 _WHOLE, _BEGIN, _MIDDLE, _END = range(4)
 _FOLLOWING = {_WHOLE: (_WHOLE, _BEGIN), _END: (_WHOLE, _BEGIN)} | dict.fromkeys(
     (_BEGIN, _MIDDLE), (_MIDDLE, _END)
@@ -26,19 +27,19 @@ _FOLLOWING = {_WHOLE: (_WHOLE, _BEGIN), _END: (_WHOLE, _BEGIN)} | dict.fromkeys(
 
 
 class Part(NamedTuple):
-    """A part of a record: where it begins in the file, and its bytes."""
+    """A part of a record: the position and number of its bytes in the file."""
 
     position: int
     length: int
 
 
 def count_records(path: Path) -> int:
-    """Return the number of records; raise Damaged where the frames do not fit together."""
+    """Return the number of records; raise Damaged if the framing is broken."""
     return sum(1 for _ in record_parts(path))
 
 
 def record_parts(path: Path) -> Iterator[list[Part]]:
-    """Yield where the parts of each record lie; raise Damaged as ``count_records`` does."""
+    """Yield the parts of each record; raise Damaged if the framing is broken."""
     size = path.stat().st_size
     position = 0
     last = _WHOLE
@@ -60,7 +61,7 @@ def record_parts(path: Path) -> Iterator[list[Part]]:
 
 
 def read_record(file: BinaryIO, parts: Sequence[Part]) -> bytes:
-    """Return a record; where it was split it has the magic."""
+    """Return a record; the magic at which it was split is put back."""
     pieces = []
     for part in parts:
         file.seek(part.position)
@@ -70,7 +71,7 @@ def read_record(file: BinaryIO, parts: Sequence[Part]) -> bytes:
 
 def _read_frame(raw: bytes, position: int) -> tuple[int, int]:
     if len(raw) < 8:
-        raise Damaged(f"byte {position}", f"{len(raw)} bytes", "a frame's head of 8 bytes")
+        raise Damaged(f"byte {position}", f"{len(raw)} bytes", "a frame header of 8 bytes")
     magic, word = struct.unpack("<II", raw)
     if magic != _MAGIC:
         raise Damaged(f"byte {position}", f"{magic:#010x}", f"RecordIO's magic {_MAGIC:#010x}")

@@ -1,4 +1,4 @@
-"""Signatures of mxnet-model-server's archives: names and shapes of inputs, and what they are."""
+"""Signatures in archives of mxnet-model-server: names, shapes and types of inputs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LONGEST = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a signature says, as ``modserve.yaml`` would.
+    """What a signature says, in the terms of ``modserve.yaml``.
 
     Attributes:
-        inputs: their shapes with a batch of 1; those that have other open axes are left out.
-        transforms: of images, as that server's own vision service makes them inputs.
-        warnings: what is not as it would be in that server.
+        inputs: shapes with a batch of 1; inputs with other open axes are left out.
+        transforms: of image inputs, as that server's vision service makes them.
+        warnings: differences from how that server would behave.
     """
 
     inputs: dict[str, DeclaredInput] = field(default_factory=dict)

@@ -53,7 +53,7 @@ class DatasetRecovery:
             self._remove_outputs(is_running)
             for name in sorted({*self._directory.names(), *rows}):
                 findings += self._compare(name, rows.get(name))
-            for path in self._directory.strangers():
+            for path in self._directory.unnamed_files():
                 findings.append(self._take_in_stranger(path, rebuild))
         return findings
 
@@ -71,7 +71,7 @@ class DatasetRecovery:
                 detail = "the database does not know it, or knows an older state of it"
                 findings.append(_finding(name, Outcome.LEFT, detail))
             findings += self._check_file(record)
-        for path in self._directory.strangers():
+        for path in self._directory.unnamed_files():
             findings.append(_finding(path.name, Outcome.LEFT, "no record names it"))
         return findings
 

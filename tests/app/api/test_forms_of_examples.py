@@ -82,7 +82,11 @@ def test_labels_of_another_number_are_refused_at_once(client: Client, tmp_path: 
     [
         ({"array": "last", "shape": [3, SIDE, SIDE + 1]}, "shape", '"axes": [2, 0, 1]'),
         ({"array": "last", "axes": [0, 1]}, "axes", "each axis of an example of shape (5, 6, 3)"),
-        ({"array": "last", "axes": [2, 0, 1], "shape": [90]}, "axes", "none beside shape"),
+        (
+            {"array": "last", "axes": [2, 0, 1], "shape": [90]},
+            "axes",
+            "no axes together with shape",
+        ),
     ],
 )
 def test_forms_that_would_mix_the_numbers_up_are_refused(

@@ -37,8 +37,8 @@ def test_a_fit_reads_a_file_where_it_lies(tmp_path: Path) -> None:
         file.write_bytes(file.read_bytes()[:-1] + b"?")
         job = client.wait(lenet.fit(client, "lenet", epochs=1))
         assert (job["status"], job["error"]["code"]) == ("failed", "conflict")
-        assert "is not what was added" in job["error"]["message"]
-        with pytest.raises(ClientError, match="is not what was added"):
+        assert "has changed since it was added" in job["error"]["message"]
+        with pytest.raises(ClientError, match="has changed since it was added"):
             client.preview_dataset("mnist")
         client.delete_dataset("mnist")
         assert file.exists()

@@ -46,7 +46,7 @@ def test_an_attempt_that_sleeps_while_it_writes_replaces_nothing(tmp_path: Path)
     (zombie.directory / "a-0001.params").write_bytes(b"of a zombie")
     admit_attempt(tmp_path, 1, 2)
     write(tmp_path, 1, 2, b"of the living")
-    with pytest.raises(Superseded, match="attempt 1 of job 1 may write no checkpoint any more"):
+    with pytest.raises(Superseded, match="attempt 1 of job 1 can no longer write checkpoints"):
         writing.__exit__(None, None, None)
     assert read_manifest(tmp_path / "1").attempt == 2
     assert (tmp_path / "1" / "a-0001.params").read_bytes() == b"of the living"
@@ -66,7 +66,7 @@ def test_an_attempt_that_was_taken_for_dead_writes_nothing_before_there_is_anoth
 
 def test_who_was_stopped_while_it_writes_keeps_nobody_waiting(tmp_path: Path) -> None:
     admit_attempt(tmp_path, 1, 1)
-    with locked(tmp_path), pytest.raises(Unavailable, match="does not go on"):
+    with locked(tmp_path), pytest.raises(Unavailable, match="makes no progress"):
         shut_out_attempt(tmp_path, 1, 1)
 
 

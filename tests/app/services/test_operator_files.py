@@ -103,13 +103,13 @@ def test_a_file_that_was_changed_is_not_read(datasets: DatasetService, folder: P
     assert datasets.path(record) == file, "written again with the same content"
     for content in (b"1,2\n3,5\n", b"1,2\n"):
         file.write_bytes(content)
-        with pytest.raises(Conflict, match=r"is not what was added.*POST /v1/datasets"):
+        with pytest.raises(Conflict, match=r"has changed since it was added.*POST /v1/datasets"):
             datasets.preview("mine")
     file.unlink()
-    with pytest.raises(Conflict, match="not what was added"):
+    with pytest.raises(Conflict, match="has changed since"):
         datasets.open_file("mine")
     file.symlink_to("/etc/passwd")
-    with pytest.raises(Conflict, match="not what was added"):
+    with pytest.raises(Conflict, match="has changed since"):
         datasets.path(record)
     datasets.delete("mine")
 
@@ -134,7 +134,7 @@ def test_a_job_that_would_read_a_changed_file_says_so(
         datasets.delete("toy")
     (folder / "toy.npz").unlink()
     bench.runs._datasets = datasets
-    with pytest.raises(Conflict, match="of dataset 'toy' is not what was added"):
+    with pytest.raises(Conflict, match="of dataset 'toy' has changed since it was added"):
         bench.runs.start_message(bench.claim())
     bench.jobs.cancel(job.id)
 
