@@ -1,4 +1,4 @@
-"""Small graphs, built node by node, and what is done with them."""
+"""Small graphs built node by node, and helpers that bind and run them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Heads:
 
 
 class Net:
-    """Builds graphs and compiles, binds and fills them."""
+    """Builds, compiles, binds and fills graphs."""
 
     def var(self, name: str) -> Entry:
         return Entry(Node(None, name), 0)

@@ -76,7 +76,7 @@ NETS = {
 
 
 def peak_of(step):
-    """Return the most bytes allocated at once while a warm step runs."""
+    """Return the peak number of bytes allocated while a warm step runs."""
     for _ in range(3):
         step()
     tracemalloc.start()

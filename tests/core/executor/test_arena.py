@@ -1,4 +1,4 @@
-"""Shared memory: regions that grow, scratch that settles."""
+"""Memory shared by executors: regions that grow, and scratch space that settles."""
 
 import gc
 import weakref
@@ -25,7 +25,7 @@ def test_region_grows_and_never_shrinks():
     assert array.flags.c_contiguous
 
 
-def test_growing_tells_plans_that_memory_moved():
+def test_growing_notifies_plans_that_memory_moved():
     arena = Arena(cpu())
     arena.owner = object()
     arena.reserve(values=64, outputs=0)
@@ -36,7 +36,7 @@ def test_growing_tells_plans_that_memory_moved():
     assert arena.generation == 2
 
 
-def test_scratch_allocates_in_the_first_run_only():
+def test_scratch_allocates_only_in_the_first_run():
     region = Region(backend_of(cpu()))
     scratch = Scratch(backend_of(cpu()), region)
     for run in range(3):
@@ -73,7 +73,7 @@ def chain(net, length):
     return net.op("make_loss", "loss", value)
 
 
-def test_executors_of_one_arena_pay_for_the_largest(net):
+def test_executors_sharing_an_arena_need_the_memory_of_the_largest(net):
     large = net.bind(chain(net, 4), x=(32, 8))
     alone = large.memory_report().arena
     for rows in (16, 4, 8):
@@ -89,7 +89,7 @@ def test_executors_take_turns_in_one_arena(net):
     expected = small.forward(is_train=True)[0].dense().copy()
     small.backward()
     gradient = small.grad_dict["w0"].dense().copy()
-    # A larger executor moves the arena; the small one goes on with the new memory.
+    # A larger executor moves the arena; the small one continues in the new memory.
     large = net.bind(chain(net, 3), shared_exec=small, x=(64, 8))
     net.fill(large, seed=1)
     large.forward(is_train=True)
@@ -99,7 +99,7 @@ def test_executors_take_turns_in_one_arena(net):
     np.testing.assert_array_equal(small.grad_dict["w0"].dense(), gradient)
 
 
-def test_backward_refuses_memory_that_another_has_used(net):
+def test_backward_refuses_memory_another_executor_has_used(net):
     first = net.bind(chain(net, 2), x=(4, 8))
     second = net.bind(chain(net, 2), shared_exec=first, x=(2, 8))
     first.forward(is_train=True)

@@ -1,4 +1,4 @@
-"""Binding: every form of arguments, gradient requests, shared memory, and what is refused."""
+"""Binding: all forms of arguments, gradient requests, shared memory, and invalid calls."""
 
 import numpy as np
 import pytest
@@ -85,12 +85,12 @@ def test_gradient_requests(grad_req, expected):
         ([array([1]), array([1], "float64")], TypeInferenceError, "float64"),
     ],
 )
-def test_bad_arguments(args, error, match):
+def test_wrong_arguments_are_refused(args, error, match):
     with pytest.raises(error, match=match):
         product().bind(cpu(), args)
 
 
-def test_bad_gradient_arrays():
+def test_wrong_gradient_arrays_are_refused():
     args = [array([1]), array([1])]
     with pytest.raises(ShapeError, match=r"args_grad: 'b' has shape \(2,\)"):
         product().bind(cpu(), args, {"b": array([1, 2])})
@@ -108,18 +108,18 @@ def test_bad_gradient_arrays():
         ({"b": "put"}, "grad_req of 'b' is 'put'"),
     ],
 )
-def test_bad_gradient_requests(grad_req, match):
+def test_wrong_gradient_requests_are_refused(grad_req, match):
     with pytest.raises(ValueError, match=match):
         product().simple_bind(cpu(), grad_req=grad_req, a=(1,), b=(1,))
 
 
-def test_missing_auxiliary_states():
+def test_missing_auxiliary_states_are_refused():
     args = {"x": array(np.ones((2, 3))), "bn_gamma": array([1] * 3), "bn_beta": array([0] * 3)}
     with pytest.raises(ValueError, match=r"aux_states.*got 0 for 2 .bn_moving_mean, bn_moving_var"):
         norm().bind(cpu(), args)
 
 
-def test_context_must_be_one():
+def test_a_list_of_contexts_is_refused():
     with pytest.raises(TypeError, match="ctx is str; expected a Context"):
         product().bind("cpu", [array([1]), array([1])])
     with pytest.raises(TypeError, match="ctx is str"):
@@ -147,19 +147,19 @@ def test_simple_bind_dtypes():
     assert exe.outputs[0].dtype == np.float64
 
 
-def test_simple_bind_says_what_is_unknown():
+def test_simple_bind_names_the_unknown_shapes():
     with pytest.raises(ShapeError, match="cannot infer the shape of x") as caught:
         sym.FullyConnected(sym.Variable("x"), num_hidden=2).simple_bind(cpu(), xx=(2, 3))
     assert "'xx' is not a variable of the symbol; did you mean 'x'?" in caught.value.__notes__
 
 
-def test_simple_bind_passes_over_shapes_of_others():
-    # As in MXNet, whose modules give the shapes of labels that a symbol may not have.
+def test_simple_bind_ignores_shapes_of_unknown_names():
+    # As in MXNet, whose modules pass the shapes of labels that a symbol may not have.
     exe = product().simple_bind(cpu(), a=(1,), b=(1,), label=(1,))
     assert list(exe.arg_dict) == ["a", "b"]
 
 
-def test_storage_that_is_none_is_refused():
+def test_unknown_storage_types_are_refused():
     with pytest.raises(MXNetError, match="'coo' storage of 'a'; expected one of default"):
         product().simple_bind(cpu(), stype_dict={"a": "coo"}, a=(1,), b=(1,))
     product().simple_bind(cpu(), stype_dict={"a": "default"}, a=(1,), b=(1,))
@@ -184,7 +184,7 @@ def test_shared_arguments_gradients_and_states():
     assert second.arena is first.arena
 
 
-def test_shared_argument_of_another_shape_or_name():
+def test_shared_arguments_must_agree_in_name_and_shape():
     first = net().simple_bind(cpu(), x=(4, 3), scale=(4, 3))
     with pytest.raises(ShapeError, match=r"'scale' is shared with shape \(4, 3\)"):
         net().simple_bind(
@@ -196,7 +196,7 @@ def test_shared_argument_of_another_shape_or_name():
         )
 
 
-def test_shared_buffer_lends_what_is_large_enough():
+def test_a_shared_buffer_lends_arrays_that_are_large_enough():
     pool = {"a": array(np.arange(6))}
     exe = product().simple_bind(cpu(), shared_buffer=pool, a=(2, 2), b=(2, 2))
     assert exe.arg_dict["a"].asnumpy().tolist() == [[0, 1], [2, 3]]
@@ -207,8 +207,9 @@ def test_shared_buffer_lends_what_is_large_enough():
     assert not np.shares_memory(exe.arg_dict["a"].dense(), larger.arg_dict["a"].dense())
 
 
-def test_shared_buffer_holds_what_is_not_shared_by_name():
-    """MXNet's names, its gradients among them; its Module binds so with no executor to share."""
+def test_a_shared_buffer_keeps_arrays_not_shared_by_name():
+    """Under MXNet's names, gradients included; its Module binds like this without an executor to
+    share."""
     x = sym.FullyConnected(sym.Variable("x"), num_hidden=4, name="fc")
     net = sym.SoftmaxOutput(x, name="softmax")
     requests = {"x": "write", "fc_weight": "write", "fc_bias": "write"}
@@ -238,7 +239,7 @@ def test_shared_buffer_holds_what_is_not_shared_by_name():
 # -- devices --------------------------------------------------------------------------------
 
 
-def test_groups_on_logical_cpus_run_together():
+def test_groups_on_different_cpu_contexts_run_together():
     with AttrScope(ctx_group="one"):
         a = sym.Variable("a")
     with AttrScope(ctx_group="two"):
@@ -249,7 +250,7 @@ def test_groups_on_logical_cpus_run_together():
     assert exe.forward(a=np.array([1, 2]), b=np.array([3, 4]))[0].asnumpy().tolist() == [3, 8]
 
 
-def test_an_output_without_a_group_is_where_its_first_input_is():
+def test_an_output_without_a_group_is_on_its_first_inputs_device():
     with AttrScope(ctx_group="one"):
         a = sym.Variable("a") + 1
     b = sym.Variable("b")

@@ -1,4 +1,4 @@
-"""Which programs store images in blocks of channels: those that are faster so."""
+"""Which programs store images in blocks of channels: those that run faster that way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not is_available(), reason="oneDNN is not instal
 
 
 def net(*, size: int = 1, groups: int = 1) -> Any:
-    """1x1 convolutions, the second perhaps with groups, and one with a given window."""
+    """Pointwise convolutions; the second may have groups, the third another window."""
     data = mx.sym.Variable("data")
     for index, (side, group) in enumerate(((1, 1), (1, groups), (size, 1), (1, 1))):
         pad = (side // 2,) * 2
@@ -42,7 +42,7 @@ def inference(symbol: Any, images: int, options: CompileOptions | None = None) -
 
 
 def is_in_blocks(executor: Any) -> bool:
-    """Return whether the second layer's images are in blocks."""
+    """Return whether the second layer's images are stored in blocks."""
     (plan,) = executor._plans.values()
     program = plan.compiled.program
     (step,) = (step for step in program.steps if step.node == "layer1")
@@ -60,7 +60,7 @@ def is_in_blocks(executor: Any) -> bool:
     ],
     ids=["batch", "single", "large windows", "depthwise"],
 )
-def test_batches_of_pointwise_convolutions_are_in_blocks(
+def test_pointwise_convolutions_use_blocks_in_batches(
     images: int, others: dict[str, int], expected: bool
 ) -> None:
     symbol = net(**others)

@@ -1,4 +1,4 @@
-"""Recurrent cells are known by what they compute."""
+"""Unrolled recurrent cells are recognized by what they compute."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lstm(
     places: tuple[int, int, int, int] = (0, 1, 2, 3),
     act: Callable[..., Any] = mx.sym.tanh,
 ) -> mx.sym.Symbol:
-    """One step, with the gates (input, forget, candidate, output) at these places."""
+    """One LSTM step, with the gates (input, forget, candidate, output) at the given places."""
     sums = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4 * HIDDEN, name="i2h")
     state = mx.sym.Variable("state", shape=STATE)
     sums = sums + mx.sym.FullyConnected(state, num_hidden=4 * HIDDEN, name="h2h")
@@ -52,17 +52,17 @@ def lstm(
         (lambda hidden: mx.rnn.RNNCell(hidden, activation="relu"), "rnn_relu", 2),
     ],
 )
-def test_cells_of_mxnet_are_found(cell: Any, mode: str, count: int) -> None:
-    # Where data and state are treated alike, either may be the one.
+def test_cells_of_mxnet_are_recognized(cell: Any, mode: str, count: int) -> None:
+    # Where data and state are treated alike, either may take the other's role.
     found = cells_in(step(cell(HIDDEN)))
     assert [one.mode for one in found] == [mode] * count
 
 
-def test_gates_are_told_by_what_is_made_of_them() -> None:
+def test_gates_are_recognized_by_their_use_not_their_place() -> None:
     assert {cell.order for cell in cells_in(lstm((3, 0, 2, 1)))} == {(3, 0, 2, 1)}
 
 
-def test_gates_may_be_cut_out_one_by_one() -> None:
+def test_gates_may_be_sliced_out_one_by_one() -> None:
     one, other = (mx.sym.Variable(name, shape=STATE) for name in ("state", "memory"))
     sums = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4 * HIDDEN)
     sums = sums + mx.sym.FullyConnected(one, num_hidden=4 * HIDDEN)
@@ -87,17 +87,17 @@ def test_gates_may_be_cut_out_one_by_one() -> None:
     ],
     ids=["activation", "gate used twice", "function"],
 )
-def test_what_computes_something_else_is_no_cell(other: Callable[[], mx.sym.Symbol]) -> None:
+def test_similar_computations_are_not_cells(other: Callable[[], mx.sym.Symbol]) -> None:
     assert not cells_in(other())
 
 
 @pytest.mark.parametrize("name", ["i2h_output", "parts_output2"])
-def test_what_somebody_sees_inside_is_no_cell(name: str) -> None:
+def test_a_cell_whose_inner_values_are_used_is_not_a_cell(name: str) -> None:
     output = lstm()
     assert not cells_in(mx.sym.Group([output, output.get_internals()[name]]))
 
 
-def test_memory_may_be_seen() -> None:
+def test_the_memory_of_a_cell_may_be_used() -> None:
     cell = mx.rnn.LSTMCell(HIDDEN)
     output, states = cell(mx.sym.Variable("data"), cell.begin_state(func=mx.sym.Variable))
     assert len(cells_in(mx.sym.Group([output, states[1]]))) == 2

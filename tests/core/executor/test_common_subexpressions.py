@@ -1,4 +1,4 @@
-"""Nodes that repeat others are left out of what is compiled, and nothing else changes."""
+"""Repeated nodes are compiled once, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _dense() -> mx.sym.Symbol:
     return mx.sym.FullyConnected(_A, _W, _C, num_hidden=3)
 
 
-# How many outputs the graph has inside, without and with repeats left out, in MXNet 1.9.1.
+# Number of internal outputs in MXNet 1.9.1, before and after elimination of repeats.
 INTERNALS: dict[str, tuple[Callable[[], mx.sym.Symbol], int, int]] = {
     "numbers": (lambda: (1 + _A) + (_A + 1), 4, 3),
     "other numbers": (lambda: (_A + 1) + (_A + 2), 4, 4),
@@ -63,7 +63,7 @@ def _inside(executor: mx.executor.Executor) -> int:
 
 
 @pytest.mark.parametrize("case", INTERNALS)
-def test_what_is_left_out(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_nodes_are_eliminated(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make, without, left = INTERNALS[case]
     symbol = make()
     found: list[Any] = []
@@ -83,7 +83,7 @@ def test_what_is_left_out(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
             np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
-def test_the_symbol_stays_as_it_is_and_shapes_may_change() -> None:
+def test_the_symbol_does_not_change_and_shapes_may() -> None:
     symbol = mx.sym.sqrt(_A * _A) + mx.sym.sqrt(_A * _A)
     text = symbol.tojson()
     executor = _bind(symbol)

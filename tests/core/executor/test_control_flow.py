@@ -23,7 +23,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 def _bound(symbol: Symbol, shapes: Shapes, dtype: str = "float32", **options: Any) -> Any:
-    """Bind over random arguments, the same ones for the same names and shapes."""
+    """Bind random arguments, the same for the same names and shapes."""
     types = dict.fromkeys(symbol.list_arguments(), dtype)
     executor = symbol.simple_bind(mx.cpu(), type_dict=types, **options, **shapes)
     for name, array in executor.arg_dict.items():
@@ -64,7 +64,7 @@ _SHAPES: Shapes = {"x": (5, 2, 3), "s": (2, 4)}
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float64", 1e-12)])
-def test_a_loop_equals_its_steps_one_by_one(dtype: str, tolerance: float) -> None:
+def test_a_loop_matches_its_unrolled_steps(dtype: str, tolerance: float) -> None:
     loop, unrolled = _bound(_loop(5), _SHAPES, dtype), _bound(_unrolled(5), _SHAPES, dtype)
     expected = dict(zip(unrolled.arg_dict, _train(unrolled)[2:], strict=True))
     found = _train(loop)
@@ -83,7 +83,7 @@ def test_half_precision() -> None:
         np.testing.assert_allclose(one, other, rtol=2e-2, atol=2e-2)
 
 
-def test_data_and_states_of_several_dtypes() -> None:
+def test_data_and_states_may_differ_in_dtype() -> None:
     def step(x: Any, states: Any) -> Any:
         count, total = states
         out = mx.sym.cast(x, "float32") * mx.sym.cast(count, "float32") + total
@@ -124,7 +124,7 @@ def test_a_body_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(bodies, "compile_graph", count)
     executor = _bound(_loop(5), _SHAPES)
-    assert len(compiled) == 2  # with and without its backward pass, when it was bound
+    assert len(compiled) == 2  # once with its backward pass and once without, when it was bound
     first = _train(executor)
     for one, other in zip(_train(executor), first, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -153,7 +153,7 @@ def test_steady_training_allocates_nothing() -> None:
     assert executor.memory_report().arena >= executor.memory_report().plans["training"].arena
 
 
-def test_the_same_loop_twice_in_a_graph() -> None:
+def test_a_loop_may_appear_twice_in_a_graph() -> None:
     net, _ = mx.sym.contrib.foreach(_step, mx.sym.var("x"), mx.sym.var("s"))
     joined = mx.sym.Group([net(x=mx.sym.var("a")), net(x=mx.sym.var("b"))])
     shapes = {"a": (5, 2, 3), "b": (5, 2, 3), "s": (2, 4)}
@@ -178,7 +178,7 @@ def test_the_same_loop_twice_in_a_graph() -> None:
             np.testing.assert_array_equal(one.asnumpy(), other.asnumpy())
 
 
-def test_weights_that_change_are_seen() -> None:
+def test_changed_weights_take_effect() -> None:
     executor = _bound(_loop(5), _SHAPES)
     for _ in range(2):
         executor.forward(is_train=False)
@@ -188,7 +188,7 @@ def test_weights_that_change_are_seen() -> None:
     assert not executor.forward(is_train=False)[0].asnumpy().any()
 
 
-def test_reshape_and_shared_memory() -> None:
+def test_loops_reshape_and_share_memory() -> None:
     executor = _bound(_loop(5), _SHAPES)
     first = _train(executor)
     shorter = executor.reshape(x=(3, 2, 3))
@@ -229,7 +229,7 @@ def _dropped(x: Any, state: Any) -> Any:
 
 
 def _check_dropped(executor: Any, count: int) -> None:
-    """Check that gradients passed where values did: with the same masks."""
+    """Check that gradients are non-zero exactly where outputs are: the masks agree."""
     out, state, gradient, _ = _train(executor)
     kept = out != 0
     assert 0 < kept.sum() < count
@@ -238,7 +238,7 @@ def _check_dropped(executor: Any, count: int) -> None:
     np.testing.assert_allclose(state, out.sum(axis=0), rtol=1e-5)
 
 
-def test_the_backward_pass_draws_the_same_numbers_again() -> None:
+def test_the_backward_pass_repeats_the_forward_passes_random_numbers() -> None:
     out, state = mx.sym.contrib.foreach(_dropped, mx.sym.var("x"), mx.sym.var("s"))
     executor = mx.sym.Group([out, state]).simple_bind(mx.cpu(), x=(20, 5), s=(5,))
     executor.arg_dict["x"][:] = 1
@@ -250,7 +250,7 @@ def test_the_backward_pass_draws_the_same_numbers_again() -> None:
     assert device_random(mx.cpu()).get_state() == after
 
 
-def test_random_numbers_of_loops_in_loops_and_branches() -> None:
+def test_nested_loops_and_branches_repeat_their_random_numbers() -> None:
     def outer(x: Any, state: Any) -> Any:
         return mx.sym.contrib.cond(
             mx.sym.sum(x) > 0,
@@ -267,7 +267,7 @@ def test_random_numbers_of_loops_in_loops_and_branches() -> None:
     np.testing.assert_allclose(state, out.sum(axis=(0, 1)), rtol=1e-5)
 
 
-def test_custom_operators_draw_the_same_numbers_again() -> None:
+def test_custom_operators_repeat_their_random_numbers() -> None:
     class Noise(mx.operator.CustomOp):
         def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
             noise = mx.nd.random.uniform(shape=in_data[0].shape)
@@ -302,7 +302,7 @@ def _halving(condition: Callable[[Any], Any]) -> Any:
     )
 
 
-def test_rows_behind_the_last_iteration_are_zeros() -> None:
+def test_rows_after_the_last_iteration_are_zero() -> None:
     out, final = _halving(lambda x: mx.sym.sum(x) > 1)
     executor = mx.sym.Group([out, final]).simple_bind(mx.cpu(), x=(1,))
     for start, expected in ((32, [96, 48, 24, 12, 6, 0]), (4, [12, 6, 0, 0, 0, 0]), (1, [0] * 6)):
@@ -314,7 +314,7 @@ def test_rows_behind_the_last_iteration_are_zeros() -> None:
         assert gradient.tolist() == [0.5**count + 3 * sum(0.5**i for i in range(count))]
 
 
-def test_a_condition_may_read_what_the_body_does_not() -> None:
+def test_the_condition_may_read_variables_the_body_does_not() -> None:
     out, final = _halving(lambda x: mx.sym.sum(x) > mx.sym.sum(mx.sym.var("bound")))
     executor = mx.sym.Group([out, final]).simple_bind(mx.cpu(), x=(1,), bound=(2,))
     executor.arg_dict["x"][:] = 8
@@ -328,7 +328,7 @@ def test_a_condition_may_read_what_the_body_does_not() -> None:
 # -- branches ---------------------------------------------------------------------------
 
 
-def test_only_the_branch_chosen_runs() -> None:
+def test_only_the_chosen_branch_runs() -> None:
     seen: list[str] = []
 
     class Seen(mx.operator.CustomOp):
@@ -361,7 +361,7 @@ def test_only_the_branch_chosen_runs() -> None:
     assert seen == ["yes", "no"]
 
 
-def test_a_shown_variable_and_several_gradients_of_one_input() -> None:
+def test_branch_outputs_may_be_variables_and_share_an_input() -> None:
     x = mx.sym.var("x")
     symbol = mx.sym.contrib.cond(mx.sym.sum(x) > 0, lambda: [x, x * x], lambda: [x, x])
     executor = mx.sym.Group([*symbol, x * 1]).simple_bind(mx.cpu(), x=(2,))
@@ -400,12 +400,12 @@ def test_a_module_trains_a_loop() -> None:
     )
 
 
-def test_a_body_moves_its_averages_when_it_is_gone_back_from() -> None:
+def test_moving_averages_in_a_body_are_updated_in_backward() -> None:
     def step(x: Any, s: Any) -> Any:
         return mx.sym.BatchNorm(x, name="bn", momentum=0.5), s + 1
 
     out, _ = mx.sym.contrib.foreach(step, mx.sym.var("x"), mx.sym.var("s"))
-    assert out.list_auxiliary_states() == []  # as in MXNet, which cannot train it
+    assert out.list_auxiliary_states() == []  # as in MXNet, which cannot train such a loop
     executor = out.simple_bind(mx.cpu(), x=(3, 2, 4), s=(1,))
     x = np.arange(24).reshape(3, 2, 4)
     executor.arg_dict["x"][:] = x
@@ -454,7 +454,7 @@ class _CountingProp(mx.operator.CustomOpProp):
         return _Counting()
 
 
-def test_a_body_that_updates_states_forwards_does_so_once_an_iteration() -> None:
+def test_states_updated_in_forward_change_once_an_iteration() -> None:
     def step(x: Any, s: Any) -> Any:
         return mx.sym.Custom(x, op_type="counting_in_a_loop", name="custom"), s + 1
 
@@ -469,7 +469,7 @@ def test_a_body_that_updates_states_forwards_does_so_once_an_iteration() -> None
         assert executor.grad_dict["x"].asnumpy().tolist() == [[1, 1]] * 3
 
 
-def test_branches_that_update_different_states_take_turns() -> None:
+def test_each_branch_updates_only_its_own_states() -> None:
     x = mx.sym.var("x")
     out = mx.sym.contrib.cond(
         mx.sym.var("choice"),
@@ -485,7 +485,7 @@ def test_branches_that_update_different_states_take_turns() -> None:
         assert executor.grad_dict["x"].asnumpy().tolist() == [gradient] * 2
 
 
-def test_loops_run_in_executors_only() -> None:
+def test_loops_outside_an_executor_are_refused() -> None:
     symbol = _loop(5)
     op = symbol._heads[0].node.op
     assert isinstance(op, Foreach)

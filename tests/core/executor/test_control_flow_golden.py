@@ -30,18 +30,18 @@ def _compare(case_id: str, found: dict[str, np.ndarray]) -> None:
 
 
 @every_case
-def test_equals_mxnet(case_id: str) -> None:
+def test_results_match_mxnets(case_id: str) -> None:
     _compare(case_id, run_case(mx, case_id))
 
 
 @pytest.mark.parametrize("case_id", BRANCHES)
-def test_arrays_equal_mxnets(case_id: str) -> None:
+def test_imperative_loops_match_mxnets(case_id: str) -> None:
     _compare(case_id, run_on_arrays(mx, case_id))
 
 
 @every_case
 def test_gradients_are_added(case_id: str) -> None:
-    # Two backward passes onto ones; MXNet itself loses some.
+    # Two backward passes, added to ones; MXNet itself loses some of the gradients.
     expected = _golden(case_id)
     for key, got in run_case(mx, case_id, "add").items():
         value = 1 + 2 * expected[key] if key.startswith("grad_") else expected[key]
@@ -49,7 +49,7 @@ def test_gradients_are_added(case_id: str) -> None:
 
 
 @every_case
-def test_a_graph_read_from_mxnets_file_computes_the_same(case_id: str) -> None:
+def test_a_graph_loaded_from_mxnets_file_gives_the_same_results(case_id: str) -> None:
     text = (golden_file.GOLDEN / "loops" / f"{case_id}.json").read_text()
     _compare(case_id, run_case(mx, case_id, symbol=mx.sym.load_json(text)))
 
@@ -57,5 +57,5 @@ def test_a_graph_read_from_mxnets_file_computes_the_same(case_id: str) -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(gpu_count() == 0, reason="no CUDA device")
 @every_case
-def test_on_gpu(case_id: str) -> None:
+def test_results_match_on_a_gpu(case_id: str) -> None:
     _compare(case_id, run_case(mx, case_id, context=mx.gpu()))

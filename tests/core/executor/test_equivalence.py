@@ -1,4 +1,4 @@
-"""Random graphs: planned and unplanned execution give the same bits, gradients the right slopes."""
+"""Random graphs: memory planning changes no bit of the results, and gradients are derivatives."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -38,7 +38,7 @@ def build(net, graph):
     entries = [net.var(name) for name in "abc"]
     for position, (op, inputs) in enumerate(steps):
         attributes = {"num_hidden": 4, "no_bias": True} if op == "FullyConnected" else {}
-        # Halving keeps numbers within range however deep the graph is.
+        # Halving keeps values in range however deep the graph is.
         value = net.op(op, f"n{position}", *(entries[i] for i in inputs), **attributes)
         entries.append(net.op("tanh", f"t{position}", value) if op != "_copy" else value)
     return [entries[head] for head in heads]

@@ -1,4 +1,5 @@
-"""The public face of executors: passes, outputs, gradients, parameters, and calls out of order."""
+"""The public interface of executors: passes, outputs, gradients, parameters, and calls out of
+order."""
 
 import dataclasses
 from functools import partial
@@ -20,7 +21,7 @@ def array(values):
 
 @pytest.fixture
 def layer() -> Executor:
-    """Return 2 (x w' + b), bound with gradients for all."""
+    """Return 2 (x w' + b), bound with gradients for all arguments."""
     net = sym.FullyConnected(sym.Variable("x"), num_hidden=2, name="fc") * 2
     exe = net.simple_bind(cpu(), x=(1, 3))
     exe.copy_params_from({"fc_weight": array([[1, 2, 3], [4, 5, 6]]), "fc_bias": array([1, -1])})
@@ -35,7 +36,7 @@ def test_forward_copies_arguments_in_and_returns_the_outputs(layer):
     np.testing.assert_array_equal(outputs[0].asnumpy(), [[4, 6]])
 
 
-def test_outputs_are_there_before_the_first_pass(layer):
+def test_outputs_exist_before_the_first_pass(layer):
     (out,) = layer.outputs
     assert out.shape == (1, 2)
     layer.forward(x=array([[1, 1, 1]]))
@@ -66,8 +67,8 @@ def test_forward_backward_does_both(layer):
     np.testing.assert_array_equal(layer.grad_dict["x"].asnumpy(), [[2, 4, 6]])
 
 
-def test_argument_that_is_an_output_is_the_array_itself():
-    # MXNet 1.9.1: both ways, writing to one changes the other.
+def test_an_argument_that_is_also_an_output_is_the_same_array():
+    # As in MXNet 1.9.1: writing to either changes both.
     x = sym.Variable("x")
     exe = sym.Group([x, x * 2, sym.Reshape(x, shape=(2, 1))]).simple_bind(cpu(), x=(2,))
     outputs = exe.forward(x=array([5, 5]))
@@ -77,40 +78,40 @@ def test_argument_that_is_an_output_is_the_array_itself():
     assert exe.arg_dict["x"].asnumpy().tolist() == [9, 9]
 
 
-def test_dicts_follow_the_names(layer):
+def test_dicts_are_keyed_by_name(layer):
     assert list(layer.arg_dict) == ["x", "fc_weight", "fc_bias"] == list(layer.grad_dict)
     assert layer.aux_dict == {}
     assert len(layer.output_dict) == 1
     assert layer.arg_dict["x"] is layer.arg_arrays[0]
 
 
-def test_two_variables_of_one_name_have_lists_but_no_dict():
+def test_duplicate_names_allow_lists_but_no_dict():
     exe = (sym.Variable("p") + sym.Variable("p")).simple_bind(cpu(), p=(2,))
     assert len(exe.arg_arrays) == 2
     with pytest.raises(ValueError, match="Duplicate names detected"):
         _ = exe.arg_dict
 
 
-# -- calls that cannot be ---------------------------------------------------------------------
+# -- invalid calls ----------------------------------------------------------------------------
 
 
-def test_unknown_argument(layer):
+def test_an_unknown_argument_is_refused(layer):
     with pytest.raises(TypeError, match="no argument 'fc_wieght'; did you mean 'fc_weight'"):
         layer.forward(fc_wieght=array([[1, 2]]))
 
 
-def test_argument_of_another_shape(layer):
+def test_an_argument_of_another_shape_is_refused(layer):
     with pytest.raises(ValueError, match=r"'x' is bound with shape \(1, 3\), got \(3,\)"):
         layer.forward(x=array([1, 2, 3]))
 
 
-def test_argument_of_another_type(layer):
+def test_an_argument_of_another_type_is_refused(layer):
     with pytest.raises(ValueError, match=r"'x' is list; expected an NDArray or numpy.ndarray"):
         layer.forward(x=[[1, 2, 3]])
 
 
-def test_backward_before_forward_runs_it():
-    """MXNet's test_operator has backward alone for repeat and tile."""
+def test_backward_without_forward_runs_it_first():
+    """MXNet's test_operator calls backward alone for repeat and tile."""
     exe = sym.square(sym.Variable("x")).simple_bind(cpu(), x=(2,))
     exe.arg_dict["x"][:] = array([1, 2])
     exe.backward(array([1, 10]))
@@ -118,20 +119,20 @@ def test_backward_before_forward_runs_it():
     np.testing.assert_array_equal(exe.outputs[0].asnumpy(), [1, 4])
 
 
-def test_head_gradients_past_the_outputs_are_passed_over():
-    """MXNet's test_operator gives one for each argument of LeakyReLU."""
+def test_extra_head_gradients_are_ignored():
+    """MXNet's test_operator passes one for each argument of LeakyReLU."""
     exe = sym.square(sym.Variable("x")).simple_bind(cpu(), x=(2,))
     exe.forward(is_train=True, x=np.array([1, 2]))
     exe.backward([array([1, 10]), array([5, 5, 5])])
     np.testing.assert_array_equal(exe.grad_dict["x"].asnumpy(), [2, 40])
 
 
-def test_simple_bind_passes_over_what_is_no_shape():
+def test_simple_bind_ignores_arguments_that_are_not_shapes():
     exe = sym.square(sym.Variable("x")).simple_bind(cpu(), x=(2,), force_rebind=True, mode="clip")
     assert exe.arg_dict["x"].shape == (2,)
 
 
-def test_backward_after_inference_is_that_of_the_inference_pass():
+def test_backward_after_inference_differentiates_the_inference_pass():
     """MXNet's test_executor and test_symbol call forward() without is_train, then backward."""
     exe = sym.Dropout(sym.square(sym.Variable("x")), p=0.5).simple_bind(cpu(), x=(100,))
     values = np.arange(100, dtype=np.float32)
@@ -147,8 +148,8 @@ def _gradients(exe):
     return {name: one.asnumpy() for name, one in exe.grad_dict.items()}
 
 
-def test_second_backward_of_a_forward_pass_gives_the_same_gradients():
-    """Convolutions share memory in the plan, and Dropout draws: both must come back."""
+def test_repeated_backward_gives_the_same_gradients():
+    """Convolutions reuse memory in the plan and Dropout draws: both must be restored."""
     x = sym.Convolution(sym.Variable("x"), num_filter=4, kernel=(3, 3), name="conv")
     x = sym.Dropout(sym.Activation(x, act_type="relu"), p=0.5)
     x = sym.FullyConnected(x, num_hidden=3, name="fc")
@@ -160,7 +161,7 @@ def test_second_backward_of_a_forward_pass_gives_the_same_gradients():
     outputs = exe.outputs[0].asnumpy()
     exe.backward()
     first = _gradients(exe)
-    exe.forward(is_train=False)  # the backward pass behind this one has no Dropout
+    exe.forward(is_train=False)  # the backward pass of this one has no Dropout
     exe.backward()
     assert np.abs(_gradients(exe)["fc_weight"] - first["fc_weight"]).max() > 0.01
     exe.forward(is_train=True)
@@ -174,8 +175,8 @@ def test_second_backward_of_a_forward_pass_gives_the_same_gradients():
     assert outputs.shape == exe.outputs[0].shape
 
 
-def test_each_backward_of_a_pass_moves_the_statistics():
-    """As in MXNet, whose BatchNorm moves them in backward."""
+def test_every_backward_updates_the_moving_statistics():
+    """As in MXNet, whose BatchNorm updates them in backward."""
     x = sym.BatchNorm(sym.Variable("x"), name="bn", momentum=0.9)
     exe = sym.LinearRegressionOutput(x, name="out").simple_bind(cpu(), x=(4, 2))
     exe.forward(is_train=True, x=np.array([[1, 2], [3, 4], [5, 6], [7, 8]], np.float32))
@@ -184,7 +185,7 @@ def test_each_backward_of_a_pass_moves_the_statistics():
         np.testing.assert_allclose(exe.aux_dict["bn_moving_mean"].asnumpy(), mean, rtol=1e-6)
 
 
-def test_missing_head_gradient_spoils_nothing(layer):
+def test_after_a_missing_head_gradient_backward_still_works(layer):
     layer.forward(is_train=True)
     for missing in (None, [], [None]):
         with pytest.raises(MXNetError, match="is not a loss function, so backward needs"):
@@ -200,13 +201,13 @@ def test_missing_head_gradient_spoils_nothing(layer):
         ({"nothing": array([[1, 1]])}, ValueError, "'nothing', which is not an output"),
     ],
 )
-def test_bad_head_gradients(layer, head, error, match):
+def test_wrong_head_gradients_are_refused(layer, head, error, match):
     layer.forward(is_train=True)
     with pytest.raises(error, match=match):
         layer.backward(head)
 
 
-def test_failing_operator_is_named(layer, monkeypatch):
+def test_a_failing_operator_is_named(layer, monkeypatch):
     (plan,) = layer._plans.values()
     run = plan._forward
 
@@ -224,7 +225,7 @@ def test_failing_operator_is_named(layer, monkeypatch):
 # -- gradients of the inference pass ---------------------------------------------------------
 
 
-def test_backward_of_the_inference_pass():
+def test_backward_in_inference_mode():
     x = sym.Variable("x")
     exe = sym.Dropout(sym.square(x), p=0.5).simple_bind(cpu(), x=(100,))
     exe.forward(is_train=False, x=np.arange(100, dtype=np.float32))
@@ -257,7 +258,7 @@ def test_copy_params_names_the_extra_one(layer):
     layer.copy_params_from(None)
 
 
-def test_copy_params_of_another_shape(layer):
+def test_copy_params_refuses_another_shape(layer):
     with pytest.raises(ShapeError, match=r"'fc_bias' is bound with shape \(2,\), got \(3,\)"):
         layer.copy_params_from({"fc_bias": array([1, 2, 3])})
 
@@ -274,12 +275,14 @@ def test_debug_str_lists_the_steps(layer):
     assert "bytes in the arena" in text
 
 
-def test_debug_str_says_the_memory_as_mxnet_does():
-    """MXNet's test_zero_prop reads this line to see that blocked gradients keep nothing."""
+def test_debug_str_reports_memory_as_mxnet_does():
+    """MXNet's test_zero_prop parses this line to check that blocked gradients are not kept."""
 
     def megabytes(net, **options):
         exe = net.simple_bind(cpu(), data=(10, 3, 256, 256), **options)
-        return int(exe.debug_str().split("\n")[-3].split()[1])  # where MXNet's modules read it
+        return int(
+            exe.debug_str().split("\n")[-3].split()[1]
+        )  # this is where MXNet's modules read it
 
     net = sym.Variable("data")
     for _ in range(4):
@@ -298,7 +301,7 @@ def test_memory_report_counts_bytes(layer):
 
 
 @pytest.mark.parametrize(("status", "error"), [(1, MemoryError), (2, KernelError)])
-def test_a_library_that_refuses_is_told_with_its_step(status: int, error: type[Exception]) -> None:
+def test_an_error_from_a_library_names_its_step(status: int, error: type[Exception]) -> None:
     executor = sym.relu(sym.Variable("x"), name="r").simple_bind(cpu(), x=(2, 2))
     executor.forward()
     plan = executor._last
@@ -308,7 +311,7 @@ def test_a_library_that_refuses_is_told_with_its_step(status: int, error: type[E
     assert "'r'" in refused.value.__notes__[0]
 
 
-def test_backward_repeats_a_forward_pass_that_has_failed() -> None:
+def test_backward_reruns_a_forward_pass_that_failed() -> None:
     shape = (2, 3)
     fc = sym.FullyConnected(sym.Variable("x"), num_hidden=3, name="fc")
     executor = sym.tanh(fc, name="t").simple_bind(cpu(), x=shape)

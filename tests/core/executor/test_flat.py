@@ -1,4 +1,4 @@
-"""Parameters as views of one buffer."""
+"""Parameters as views of one contiguous buffer."""
 
 import numpy as np
 from hypothesis import given
@@ -17,7 +17,7 @@ SHAPES = {"a": (3, 5), "b": (1,), "c": (16,), "d": (2, 2, 2)}
     ),
     st.sampled_from(["float32", "float16", "float64"]),
 )
-def test_views_are_aligned_and_apart(shapes, dtype):
+def test_views_are_aligned_and_disjoint(shapes, dtype):
     flat = FlatBuffer(shapes, np.dtype(dtype), cpu())
     for number, view in enumerate(flat.views.values(), 1):
         assert view.ctypes.data % 64 == 0
@@ -29,13 +29,13 @@ def test_views_are_aligned_and_apart(shapes, dtype):
     assert flat.data.astype(np.float64).sum() == used, "padding stays zero"
 
 
-def test_pass_over_the_buffer_reaches_every_view():
+def test_an_update_of_the_buffer_changes_every_view():
     flat = FlatBuffer(SHAPES, np.dtype("float32"), cpu())
     flat.data += 1
     assert all((view == 1).all() for view in flat.views.values())
 
 
-def test_adjacent_names_are_one_run():
+def test_adjacent_parameters_form_one_run():
     flat = FlatBuffer(SHAPES, np.dtype("float32"), cpu())
     assert flat.runs(["a", "b"]) == [(0, 32)]
     assert flat.runs(["d", "a"]) == [(0, 16), (48, 64)]
@@ -43,7 +43,7 @@ def test_adjacent_names_are_one_run():
     assert flat.runs([]) == []
 
 
-def test_buffer_of_the_same_layout():
+def test_a_second_buffer_with_the_same_layout():
     flat = FlatBuffer(SHAPES, np.dtype("float32"), cpu())
     wide = flat.like(np.dtype("float64"))
     assert wide.views.keys() == flat.views.keys()

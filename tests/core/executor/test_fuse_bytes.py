@@ -1,4 +1,4 @@
-"""Sums of bytes and what makes bytes of them again become one step."""
+"""A quantized sum and its requantization become one step."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def _bytes(sums: Any, out: str) -> Any:
 @pytest.mark.parametrize("out", ["int8", "uint8"])
 @pytest.mark.parametrize("data", ["int8", "uint8"])
 @pytest.mark.parametrize("kind", ["conv", "conv_groups", "dense", "add"])
-def test_it_is_one_step(kind: str, data: str, out: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sum_and_requantization_are_fused(
+    kind: str, data: str, out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
         "core.executor.executor.config", dataclasses.replace(config, check_kernels=True)
     )
@@ -80,7 +82,7 @@ def test_it_is_one_step(kind: str, data: str, out: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("reason", ["the range is not known", "sums go out", "two read them"])
-def test_it_stays_two_steps(reason: str) -> None:
+def test_other_sums_are_not_fused(reason: str) -> None:
     sums = _sums("dense", mx.sym.var("data"))
     symbol = _bytes(sums, "int8")
     if reason == "the range is not known":

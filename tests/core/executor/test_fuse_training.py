@@ -1,6 +1,6 @@
-"""What is fused in training, and that numbers stay as they are.
+"""What is fused in training, without changing any result.
 
-Batch norms take in the ReLU or clip behind them; LRNs keep no sums.
+Batch norms fuse a following ReLU or clip; LRNs do not keep their sums.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ def assert_equal_to_unfused(
 @pytest.mark.parametrize(
     "attributes", [{}, {"fix_gamma": True}, {"momentum": 0.5, "eps": 1e-2}], ids=str
 )
-def test_a_norm_takes_in_its_relu(attributes: dict[str, Any], check: bool) -> None:
+def test_a_batch_norm_fuses_its_relu(attributes: dict[str, Any], check: bool) -> None:
     symbol = relu(norm(mx.sym.Variable("data"), **attributes))
     assert fused_steps(executor_of(symbol)) == 2
     assert_equal_to_unfused(symbol, check=check)
 
 
 @pytest.mark.parametrize("options", [None, UNFUSED], ids=["kernel", "reference"])
-def test_a_relu_makes_zero_of_nan(options: CompileOptions | None) -> None:
+def test_a_fused_relu_turns_nan_into_zero(options: CompileOptions | None) -> None:
     executor = executor_of(relu(mx.sym.Variable("data")), options)
     executor.arg_dict["data"][0, 0, 0, 0] = np.nan
     (out,) = executor.forward(is_train=True)
@@ -108,7 +108,7 @@ def test_a_relu_makes_zero_of_nan(options: CompileOptions | None) -> None:
     assert executor.grad_dict["data"].asnumpy()[0, 0, 0, 0] == 0
 
 
-def test_in_a_blocked_layout() -> None:
+def test_fusion_in_a_blocked_layout() -> None:
     symbol = relu(norm(convolution(mx.sym.Variable("data"))))
     symbol = mx.sym.Convolution(symbol, kernel=(3, 3), num_filter=32, no_bias=True, name="next")
     assert fused_steps(executor_of(symbol)) == 2
@@ -118,7 +118,7 @@ def test_in_a_blocked_layout() -> None:
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize("bounds", [(0, 6), (-0.4, 0.7), (0, 0.5)], ids=str)
 @pytest.mark.parametrize("attributes", [{}, {"fix_gamma": True}], ids=str)
-def test_a_norm_takes_in_its_clip(
+def test_a_batch_norm_fuses_its_clip(
     attributes: dict[str, Any], bounds: tuple[float, float], check: bool
 ) -> None:
     symbol = clip(norm(convolution(mx.sym.Variable("data")), **attributes), *bounds)
@@ -128,7 +128,7 @@ def test_a_norm_takes_in_its_clip(
 
 
 @pytest.mark.parametrize("gamma", [0, np.nan], ids=str)
-def test_a_clip_lets_gradients_through_on_its_bounds_and_at_nan(gamma: float) -> None:
+def test_a_fused_clip_passes_gradients_at_its_bounds_and_at_nan(gamma: float) -> None:
     symbol = clip(norm(convolution(mx.sym.Variable("data"))), 0, 6)
     found = []
     for options in (None, UNFUSED):
@@ -145,8 +145,8 @@ def test_a_clip_lets_gradients_through_on_its_bounds_and_at_nan(gamma: float) ->
     assert (shift == out[:, 0].size).all()
 
 
-def test_a_clip_is_a_step_of_its_own_where_no_kernel_takes_it_in() -> None:
-    """Of ragged channels: both run by themselves, backwards as well."""
+def test_a_clip_is_not_fused_where_no_kernel_supports_it() -> None:
+    """With ragged channels both run separately, in backward too."""
     layer = {"kernel": (1, 1), "num_filter": 20, "no_bias": True, "name": "conv"}
     symbol = clip(norm(mx.sym.Convolution(mx.sym.Variable("data"), **layer)))
     executor = executor_of(symbol)
@@ -156,7 +156,7 @@ def test_a_clip_is_a_step_of_its_own_where_no_kernel_takes_it_in() -> None:
     assert_equal_to_unfused(symbol)
 
 
-def test_where_two_read_the_relu() -> None:
+def test_a_relu_that_is_read_twice() -> None:
     shown = relu(norm(mx.sym.Variable("data")))
     symbol = mx.sym.Pooling(shown, kernel=(2, 2), pool_type="max") + mx.sym.Pooling(
         shown, kernel=(2, 2), pool_type="avg"
@@ -165,7 +165,7 @@ def test_where_two_read_the_relu() -> None:
     assert_equal_to_unfused(symbol)
 
 
-def test_gradients_are_added_where_wanted() -> None:
+def test_gradients_are_added_with_grad_req_add() -> None:
     symbol = relu(norm(mx.sym.Variable("data")))
     requests = {"data": "add", "norm_gamma": "write", "norm_beta": "add"}
     assert_equal_to_unfused(symbol, requests)
@@ -193,14 +193,14 @@ def test_what_is_not_fused(symbol: mx.sym.Symbol) -> None:
     assert_equal_to_unfused(symbol)
 
 
-def test_a_norm_whose_data_needs_no_gradient_is_left_alone() -> None:
+def test_a_norm_whose_data_needs_no_gradient_is_not_fused() -> None:
     symbol = relu(norm(mx.sym.Variable("data")))
     requests = {"data": "null", "norm_gamma": "write", "norm_beta": "write"}
     assert fused_steps(executor_of(symbol, None, requests)) == 0
     assert_equal_to_unfused(symbol, requests)
 
 
-def test_a_monitor_sees_the_norm_by_itself() -> None:
+def test_a_monitor_sees_the_norm_and_relu_separately() -> None:
     executor = executor_of(relu(norm(mx.sym.Variable("data"))))
     seen: list[str] = []
     executor.set_monitor_callback(lambda name, _: seen.append(name))
@@ -221,7 +221,9 @@ def kernels_of(executor: Any, kind: type) -> list[str]:
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize("attributes", [{}, {"nsize": 3}, {"knorm": 1.0}], ids=str)
 @pytest.mark.parametrize("is_blocked", [False, True])
-def test_an_lrn_keeps_no_sums(attributes: dict[str, Any], check: bool, is_blocked: bool) -> None:
+def test_an_lrn_does_not_keep_its_sums(
+    attributes: dict[str, Any], check: bool, is_blocked: bool
+) -> None:
     data = mx.sym.Variable("data")
     symbol = local_response(convolution(data) if is_blocked else data, **attributes)
     kernels = kernels_of(executor_of(symbol), FusedLocalResponse)
@@ -230,7 +232,7 @@ def test_an_lrn_keeps_no_sums(attributes: dict[str, Any], check: bool, is_blocke
 
 
 @pytest.mark.parametrize("attributes", [{"beta": 0.5}, {"nsize": 1}, {"nsize": 7}], ids=str)
-def test_where_onednn_has_no_sound_kernels_for_an_lrn_references_run(
+def test_lrns_with_unreliable_onednn_kernels_run_on_the_reference(
     attributes: dict[str, Any],
 ) -> None:
     symbol = local_response(mx.sym.Variable("data"), **attributes)
@@ -247,11 +249,11 @@ def test_an_lrn_over_any_number_of_channels(channels: int, nsize: int) -> None:
     assert_equal_to_unfused(local_response(data, nsize=nsize))
 
 
-def test_an_lrn_whose_gradient_is_added() -> None:
+def test_the_gradient_of_an_lrn_is_added() -> None:
     assert_equal_to_unfused(local_response(mx.sym.Variable("data")), {"data": "add"})
 
 
-def test_an_lrn_over_other_than_images_is_left_alone() -> None:
+def test_an_lrn_over_sequences_is_not_fused() -> None:
     symbol = local_response(mx.sym.Reshape(mx.sym.Variable("data"), shape=(0, 0, -1)))
     assert kernels_of(executor_of(symbol), FusedLocalResponse) == []
     assert_equal_to_unfused(symbol)

@@ -1,4 +1,4 @@
-"""Which chains of elementwise operators are a gate, and that it computes what they do."""
+"""Which chains of elementwise operators are fused into a gate, and that results stay the same."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def assert_equal_to_references(symbol):
 
 
 @pytest.mark.parametrize("case", GATES)
-def test_a_gate(case):
+def test_swish_like_chains_become_a_gate(case):
     executor = executor_of(GATES[case])
     (step,) = gates(executor)
     assert step.kernel is not None
@@ -72,13 +72,13 @@ def test_a_gate(case):
 
 
 @pytest.mark.parametrize("case", OTHERS)
-def test_what_is_no_gate(case):
+def test_other_chains_do_not(case):
     assert gates(executor_of(OTHERS[case])) == []
     assert_equal_to_references(OTHERS[case])
 
 
 @pytest.mark.parametrize("case", GATES)
-def test_a_convolution_takes_it_in(case):
+def test_a_convolution_fuses_a_gate(case):
     convolution = mx.sym.Convolution(X, kernel=(1, 1), num_filter=5, name="c")
     symbol = GATES[case](data=convolution, name="gate")
     arrays = {
@@ -106,7 +106,7 @@ def test_a_convolution_takes_it_in(case):
     ],
     ids=["swish", "hard_sigmoid", "hard_swish"],
 )
-def test_the_reference_has_the_slope_of_its_values(gate):
+def test_the_references_gradient_is_its_derivative(gate):
     data = np.array([-4.0, -2.9, -1.0, 0.0, 0.5, 2.9, 3.5])
     run = Run(np, True, None, np.empty)
     step, head = 1e-6, np.arange(1.0, 8.0)

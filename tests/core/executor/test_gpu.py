@@ -40,11 +40,11 @@ def train(context):
     return [*results, exe.forward()[0].asnumpy()], exe
 
 
-def test_gpu_computes_what_the_cpu_computes():
+def test_a_gpu_gives_the_cpus_results():
     for got, expected in zip(train(gpu())[0], train(cpu())[0], strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_steady_steps_take_no_scratch_from_outside():
+def test_steady_steps_allocate_no_scratch_memory():
     _, exe = train(gpu())
     assert all(plan.misses == 0 for plan in exe.memory_report().plans.values())

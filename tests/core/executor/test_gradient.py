@@ -1,4 +1,4 @@
-"""Gradient graphs: what is computed, in which order contributions are summed, and where."""
+"""Gradient graphs: what is computed, and where and in which order contributions are summed."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_gradient_of_a_chain_equals_the_product_of_slopes(net):
     np.testing.assert_allclose(exe.grad_dict["x"].dense(), expected, rtol=1e-5)
 
 
-def test_entry_used_three_times_gets_the_sum(net):
+def test_a_value_used_three_times_gets_the_sum(net):
     x = net.var("x")
     square = net.op("square", "sq", x)
     twice = net.op("elemwise_add", "sum", square, net.op("exp", "exp", square))
@@ -67,14 +67,14 @@ def test_entry_used_three_times_gets_the_sum(net):
     np.testing.assert_allclose(exe.grad_dict["x"].dense(), expected, rtol=1e-5)
 
 
-def test_argument_with_one_contribution_is_written_in_place(net):
+def test_a_single_contribution_is_written_in_place(net):
     x, w = net.var("x"), net.var("w")
     compiled = net.compile(net.op("elemwise_mul", "m", x, w), {0: "write", 1: "write"}, x=(2,))
     assert Accumulate not in kinds(compiled)
     assert Copy not in kinds(compiled)
 
 
-def test_argument_with_several_contributions_is_summed_in_its_own_array(net):
+def test_several_contributions_are_summed_in_the_arguments_array(net):
     x = net.var("x")
     compiled = net.compile(net.op("elemwise_mul", "m", x, x), {0: "write"}, x=(2,))
     program = compiled.program
@@ -104,7 +104,7 @@ def test_add_with_several_contributions(net):
     np.testing.assert_array_equal(exe.grad_dict["x"].dense(), [7, 9])
 
 
-def test_only_what_is_wanted_is_computed(net):
+def test_only_requested_gradients_are_computed(net):
     x, w = net.var("x"), net.var("w")
     hidden = net.op("tanh", "t", net.op("square", "sq", x))
     compiled = net.compile(net.op("elemwise_mul", "m", hidden, w), {1: "write"}, x=(2,))
@@ -130,7 +130,7 @@ def test_blocked_gradient_is_zero(net):
     np.testing.assert_allclose(exe.grad_dict["w"].dense(), exe.arg_dict["x"].dense() ** 2)
 
 
-def test_unreached_gradient_is_left_alone_by_add(net):
+def test_grad_req_add_leaves_an_unreached_gradient_alone(net):
     x, w = net.var("x"), net.var("w")
     exe = net.bind(
         net.op("elemwise_mul", "m", net.op("BlockGrad", "b", x), w), grad_req="add", x=(2,)
@@ -141,7 +141,7 @@ def test_unreached_gradient_is_left_alone_by_add(net):
     np.testing.assert_array_equal(exe.grad_dict["x"].dense(), [7, 7])
 
 
-def test_loss_needs_no_head_gradient_even_behind_a_block(net):
+def test_a_loss_needs_no_head_gradient_even_behind_block_grad(net):
     # MXNet 1.9.1: BlockGrad(MakeLoss(2x)) gives x the gradient 2.
     x = net.var("x")
     loss = net.op("make_loss", "loss", net.op("_mul_scalar", "twice", x, scalar=2))
@@ -161,7 +161,7 @@ def test_gradients_into_a_loss_are_not_computed(net):
     assert program.head_gradients == [None]
 
 
-def test_output_that_nothing_depends_on_gets_a_gradient_of_zeros(net):
+def test_an_input_that_does_not_affect_the_output_gets_zero_gradient(net):
     x = net.var("x")
     double = net.op(TwoOutputs(), "two", x)
     compiled = net.compile(double, {0: "write"}, x=(2,))
@@ -172,7 +172,7 @@ def test_output_that_nothing_depends_on_gets_a_gradient_of_zeros(net):
     np.testing.assert_array_equal(exe.grad_dict["x"].dense(), [2, 20])
 
 
-def test_head_that_is_a_variable_hands_its_gradient_on(net):
+def test_a_head_that_is_a_variable_gets_its_head_gradient(net):
     x = net.var("x")
     exe = net.bind([x, net.op("_mul_scalar", "twice", x, scalar=2), x], x=(2,))
     exe.forward(is_train=True)
@@ -180,7 +180,7 @@ def test_head_that_is_a_variable_hands_its_gradient_on(net):
     np.testing.assert_array_equal(exe.grad_dict["x"].dense(), [105, 205])
 
 
-def test_operator_without_gradient_is_named(net):
+def test_an_operator_without_a_gradient_is_named(net):
     x = net.var("x")
     rounded = net.op(Rounding(), "rounded", net.op("square", "sq", x))
     with pytest.raises(GraphError, match=r"_test_rounding 'rounded' has no gradient.*grad_req"):
@@ -188,7 +188,7 @@ def test_operator_without_gradient_is_named(net):
     net.bind(rounded, grad_req="null", x=(2,)).forward()
 
 
-def test_views_hand_gradients_on_without_copies(net):
+def test_views_pass_gradients_on_without_copies(net):
     x = net.var("x")
     same = net.op("_copy", "c", net.op("square", "sq", x))
     compiled = net.compile(net.op("exp", "e", same), {0: "write"}, x=(2,))
@@ -196,7 +196,7 @@ def test_views_hand_gradients_on_without_copies(net):
 
 
 def test_operator_that_needs_every_gradient_gets_memory_for_unwanted_ones(net):
-    # Concat splits the gradient of its output; where a part starts depends on the parts before.
+    # Concat splits the gradient of its output: where a part begins depends on the parts before it.
     parts = [net.var("a"), net.var("b"), net.var("c")]
     exe = net.bind(
         net.op("Concat", "join", *parts, num_args=3, dim=0),
@@ -230,7 +230,7 @@ def weight_gradients(compiled):
 
 
 @pytest.mark.parametrize(("count", "products"), [(3, 3), (4, 1), (10, 1)])
-def test_shared_weight_gets_its_gradient_in_one_product(net, count, products):
+def test_a_shared_weight_gets_its_gradient_from_one_product(net, count, products):
     requests = {0: "write", 1: "write"}
     compiled = net.compile(layers_of_one_weight(net, count), requests, data=(2, 3), weight=(3, 3))
     (first, *others) = weight_gradients(compiled)
@@ -241,7 +241,7 @@ def test_shared_weight_gets_its_gradient_in_one_product(net, count, products):
 
 
 @pytest.mark.parametrize("grad_req", ["write", "add"])
-def test_shared_weight_gradient_equals_the_sum_of_each_layer(net, grad_req):
+def test_a_shared_weights_gradient_is_the_sum_over_its_layers(net, grad_req):
     head = layers_of_one_weight(net, 5)
     random = np.random.RandomState(2)
     data, weight = random.normal(size=(2, 3)), random.normal(size=(3, 3))
@@ -266,16 +266,16 @@ def test_shared_weight_gradient_equals_the_sum_of_each_layer(net, grad_req):
 @pytest.mark.parametrize(
     ("name", "output", "gradient"),
     [
-        # MXNet 1.9.1 computes these ...
+        # MXNet 1.9.1 computes these,
         ("_plus_scalar", [3.5, 5.5], [3, 3]),
         ("_scatter_minus_scalar", [-1.5, 0.5], [3, 3]),
-        # ... and refuses the gradients of these: 3 times -2.5 / x**2, and x / output.
+        # and refuses these gradients: 3 times -2.5 / x**2, and 3 times x / output.
         ("_rdiv_scalar", [2.5, 2.5 / 3], [-7, 0]),
         ("_hypot_scalar", [7.25**0.5, 15.25**0.5], [1, 2]),
     ],
 )
-def test_gradients_of_integers_by_a_number_that_is_none(name, output, gradient) -> None:
-    """The output is float64, and the gradient has the integers' dtype: its whole part."""
+def test_gradients_of_integers_combined_with_a_fraction(name, output, gradient) -> None:
+    """The output is float64; the gradient has the integers' dtype and is truncated."""
     data = mx.sym.Variable("data", dtype="int32")
     symbol = getattr(mx.sym._internal, name)(data, scalar=2.5, is_int=False)
     executor = symbol.bind(

@@ -13,14 +13,14 @@ from oracle.topics.graphs import CASES, run_case
 
 @pytest.mark.parametrize("grad_req", ["write", "add"])
 @pytest.mark.parametrize("case_id", CASES)
-def test_equals_mxnet(case_id: str, grad_req: str) -> None:
+def test_gradients_match_mxnets(case_id: str, grad_req: str) -> None:
     golden = golden_file.topic("graphs")
     for key, got in run_case(mx, case_id, grad_req).items():
         assert_close(f"{case_id} {key}", got, golden[f"{case_id}/{grad_req}/{key}"])
 
 
-def test_a_value_shown_twice_gets_both_gradients() -> None:
-    # MXNet keeps the last of them only.
+def test_a_value_output_twice_gets_both_gradients() -> None:
+    # MXNet keeps only the last one.
     value = mx.sym.Variable("x") * 2
     executor = mx.sym.Group([value, value]).bind(
         mx.cpu(), {"x": mx.nd.ones((3,))}, args_grad={"x": mx.nd.zeros((3,))}

@@ -1,4 +1,4 @@
-"""Concatenations whose inputs are written where the whole is to be, and what is computed then."""
+"""Concatenations whose inputs are written directly into the result."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def stem() -> Symbol:
 
 
 def fire() -> Symbol:
-    """What SqueezeNet is made of."""
+    """A fire module, as in SqueezeNet."""
     data = mx.sym.relu(layer(stem(), "squeeze"))
     parts = [mx.sym.relu(layer(data, f"expand{size}", 32, size)) for size in (1, 3)]
     return layer(mx.sym.concat(*parts), "last")
 
 
 def dense() -> Symbol:
-    """What DenseNet is made of: everything before goes on."""
+    """A dense block, as in DenseNet: each layer reads all before it."""
     data = mx.sym.Pooling(stem(), kernel=(2, 2), stride=(2, 2), pool_type="max")
     for index in range(3):
         norm = mx.sym.relu(mx.sym.BatchNorm(data, name=f"norm{index}", fix_gamma=False))
@@ -83,7 +83,7 @@ def names(executor: mx.executor.Executor) -> list[str]:
 
 
 def outputs(executor: mx.executor.Executor) -> list[np.ndarray]:
-    for _ in range(2):  # the second run finds the first one's values in memory
+    for _ in range(2):  # The second run would read stale values left in memory by the first.
         found = executor.forward(is_train=False)
     return [one.asnumpy() for one in found]
 
@@ -97,11 +97,11 @@ def compared(symbol: Symbol, joins: int, batch: int = 1) -> None:
     assert names(executor).count("_plan_joined") == joins
 
 
-def test_producers_write_into_their_part() -> None:
+def test_producers_write_directly_into_their_part() -> None:
     compared(fire(), joins=1)
 
 
-def test_a_chain_lies_in_the_memory_of_its_last() -> None:
+def test_nested_concatenations_share_the_outermost_memory() -> None:
     symbol = dense()
     compared(symbol, joins=3)
     executor = executor_of(symbol, None)
@@ -113,11 +113,11 @@ def test_a_chain_lies_in_the_memory_of_its_last() -> None:
     assert "Concat" not in names(executor)
 
 
-def test_batches_are_copied() -> None:
+def test_images_in_batches_are_copied() -> None:
     compared(fire(), joins=0, batch=2)
 
 
-def test_a_value_that_is_concatenated_twice_is_copied_once() -> None:
+def test_a_value_in_two_concatenations_is_copied_once() -> None:
     data = stem()
     left, right = layer(data, "left"), layer(data, "right", size=3)
     both = layer(mx.sym.concat(left, right), "both")
@@ -130,13 +130,13 @@ def test_a_value_concatenated_with_itself_is_copied() -> None:
     compared(layer(mx.sym.concat(data, data), "last"), joins=0)
 
 
-def test_a_part_is_read_after_the_whole() -> None:
+def test_a_part_may_be_read_after_the_whole() -> None:
     left, right = layer(stem(), "left"), layer(stem(), "right", size=3)
     whole = layer(mx.sym.relu(mx.sym.concat(left, right)), "after")
     compared(layer(whole * left, "last"), joins=1)
 
 
-def test_channels_that_fill_no_block_are_copied() -> None:
+def test_channels_that_do_not_fill_a_block_are_copied() -> None:
     left, right = layer(stem(), "left", 20), layer(stem(), "right", 12)
     compared(layer(mx.sym.concat(left, right), "last"), joins=0)
 
@@ -154,7 +154,7 @@ def test_convolutions_of_many_channels_keep_the_fastest_layout() -> None:
     assert image.layout != layout_of(blocked(image.shape))
 
 
-def test_vectors_are_joined_where_they_are_aligned() -> None:
+def test_vectors_are_joined_where_aligned() -> None:
     data = mx.sym.Flatten(mx.sym.Variable("data"))
     parts = [
         mx.sym.FullyConnected(data, num_hidden=size, name=f"part{size}") for size in (16, 32, 5)
@@ -169,7 +169,7 @@ def test_rows_are_joined_in_batches_of_any_size() -> None:
     compared(mx.sym.concat(*parts, dim=0) * 2, joins=1, batch=3)
 
 
-def test_arguments_and_outputs_stay_where_they_are() -> None:
+def test_arguments_and_outputs_are_copied() -> None:
     left, right = layer(stem(), "left"), layer(stem(), "right")
     whole = mx.sym.concat(left, right)
     compared(mx.sym.Group([layer(whole, "last"), left]), joins=0)
@@ -177,20 +177,20 @@ def test_arguments_and_outputs_stay_where_they_are() -> None:
     compared(mx.sym.concat(data, data * 2, dim=0) * 3, joins=0)
 
 
-def test_a_residual_is_added_in_a_part() -> None:
+def test_a_residual_is_added_within_a_part() -> None:
     data = stem()
     total = layer(mx.sym.relu(data), "left", 32) + data
     whole = mx.sym.concat(mx.sym.relu(total), layer(data, "right", size=3))
     compared(layer(whole, "last"), joins=1)
 
 
-def test_an_output_may_overwrite_the_whole() -> None:
+def test_an_output_may_overwrite_the_concatenation() -> None:
     data = mx.sym.Flatten(mx.sym.Variable("data"))
     parts = [mx.sym.FullyConnected(data, num_hidden=16, name=f"part{i}") for i in range(2)]
     compared(mx.sym.square(mx.sym.concat(*parts, dim=1)), joins=1)
 
 
-def test_parts_are_views_of_other_shapes() -> None:
+def test_a_part_may_be_read_in_another_shape() -> None:
     left, right = layer(stem(), "left"), layer(stem(), "right", size=3)
     whole = mx.sym.concat(left, right)
     sums = mx.sym.sum(mx.sym.reshape(left, shape=(0, -1, 5)), axis=1)
@@ -199,7 +199,7 @@ def test_parts_are_views_of_other_shapes() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_graphs(seed: int) -> None:
-    """Any mixture of layers, sums, poolings and concatenations, each reading what came before."""
+    """Random mixtures of layers, sums, poolings and concatenations, each reading earlier values."""
     rng = np.random.default_rng(seed)
     values = [(stem(), 32), (layer(stem(), "second"), 16)]
     for index in range(14):
@@ -229,7 +229,7 @@ def test_random_graphs(seed: int) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4 * np.abs(other).max())
 
 
-def test_another_shape_places_parts_anew() -> None:
+def test_a_new_shape_recomputes_the_placement() -> None:
     executor = executor_of(dense(), CHECKED)
     first = outputs(executor)
     larger = executor.reshape(data=(1, 3, 20, 16), allow_up_sizing=True)
@@ -245,7 +245,7 @@ def test_another_shape_places_parts_anew() -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
-def test_plans_with_a_backward_pass_copy() -> None:
+def test_training_plans_copy() -> None:
     executor = executor_of(fire(), None, grad_req="write")
     executor.forward(is_train=True)
     executor.backward([mx.nd.ones(executor.outputs[0].shape)])

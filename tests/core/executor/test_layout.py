@@ -1,6 +1,6 @@
-"""Choice of kernels: layouts, reorders, workspaces, cached weights, fallbacks and the check mode.
+"""Choosing kernels: layouts, reorders, workspaces, cached weights, fallbacks and check mode.
 
-The backend here is made up: its layout keeps a tensor back to front, with 64 bytes of padding.
+The backend here is made up: its layout stores a tensor backwards, padded by 64 bytes.
 """
 
 import dataclasses
@@ -61,7 +61,7 @@ register_layout(Backwards, Reverse)
 
 
 def view(array, spec):
-    """Return a flat view in the order of plain elements."""
+    """Return a flat view in the plain order of elements."""
     if spec.layout is None:
         return array.reshape(-1)
     assert array.dtype == np.uint8
@@ -88,7 +88,7 @@ class Elementwise(Kernel):
 
 
 class SquareBackward(Kernel):
-    """Takes everything back to front and reads only the input."""
+    """Takes every array backwards and reads only the input."""
 
     name = "test:square_backward"
     layouts = KernelLayouts(inputs=(BLOCKED,), out_grads=(BLOCKED,), in_grads=(BLOCKED,))
@@ -110,7 +110,7 @@ class SquareBackward(Kernel):
 
 
 def of_squares(prepare):
-    """Return what prepares kernels for the operator ``square`` alone."""
+    """Return a kernel factory for the operator ``square`` alone."""
     return lambda request: prepare(request) if request.operator.names[0] == "square" else None
 
 
@@ -136,24 +136,24 @@ def compile_with(net, table, heads, requests=None, **kw):
     return net.compile(heads, requests, options=options, is_train=bool(requests), **kw)
 
 
-def test_layout_is_kept_from_one_kernel_to_the_next(net, table):
+def test_a_layout_is_kept_from_kernel_to_kernel(net, table):
     head = net.op("negative", "n", net.op("square", "s", net.var("x")))
     assert reorders(compile_with(net, table, head, x=(3,))) == ["x", "n_output"]
 
 
-def test_reference_between_kernels_gets_plain_data(net, table):
+def test_a_reference_between_kernels_gets_plain_data(net, table):
     middle = net.op("exp", "e", net.op("square", "s", net.var("x")))
     compiled = compile_with(net, table, net.op("negative", "n", middle), x=(3,))
     assert reorders(compiled) == ["x", "s_output", "e_output", "n_output"]
 
 
-def test_tensor_is_reordered_once_for_all_that_want_it(net, table):
+def test_a_tensor_is_reordered_once_for_all_its_readers(net, table):
     x = net.var("x")
     both = [net.op("negative", "n", x), net.op("square", "s", x)]
     assert reorders(compile_with(net, table, both, x=(3,))).count("x") == 1
 
 
-def test_view_of_a_blocked_tensor_shows_it_plain(net, table):
+def test_a_view_of_a_blocked_tensor_is_plain(net, table):
     squared = net.op("square", "s", net.var("x"))
     head = net.op("exp", "e", net.op("_copy", "c", squared))
     exe = net.bind_with(head, CompileOptions(table=table), x=(3,))
@@ -161,7 +161,7 @@ def test_view_of_a_blocked_tensor_shows_it_plain(net, table):
     np.testing.assert_allclose(exe.forward()[0].dense(), np.exp([1, 4, 9]), rtol=1e-6)
 
 
-def test_numbers_equal_those_of_the_references(net, table):
+def test_results_match_the_references(net, table):
     x, w = net.var("x"), net.var("w")
     squared = net.op("square", "s", net.op("elemwise_mul", "m", x, w))
     heads = [net.op("negative", "n", squared), net.op("square", "s2", squared)]
@@ -176,14 +176,14 @@ def test_numbers_equal_those_of_the_references(net, table):
         np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
-def test_blocked_sizes_count_in_the_memory_plan(net, table):
+def test_the_memory_plan_uses_blocked_sizes(net, table):
     head = net.op("negative", "n", net.op("square", "s", net.var("x")))
     compiled = compile_with(net, table, head, x=(16,))
     sizes = {life.nbytes for life in compiled.lives.values()}
     assert sizes == {16 * 4 + 64}
 
 
-def test_kernel_decides_what_its_backward_keeps_alive(net):
+def test_a_kernel_declares_what_its_backward_reads(net):
     class Wasteful(SquareBackward):
         layouts = KernelLayouts()
         backward_inputs = ()
@@ -202,7 +202,7 @@ def test_kernel_decides_what_its_backward_keeps_alive(net):
     np.testing.assert_allclose(exe.grad_dict["x"].dense(), [4, 6], rtol=1e-6)
 
 
-def test_workspace_goes_from_forward_to_backward(net):
+def test_a_workspace_is_passed_from_forward_to_backward(net):
     class Forward(Kernel):
         workspace_bytes = 12
 
@@ -241,11 +241,11 @@ def test_workspace_goes_from_forward_to_backward(net):
     assert exe.forward()[0].dense().tolist() == [1, 4, 9]
 
 
-# -- weights that change only with their version -------------------------------------------
+# -- weights whose changes are tracked by version -------------------------------------------
 
 
 class Transposed(Kernel):
-    """A fully connected layer that wants its weight back to front and counts reorders."""
+    """A fully connected layer that wants its weight backwards; it counts reorders."""
 
     name = "test:fully_connected"
     layouts = KernelLayouts(inputs=(None, BLOCKED), outputs=(None,))
@@ -261,7 +261,7 @@ class Transposed(Kernel):
         return lambda: np.matmul(arrays.inputs[0], weight.reshape(shape).T, out=arrays.outputs[0])
 
 
-def test_weight_is_reordered_again_only_when_its_version_changes(net):
+def test_a_weight_is_reordered_again_only_when_its_version_changes(net):
     table = KernelTable()
     table.register("numpy", FULLY_CONNECTED, Transposed)
     x, w = net.var("x"), net.var("w")
@@ -285,7 +285,7 @@ def test_weight_is_reordered_again_only_when_its_version_changes(net):
     assert exe.outputs[0].dense().tolist() == [[0, 0]]
 
 
-def test_cached_weight_is_shared_among_executors_of_one_arena(net):
+def test_a_cached_weight_is_shared_by_executors_of_one_arena(net):
     table = KernelTable()
     table.register("numpy", FULLY_CONNECTED, Transposed)
     x, w = net.var("x"), net.var("w")
@@ -308,7 +308,7 @@ def test_cached_weight_is_shared_among_executors_of_one_arena(net):
 # -- fallbacks and the check mode -----------------------------------------------------------
 
 
-def test_kernel_that_cannot_be_made_leaves_the_reference(net, caplog):
+def test_an_unavailable_kernel_falls_back_to_the_reference(net, caplog):
     def unavailable(request):
         raise KernelUnavailable("out of primitives")
 
@@ -320,7 +320,7 @@ def test_kernel_that_cannot_be_made_leaves_the_reference(net, caplog):
     assert "kernel for square is unavailable, trying the next: out of primitives" in caplog.text
 
 
-def test_last_registered_kernel_is_asked_first_and_can_be_taken_out(net, table):
+def test_the_last_registered_kernel_comes_first_and_can_be_unregistered(net, table):
     def never(request):
         return None
 
@@ -347,7 +347,7 @@ def test_kernels_of_another_backend_are_not_used(net):
     assert compiled.program.steps[0].kernel is None
 
 
-def test_check_mode_passes_sound_kernels(net, table):
+def test_check_mode_accepts_correct_kernels(net, table):
     options = CompileOptions(table=table, check_kernels=True)
     head = net.op("square", "s2", net.op("square", "s", net.var("x")))
     exe = net.bind_with(head, options, x=(3,))
@@ -381,7 +381,7 @@ def test_check_mode_finds_a_wrong_gradient_and_nan(net):
         exe.backward(net.array([1, 1, 1]))
 
 
-def test_environment_switches_the_check_on(net, monkeypatch):
+def test_an_environment_variable_turns_check_mode_on(net, monkeypatch):
     def wrong(request):
         return Elementwise(request, np.negative)
 
@@ -397,7 +397,7 @@ def test_environment_switches_the_check_on(net, monkeypatch):
         kernels.unregister("numpy", POINTWISE, wrong)
 
 
-def test_reordered_weight_lies_outside_the_arena(net):
+def test_reordered_weights_are_kept_outside_the_arena(net):
     table = KernelTable()
     table.register("numpy", FULLY_CONNECTED, Transposed)
     x, w = net.var("x"), net.var("w")

@@ -1,4 +1,4 @@
-"""Memory plans: properties over random lifetimes, and where steps may write over their inputs."""
+"""Memory plans: properties for random lifetimes, and when steps may overwrite their inputs."""
 
 from itertools import combinations
 
@@ -32,7 +32,7 @@ def test_values_alive_together_never_overlap(lives):
 
 
 @given(lifetimes)
-def test_arena_lies_between_what_is_alive_and_the_sum(lives):
+def test_arena_size_is_between_peak_and_total(lives):
     plan = plan_memory(lives)
     sizes = {v: aligned(life.nbytes) for v, life in lives.items()}
     live = [
@@ -45,24 +45,24 @@ def test_arena_lies_between_what_is_alive_and_the_sum(lives):
 
 
 @given(lifetimes)
-def test_every_value_is_aligned_and_inside(lives):
+def test_every_value_is_aligned_and_within_the_arena(lives):
     plan = plan_memory(lives)
     for value, offset in plan.offsets.items():
         assert offset % ALIGNMENT == 0
         assert 0 <= offset <= plan.nbytes - lives[value].nbytes
 
 
-def test_a_chain_of_equal_values_takes_two(net):
+def test_a_chain_of_equal_values_needs_two_blocks(net):
     lives = {i: Lifetime(i, i + 1, 640) for i in range(100)}
     assert plan_memory(lives).nbytes == 2 * 640
 
 
-def test_last_block_grows_when_it_is_free_but_too_small():
+def test_a_free_last_block_grows_instead_of_adding_one():
     lives = {0: Lifetime(0, 5, 64), 1: Lifetime(0, 0, 64), 2: Lifetime(1, 2, 640)}
     assert plan_memory(lives).nbytes == 64 + 640
 
 
-def test_elementwise_chain_runs_in_the_output_alone(net):
+def test_an_elementwise_chain_runs_in_its_outputs_memory(net):
     value = net.var("x")
     for i in range(5):
         value = net.op("exp", f"e{i}", value)
@@ -72,13 +72,13 @@ def test_elementwise_chain_runs_in_the_output_alone(net):
         assert compiled.program.memory(output).place is Place.OUTPUT
 
 
-def test_argument_is_never_written_over(net):
+def test_arguments_are_never_overwritten(net):
     exe = net.bind(net.op("exp", "e", net.var("x")), grad_req="null", x=(4,))
     exe.forward(x=np.ones(4, np.float32))
     np.testing.assert_array_equal(exe.arg_dict["x"].dense(), np.ones(4))
 
 
-def test_value_read_later_is_not_written_over(net):
+def test_a_value_read_later_is_not_overwritten(net):
     squared = net.op("square", "sq", net.op("exp", "e", net.var("x")))
     both = net.op("elemwise_mul", "m", net.op("negative", "n", squared), squared)
     exe = net.bind(both, grad_req="null", x=(4,))
@@ -86,7 +86,7 @@ def test_value_read_later_is_not_written_over(net):
     np.testing.assert_array_equal(out.dense(), -np.ones(4))
 
 
-def test_value_read_twice_by_a_step_is_not_written_over_by_it(net):
+def test_a_step_that_reads_a_value_twice_does_not_overwrite_it(net):
     squared = net.op("square", "sq", net.var("x"))
     compiled = net.compile(
         net.op("exp", "e", net.op("elemwise_mul", "m", squared, squared)), is_train=False, x=(4,)
@@ -104,7 +104,7 @@ def test_output_survives_later_steps(net):
     np.testing.assert_array_equal(second.dense(), [-4, -9])
 
 
-def test_training_keeps_what_backward_reads(net):
+def test_training_keeps_values_that_backward_reads(net):
     chain = net.op("square", "outer", net.op("square", "inner", net.var("x")))
     exe = net.bind(chain, x=(2,))
     exe.arg_dict["x"].dense_for_write()[...] = [2, 3]

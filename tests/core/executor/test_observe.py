@@ -1,5 +1,8 @@
-"""What a monitor is shown. Names and order are those of MXNet 1.9.1 for this network; it calls the
-input of an Activation ``act_input0``, here every input has its documented name."""
+"""What a monitor callback is shown.
+
+Names and order are MXNet 1.9.1's for this network, except that MXNet calls the input of an
+Activation ``act_input0``; here every input has its documented name.
+"""
 
 import numpy as np
 import pytest
@@ -61,7 +64,7 @@ def watched():
     return exe
 
 
-def test_outputs_of_every_operator_in_both_passes(watched):
+def test_outputs_of_every_operator_are_shown_in_both_passes(watched):
     names = []
     watched.set_monitor_callback(lambda name, values: names.append(name))
     watched.forward(is_train=True)
@@ -81,7 +84,7 @@ def test_inputs_are_shown_before_the_operator_runs(watched):
     assert names == [n for pair in zip(INPUTS, OUTPUTS, strict=True) for part in pair for n in part]
 
 
-def test_values_are_those_of_the_moment(watched):
+def test_values_are_current(watched):
     seen = {}
     watched.set_monitor_callback(lambda name, values: seen.update({name: values.asnumpy()}))
     random = np.random.default_rng(0)
@@ -92,7 +95,7 @@ def test_values_are_those_of_the_moment(watched):
     np.testing.assert_array_equal(seen["act_output"], np.maximum(seen["fc1_output"], 0))
 
 
-def test_watching_changes_no_number_and_can_end(watched):
+def test_a_monitor_changes_no_result_and_can_be_removed(watched):
     random = np.random.default_rng(0)
     for value in watched.arg_arrays:
         value[:] = random.normal(size=value.shape)
@@ -100,7 +103,7 @@ def test_watching_changes_no_number_and_can_end(watched):
     plain = watched.forward()[0].asnumpy()
     names = []
     watched.set_monitor_callback(lambda name, values: names.append(name))
-    # A watched plan runs references, which round otherwise than kernels.
+    # A monitored plan runs references, which round differently from kernels.
     np.testing.assert_allclose(watched.forward()[0].asnumpy(), plain, rtol=1e-5)
     assert names
     names.clear()

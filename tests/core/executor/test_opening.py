@@ -1,4 +1,4 @@
-"""Fused layers of real numbers are opened, and fused again as a plan has it."""
+"""Fused float layers from MXNet's files are taken apart, and fused again by the plan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FLOATS = sorted(name for name, case in CASES.items() if not case.is_quantized)
 def _bound(name: str) -> Any:
     symbol = mx.sym.load_json(fused_layers.graph(CASES[name]))
     arrays = fused_layers.arrays_of(CASES[name], name, symbol)
-    # Arrays whose shapes are given may change at every pass; the others are kept folded.
+    # Arrays bound with given shapes may change on every pass; only the others can be folded.
     shapes = {key: arrays[key].shape for key in ("data", "other") if key in arrays}
     executor = symbol.simple_bind(mx.cpu(), "null", **shapes)
     for key, array in arrays.items():
@@ -29,7 +29,7 @@ def _bound(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", _FLOATS)
-def test_layers_are_opened(name: str) -> None:
+def test_layers_taken_apart_match_mxnet(name: str) -> None:
     executor = _bound(name)
     assert "_sg_mkldnn" not in executor.debug_str()
     (output,) = executor.forward()
@@ -43,7 +43,7 @@ def test_the_batch_norm_is_folded_again() -> None:
     assert not {"BatchNorm", "elemwise_add", "Activation"} & set(text.split())
 
 
-def test_a_training_pass_takes_the_moving_statistics_too() -> None:
+def test_a_training_pass_uses_and_keeps_the_moving_statistics() -> None:
     executor = _bound("float_norm_relu")
     expected = executor.forward()[0].asnumpy()
     before = {key: array.asnumpy() for key, array in executor.aux_dict.items()}
@@ -52,7 +52,7 @@ def test_a_training_pass_takes_the_moving_statistics_too() -> None:
         np.testing.assert_array_equal(array.asnumpy(), before[key])
 
 
-def test_a_monitor_sees_the_layer_as_it_stands_in_the_file() -> None:
+def test_a_monitor_sees_the_fused_layer_of_the_file() -> None:
     executor, seen = _bound("float_norm_relu"), []
     executor.set_monitor_callback(lambda name, array: seen.append(name))
     executor.forward()

@@ -1,4 +1,4 @@
-"""Unrolled LSTMs over padded sequences run as layers, the memories at their ends included."""
+"""Unrolled LSTMs over padded sequences run as layers, including each sequence's last memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Arrays = dict[str, np.ndarray]
 
 
 @pytest.mark.parametrize("case_id", ["lstm_lengths", "both_lengths"])
-def test_equals_mxnet(case_id: str) -> None:
+def test_results_match_mxnets(case_id: str) -> None:
     golden, symbol = golden_file.topic("gluon_cells"), gluon_cells.graph(mx, case_id)
     cell, options = gluon_cells.make(mx, case_id)
     cell.initialize()
@@ -91,7 +91,7 @@ def trained(executor: Any) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("layout", ["NTC", "TNC"])
 @pytest.mark.parametrize("lengths", [[2, 5, 1, 3], [5, 5, 5, 5], [0, 2.7, 9, -1]], ids=str)
-def test_equals_its_steps(lengths: list[float], layout: str) -> None:
+def test_results_match_the_unrolled_steps(lengths: list[float], layout: str) -> None:
     outputs, states = unrolled(layout)
     symbol = mx.sym.Group([*outputs, *states])
     arrays = drawn(symbol, lengths, layout)
@@ -103,7 +103,7 @@ def test_equals_its_steps(lengths: list[float], layout: str) -> None:
             assert_close(f"{way} {place}", got, expected)
 
 
-def test_padding_may_be_anything() -> None:
+def test_the_values_in_the_padding_do_not_matter() -> None:
     symbol = mx.sym.Group([*unrolled()[0], *unrolled()[1]])
     lengths = [2, 5, 1, 3]
     arrays = drawn(symbol, lengths)
@@ -143,7 +143,7 @@ READS_PADDING: dict[str, Callable[[Any, Any], mx.sym.Symbol]] = {
 
 
 @pytest.mark.parametrize("case", READS_PADDING)
-def test_what_reads_padding_keeps_it(case: str) -> None:
+def test_graphs_that_read_the_padding_are_not_rolled_up(case: str) -> None:
     with mx.name.NameManager():
         symbol = READS_PADDING[case](*unrolled())
     names = symbol.list_arguments()

@@ -1,4 +1,4 @@
-"""Average pooling that is moved before 1x1 convolutions."""
+"""Average pooling is moved before 1x1 convolutions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def halved(data: Symbol, **others: object) -> Symbol:
 def run(
     symbol: Symbol, shape: tuple[int, ...], options: CompileOptions | None
 ) -> tuple[list[str], list[np.ndarray]]:
-    """Return the first pass's operators, and the outputs and gradients."""
+    """Return the operators of the first pass, the outputs and the gradients."""
     rng = np.random.default_rng(1)
     shapes, _, _ = symbol.infer_shape(data=shape)
     names = symbol.list_arguments()
@@ -65,7 +65,9 @@ def compared(symbol: Symbol, shape: tuple[int, ...] = (2, 6, 8, 10)) -> list[str
     ],
     ids=["halved", "overlapping", "full", "global", "sequence", "groups"],
 )
-def test_pools_first(symbol: Symbol, shape: tuple[int, ...]) -> None:
+def test_pooling_moves_before_a_pointwise_convolution(
+    symbol: Symbol, shape: tuple[int, ...]
+) -> None:
     assert compared(symbol, shape) == ["Pooling", "Convolution"]
 
 
@@ -82,16 +84,16 @@ def test_pools_first(symbol: Symbol, shape: tuple[int, ...]) -> None:
     ],
     ids=["3x3", "max", "sum", "padded", "overrun", "relu", "no smaller"],
 )
-def test_keeps_other_orders(symbol: Symbol, shape: tuple[int, ...]) -> None:
+def test_other_layers_keep_their_order(symbol: Symbol, shape: tuple[int, ...]) -> None:
     assert compared(symbol, shape) == ["Convolution", "Pooling"]
 
 
-def test_keeps_the_order_of_what_others_read() -> None:
+def test_a_convolution_that_others_read_keeps_its_place() -> None:
     first = layer()
     assert compared(mx.sym.Group([halved(first), mx.sym.exp(first)])) == ["Convolution", "Pooling"]
     assert compared(mx.sym.Group([halved(first), first])) == ["Convolution", "Pooling"]
 
 
-def test_pools_before_several_convolutions() -> None:
+def test_pooling_moves_before_several_convolutions() -> None:
     symbol = halved(layer(layer(), "second"))
     assert compared(symbol) == ["Pooling", "Convolution", "Convolution"]

@@ -1,11 +1,11 @@
-"""Operators that only plans contain."""
+"""Operators that exist only in plans."""
 
 from __future__ import annotations
 
 from core.executor.primitives import Copy, Zeros
 
 
-def test_each_is_equal_to_itself_alone():
+def test_instances_are_equal_only_to_themselves():
     first, second = Copy(), Copy()
     assert first == first
     assert first != second

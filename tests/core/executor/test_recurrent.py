@@ -1,4 +1,4 @@
-"""The layer that plans make of unrolled cells, against the operator RNN."""
+"""The layer that plans make of unrolled cells, against the RNN operator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ORDERS = {"lstm": (2, 0, 3, 1), "gru": (1, 2, 0), "rnn_tanh": (0,), "rnn_relu": 
 
 
 @pytest.mark.parametrize("mode", ORDERS)
-def test_equals_the_operator_with_gates_in_another_order(mode: str) -> None:
+def test_it_matches_the_operator_in_any_order_of_gates(mode: str) -> None:
     layer = RecurrentLayer(mode, HIDDEN, ORDERS[mode])
     run = Run(np, True, device_random(mx.cpu()), np.empty)
     shapes, out_shapes = _shapes(layer)
@@ -66,7 +66,7 @@ def _rnn_shapes(layer: RecurrentLayer, shapes: list[tuple[int, ...]]) -> list[tu
 
 
 def _joined(layer: RecurrentLayer, arrays: list[np.ndarray]) -> np.ndarray:
-    """Return the parameters as the operator has them: in its order of gates, in one vector."""
+    """Return the parameters as the operator takes them: one vector, in its order of gates."""
     parameters = arrays[1 + layer.state_count :]
     gates = [one.reshape(len(layer.order), -1)[list(layer.order)] for one in parameters]
     return np.concatenate([one.ravel() for one in gates])

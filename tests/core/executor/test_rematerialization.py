@@ -1,4 +1,4 @@
-"""Recomputation in the backward pass: equal gradients in less memory."""
+"""Recomputation in the backward pass: the same gradients in less memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ON = Rematerialization(is_on=True)
 
 
 def chain(length: int = 8) -> mx.sym.Symbol:
-    """Layers with functions between them whose backward passes need all they compute."""
+    """Layers with functions in between whose backward passes need all values."""
     data = mx.sym.Variable("data")
     for index in range(length):
         data = mx.sym.FullyConnected(data, num_hidden=32, name=f"fc{index}")
@@ -46,7 +46,7 @@ def residual(forced: bool, units: int = 4) -> mx.sym.Symbol:
 def train(
     symbol: mx.sym.Symbol, shape: tuple[int, ...], options: CompileOptions, steps: int = 2
 ) -> tuple[dict[str, np.ndarray], int, list[str]]:
-    """Return gradients and states by name, the arena's bytes and the steps in words."""
+    """Return gradients and states by name, the arena's size in bytes and the steps as text."""
     random = np.random.RandomState(1)
     shapes, _, aux_shapes = symbol.infer_shape(data=shape)
     names = zip(symbol.list_arguments(), shapes, strict=True)
@@ -84,7 +84,7 @@ def test_a_chain_of_functions_needs_less_memory(kernels: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("kernels", [{}, {"table": None}], ids=["kernels", "references"])
-def test_nodes_that_ask_for_it_are_recomputed(kernels: dict[str, Any]) -> None:
+def test_nodes_marked_for_recomputation_are_recomputed(kernels: dict[str, Any]) -> None:
     options = CompileOptions(**kernels)
     expected, before, _ = train(residual(forced=False), (4, 16, 12, 12), options)
     got, after, steps = train(residual(forced=True), (4, 16, 12, 12), options)
@@ -94,7 +94,7 @@ def test_nodes_that_ask_for_it_are_recomputed(kernels: dict[str, Any]) -> None:
     assert steps.count("BatchNorm 'norm0'") == 2
 
 
-def test_nothing_is_recomputed_that_would_keep_something_else_alive() -> None:
+def test_recomputation_that_would_save_no_memory_is_left_out() -> None:
     data = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=8, name="fc0")
     data = mx.sym.Activation(data, act_type="relu", name="relu")
     symbol = mx.sym.sum(mx.sym.FullyConnected(data, num_hidden=8, name="fc1"))
@@ -103,7 +103,7 @@ def test_nothing_is_recomputed_that_would_keep_something_else_alive() -> None:
     assert (before, plain) == (after, mirrored)
 
 
-def test_the_interval_keeps_one_of_so_many() -> None:
+def test_the_interval_keeps_every_nth_value() -> None:
     every = train(chain(), (64, 32), CompileOptions(rematerialization=ON))[2]
     second = train(chain(), (64, 32), CompileOptions(rematerialization=Rematerialization(True, 2)))[
         2
@@ -113,7 +113,7 @@ def test_the_interval_keeps_one_of_so_many() -> None:
     assert len(none) == len(train(chain(), (64, 32), CompileOptions())[2])
 
 
-def test_what_draws_random_numbers_runs_once() -> None:
+def test_random_operators_run_only_once() -> None:
     with mx.AttrScope(force_mirroring="True"):
         data = mx.sym.Dropout(mx.sym.Variable("data"), p=0.5, name="drop")
         data = mx.sym.square(mx.sym.tanh(data))
@@ -121,7 +121,7 @@ def test_what_draws_random_numbers_runs_once() -> None:
     assert steps.count("Dropout 'drop'") == 1
 
 
-def test_what_only_gives_another_shape_is_looked_through() -> None:
+def test_reshapes_are_looked_through() -> None:
     data = mx.sym.Variable("data") * 2
     with mx.AttrScope(force_mirroring="True"):
         data = mx.sym.Flatten(mx.sym.exp(data, name="grow"))
@@ -134,7 +134,7 @@ def test_what_only_gives_another_shape_is_looked_through() -> None:
     assert_equal(got, train(symbol, (4, 3, 5), CompileOptions())[0])
 
 
-def test_the_environment_turns_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_variable_turns_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
     arenas = []
     for mirror in (False, True):
         monkeypatch.setattr("core.executor.executor.config", Config(mirror=mirror))

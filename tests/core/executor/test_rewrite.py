@@ -1,4 +1,4 @@
-"""What is left out of plans."""
+"""Steps that plans leave out."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from core.ops import Operator, Reads
 
 
 class DropsInTraining(Operator):
-    """Zeros in training, the input in inference; has a hidden output, as Dropout."""
+    """Zeros in training, the input in inference; has a hidden output, like Dropout."""
 
     names = ("_test_drop",)
 
@@ -43,12 +43,12 @@ def dropped(net):
     return net.op("exp", "e", net.op(DropsInTraining(), "drop", squared))
 
 
-def test_identity_of_the_mode_is_left_out(net):
+def test_an_identity_in_the_current_mode_is_left_out(net):
     assert names(net.compile(dropped(net), is_train=False, x=(2,))) == ["sq", "e"]
     assert names(net.compile(dropped(net), is_train=True, x=(2,))) == ["sq", "drop", "e"]
 
 
-def test_both_modes_compute_their_own(net):
+def test_each_mode_computes_its_own_result(net):
     exe = net.bind(dropped(net), x=(2,))
     exe.arg_dict["x"].dense_for_write()[...] = [1, 2]
     np.testing.assert_allclose(exe.forward()[0].dense(), np.exp([1, 4]), rtol=1e-6)
@@ -57,7 +57,7 @@ def test_both_modes_compute_their_own(net):
 
 
 @pytest.mark.parametrize("is_train", [True, False])
-def test_copy_of_a_planned_value_as_output_costs_nothing(net, is_train):
+def test_an_output_that_copies_a_computed_value_costs_no_step(net, is_train):
     head = net.op("_copy", "c", net.op("square", "sq", net.var("x")))
     assert names(net.compile(head, is_train=is_train, x=(2,))) == ["sq"]
     exe = net.bind(head, x=(2,))
@@ -66,8 +66,8 @@ def test_copy_of_a_planned_value_as_output_costs_nothing(net, is_train):
     )
 
 
-def test_copy_of_an_argument_as_output_is_a_copy(net):
-    # As in MXNet: setting the argument anew leaves the output as it was.
+def test_an_output_that_copies_an_argument_is_a_copy(net):
+    # As in MXNet: changing the argument afterwards leaves the output as it was.
     exe = net.bind(net.op("_copy", "c", net.var("x")), x=(2,))
     (out,) = exe.forward(x=np.full(2, 3, np.float32))
     exe.arg_dict["x"].dense_for_write()[...] = 8
@@ -82,7 +82,7 @@ def test_two_outputs_never_share_memory(net):
     np.testing.assert_array_equal(second.dense(), [9, 9])
 
 
-def test_view_of_a_strided_argument_is_a_copy(net):
+def test_a_reshaped_strided_argument_is_copied(net):
     strided = np.arange(6, dtype=np.float32).reshape(3, 2).T
     head = net.op("exp", "e", net.op("_copy", "c", net.var("x")))
     exe = bind(net.symbol(head), cpu(), [NDArray(strided, cpu())])
@@ -92,7 +92,7 @@ def test_view_of_a_strided_argument_is_a_copy(net):
 @pytest.mark.parametrize(
     ("shape", "expected"), [((2, 3), "elemwise_add"), ((1, 3), "broadcast_add")]
 )
-def test_a_broadcast_of_equal_shapes_is_an_elementwise_operator(net, shape, expected):
+def test_a_broadcast_of_equal_shapes_becomes_elementwise(net, shape, expected):
     total = net.op("broadcast_add", "sum", net.var("x"), net.var("y"))
     program = net.compile(total, x=(2, 3), y=shape).program
     assert [step.op.names[0] for step in program.steps] == [expected]

@@ -1,4 +1,4 @@
-"""Unrolled recurrent layers run as one step, with MXNet's numbers."""
+"""Unrolled recurrent layers run as one step and match MXNet."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ class Binder:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case_id", CASES)
-def test_equals_mxnet(case_id: str, way: str) -> None:
+def test_results_match_mxnets(case_id: str, way: str) -> None:
     golden = golden_file.topic("unrolled")
     got = run_case(mx, case_id, Binder(WAYS[way]))
     assert len(got) == sum(key.startswith(f"{case_id}/") for key in golden)
     for key, array in got.items():
-        # Terms of a gradient cancel over the steps, and leave more of their rounding.
+        # Terms of a gradient cancel over the steps, which leaves more rounding error.
         assert_close(f"{case_id} {key}", array, golden[f"{case_id}/{key}"], 3e-5)
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_layers_found(case_id: str) -> None:
+def test_the_expected_number_of_layers_is_found(case_id: str) -> None:
     binder = Binder(CompileOptions())
     run_case(mx, case_id, binder)
     for program in binder.plans():
@@ -88,7 +88,7 @@ def names_of(executor: Any) -> list[str]:
 
 
 def many_layers(hidden: int) -> Any:
-    """Layers in both directions, dropout for each step, a residual layer."""
+    """Bidirectional layers, dropout at each step, and a residual layer."""
     stack = mx.rnn.SequentialRNNCell()
     for name in "ab":
         cells = (mx.rnn.LSTMCell(hidden, prefix=f"{name}{way}_") for way in "lr")
@@ -103,29 +103,29 @@ def many_layers(hidden: int) -> Any:
     [mx.rnn.LSTMCell, mx.rnn.GRUCell, mx.rnn.RNNCell, many_layers],
     ids=lambda it: it.__name__,
 )
-def test_length_does_not_change_the_number_of_steps(cell: Any) -> None:
+def test_the_number_of_steps_does_not_depend_on_the_length(cell: Any) -> None:
     short, long = (
         names_of(bound(unrolled(length, cell), "write", length=length)) for length in (3, 40)
     )
     assert short == long
 
 
-def test_float16_is_left_as_it_is() -> None:
-    # It rounds after each operator.
+def test_float16_is_not_rolled_up() -> None:
+    # Unrolled, it rounds after each operator.
     executor = bound(unrolled(dtype="float16"), type_dict={"data": "float16"})
     assert LAYER not in names_of(executor)
 
 
-def test_one_step_is_no_layer() -> None:
+def test_a_single_step_is_not_a_layer() -> None:
     assert LAYER not in names_of(bound(unrolled(1), length=1))
 
 
-def test_what_is_to_be_recomputed_is_not_rolled_up() -> None:
+def test_recomputed_cells_are_not_rolled_up() -> None:
     assert LAYER not in names_of(bound(unrolled(force_mirroring="True"), "write"))
 
 
 @pytest.mark.parametrize("case_id", ["gru", "plain_fed_back"])
-def test_gradients_are_added_where_asked(case_id: str) -> None:
+def test_gradients_are_added_with_grad_req_add(case_id: str) -> None:
     golden = golden_file.topic("unrolled")
     for key, array in run_case(mx, case_id, grad_req="add").items():
         expected = golden[f"{case_id}/{key}"] + key.startswith("gradient")
@@ -133,8 +133,8 @@ def test_gradients_are_added_where_asked(case_id: str) -> None:
 
 
 @pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
-def test_new_weights_are_seen_in_inference() -> None:
-    # The plan keeps them in oneDNN's form.
+def test_inference_sees_new_weights() -> None:
+    # The plan caches them in oneDNN's layout.
     executor = bound(unrolled())
     before = executor.forward()[0].asnumpy()
     assert executor.arena.cached_nbytes > 0
@@ -148,7 +148,7 @@ def test_new_weights_are_seen_in_inference() -> None:
 
 
 @pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
-def test_steps_that_stay_share_kernels_and_longer_graphs_make_no_new_ones() -> None:
+def test_unrolled_steps_share_their_kernels_whatever_the_length() -> None:
     def fed_back(length: int) -> mx.sym.Symbol:
         cell = mx.rnn.LSTMCell(5)
         states, output = cell.begin_state(), mx.sym.Variable("data")

@@ -1,4 +1,4 @@
-"""Graphs found in public repositories compile, in both modes, to plans the verifier accepts."""
+"""Graphs from public repositories compile, in both modes, to plans that the verifier accepts."""
 
 import pytest
 
@@ -26,7 +26,7 @@ SHAPES = [
 
 
 def infer(graph):
-    """Return the specs for the first shape of ``data`` that suits, None if none does."""
+    """Return the specs for the first workable shape of ``data``, or None."""
     for shape in SHAPES:
         try:
             return specs_of(infer_graph(graph.heads, {"data": shape}, {}))
@@ -70,8 +70,8 @@ def test_real_graphs_compile_to_sound_plans(shared_dir):
 
 
 @pytest.mark.parametrize("name", sorted(quantized_graphs.SHAPES))
-def test_graphs_of_bytes_put_out_mxnets_numbers(shared_dir, name):
+def test_quantized_graphs_give_mxnets_outputs(shared_dir, name):
     for index, output in enumerate(quantized_graphs.run_graph(mx, name)):
         expected = golden_file.topic("quantized_graphs")[f"{name}/{index}"]
-        # A half may fall to the other byte where another machine sums up in another order.
+        # Another machine may sum in another order, and so round a tie to the neighbouring byte.
         assert_close(f"{name} {index}", output, expected, 2e-2)

@@ -1,4 +1,4 @@
-"""Which reshapes and transposes are a shuffle of channels, and what that computes."""
+"""Which reshapes and transposes are recognized as a channel shuffle, and its results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def names(executor):
     ],
     ids=["transpose", "swap"],
 )
-def test_a_shuffle(groups, swap):
+def test_a_channel_shuffle_is_one_step(groups, swap):
     executor = executor_of(joined(swap(parted(groups))) * 2)
     assert "_plan_shuffle" in names(executor)
     data = np.arange(np.prod(SHAPE), dtype=np.float32).reshape(SHAPE)
@@ -71,7 +71,7 @@ SWAPPED = mx.sym.transpose(parted(), axes=(0, 2, 1, 3, 4))
     ],
     ids=["rows and columns, too", "another shape", "seen by another", "the batch", "no groups"],
 )
-def test_what_is_no_shuffle(symbol):
+def test_similar_transposes_are_not_a_shuffle(symbol):
     executor = executor_of(symbol)
     assert "_plan_shuffle" not in names(executor)
     expected = executor_of(symbol, CompileOptions(table=None)).forward()

@@ -1,4 +1,4 @@
-"""Symbols bound to sparse arrays, against the same on dense ones."""
+"""Symbols bound to sparse arrays, against the same symbols on dense ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sparse(stype: str = "row_sparse", values: np.ndarray = VALUES) -> nd.NDArray
 
 
 @pytest.mark.parametrize("stype", ["row_sparse", "csr"])
-def test_outputs_and_gradients_are_stored_as_bound(stype: str) -> None:
+def test_outputs_and_gradients_have_the_bound_storage_types(stype: str) -> None:
     gradient = nd.zeros(VALUES.shape, stype=stype)
     exe = sym.square(sym.Variable("x")).bind(mx.cpu(), [sparse(stype)], args_grad=[gradient])
     assert isinstance(exe, SparseExecutor)
@@ -32,7 +32,7 @@ def test_outputs_and_gradients_are_stored_as_bound(stype: str) -> None:
     np.testing.assert_array_equal(gradient.asnumpy(), 2 * VALUES**3)
 
 
-def test_each_pass_reads_the_arrays_anew() -> None:
+def test_each_pass_reads_the_current_values() -> None:
     x = sparse()
     exe = (sym.Variable("x") * 3).bind(mx.cpu(), {"x": x})
     exe.forward()
@@ -46,8 +46,8 @@ def test_each_pass_reads_the_arrays_anew() -> None:
     np.testing.assert_array_equal(x.asnumpy(), VALUES)
 
 
-def test_sparse_and_dense_together() -> None:
-    """A linear model on a csr matrix, as in MXNet's examples."""
+def test_sparse_data_with_dense_weights() -> None:
+    """A linear model on csr data, as in MXNet's examples."""
     x, w = sparse("csr"), nd.array([[1, 2, 3], [4, 5, 6]])
     gradient = nd.zeros((2, 3))
     out = sym.sparse.dot(sym.Variable("x", stype="csr"), sym.Variable("w"))
@@ -67,7 +67,7 @@ def test_sparse_gradients_are_added_to() -> None:
     np.testing.assert_array_equal(gradient.asnumpy(), VALUES * 10 + 6)
 
 
-def test_sparse_auxiliary_states_move() -> None:
+def test_sparse_auxiliary_states_are_updated() -> None:
     shape = (2, 3)
     states = [nd.array([1, 0, 1]).tostype("row_sparse"), nd.ones((3,))]
     x = np.arange(6, dtype=np.float32).reshape(shape)
@@ -79,7 +79,7 @@ def test_sparse_auxiliary_states_move() -> None:
     np.testing.assert_allclose(states[0].asnumpy(), 0.5 * np.float32([1, 0, 1]) + 0.5 * x.mean(0))
 
 
-def test_mixtures_are_dense() -> None:
+def test_mixed_storage_gives_a_dense_result() -> None:
     out = sym.elemwise_add(sym.Variable("a"), sym.Variable("b"))
     exe = out.bind(mx.cpu(), [sparse(), nd.ones((3, 2))])
     assert exe.forward()[0].stype == "default"
@@ -87,7 +87,7 @@ def test_mixtures_are_dense() -> None:
     assert both.forward()[0].stype == "row_sparse"
 
 
-def test_arrays_of_declared_storage_are_made() -> None:
+def test_simple_bind_creates_the_declared_storage() -> None:
     x, w = sym.Variable("x", stype="csr"), sym.Variable("w", stype="row_sparse")
     exe = sym.sparse.dot(x, w).simple_bind(
         mx.cpu(), grad_req={"x": "null", "w": "write"}, x=(3, 2), w=(2, 4)
@@ -101,7 +101,7 @@ def test_arrays_of_declared_storage_are_made() -> None:
     np.testing.assert_array_equal(exe.grad_dict["w"].asnumpy(), VALUES.T @ np.ones((3, 4)))
 
 
-def test_storage_given_by_name_comes_first() -> None:
+def test_stype_dict_overrides_declared_storage() -> None:
     out = sym.elemwise_add(sym.Variable("a", stype="csr"), sym.Variable("b"))
     stype_dict = {"a": "row_sparse", "b": "row_sparse"}
     exe = out.simple_bind(mx.cpu(), stype_dict=stype_dict, a=(3, 2), b=(3, 2))
@@ -110,7 +110,7 @@ def test_storage_given_by_name_comes_first() -> None:
 
 
 @pytest.mark.parametrize("readers", [1, 2])
-def test_gradient_of_an_embedding_has_few_rows(readers: int) -> None:
+def test_the_gradient_of_an_embedding_holds_only_its_rows(readers: int) -> None:
     weight = sym.Variable("w")
     embedded = sym.Embedding(sym.Variable("x"), weight, input_dim=4, output_dim=2, sparse_grad=True)
     out = [embedded, weight * 2][:readers]
@@ -135,8 +135,8 @@ def _two_embeddings() -> mx.sym.Symbol:
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
 @pytest.mark.parametrize("request_", ["write", "add"])
-def test_embeddings_that_share_a_weight_add_up_their_rows(request_: str, dtype: str) -> None:
-    """MXNet, too, gives a row_sparse sum; it refuses or forgets to add to one."""
+def test_embeddings_that_share_a_weight_sum_their_row_gradients(request_: str, dtype: str) -> None:
+    """MXNet also gives a row_sparse sum, but refuses or forgets to add to one."""
     exe = _two_embeddings().simple_bind(
         mx.cpu(), grad_req={"w": request_}, type_dict={"w": dtype}, a=(3,), b=(3,)
     )
@@ -149,7 +149,7 @@ def test_embeddings_that_share_a_weight_add_up_their_rows(request_: str, dtype: 
     np.testing.assert_array_equal(exe.grad_dict["w"].indices.asnumpy(), [0, 1, 3])
 
 
-def test_a_monitor_sees_the_gradient_of_few_rows() -> None:
+def test_a_monitor_sees_the_row_sparse_gradient() -> None:
     exe = _two_embeddings().simple_bind(mx.cpu(), grad_req={"w": "write"}, a=(3,), b=(3,))
     seen = {}
     exe.set_monitor_callback(lambda name, array: seen.update({name: array.asnumpy()}))
@@ -160,7 +160,7 @@ def test_a_monitor_sees_the_gradient_of_few_rows() -> None:
     np.testing.assert_array_equal(exe.grad_dict["w"].asnumpy(), COUNTS)
 
 
-def test_no_gradient_of_an_embedding_is_as_large_as_its_weight() -> None:
+def test_no_embedding_gradient_is_as_large_as_its_weight() -> None:
     out = sym.Embedding(
         sym.Variable("a"), sym.Variable("w"), input_dim=10**5, output_dim=8, sparse_grad=True
     )
@@ -176,7 +176,7 @@ def test_no_gradient_of_an_embedding_is_as_large_as_its_weight() -> None:
     assert report.gradients + report.arena < whole / 20
 
 
-def test_no_other_shapes() -> None:
+def test_reshaping_is_refused() -> None:
     exe = sym.square(sym.Variable("x")).bind(mx.cpu(), [sparse()])
     with pytest.raises(MXNetError, match="bind the symbol again"):
         exe.reshape(x=(4, 2))

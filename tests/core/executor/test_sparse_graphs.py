@@ -1,4 +1,4 @@
-"""What plans compute from sparse arguments as they are stored, against MXNet 1.9.1."""
+"""What plans compute directly on sparse arguments, against MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MANY = 10**9
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_equals_mxnet(case_id: str) -> None:
+def test_results_match_mxnets(case_id: str) -> None:
     golden = golden_file.topic("sparse_graphs")
     expected = {key.partition("/")[2] for key in golden if key.startswith(f"{case_id}/")}
     found = run_case(mx, case_id)
@@ -29,14 +29,14 @@ def test_equals_mxnet(case_id: str) -> None:
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_plans_take_what_is_stored(case_id: str) -> None:
+def test_plans_use_sparse_steps(case_id: str) -> None:
     steps = next(iter(bound(mx, case_id)._plans.values())).compiled.program.steps
     is_sparse = any(isinstance(step.op, SparseStep) for step in steps)
     assert is_sparse is (case_id not in DENSE_IN_PLANS)
 
 
 def _machine() -> mx.sym.Symbol:
-    """Return a factorization machine of so many features that nothing dense of them could be."""
+    """Return a factorization machine with too many features for any dense array of them."""
     x = mx.sym.var("x", stype="csr")
     v = mx.sym.var("v", stype="row_sparse", shape=(MANY, 2))
     weight = mx.sym.var("w", stype="row_sparse", shape=(MANY, 1))
@@ -47,7 +47,7 @@ def _machine() -> mx.sym.Symbol:
     return mx.sym.dot(x, weight) + 0.5 * (crossed - own)
 
 
-def test_time_and_memory_go_with_what_is_stored() -> None:
+def test_memory_depends_on_stored_values_only() -> None:
     executor = _machine().simple_bind(
         mx.cpu(), grad_req={"x": "null", "v": "write", "w": "add"}, x=(2, MANY)
     )
@@ -76,7 +76,7 @@ def test_time_and_memory_go_with_what_is_stored() -> None:
             np.testing.assert_allclose(gradients[name].data.asnumpy(), values, rtol=1e-5)
 
 
-def test_a_dense_copy_that_would_not_fit_is_refused_with_the_nodes_name() -> None:
+def test_a_dense_copy_too_large_for_memory_is_refused_naming_the_node() -> None:
     x = mx.sym.var("x", stype="csr")
     graph = mx.sym.broadcast_add(x, mx.sym.var("b"), name="shifted")
     with pytest.raises(mx.MXNetError, match=r"broadcast_add 'shifted' .* csr input 'x'") as error:
@@ -84,7 +84,7 @@ def test_a_dense_copy_that_would_not_fit_is_refused_with_the_nodes_name() -> Non
     assert "4,000,000.0 GB" in str(error.value)
 
 
-def test_a_dense_copy_of_what_a_node_gives_is_refused_likewise() -> None:
+def test_a_dense_copy_of_a_result_is_refused_likewise() -> None:
     x = mx.sym.var("x", stype="csr")
     graph = mx.sym.broadcast_add(mx.sym.square(x, name="squares"), mx.sym.var("b"), name="shifted")
     with pytest.raises(mx.MXNetError, match=r"'shifted' .* csr input 'squares'"):
@@ -92,8 +92,8 @@ def test_a_dense_copy_of_what_a_node_gives_is_refused_likewise() -> None:
 
 
 @pytest.mark.parametrize("rewritten", [True, False])
-def test_a_sparse_value_is_copied_for_the_nodes_that_take_dense_ones(rewritten: bool) -> None:
-    """Their gradients come together with those of the nodes that take it as it is stored."""
+def test_a_sparse_value_is_densified_for_the_nodes_that_need_it(rewritten: bool) -> None:
+    """Their gradients are added to those of the nodes that take it sparse."""
     v = mx.sym.var("v", stype="row_sparse")
     squares = mx.sym.square(v, name="squares")
     graph = mx.sym.broadcast_add(
@@ -115,7 +115,7 @@ def test_a_sparse_value_is_copied_for_the_nodes_that_take_dense_ones(rewritten: 
     assert ("squares_output" in seen) is not rewritten
 
 
-def test_inputs_of_a_module_stay_csr() -> None:
+def test_a_modules_csr_inputs_are_not_densified() -> None:
     x = mx.sym.var("data", stype="csr")
     out = mx.sym.LinearRegressionOutput(mx.sym.dot(x, mx.sym.var("w", shape=(4, 1))), name="out")
     module = mx.mod.Module(out, ["data"], ["out_label"], context=[mx.cpu(0), mx.cpu(1)])
@@ -131,7 +131,7 @@ def test_inputs_of_a_module_stay_csr() -> None:
     assert module.get_outputs()[0].asnumpy().tolist() == expected
 
 
-def test_a_layer_of_csr_takes_a_column_of_biases() -> None:
+def test_a_dense_layer_on_csr_takes_biases_as_a_column() -> None:
     dense = np.random.default_rng(0).random((3, 4)).astype("f")
     out = mx.sym.FullyConnected(mx.sym.var("x", stype="csr"), num_hidden=2, name="fc")
     results = []
@@ -152,8 +152,10 @@ def test_a_layer_of_csr_takes_a_column_of_biases() -> None:
 
 
 @pytest.mark.parametrize("is_read_sparsely", [True, False])
-def test_what_is_there_as_a_dense_array_takes_no_detour(is_read_sparsely: bool) -> None:
-    """A module's row_sparse parameters have dense memory, which a penalty on them is read from."""
+def test_dense_readers_use_the_dense_memory_of_a_row_sparse_parameter(
+    is_read_sparsely: bool,
+) -> None:
+    """A module's row_sparse parameters are backed by dense memory; a penalty on them reads that."""
     weight = mx.sym.var("w", stype="row_sparse", shape=(4, 1))
     squares = mx.sym.square(weight)
     loss = mx.sym.sum(squares)

@@ -1,4 +1,4 @@
-"""Times of steps, and which nodes each step computes."""
+"""Step times, and which nodes each step computes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_timed_pass_computes_what_a_plain_one_does() -> None:
     assert all(bool(step.nodes) != bool(step.copied) for step in steps)
 
 
-def test_without_fusion_each_node_has_its_step() -> None:
+def test_without_fusion_each_node_is_its_own_step() -> None:
     net = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(1, 1), num_filter=2, name="conv")
     net = mx.sym.Activation(net, act_type="relu", name="relu")
     plain = CompileOptions(rewrite=False, plan=False, table=None)
@@ -53,14 +53,14 @@ def test_without_fusion_each_node_has_its_step() -> None:
     assert nodes_of(alone) == [("conv",), ("relu",)]
 
 
-def test_views_are_computed_by_nobody() -> None:
+def test_views_have_no_step() -> None:
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, name="one")
     net = mx.sym.Dropout(mx.sym.Flatten(net, name="flat"), name="drop")
     net = mx.sym.FullyConnected(net, num_hidden=2, name="two")
     assert nodes_of(bound(net, data=(3, 5))) == [("one",), ("two",)]
 
 
-def test_an_unrolled_layer_is_told_as_one() -> None:
+def test_an_unrolled_layer_is_reported_as_one_step() -> None:
     executor = bound(unrolled(6), data=(2, 6))
     assert any(step.operator == "recurrent" for step in executor.timed_forward()), "it is rolled up"
     found = nodes_of(executor)
@@ -73,7 +73,7 @@ def test_an_unrolled_layer_is_told_as_one() -> None:
 
 
 @pytest.mark.parametrize("length", [1, 6])
-def test_no_node_is_told_of_twice(length: int) -> None:
+def test_no_node_is_listed_twice(length: int) -> None:
     executor = bound(unrolled(length), data=(2, length))
     groups = set(nodes_of(executor))
     names = [name for group in groups for name in group]
@@ -82,7 +82,7 @@ def test_no_node_is_told_of_twice(length: int) -> None:
     assert set(names) <= operators
 
 
-def test_a_long_unrolled_net_takes_no_longer_to_tell_than_to_run() -> None:
-    """Each node of a layer that runs as one step has it once, by however many ways it is read."""
+def test_a_long_unrolled_net_is_timed_in_few_steps() -> None:
+    """Listing a node once for every path that reads it would not finish."""
     steps = bound(unrolled(200), data=(2, 200)).timed_forward()
     assert len(steps) < 20

@@ -1,4 +1,4 @@
-"""From a graph to the forward pass: order of variables, indices of outputs, auxiliary states."""
+"""From graph to forward pass: order of variables, indices of outputs, auxiliary states."""
 
 import core.symbol as sym
 from core.executor.ir import Place
@@ -13,7 +13,7 @@ def test_arguments_and_auxiliary_states_in_the_symbols_order():
     assert [node.name for node in graph.auxiliaries] == net.list_auxiliary_states()
 
 
-def test_value_of_an_argument_has_its_index(net):
+def test_values_of_arguments_come_first(net):
     x, w = net.var("x"), net.var("w")
     program = net.compile(net.op("elemwise_mul", "m", w, x), x=(2,)).program
     values = program.values[:2]
@@ -23,7 +23,7 @@ def test_value_of_an_argument_has_its_index(net):
     ]
 
 
-def test_equal_heads_are_one_output(net):
+def test_equal_heads_become_one_output(net):
     squared = net.op("square", "s", net.var("x"))
     program = net.compile([net.op("exp", "e", squared), squared, squared], x=(2,)).program
     assert [program.values[output].index for output in program.outputs] == [0, 1, 1]

@@ -1,4 +1,4 @@
-"""The verifier finds faults sown into sound programs."""
+"""The verifier finds faults injected into valid programs."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ UNPLANNED = CompileOptions(plan=False, rewrite=False, table=None)
 
 @pytest.fixture
 def program(net):
-    """Return square -> exp -> mul of both, with gradients, nothing shared."""
+    """Return square -> exp -> mul of both, with gradients and no shared memory."""
     squared = net.op("square", "sq", net.var("x"))
     product = net.op("elemwise_mul", "m", net.op("exp", "e", squared), squared)
     found = net.compile(product, {0: "write"}, options=UNPLANNED, x=(4,)).program
@@ -29,46 +29,46 @@ def fails(program, match, requests=None):
         verify_program(program, requests or {0: "write"}, after="test", operators=True)
 
 
-def test_steps_out_of_order(program):
+def test_steps_out_of_order_are_found(program):
     program.steps[0], program.steps[1] = program.steps[1], program.steps[0]
     fails(program, r"exp 'e' reads value \d+ 'sq_output' before it is written")
 
 
-def test_missing_step(program):
+def test_a_missing_step_is_found(program):
     del program.steps[1]
     program.forward_length -= 1
     fails(program, "'e_output' before it is written")
 
 
-def test_value_written_twice(program):
+def test_a_value_written_twice_is_found(program):
     step = program.steps[0]
     program.steps.insert(1, dataclasses.replace(step))
     program.forward_length += 1
     fails(program, r"square 'sq' writes .* a second time")
 
 
-def test_value_overwritten_while_still_read(program):
+def test_a_value_overwritten_while_still_read_is_found(program):
     squared, exponential = program.steps[0].outputs[0], program.steps[1].outputs[0]
     program.values[exponential].base = squared
     fails(program, "'sq_output', which value .* 'e_output' has overwritten")
 
 
-def test_backward_step_in_the_forward_pass(program):
+def test_a_backward_step_in_the_forward_pass_is_found(program):
     program.forward_length += 1
     fails(program, "stands in the forward pass")
 
 
-def test_gradient_not_produced(program):
+def test_a_missing_gradient_is_found(program):
     program.gradients.clear()
     fails(program, "gradient of argument 0 is missing")
 
 
-def test_gradient_in_the_wrong_place(program):
+def test_a_gradient_in_the_wrong_place_is_found(program):
     program.values[program.memory(program.gradients[0]).id].place = Place.ARENA
     fails(program, "is not in its array")
 
 
-def test_gradient_overwritten_at_the_end(program):
+def test_a_gradient_overwritten_at_the_end_is_found(program):
     gradient = program.memory(program.gradients[0])
     extra = program.new_value("extra", gradient.shape, gradient.dtype)
     extra.base = gradient.id
@@ -76,12 +76,12 @@ def test_gradient_overwritten_at_the_end(program):
     fails(program, "not in its array at the end")
 
 
-def test_output_in_planned_memory(program):
+def test_an_output_in_planned_memory_is_found(program):
     program.values[program.outputs[0]].place = Place.ARENA
     fails(program, "output .* lies in planned memory")
 
 
-def test_output_overwritten(program):
+def test_an_overwritten_output_is_found(program):
     output = program.values[program.outputs[0]]
     extra = program.new_value("extra", output.shape, output.dtype)
     extra.base = output.id
@@ -89,25 +89,25 @@ def test_output_overwritten(program):
     fails(program, "is not there at the end")
 
 
-def test_shape_that_the_operator_does_not_give(program):
+def test_a_wrong_shape_is_found(program):
     program.values[program.steps[1].outputs[0]].shape = (2, 2)
     with pytest.raises(ValueError, match="output has shape"):
         verify_program(program, {0: "write"}, after="test", operators=True)
 
 
-def test_gradient_of_another_dtype(program):
+def test_a_gradient_of_another_dtype_is_found(program):
     gradient = next(g for g in program.steps[-1].in_grads if g is not None)
     program.values[gradient].dtype = to_dtype("float64")
     fails(program, "float64 for .* float32")
 
 
-def test_view_of_another_size(program):
+def test_a_view_of_another_size_is_found(program):
     view = program.new_view(program.outputs[0], program.values[0], "view")
     view.shape = (5,)
     fails(program, "cannot be a view")
 
 
-def test_layout_without_a_kernel(program):
+def test_a_layout_without_a_kernel_is_found(program):
     class Blocked:
         is_rounded = False
 
@@ -118,7 +118,7 @@ def test_layout_without_a_kernel(program):
     fails(program, "in a layout, but has no kernel")
 
 
-def test_sound_memory_passes_and_overlap_is_found(program):
+def test_valid_memory_passes_and_overlap_is_found(program):
     lives = lifetimes(program)
     plan = plan_memory(lives)
     verify_memory(lives, plan)
@@ -128,20 +128,20 @@ def test_sound_memory_passes_and_overlap_is_found(program):
 
 
 @pytest.mark.parametrize("offset", [-64, 32, 128])
-def test_address_outside_or_unaligned(offset):
+def test_an_address_outside_or_unaligned_is_found(offset):
     lives = {0: Lifetime(0, 1, 64)}
     with pytest.raises(InvalidPlan, match="outside or unaligned"):
         verify_memory(lives, MemoryPlan({0: offset}, 128, 64, 64))
 
 
-def test_value_without_an_address():
+def test_a_value_without_an_address_is_found():
     with pytest.raises(InvalidPlan, match="value 0"):
         verify_memory({0: Lifetime(0, 1, 64)}, MemoryPlan({}, 0, 0, 0))
 
 
 @pytest.fixture
 def joined(net):
-    """Return squares of two inputs, written one behind the other, and exp of both."""
+    """Return squares of two inputs written side by side, and exp of the whole."""
     parts = [net.op("square", name, net.var(f"{name}_data")) for name in ("left", "right")]
     whole = net.op("exp", "e", net.op("Concat", "both", *parts, num_args=2, dim=0))
     found = net.compile(
@@ -157,24 +157,24 @@ def joined(net):
     return found
 
 
-def test_parts_in_the_wrong_place(joined):
+def test_parts_in_the_wrong_place_are_found(joined):
     for step, begin in zip(joined.steps[:2], (128, 0), strict=True):
         joined.values[step.outputs[0]].part = begin
     fails(joined, "at offset 0, got 128", {})
 
 
-def test_a_part_that_reaches_beyond_the_whole(joined):
+def test_a_part_beyond_the_end_of_the_whole_is_found(joined):
     joined.values[joined.steps[1].outputs[0]].part = 192
     fails(joined, "writes .* at 192 of", {})
 
 
-def test_a_part_overwritten_by_another(joined):
+def test_a_part_overwritten_by_another_is_found(joined):
     right = joined.steps[1]
     joined.values[right.outputs[0]].part = 0
     fails(joined, "which value .* has overwritten", {})
 
 
-def test_a_part_overwritten_before_the_whole_is_read(joined):
+def test_a_part_overwritten_before_the_whole_is_read_is_found(joined):
     left = joined.steps[0]
     extra = joined.new_value("extra", (2, 16), to_dtype("float32"))
     extra.base = left.outputs[0]

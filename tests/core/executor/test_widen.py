@@ -1,4 +1,4 @@
-"""Graphs in half precision compute in float32, and round what the outside sees."""
+"""Half-precision graphs compute in float32 and round whatever is visible outside."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUNDING = {"float16": 2**-11, "bfloat16": 2**-8}
 
 
 def _network(dtype: str) -> mx.sym.Symbol:
-    """Cast, convolve, normalize, multiply: all parameters but the batch norm's are halves."""
+    """Cast, convolve, normalize, multiply, all in half precision but the batch norm's arrays."""
     x = mx.sym.Cast(mx.sym.var("data"), dtype=dtype)
     x = mx.sym.Convolution(x, kernel=(3, 3), num_filter=8, pad=(1, 1), name="conv")
     x = mx.sym.Activation(mx.sym.BatchNorm(x, name="norm", fix_gamma=False), act_type="relu")
@@ -31,7 +31,7 @@ def _network(dtype: str) -> mx.sym.Symbol:
 
 
 def _executor(dtype: str, **options: Any) -> mx.executor.Executor:
-    """Bind with random numbers that the half precision dtypes can hold."""
+    """Bind random values that half precision can represent."""
     executor = _network(dtype).simple_bind(mx.cpu(), data=(4, 3, 6, 6), **options)
     random = np.random.default_rng(5)
     for array in executor.arg_arrays:
@@ -46,7 +46,7 @@ def _plan(executor: mx.executor.Executor) -> Plan:
     return plan
 
 
-def test_a_loss_that_is_an_output_itself() -> None:
+def test_a_float16_loss_may_be_an_output() -> None:
     """MXNet's check_numeric_gradient binds such a graph in float16."""
     x = mx.sym.Variable("x")
     executor = mx.sym.make_loss(mx.sym.square(x)).simple_bind(
@@ -60,7 +60,7 @@ def test_a_loss_that_is_an_output_itself() -> None:
 
 @pytest.mark.parametrize("is_train", [False, True])
 @pytest.mark.parametrize("dtype", HALVES)
-def test_outputs_and_gradients_are_those_of_float32_but_rounded(dtype: str, is_train: bool) -> None:
+def test_outputs_and_gradients_are_float32_results_rounded(dtype: str, is_train: bool) -> None:
     half, full = _executor(dtype), _executor("float32")
     for executor in (half, full):
         executor.forward(is_train=is_train)
@@ -81,7 +81,7 @@ def test_outputs_and_gradients_are_those_of_float32_but_rounded(dtype: str, is_t
 
 @needs_kernels
 @pytest.mark.parametrize("dtype", HALVES)
-def test_layers_of_halves_run_on_the_kernels_of_float32(dtype: str) -> None:
+def test_half_precision_layers_run_on_float32_kernels(dtype: str) -> None:
     executor = _executor(dtype, grad_req="null")
     executor.forward()
     steps = _plan(executor).compiled.program.steps
@@ -118,7 +118,7 @@ def test_a_cast_to_half_precision_rounds() -> None:
 
 @pytest.mark.parametrize("dtype", HALVES)
 def test_gradients_of_halves_add_up(dtype: str) -> None:
-    """Of a parameter with two uses, over two passes that add, through a view of it."""
+    """For a parameter used twice, over two passes that add, through a view of it."""
     x = mx.sym.var("x", dtype=dtype)
     y = x * mx.sym.relu(x) + mx.sym.Reshape(x, shape=(1, 2)).reshape((2,))
     value, grad = mx.nd.array([2, -3], dtype=dtype), mx.nd.zeros((2,), dtype=dtype)
@@ -131,7 +131,7 @@ def test_gradients_of_halves_add_up(dtype: str) -> None:
 
 
 @needs_kernels
-def test_head_gradients_are_converted_only_for_layers() -> None:
+def test_head_gradients_are_converted_only_for_operators() -> None:
     cast = mx.sym.Cast(mx.sym.var("x"), dtype="float16")
     for head, is_converted in ((cast, False), (mx.sym.relu(cast), True)):
         executor = head.simple_bind(mx.cpu(), x=(4, 8))
@@ -145,7 +145,7 @@ def test_head_gradients_are_converted_only_for_layers() -> None:
         assert (executor.grad_dict["x"].asnumpy() == 2).all()
 
 
-def test_user_code_sees_what_the_graph_says() -> None:
+def test_custom_operators_see_the_graphs_dtype() -> None:
     seen = []
 
     class Same(mx.operator.CustomOp):
@@ -166,7 +166,7 @@ def test_user_code_sees_what_the_graph_says() -> None:
     assert executor.outputs[0].dtype is np.float16
 
 
-def test_float32_graphs_are_left_alone() -> None:
+def test_float32_graphs_are_not_changed() -> None:
     executor = _executor("float32", grad_req="null")
     executor.forward()
     assert not any(is_half(v.dtype) for v in _plan(executor).compiled.program.values)
