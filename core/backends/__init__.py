@@ -6,7 +6,7 @@ from functools import cache
 from typing import Protocol
 
 from ..config import config
-from .backend import Backend, Descent
+from .backend import Backend
 from .kernels import kernels
 from .native import register_kernels as register_native
 from .numpy_ import NumpyBackend
@@ -17,7 +17,6 @@ from .threads import limit_blas, thread_count
 
 __all__ = [
     "Backend",
-    "Descent",
     "Device",
     "NumpyBackend",
     "backend_of",

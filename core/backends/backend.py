@@ -10,31 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..types import Array, DType, Shape
+from .steps import FusedStep
 
-__all__ = ["Backend", "Chain", "Descent"]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Descent:
-    """The parameters of a step of stochastic gradient descent.
-
-        g = clip(rescale * gradient) + decay * weight
-        velocity = momentum * velocity - rate * g
-        weight = weight + velocity
-
-    Attributes:
-        rescale: factor of the gradient.
-        clip: largest magnitude of a rescaled gradient; 0 for no limit.
-        decay: weight decay.
-        rate: learning rate.
-        momentum: fraction of the last step that is added to this one.
-    """
-
-    rescale: float
-    clip: float
-    decay: float
-    rate: float
-    momentum: float
+__all__ = ["Backend", "Chain"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,15 +84,15 @@ class Backend(Protocol):
         """Group the steps of a pass, in order; a chain of several runs by one library call."""
         ...
 
-    def descend(
-        self, weight: Array, velocity: Array | None, gradient: Array, step: Descent
+    def update(
+        self, weight: Array, gradient: Array, states: Sequence[Array], step: FusedStep
     ) -> bool:
-        """Take a step of gradient descent in one pass over memory.
+        """Take a step of an optimizer in one pass over memory.
 
         Args:
-            weight, velocity: one-dimensional, updated in place; velocity is None without momentum.
+            weight, states: one-dimensional, updated in place; the states are those of the rule.
             gradient: not changed.
-            step: the parameters.
+            step: the rule and its parameters.
 
         Returns:
             False if there is no fused kernel for this; then nothing has been changed, and the

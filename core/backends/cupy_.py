@@ -10,7 +10,8 @@ import numpy as np
 
 from ..errors import DeviceError
 from ..types import Array, DType, Shape
-from .backend import Chain, Descent
+from .backend import Chain
+from .steps import FusedStep
 
 __all__ = ["CupyBackend", "gpu_count"]
 
@@ -97,8 +98,8 @@ class CupyBackend:
         """Return each step as a chain of its own."""
         return [Chain(call) for call in calls]
 
-    def descend(
-        self, weight: Array, velocity: Array | None, gradient: Array, step: Descent
+    def update(
+        self, weight: Array, gradient: Array, states: Sequence[Array], step: FusedStep
     ) -> bool:
         """Return False: this backend has no fused kernel."""
         return False

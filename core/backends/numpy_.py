@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..types import Array, DType, Shape, shape_size
-from .backend import Chain, Descent
+from .backend import Chain
 from .native.chain import chained
-from .native.descent import descend
 from .native.suppression import suppress
+from .native.updates import update
+from .steps import FusedStep
 
 __all__ = ["NumpyBackend"]
 
@@ -75,11 +76,11 @@ class NumpyBackend:
         """Chain consecutive primitives of oneDNN."""
         return chained(calls)
 
-    def descend(
-        self, weight: Array, velocity: Array | None, gradient: Array, step: Descent
+    def update(
+        self, weight: Array, gradient: Array, states: Sequence[Array], step: FusedStep
     ) -> bool:
         """Call the C kernel, if it is available."""
-        return descend(weight, velocity, gradient, step)
+        return update(weight, gradient, states, step)
 
     def suppress(
         self,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..backends import steps
+from ..backends.steps import FusedStep
 from ..ops.update_rules import (
     adagrad,
     adam,
@@ -14,7 +16,7 @@ from ..ops.update_rules import (
     rmsprop_centered,
 )
 from .base import register
-from .rule import Piece, RuleOptimizer
+from .rule import Piece, RuleOptimizer, limit
 
 __all__ = ["AdaDelta", "AdaGrad", "Adam", "Adamax", "Nadam", "RMSProp"]
 
@@ -49,9 +51,16 @@ class Adam(RuleOptimizer):
 
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
         step = self.prepare(piece, wd, decay_before_clip=True)
-        corrected = lr * math.sqrt(1 - self.beta2**count) / (1 - self.beta1**count)
         rates = {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
-        adam(step, piece.states, lr=corrected, **rates)
+        adam(step, piece.states, lr=self._corrected(lr, count), **rates)
+
+    def fused_step(self, lr: float, wd: float, count: int) -> FusedStep:
+        rule = steps.Adam(self._corrected(lr, count), self.beta1, self.beta2, self.epsilon)
+        return self.fuse(rule, wd, decay_before_clip=True)
+
+    def _corrected(self, lr: float, count: int) -> float:
+        """Return the learning rate that makes up for averages that started from 0."""
+        return lr * math.sqrt(1 - self.beta2**count) / (1 - self.beta1**count)
 
 
 @register
@@ -219,6 +228,9 @@ class AdaGrad(RuleOptimizer):
         step = self.prepare(piece, 0.0)
         adagrad(step, piece.states, lr=lr, epsilon=self.float_stable_eps, wd=wd)
 
+    def fused_step(self, lr: float, wd: float, count: int) -> FusedStep:
+        return self.fuse(steps.AdaGrad(lr, self.float_stable_eps, wd), 0.0)
+
 
 @register
 class RMSProp(RuleOptimizer):
@@ -264,10 +276,22 @@ class RMSProp(RuleOptimizer):
         return tuple(states)
 
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
-        step, clip = self.prepare(piece, wd, decay_before_clip=True), self.clip_weights or None
+        step, clip = (
+            self.prepare(piece, wd, decay_before_clip=True),
+            limit(self.clip_weights) or None,
+        )
         if self.centered:
             gammas = {"gamma1": self.gamma1, "gamma2": self.gamma2}
             rmsprop_centered(step, piece.states, lr=lr, epsilon=self.epsilon, clip=clip, **gammas)
         else:
             rates = {"gamma1": self.gamma1, "epsilon": self.epsilon}
             rmsprop(step, piece.states, lr=lr, clip=clip, **rates)
+
+    def fused_step(self, lr: float, wd: float, count: int) -> FusedStep:
+        rule: steps.RootMeanSquare | steps.CenteredRootMeanSquare
+        clip = limit(self.clip_weights)
+        if self.centered:
+            rule = steps.CenteredRootMeanSquare(lr, self.gamma1, self.gamma2, self.epsilon, clip)
+        else:
+            rule = steps.RootMeanSquare(lr, self.gamma1, self.epsilon, clip)
+        return self.fuse(rule, wd, decay_before_clip=True)

@@ -11,6 +11,7 @@ from ..ndarray import NDArray, zeros
 from ..ops.update_rules import Step, group_adagrad, prepare
 from ..types import Array
 from .base import Optimizer, register
+from .rule import limit
 from .sparse_rows import update_sparse
 
 __all__ = ["GroupAdaGrad"]
@@ -58,7 +59,7 @@ class GroupAdaGrad(Optimizer):
         """Update some rows of a width: weight, gradient and history, all flat."""
         weight, grad = (array.reshape(-1, width) for array in flat[:2])
         step = Step(xp, weight, xp.empty_like(weight), xp.empty_like(weight), weight)
-        prepare(step, grad, self.rescale_grad, self.clip_gradient or None, 0.0)
+        prepare(step, grad, self.rescale_grad, limit(self.clip_gradient) or None, 0.0)
         history = flat[2].reshape(-1, 1)
         group_adagrad(step, [history], lr=lr, epsilon=self.float_stable_eps)
 

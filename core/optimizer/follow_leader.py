@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..backends.steps import FollowTheLeader, FusedStep
 from ..ndarray import NDArray
 from ..ops.update_rules import ftml, ftrl
 from .base import register
@@ -50,6 +51,10 @@ class Ftrl(RuleOptimizer):
         if lr:
             step = self.prepare(piece, 0.0)
             ftrl(step, piece.states, lr=lr, lamda1=self.lamda1, beta=self.beta, wd=wd)
+
+    def fused_step(self, lr: float, wd: float, count: int) -> FusedStep | None:
+        rule = FollowTheLeader(lr, self.lamda1, self.beta, wd)
+        return self.fuse(rule, 0.0) if lr else None
 
     def is_lazy(self, weight: NDArray) -> bool:
         # MXNet's operator is lazy only where the weight is row_sparse, too.

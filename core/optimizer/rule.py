@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backends import backend_of
+from ..backends.steps import FusedStep, GradientTerms, UpdateRule
 from ..device import Context
 from ..ndarray import NDArray
 from ..ops.update_rules import Step, prepare
@@ -22,7 +23,7 @@ from ..types import Array, DType, is_half
 from .base import Optimizer
 from .sparse_rows import is_any_sparse, update_sparse
 
-__all__ = ["Piece", "RuleOptimizer", "sum_of_squares"]
+__all__ = ["Piece", "RuleOptimizer", "limit", "sum_of_squares"]
 
 _FLOAT32 = np.dtype("float32")
 _PIECE = 32768
@@ -72,6 +73,11 @@ class RuleOptimizer(Optimizer):
             count: number of this update of the parameter, from 1.
         """
         raise NotImplementedError(f"{type(self).__name__} must define rule")
+
+    def fused_step(self, lr: float, wd: float, count: int) -> FusedStep | None:
+        """Return what ``rule`` does with these arguments in a form that a backend may compute in
+        one pass; None if there is none, so that ``rule`` runs."""
+        return None
 
     def is_lazy(self, weight: NDArray) -> bool:
         """Return whether a ``row_sparse`` gradient of this weight updates its rows alone."""
@@ -173,6 +179,9 @@ class RuleOptimizer(Optimizer):
     ) -> None:
         """Update one-dimensional memory: weight, gradient, then the states."""
         backend = backend_of(context)
+        fused = self.fused_step(lr, wd, count)
+        if fused is not None and backend.update(flat[0], flat[1], flat[2:], fused):
+            return
         size = flat[0].shape[0]
         in_pieces = backend.xp is np and not self.whole_parameters
         step = _PIECE if in_pieces else max(size, 1)
@@ -218,9 +227,19 @@ class RuleOptimizer(Optimizer):
         With ``decay_before_clip`` the decay is added before clipping, as Adam and RMSProp do.
         """
         step = Step(piece.xp, piece.weight, *piece.scratch, piece.weight)
-        clip = self.clip_gradient or None
+        clip = limit(self.clip_gradient) or None
         prepare(step, piece.grad, self.rescale_grad, clip, wd, decay_before_clip=decay_before_clip)
         return step
+
+    def fuse(self, rule: UpdateRule, wd: float, *, decay_before_clip: bool = False) -> FusedStep:
+        """Return a step with the gradient that ``prepare`` computes."""
+        clip = limit(self.clip_gradient)
+        return FusedStep(GradientTerms(self.rescale_grad, clip, wd, decay_before_clip), rule)
+
+
+def limit(magnitude: float | None) -> float:
+    """Return a limit that a user gave, 0 for none; MXNet takes a negative one for none, too."""
+    return max(magnitude or 0.0, 0.0)
 
 
 def sum_of_squares(xp: Any, array: Array) -> float:

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends import Descent, backend_of
-from ..device import Context
+from ..backends.steps import Descent, FusedStep, MomentumDescent, NesterovDescent, SignDescent
 from ..ndarray import NDArray
 from ..ops.update_rules import move_weight, nag, sign_step, signum
 from ..random import device_random
@@ -73,16 +72,9 @@ class SGD(MomentumOptimizer):
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
         move_weight(self.prepare(piece, wd), piece.states, lr=lr, momentum=self.momentum)
 
-    def update_span(
-        self, context: Context, flat: Sequence[Array], lr: float, wd: float, count: int
-    ) -> None:
-        """Update one-dimensional memory in one pass, where the backend has a way."""
-        weight, gradient, *states = flat
-        velocity = states[0] if states else None
-        clip = self.clip_gradient or 0.0
-        step = Descent(self.rescale_grad, clip, wd, lr, self.momentum)
-        if not backend_of(context).descend(weight, velocity, gradient, step):
-            super().update_span(context, flat, lr, wd, count)
+    def fused_step(self, lr: float, wd: float, count: int) -> FusedStep:
+        rule = MomentumDescent(lr, self.momentum) if self.momentum else Descent(lr)
+        return self.fuse(rule, wd)
 
 
 @register
@@ -108,6 +100,10 @@ class NAG(MomentumOptimizer):
             nag(step, piece.states, lr=lr, momentum=self.momentum, late_wd=wd)
         else:
             move_weight(step, (), lr=lr)
+
+    def fused_step(self, lr: float, wd: float, count: int) -> FusedStep:
+        rule = NesterovDescent(lr, self.momentum, wd) if self.momentum else Descent(lr)
+        return self.fuse(rule, wd)
 
 
 @register
@@ -149,6 +145,11 @@ class Signum(RuleOptimizer):
             signum(step, piece.states, lr=lr, momentum=self.momentum, wd_lh=self.wd_lh)
         else:
             sign_step(step, piece.grad, -lr, 1 - lr * wd)
+
+    def fused_step(self, lr: float, wd: float, count: int) -> FusedStep | None:
+        if not self.momentum:
+            return None
+        return self.fuse(SignDescent(lr, self.momentum, 1 - lr * self.wd_lh), wd)
 
 
 @register

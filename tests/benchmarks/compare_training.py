@@ -1,6 +1,6 @@
 """Time training by this engine and by PyTorch, in turns of a second, and print the ratios.
 
-    python -m tests.benchmarks.compare_training --torch PYTHON [--rounds 8] [network ...]
+    python -m tests.benchmarks.compare_training --torch PYTHON [--optimizer adam] [network ...]
 
 PYTHON is an interpreter in whose environment PyTorch is installed. Both engines stay loaded and
 train in turn, so that what else the machine does slows down both; printed are the medians over the
@@ -31,6 +31,8 @@ BATCHES = {
     "densenet121": (8, *IMAGE),
 }
 """The shape of a batch by network."""
+OPTIMIZERS = {"sgd": {"learning_rate": 0.05, "momentum": 0.9}, "adam": {"learning_rate": 0.001}}
+"""Options by optimizer; those of PyTorch are in torch_training.py."""
 TEACH = "--teach"
 """Option of the processes that train on this engine."""
 
@@ -43,14 +45,14 @@ def symbol_of(name: str) -> mx.sym.Symbol:
     return mx.sym.SoftmaxOutput(scores, name="softmax")
 
 
-def train(name: str) -> None:
+def train(name: str, optimizer: str) -> None:
     """Train a network on request, as torch_training.py does."""
     shape = BATCHES[name]
     module = mx.mod.Module(symbol_of(name), context=mx.cpu())
     module.bind([("data", shape)], [("softmax_label", shape[:1])])
     mx.random.seed(0)
     module.init_params(mx.init.Xavier())
-    module.init_optimizer("local", "sgd", {"learning_rate": 0.05, "momentum": 0.9})
+    module.init_optimizer("local", optimizer, OPTIMIZERS[optimizer])
     random = np.random.RandomState(0)
     data = mx.nd.array(random.randn(*shape).astype(np.float32))
     label = mx.nd.array(random.randint(0, 10, shape[:1]).astype(np.float32))
@@ -68,12 +70,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("networks", nargs="*", choices=[[], *BATCHES], metavar="network")
     parser.add_argument("--torch", help="interpreter of PyTorch's environment")
+    parser.add_argument("--optimizer", choices=OPTIMIZERS, default="sgd")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each turn")
     parser.add_argument(TEACH, choices=BATCHES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.teach:
-        train(options.teach)
+        train(options.teach, options.optimizer)
         return
     if options.torch is None:
         parser.error("--torch is needed")
@@ -83,8 +86,8 @@ def main() -> None:
     ratios = [
         compare(
             name,
-            [*own, name],
-            [*other, name, ",".join(map(str, BATCHES[name]))],
+            [*own, name, "--optimizer", options.optimizer],
+            [*other, name, ",".join(map(str, BATCHES[name])), options.optimizer],
             "PyTorch",
             rounds=options.rounds,
             seconds=options.seconds,

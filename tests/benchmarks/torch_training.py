@@ -159,10 +159,14 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "mobilenetv2_1.0": mobilenet,
     "densenet121": densenet,
 }
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "sgd": lambda parameters: torch.optim.SGD(parameters, 0.05, 0.9),
+    "adam": lambda parameters: torch.optim.Adam(parameters, 0.001, fused=True),
+}
 
 
 def main() -> None:
-    """Train the network named first, on batches of the shape that follows."""
+    """Train the network named first, on batches of the shape and by the optimizer that follow."""
     name, shape = sys.argv[1], tuple(map(int, sys.argv[2].split(",")))
     torch.manual_seed(0)
     network, data = NETWORKS[name](), torch.randn(*shape)
@@ -170,7 +174,7 @@ def main() -> None:
         network = network.to(memory_format=torch.channels_last)
         data = data.to(memory_format=torch.channels_last)
     labels = torch.randint(0, 10, shape[:1])
-    optimizer = torch.optim.SGD(network.parameters(), 0.05, 0.9)
+    optimizer = OPTIMIZERS[sys.argv[3]](network.parameters())
 
     def step() -> None:
         optimizer.zero_grad()

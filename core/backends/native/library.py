@@ -19,7 +19,6 @@ from ..onednn.kernel import present
 __all__ = [
     "Alignment",
     "Boxes",
-    "DescentFactors",
     "Follows",
     "ImageTaps",
     "Interleaving",
@@ -35,6 +34,7 @@ __all__ = [
     "SuppressionLimit",
     "Targets",
     "Tensor",
+    "UpdateStep",
     "in_turn",
     "is_available",
     "library",
@@ -136,10 +136,14 @@ class SuppressionLimit(ctypes.Structure):
     _fields_ = (("threshold", c_float), ("includes_threshold", c_int))
 
 
-class DescentFactors(ctypes.Structure):
-    """The parameters of a step, as ``descent.c`` takes them."""
+class UpdateStep(ctypes.Structure):
+    """A step of an optimizer; mirrors the structure in ``updates.c``."""
 
-    _fields_ = tuple((name, c_float) for name in ("rescale", "clip", "decay", "rate", "momentum"))
+    _fields_ = (
+        *((name, c_float) for name in ("rescale", "clip", "decay")),
+        ("decays_first", c_int),
+        ("factors", c_float * 5),
+    )
 
 
 class Resizing(ctypes.Structure):
@@ -211,7 +215,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "winograd_weight_grad": (None, (_PROBLEM, *[c_void_p] * 5, c_int)),
     "chain_run": (c_int, (c_void_p,)),
     "matrix_vector": (None, (POINTER(MatrixVector),)),
-    "descend": (None, (c_void_p, c_long, *[c_void_p] * 3, c_long)),
+    "update": (None, (c_void_p, c_int, c_long, *[c_void_p] * 5, c_long)),
     "batch_norm_scratch": (c_long, (_MAPS,)),
     "batch_norm_forward": (None, (_MAPS, *[c_void_p] * 3, c_float, _FOLLOWS, *[c_void_p] * 5)),
     "batch_norm_backward": (None, (_MAPS, *[c_void_p] * 5, _FOLLOWS, *[c_void_p] * 5)),
@@ -261,7 +265,7 @@ class Library:
     winograd_weight_grad: Callable[..., None]
     chain_run: Callable[..., int]
     matrix_vector: Callable[..., None]
-    descend: Callable[..., None]
+    update: Callable[..., None]
     batch_norm_scratch: Callable[..., int]
     batch_norm_forward: Callable[..., None]
     batch_norm_backward: Callable[..., None]

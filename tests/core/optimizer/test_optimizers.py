@@ -69,6 +69,18 @@ def test_many_small_numbers_keep_their_norm_in_half_precision() -> None:
     np.testing.assert_allclose(weight.asnumpy(), 0.9, rtol=1e-3)
 
 
+@pytest.mark.parametrize("name", ["sgd", "adam", "adadelta", "lamb"])
+def test_a_negative_limit_is_none(name: str) -> None:
+    random = np.random.RandomState(1)
+    weight, grad = random.randn(2, 7).astype("float32")
+    limited, free = (
+        updated(mx.optimizer.create(name, clip_gradient=limit), weight, grad)
+        for limit in (-1.0, None)
+    )
+    assert (free != weight).all()
+    np.testing.assert_array_equal(limited, free)
+
+
 # -- sgld ---------------------------------------------------------------------------------------
 
 
