@@ -22,7 +22,10 @@ __all__ = ["AddN", "Clip", "DivSqrtDim", "HardSigmoid"]
 @register("clip", "_npi_clip", "_sparse_clip")
 @implements(kinds.POINTWISE)
 class Clip(Operator):
-    """Limit elements to the range from ``a_min`` to ``a_max``; outside of it the gradient is 0."""
+    """Limit elements to the range from ``a_min`` to ``a_max``; outside of it the gradient is 0.
+
+    If ``a_min`` is the larger one, elements above ``a_max`` become ``a_max``, all others ``a_min``.
+    """
 
     a_min: float = attribute(doc="smallest value")
     a_max: float = attribute(doc="largest value")
@@ -31,7 +34,8 @@ class Clip(Operator):
         return of_first(inputs)
 
     def pointwise(self) -> Pointwise | None:
-        return Pointwise(Function.CLIP, self.a_min, self.a_max)
+        is_range = self.a_min <= self.a_max
+        return Pointwise(Function.CLIP, self.a_min, self.a_max) if is_range else None
 
     def is_elementwise(self) -> bool:
         return True
@@ -57,11 +61,23 @@ class Clip(Operator):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         x, y = inputs[0], outputs[0]
+        if self.a_min > self.a_max:
+            self._choose_bound(run, x, y)
+            return
         if x.dtype.kind == "f":
             run.xp.clip(x, self.a_min, self.a_max, out=y)
             return
         run.xp.maximum(x, self.a_min, out=y, casting="unsafe")
         run.xp.minimum(y, self.a_max, out=y, casting="unsafe")
+
+    def _choose_bound(self, run: Run, x: Array, y: Array) -> None:
+        """Write ``a_max`` for what is above it, ``a_min`` for all others but NaN."""
+        is_below, is_above = run.scratch(x.shape, "bool"), run.scratch(x.shape, "bool")
+        run.xp.greater(x, self.a_max, out=is_above)
+        run.xp.less_equal(x, self.a_max, out=is_below)
+        run.xp.copyto(y, x)
+        run.xp.copyto(y, self.a_min, where=is_below, casting="unsafe")
+        run.xp.copyto(y, self.a_max, where=is_above, casting="unsafe")
 
     def backward(
         self,

@@ -5,9 +5,10 @@ work in oneDNN's layouts, between its kernels: 3x3 convolutions by Winograd's mi
 which needs 2.25 times fewer multiplications, and batch normalization in training, which leaves its
 results in the cache. Fully connected layers of a single row need less time here than oneDNN needs
 to begin. The others are for operators that oneDNN lacks: sampling of feature maps at positions
-given by another input, alignment of labels with steps, special functions. oneDNN or the reference
-runs if the kernels were not compiled, the processor has no AVX-512, or the gain would be small.
-``chain`` runs consecutive primitives of oneDNN, and such layers between them, by one call.
+given by another input, alignment of labels with steps, special functions; and for those of
+``piecewise``, where oneDNN treats NaN otherwise than MXNet. oneDNN or the reference runs if the
+kernels were not compiled, the processor has no AVX-512, or the gain would be small. ``chain`` runs
+consecutive primitives of oneDNN, and such layers between them, by one call.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from .half import cast
 from .library import is_available
 from .matrix_vector import fully_connected, fused_fully_connected
 from .moved_regions import moved_regions
+from .piecewise import piecewise, piecewise_backward
 from .regions import region_maxima, region_means
 from .sampling import bilinear_sampler, spatial_transformer
 from .special import special
@@ -61,6 +63,7 @@ def register_kernels(table: KernelTable) -> None:
     _both(table, CTC, ctc_loss)
     _both(table, arrays.CAST, cast)
     _both(table, arrays.POINTWISE, special)
+    table.register("numpy", arrays.POINTWISE, piecewise, piecewise_backward)
     _both(table, kinds.BILINEAR_SAMPLER, bilinear_sampler)
     _both(table, kinds.SPATIAL_TRANSFORMER, spatial_transformer)
     _both(table, kinds.DEFORMABLE_CONVOLUTION, deformable_convolution)

@@ -23,7 +23,7 @@ typedef struct {
   long offset, channel, count; /* start, first channel, number of pixels */
 } Piece;
 
-enum { NONE, RELU, CLIP };
+enum { NONE, RELU, KEEPING_RELU, CLIP };
 
 /* What follows the batch norm; only a clip has bounds. */
 typedef struct {
@@ -132,9 +132,10 @@ INLINE vector apply(Affine affine, vector x) {
   return _mm512_fmadd_ps(x - affine.center, affine.scale, affine.shift);
 }
 
-/* ReLU makes 0 of NaN; a clip, which stands first in neither comparison, keeps it. */
+/* ReLU makes 0 of NaN. Where y stands second in a comparison, NaN is kept. */
 INLINE vector activate(vector y, const Activation *activation) {
   if (activation->kind == RELU) return _mm512_max_ps(y, _mm512_setzero_ps());
+  if (activation->kind == KEEPING_RELU) return _mm512_max_ps(_mm512_setzero_ps(), y);
   if (activation->kind == NONE) return y;
   return _mm512_min_ps(_mm512_set1_ps(activation->high),
                        _mm512_max_ps(_mm512_set1_ps(activation->low), y));
@@ -172,12 +173,17 @@ TARGET void batch_norm_forward(const Maps *m, const float *data, const float *ga
 /* -- backward --------------------------------------------------------------------------------- */
 
 /* The gradient that the activation lets through, whose input is computed as in the forward pass. A
- * clip lets through what lies on its bounds, and NaN. */
+ * clip lets through what lies on its bounds, and where NaN lies; a ReLU that keeps NaN makes the
+ * gradient NaN there. */
 INLINE vector let_through(vector grad, vector x, Affine affine, const Activation *activation) {
   if (activation->kind == NONE) return grad;
   const vector y = apply(affine, x);
-  if (activation->kind == RELU)
-    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_GT_OQ), grad);
+  if (activation->kind == RELU || activation->kind == KEEPING_RELU) {
+    const vector passed =
+        _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_GT_OQ), grad);
+    if (activation->kind == RELU) return passed;
+    return _mm512_mask_mov_ps(passed, _mm512_cmp_ps_mask(y, y, _CMP_UNORD_Q), y);
+  }
   const __mmask16 kept = _mm512_cmp_ps_mask(y, _mm512_set1_ps(activation->low), _CMP_NLT_UQ);
   return _mm512_maskz_mov_ps(
       _mm512_mask_cmp_ps_mask(kept, y, _mm512_set1_ps(activation->high), _CMP_NGT_UQ), grad);

@@ -34,7 +34,7 @@ __all__ = [
 
 _FLOAT32 = np.dtype("float32")
 _LANES = 16
-_NONE, _RELU, _CLIP = range(3)
+_NONE, _RELU, _KEEPING_RELU, _CLIP = range(4)
 """Kinds of activations behind a batch norm, as ``batch_norm.c`` names them."""
 
 
@@ -176,9 +176,11 @@ def batch_norm_activation_backward(request: KernelRequest[BatchNormActivation]) 
 
 def _follows(function: Pointwise | None) -> Follows | None:
     """Return the activation as the library takes it; None for one that it does not know."""
+    if function is None:
+        return None
     if is_relu(function):
-        return Follows(_RELU)
-    if function is not None and function.function is Function.CLIP:
+        return Follows(_KEEPING_RELU if function.keeps_nan else _RELU)
+    if function.function is Function.CLIP:
         return Follows(_CLIP, function.alpha, function.beta)
     return None
 

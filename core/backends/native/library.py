@@ -248,6 +248,8 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ctc_scratch": (c_long, (_ALIGNMENT,)),
     "special_forward": (None, (c_int, c_long, *[c_void_p] * 2, c_long)),
     "special_backward": (None, (c_int, c_long, *[c_void_p] * 3, c_long)),
+    "piecewise_forward": (None, (c_int, c_long, *[c_float] * 2, *[c_void_p] * 2, c_long)),
+    "piecewise_backward": (None, (c_int, c_long, *[c_float] * 2, *[c_void_p] * 3, c_long)),
     "ctc_loss": (None, (_ALIGNMENT, _TARGETS, *[c_void_p] * 4)),
 }
 """Result type and parameter types of the C functions."""
@@ -299,6 +301,8 @@ class Library:
     ctc_loss: Callable[..., None]
     special_forward: Callable[..., None]
     special_backward: Callable[..., None]
+    piecewise_forward: Callable[..., None]
+    piecewise_backward: Callable[..., None]
 
     def __init__(self, path: Path) -> None:
         functions = ctypes.CDLL(str(path))

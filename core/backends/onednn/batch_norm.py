@@ -261,9 +261,11 @@ def batch_norm_backward(request: KernelRequest[BatchNorm]) -> Kernel | None:
 
 
 def batch_norm_activation(request: KernelRequest[BatchNormActivation]) -> Kernel | None:
-    """Prepare the forward pass followed by a ReLU; other activations run by themselves."""
+    """Prepare the forward pass followed by a ReLU that makes 0 of NaN; other activations run by
+    themselves."""
     fused = request.operator
-    if not is_relu(fused.activation.pointwise()):
+    function = fused.activation.pointwise()
+    if function is None or not is_relu(function) or function.keeps_nan:
         return None
     return _forward(request, _Norm.of(request, fused.norm, has_relu=True))
 

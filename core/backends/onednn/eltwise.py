@@ -8,7 +8,6 @@ from typing import NamedTuple
 from ...capabilities.arrays import HasFunction, LeakyRelu
 from ...capabilities.functions import Function, Pointwise, is_relu, linear
 from ..kernels import Kernel, KernelRequest, KernelUnavailable
-from .clipping import clip_backward
 from .constants import Algorithm, Argument
 from .kernel import (
     PrimitiveKernel,
@@ -104,14 +103,18 @@ def _loses_nan(function: Pointwise) -> bool:
 
 
 def activation_backward(request: KernelRequest[HasFunction]) -> Kernel | None:
-    """Prepare the backward pass, which reads the output if possible, else the input."""
+    """Prepare the backward pass, which reads the output if possible, else the input.
+
+    oneDNN's gradients of an absolute value, a clip, and a ReLU that keeps NaN differ from MXNet's
+    where the data is NaN, that of a clip at the lower bound as well.
+    """
     function = request.operator.pointwise()
     if function is None or function.function not in _ALGORITHMS or not are_float32(request):
         return None
     if function.function is Function.LINEAR:
         return _linear_backward(request, function)
-    if function.function is Function.CLIP:
-        return clip_backward(request, function)
+    if _loses_nan(function) or function.function is Function.ABSOLUTE:
+        return None
     algorithm = _FROM_OUTPUT.get(function.function)
     if algorithm is None:
         algorithm, _, _ = eltwise(function)

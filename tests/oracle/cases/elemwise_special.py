@@ -21,6 +21,30 @@ CASES = (
         train=False,
     ),
     Case(
+        "clip_nan_gradient",
+        "clip",
+        {"a_min": 0, "a_max": 6},
+        {"data": values([float("nan"), 1.0, -1.0, 7.0, 0.0])},
+        numeric=False,
+    ),
+    *(
+        Case(
+            f"clip_swapped_{dtype}",
+            "clip",
+            {"a_min": 4, "a_max": 2},
+            {"data": values([1, 2, 3, 4, 5], dtype=dtype)},
+            numeric=False,
+        )
+        for dtype in ("float16", "float32", "float64", "int32", "uint8")
+    ),
+    Case(
+        "clip_swapped_nan",
+        "clip",
+        {"a_min": 4, "a_max": 2},
+        {"data": values([float("nan"), 3.0, 5.0])},
+        numeric=False,
+    ),
+    Case(
         "clip_int",
         "clip",
         {"a_min": -1, "a_max": 2},

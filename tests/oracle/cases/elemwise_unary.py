@@ -111,6 +111,16 @@ CASES = (
     ),
     *(
         Case(
+            f"{op}_nan_gradient",
+            op,
+            {},
+            {"data": values([[float("nan"), -2.0, 0.0, 3.0, _INFINITY, -_INFINITY]])},
+            numeric=False,
+        )
+        for op in ("relu", "abs")
+    ),
+    *(
+        Case(
             f"{op}_int32_gradient",
             op,
             {},

@@ -40,8 +40,14 @@ _REFERENCE = {
     "activation-prelu_each_4d",
     "activation-selu_2d",
     "activation-selu_large",
-    # Kept because forward must preserve NaN.
+    # Functions that treat NaN otherwise in MXNet, which have kernels in C.
+    "elemwise_special-clip",
     "elemwise_special-clip_nan",
+    "elemwise_special-clip_nan_gradient",
+    "elemwise_special-clip_ties",
+    "elemwise_unary-_npx_relu",
+    "elemwise_unary-relu",
+    "elemwise_unary-relu_nan_gradient",
     "elemwise_unary-relu_special",
     # Special functions, which have kernels in C.
     "elemwise_unary-erfinv",
