@@ -1,4 +1,4 @@
-"""Blocks: names, children, files, and compiled as they run array by array."""
+"""Blocks: names, children, files, and hybridized results equal to imperative ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_names_are_those_of_mxnet() -> None:
         assert [nn.Dense(1).prefix for _ in range(2)] == ["dense0_", "dense1_"]
 
 
-def test_compiled_blocks_compute_and_differentiate_the_same() -> None:
+def test_hybridized_blocks_give_the_same_results_and_gradients() -> None:
     net = _network()
     net.initialize(mx.init.Xavier())
     found = []
@@ -56,7 +56,7 @@ def test_compiled_blocks_compute_and_differentiate_the_same() -> None:
             np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_shapes_follow_from_the_first_call() -> None:
+def test_deferred_shapes_are_inferred_on_the_first_call() -> None:
     net = _network()
     net.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
     assert net[0].weight.shape == (4, 0)
@@ -65,7 +65,7 @@ def test_shapes_follow_from_the_first_call() -> None:
     assert repr(net[0]) == "Dense(5 -> 4, relu)"
 
 
-def test_files(tmp_path: Path) -> None:
+def test_parameters_are_saved_loaded_and_exported(tmp_path: Path) -> None:
     net, path = _network(), str(tmp_path / "x.params")
     net.initialize()
     expected = net(_data()).asnumpy()
@@ -101,7 +101,7 @@ def test_shared_parameters_train_together(tmp_path: Path) -> None:
         loss = net(mx.nd.ones((1, 5))).sum()
     loss.backward()
     trainer.step(1)
-    # d/dw of sum(W W x): both uses count, 5 from the outer and 5 from the inner one.
+    # d/dw of sum(W W x): both uses contribute, 5 from the outer and 5 from the inner one.
     np.testing.assert_allclose(first.weight.data().asnumpy(), 1 - 0.1 * 10, atol=1e-6)
     path = str(tmp_path / "x.params")
     net.save_parameters(path, deduplicate=True)
@@ -109,7 +109,7 @@ def test_shared_parameters_train_together(tmp_path: Path) -> None:
     net.load_parameters(path)
 
 
-def test_a_sparse_embedding_before_a_dense_layer() -> None:
+def test_a_sparse_embedding_followed_by_a_dense_layer() -> None:
     class Net(mx.gluon.Block):
         def __init__(self) -> None:
             super().__init__()
@@ -139,7 +139,7 @@ def test_a_sparse_embedding_before_a_dense_layer() -> None:
         assert table[:, 0].tolist() == [-1, -1, -3, 1]
 
 
-def test_other_calls() -> None:
+def test_apply_cast_and_dropout_modes() -> None:
     net = _network()
     seen: list[str] = []
     assert net.apply(lambda block: seen.append(block.name)) is net
@@ -154,7 +154,7 @@ def test_other_calls() -> None:
         assert 0 in dropped(mx.nd.ones((50,))).asnumpy()
 
 
-def test_what_blocks_refuse() -> None:
+def test_invalid_children_and_calls_are_refused() -> None:
     with pytest.raises(ValueError, match="must also be HybridBlock"):
         nn.HybridSequential().add(nn.Sequential())
     net = _network()
@@ -201,7 +201,7 @@ def test_a_summary_counts_parameters(capsys: pytest.CaptureFixture[str]) -> None
         compiled.summary(_data())
 
 
-def test_blocks_and_parameters_do_not_become_something_else() -> None:
+def test_children_and_parameters_cannot_change_type() -> None:
     net = nn.Sequential()
     net.other = nn.Dense(1)
     net.other = nn.Dense(2)
@@ -219,12 +219,12 @@ class _Holder(mx.gluon.Block):
 
 
 @pytest.mark.parametrize("layers", [[nn.Dense(1)], {"a": (nn.Dense(1), 2)}])
-def test_blocks_in_containers_are_warned_of(layers: Any) -> None:
+def test_blocks_hidden_in_containers_cause_a_warning(layers: Any) -> None:
     with pytest.warns(UserWarning, match=r"_Holder\.layers.*unregistered container"):
         _Holder(layers).collect_params()
 
 
-def test_containers_of_known_blocks_and_of_others_are_not() -> None:
+def test_containers_of_registered_blocks_cause_no_warning() -> None:
     layers = [nn.Dense(1)]
     holder = _Holder(layers)
     holder.register_child(layers[0])
@@ -232,7 +232,7 @@ def test_containers_of_known_blocks_and_of_others_are_not() -> None:
     assert len(_Holder({"a": "4", "b": [1]}).collect_params()) == 0
 
 
-def test_a_compiled_block_notices_that_a_child_changes() -> None:
+def test_a_hybridized_block_notices_a_changed_child() -> None:
     net = nn.HybridSequential()
     net.first = nn.Dense(3, flatten=False)
     net.second = nn.Dense(4, flatten=False)
@@ -246,7 +246,7 @@ def test_a_compiled_block_notices_that_a_child_changes() -> None:
     assert net(mx.nd.ones((2, 3, 5))).shape == (2, 4)
 
 
-def test_a_chain_that_could_be_compiled_whole_says_so() -> None:
+def test_a_sequential_of_hybrid_blocks_suggests_hybrid_sequential() -> None:
     net = nn.Sequential(prefix="chain_")
     net.add(nn.Dense(2))
     with pytest.warns(UserWarning, match="'chain_' are HybridBlocks"):
@@ -259,7 +259,7 @@ class _Optional(mx.gluon.HybridBlock):
 
 
 @pytest.mark.parametrize("active", [False, True])
-def test_inputs_may_be_left_out(active: bool) -> None:
+def test_inputs_may_be_omitted(active: bool) -> None:
     block = _Optional()
     block.hybridize(active)
     one, two = mx.nd.array([1]), mx.nd.array([2])
@@ -269,7 +269,7 @@ def test_inputs_may_be_left_out(active: bool) -> None:
         block(None)
 
 
-def test_saved_models_are_children_that_can_be_compiled() -> None:
+def test_loaded_symbol_blocks_can_be_hybridized_as_children() -> None:
     inner = _network()
     inner.initialize()
     data = mx.sym.Variable("data")
@@ -281,7 +281,7 @@ def test_saved_models_are_children_that_can_be_compiled() -> None:
         np.testing.assert_allclose(net(_data()).asnumpy(), expected, rtol=1e-5, atol=1e-8)
 
 
-def test_a_recorded_inference_pass_drops_nothing_out() -> None:
+def test_recording_in_predict_mode_does_not_drop_out() -> None:
     net = nn.HybridSequential()
     net.add(nn.Dropout(0.9))
     net.hybridize()
@@ -294,7 +294,7 @@ def test_a_recorded_inference_pass_drops_nothing_out() -> None:
     np.testing.assert_array_equal(x.grad.asnumpy(), np.ones((4, 4)))
 
 
-def test_deprecated_files_hold_names_without_the_prefix(tmp_path: Path) -> None:
+def test_deprecated_save_params_drops_the_prefix(tmp_path: Path) -> None:
     net, path = _network(), str(tmp_path / "x.params")
     net.initialize()
     net(_data())
@@ -308,7 +308,7 @@ def test_deprecated_files_hold_names_without_the_prefix(tmp_path: Path) -> None:
 
 
 class _Doubling(mx.gluon.HybridBlock):
-    """A block whose ``forward`` does something before what can be compiled."""
+    """A block whose ``forward`` does something before the part that can be hybridized."""
 
     def forward(self, *args: Any) -> Any:
         return super().forward(*(2 * one for one in args))
@@ -318,14 +318,14 @@ class _Doubling(mx.gluon.HybridBlock):
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_forward_of_a_subclass_runs_once(compiled: bool) -> None:
+def test_an_overridden_forward_runs_once_per_call(compiled: bool) -> None:
     block = _Doubling()
     block.hybridize(compiled)
     assert block(mx.nd.ones((1,))).asscalar() == 3
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_inputs_of_both_kinds_are_refused(compiled: bool) -> None:
+def test_mixed_arrays_and_symbols_are_refused(compiled: bool) -> None:
     block = nn.HybridLambda(lambda F, x, y: x + y)
     block.hybridize(compiled)
     array, symbol = mx.nd.ones((2,)), mx.sym.Variable("x")
@@ -334,7 +334,7 @@ def test_inputs_of_both_kinds_are_refused(compiled: bool) -> None:
             block(*pair)
 
 
-def test_compiled_blocks_run_on_one_device() -> None:
+def test_hybridized_blocks_run_on_one_device() -> None:
     block = nn.HybridLambda(lambda F, x, y: x + y)
     block.hybridize()
     elsewhere = mx.nd.ones((2,), ctx=mx.cpu(2))

@@ -1,4 +1,4 @@
-"""Recurrent cells of Gluon: the graphs, names, numbers and files of MXNet 1.9.1."""
+"""Gluon's recurrent cells: graphs, names, results and files of MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _expected(case_id: str, key: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_graph_and_text(case_id: str) -> None:
+def test_graphs_and_repr_match_mxnets(case_id: str) -> None:
     got = describe(mx, gluon_cells.graph(mx, case_id))
     assert json.loads(got) == json.loads(str(_expected(case_id, "graph")))
     assert repr(gluon_cells.make(mx, case_id)[0]) == str(_expected(case_id, "text"))
@@ -35,7 +35,7 @@ def test_graph_and_text(case_id: str) -> None:
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("case_id", CASES)
-def test_outputs_states_and_gradients(case_id: str, compiled: bool) -> None:
+def test_outputs_states_and_gradients_match_mxnets(case_id: str, compiled: bool) -> None:
     golden = golden_file.topic("gluon_cells")
     got = gluon_cells.compute(mx, case_id, compiled)
     others = {f"{case_id}/{key}" for key in ("graph", "text", "file")}
@@ -47,7 +47,7 @@ def test_outputs_states_and_gradients(case_id: str, compiled: bool) -> None:
 
 
 @pytest.mark.parametrize("case_id", FILES)
-def test_files_are_mxnets(case_id: str, tmp_path: Path) -> None:
+def test_parameter_files_match_mxnets(case_id: str, tmp_path: Path) -> None:
     expected = _expected(case_id, "file").tobytes()
     assert gluon_cells.written(mx, case_id) == expected
     path = tmp_path / "cell.params"
@@ -61,7 +61,7 @@ def test_files_are_mxnets(case_id: str, tmp_path: Path) -> None:
 
 
 class _Net(mx.gluon.HybridBlock):  # type: ignore[misc]
-    """A cell unrolled inside a block, as scripts do it."""
+    """A cell unrolled inside a block, as scripts do."""
 
     def __init__(self, case_id: str) -> None:
         super().__init__(prefix="")
@@ -73,7 +73,7 @@ class _Net(mx.gluon.HybridBlock):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("case_id", [one for one in CASES if one != "stack"])
-def test_in_a_compiled_block(case_id: str) -> None:
+def test_cells_inside_a_hybridized_block(case_id: str) -> None:
     net = _Net(case_id)
     net.initialize()
     net.hybridize()
@@ -123,7 +123,7 @@ def _filled(cell: Any, x: mx.nd.NDArray) -> Any:
 X = mx.nd.array(np.random.RandomState(1).normal(size=(2, 3, 4)))
 
 
-def test_both_directions_with_lengths_need_no_word_on_merging() -> None:
+def test_bidirectional_cells_with_lengths_merge_outputs_by_default() -> None:
     cell = _filled(gluon_cells._both(mx), X)
     lengths = mx.nd.array([1, 3])
     for layout, x in (("NTC", X), ("TNC", X.swapaxes(0, 1))):
@@ -134,7 +134,7 @@ def test_both_directions_with_lengths_need_no_word_on_merging() -> None:
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_layers_as_cells(kind: str, bidirectional: bool) -> None:
+def test_unfused_layers_give_the_same_results(kind: str, bidirectional: bool) -> None:
     layers = getattr(rnn, kind)(5, 2, dropout=0.5, bidirectional=bidirectional, layout="NTC")
     cells = layers._unfuse()
     layers.initialize()
@@ -146,7 +146,7 @@ def test_layers_as_cells(kind: str, bidirectional: bool) -> None:
     assert_close(kind, last[0].asnumpy(), states[0].asnumpy()[0])
 
 
-def test_first_states() -> None:
+def test_begin_state() -> None:
     cell = rnn.LSTMCell(3, prefix="x_")
     zeros = cell.begin_state(batch_size=2)
     assert [state.shape for state in zeros] == [(2, 3), (2, 3)]
@@ -190,7 +190,7 @@ def test_a_cell_as_the_body_of_a_loop(layout: str, lengths: list[int] | None) ->
     assert set(np.round(mask).ravel()) == {0, 2}
 
 
-def test_the_same_is_dropped_at_every_step() -> None:
+def test_variational_dropout_uses_one_mask_for_all_steps() -> None:
     mx.random.seed(3)
     cell = contrib.rnn.VariationalDropoutCell(rnn.RNNCell(4, "relu"), drop_states=0.5)
     assert cell.begin_state(batch_size=2, func=mx.nd.zeros)[0].shape == (2, 4)
@@ -206,7 +206,7 @@ def test_the_same_is_dropped_at_every_step() -> None:
         assert cell.drop_states_mask is None
 
 
-def test_what_is_kept_of_outputs_and_states() -> None:
+def test_zoneout_keeps_some_outputs_and_states() -> None:
     mx.random.seed(3)
     cell = rnn.ZoneoutCell(_filled(rnn.RNNCell(4), X), zoneout_outputs=0.5, zoneout_states=0.5)
     with mx.autograd.record():
@@ -217,7 +217,7 @@ def test_what_is_kept_of_outputs_and_states() -> None:
     assert 0 < (second.asnumpy() == first.asnumpy()).sum() < 8
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     cell = rnn.LSTMCell(4)
     residual = rnn.ResidualCell(cell)
     with pytest.raises(UsageError, match="inside a modifier cell"):
@@ -250,7 +250,7 @@ def test_what_is_refused() -> None:
         contrib.rnn.Conv1DGRUCell((3, 5), 4, (3, 3), 3)
 
 
-def test_compiled_names_count_steps_once(tmp_path: Path) -> None:
+def test_hybridized_names_count_steps_once(tmp_path: Path) -> None:
     cell = rnn.GRUCell(4, prefix="x_")
     cell.initialize()
     cell.hybridize()

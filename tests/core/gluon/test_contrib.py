@@ -13,7 +13,7 @@ from core.gluon.contrib import nn as more
 
 
 @pytest.mark.parametrize("kind", [more.Concurrent, more.HybridConcurrent])
-def test_blocks_side_by_side(kind: Any) -> None:
+def test_concurrent_blocks_are_concatenated(kind: Any) -> None:
     net = kind(axis=1, prefix="both_")
     with net.name_scope():
         net.add(nn.Dense(3), more.Identity(), nn.Dense(2))
@@ -42,7 +42,7 @@ def test_blocks_side_by_side(kind: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("compiled", [False, True])
-def test_channels_become_pixels(
+def test_pixel_shuffle_moves_channels_to_pixels(
     block: Any, factors: tuple[int, ...], shape: tuple[int, ...], text: str, compiled: bool
 ) -> None:
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
@@ -59,7 +59,7 @@ def test_channels_become_pixels(
     assert repr(block) == text
 
 
-def test_factors_for_other_axes() -> None:
+def test_pixel_shuffle_refuses_the_wrong_number_of_factors() -> None:
     with pytest.raises(AssertionError, match="wrong length 3"):
         more.PixelShuffle2D((1, 2, 3))
 
@@ -80,7 +80,7 @@ def test_embeddings_with_sparse_gradients() -> None:
     assert repr(layer) == "SparseEmbedding(10 -> 3, float32)"
 
 
-def test_batch_norm_of_several_devices_is_not_joined() -> None:
+def test_sync_batch_norm_warns_that_devices_are_not_synchronized() -> None:
     with pytest.warns(UserWarning, match="is for 2 devices, but each normalizes its own part"):
         layer = more.SyncBatchNorm(num_devices=2)
     layer.initialize()

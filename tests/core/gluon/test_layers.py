@@ -1,4 +1,4 @@
-"""Layers with MXNet's names and numbers."""
+"""Gluon's layers: names and results of MXNet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from oracle.topics.layers import CASES, compute
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["arrays", "compiled"])
 @pytest.mark.parametrize("case_id", CASES)
-def test_layers(case_id: str, compiled: bool) -> None:
+def test_layers_match_mxnets(case_id: str, compiled: bool) -> None:
     golden = golden_file.topic("layers")
     for key, array in compute(mx, case_id, compiled=compiled).items():
         expected = golden[f"{case_id}/{key}"]
@@ -60,11 +60,11 @@ def test_layers(case_id: str, compiled: bool) -> None:
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_layers_are_shown_as_mxnet_shows_them(layer: nn.Block, text: str) -> None:
+def test_repr_matches_mxnets(layer: nn.Block, text: str) -> None:
     assert repr(layer) == text
 
 
-def test_channels_last_have_their_place_in_the_weight() -> None:
+def test_channels_last_changes_the_weights_layout() -> None:
     assert nn.Conv2D(8, 3, layout="NHWC", in_channels=4, groups=2).weight.shape == (8, 3, 3, 2)
     assert nn.Conv2DTranspose(8, 3, layout="NHWC", in_channels=4).weight.shape == (4, 3, 3, 8)
 
@@ -81,14 +81,14 @@ def test_channels_last_have_their_place_in_the_weight() -> None:
         (lambda: nn.HybridLambda("no_such"), "no_such is not found"),
     ],
 )
-def test_what_layers_refuse(make: Callable[[], nn.Block], text: str) -> None:
+def test_invalid_arguments_are_refused(make: Callable[[], nn.Block], text: str) -> None:
     with pytest.raises(UsageError, match=re.escape(text)):
         make()
     with pytest.raises(ValueError, match="Unrecognized function"):
         nn.Lambda(3)
 
 
-def test_functions_are_layers() -> None:
+def test_lambda_layers() -> None:
     x = mx.nd.array([[-1.0, 2.0]])
     expected = np.tanh(x.asnumpy())
     chain = nn.HybridSequential()
@@ -100,7 +100,7 @@ def test_functions_are_layers() -> None:
     assert nn.Lambda(lambda value: value * 2)(x).asnumpy().tolist() == [[-2, 4]]
 
 
-def test_dropout_of_nothing_is_the_identity() -> None:
+def test_dropout_of_zero_is_the_identity() -> None:
     with mx.autograd.record():
         assert nn.Dropout(0)(mx.nd.ones((2, 2))).asnumpy().tolist() == [[1, 1], [1, 1]]
 

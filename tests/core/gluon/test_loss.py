@@ -1,4 +1,4 @@
-"""Gluon's losses with MXNet's numbers, on arrays and in symbols."""
+"""Gluon's losses against MXNet, on arrays and in symbols."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from oracle.topics.losses import CASES, compute
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_values_and_gradients(case_id: str) -> None:
+def test_values_and_gradients_match_mxnets(case_id: str) -> None:
     golden = golden_file.topic("losses")
     for key, array in compute(mx, case_id).items():
         assert_close(f"{case_id} {key}", array, golden[f"{case_id}/{key}"])
 
 
 @pytest.mark.parametrize("case_id", [one for one in CASES if one != "sdml"])
-def test_losses_are_compiled_and_composed(case_id: str) -> None:
+def test_losses_can_be_hybridized_and_composed(case_id: str) -> None:
     name, options, inputs = CASES[case_id]
     random = np.random.RandomState(0)
     arrays = [mx.nd.array(random.randint(1, 3, shape)) for _, shape in inputs]
@@ -53,7 +53,7 @@ def test_a_module_trains_on_a_loss() -> None:
     assert module.score(batches, mx.metric.Loss())[0][1] < 0.1
 
 
-def test_what_losses_refuse() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="signed or binary"):
         losses.LogisticLoss(label_format="ternary")
     with pytest.raises(AssertionError, match="weight must be a number"):

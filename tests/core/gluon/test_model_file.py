@@ -1,4 +1,4 @@
-"""``Block.save`` and ``Block.load``: files of MXNet 1.9.1, and those that it reads."""
+"""``Block.save`` and ``Block.load``: files written by MXNet 1.9.1 and files it can read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def nodes(text: str) -> list[tuple[str, str]]:
     return [(node["op"], node["name"]) for node in json.loads(text)["nodes"]]
 
 
-def test_a_model_of_mxnet_is_loaded_with_its_names_and_graph() -> None:
+def test_a_model_saved_by_mxnet_keeps_its_names_and_graph() -> None:
     block = network(mx, "another_")
     block.load(str(SAVED / "net"))
     np.testing.assert_allclose(block(DATA_ARRAY).asnumpy(), expected(), rtol=1e-5)
@@ -38,11 +38,11 @@ def test_a_model_of_mxnet_is_loaded_with_its_names_and_graph() -> None:
     assert block.body._active
     graph = next(iter(block.body._compiled.values()))[0]._symbol
     assert "saved_conv0_weight" in graph.list_arguments()
-    block.hybridize()  # compiled anew, under the same names
+    block.hybridize()  # hybridized again, under the same names
     np.testing.assert_allclose(block(DATA_ARRAY).asnumpy(), expected(), rtol=1e-5)
 
 
-def test_what_is_saved_is_what_mxnet_saves(tmp_path: Path) -> None:
+def test_a_saved_model_matches_mxnets_file(tmp_path: Path) -> None:
     block = network(mx, "another_")
     block.load(str(SAVED / "net"))
     block(DATA_ARRAY)
@@ -53,7 +53,7 @@ def test_what_is_saved_is_what_mxnet_saves(tmp_path: Path) -> None:
     assert nodes(ours_of["symbol"]) == nodes(theirs_of["symbol"])
     assert [nodes(one) for one in ours_of["inputs"]] == [[("null", "data")]]
     for one in (written, theirs):
-        # MXNet also keeps the graphs that it has made to find shapes.
+        # MXNet also saves the graphs it made for shape inference.
         _forget_graphs(one)
     assert written == theirs
     assert mx.nd.load(str(tmp_path / "net-model.params")).keys() == (
@@ -69,7 +69,7 @@ def _forget_graphs(described: dict[str, Any]) -> None:
             _forget_graphs(value)
 
 
-def test_there_and_back_with_inputs_in_lists(tmp_path: Path) -> None:
+def test_a_block_with_nested_inputs_is_saved_and_loaded(tmp_path: Path) -> None:
     class Two(mx.gluon.HybridBlock):
         def __init__(self) -> None:
             super().__init__()
@@ -91,14 +91,14 @@ def test_there_and_back_with_inputs_in_lists(tmp_path: Path) -> None:
     found = second(*given)
     np.testing.assert_array_equal(found[0].asnumpy(), wanted[0].asnumpy())
     np.testing.assert_array_equal(found[1][0].asnumpy(), wanted[1][0].asnumpy())
-    assert len(second._compiled) == 1  # the graph of the file is the one that ran
+    assert len(second._compiled) == 1  # the graph from the file is the one that ran
     with mx.autograd.record():
         loss = second(*given)[0].sum()
     loss.backward()
     assert second.dense.weight.grad().asnumpy().any()
 
 
-def test_other_blocks_are_refused(tmp_path: Path) -> None:
+def test_files_of_other_blocks_are_refused(tmp_path: Path) -> None:
     for name in ("net-model.json", "net-model.params"):
         shutil.copy(SAVED / name, tmp_path)
     other = nn.HybridSequential()
@@ -114,7 +114,7 @@ def test_other_blocks_are_refused(tmp_path: Path) -> None:
         other.load(str(tmp_path / "net"))
 
 
-def test_a_graph_that_reads_other_parameters_is_refused(tmp_path: Path) -> None:
+def test_a_graph_with_other_parameters_is_refused(tmp_path: Path) -> None:
     dense = nn.Dense(2, in_units=3)
     dense.initialize()
     dense.hybridize()

@@ -1,4 +1,4 @@
-"""Networks of ``mx.gluon.model_zoo``: parameters and graphs as MXNet's, and files of them."""
+"""Networks of ``mx.gluon.model_zoo``: parameters and graphs match MXNet's, and pretrained files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ NETWORKS = {
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_parameters_and_graphs_are_those_of_mxnet(name: str) -> None:
+def test_parameters_and_graphs_match_mxnets(name: str) -> None:
     net = vision.get_model(name, classes=10)
     parameters = net.collect_params()
     named = [[key.split("_", 1)[1], list(one.shape)] for key, one in parameters.items()]
@@ -64,7 +64,7 @@ def test_parameters_and_graphs_are_those_of_mxnet(name: str) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_small_images_keep_their_size_in_the_first_layer(version: int) -> None:
+def test_thumbnail_networks_keep_the_image_size_in_the_first_layer(version: int) -> None:
     net = vision.get_resnet(version, 18, thumbnail=True, classes=4, prefix="small_")
     net.initialize(mx.init.Xavier())
     assert net.features[version - 1].name == "small_conv0"
@@ -75,7 +75,7 @@ def test_small_images_keep_their_size_in_the_first_layer(version: int) -> None:
     np.testing.assert_allclose(net(x).asnumpy(), plain, rtol=1e-4, atol=1e-5)
 
 
-def test_parameters_come_from_files_at_hand(tmp_path: Path) -> None:
+def test_pretrained_parameters_come_from_local_files(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nothing is downloaded"):
         vision.resnet18_v1(pretrained=True, root=str(tmp_path))
     net = vision.resnet18_v1(classes=3)
@@ -87,7 +87,7 @@ def test_parameters_come_from_files_at_hand(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again(x).asnumpy(), expected)
 
 
-def test_networks_that_there_are_not() -> None:
+def test_unknown_networks_are_refused() -> None:
     with pytest.raises(ValueError, match=r"resnet18_v3 is not supported.*resnet18_v1"):
         vision.get_model("resnet18_v3")
     with pytest.raises(AssertionError, match="number of layers"):

@@ -1,4 +1,4 @@
-"""Passes in different modes, against MXNet 1.9.1."""
+"""Forward and backward passes in different modes, against MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 
 @every_case
-def test_executors_equal_mxnets(case: tuple[bool, bool]) -> None:
+def test_executors_match_mxnets(case: tuple[bool, bool]) -> None:
     golden = golden_file.topic("modes")
     for key, got in run_executor(mx, *case).items():
         assert_close(f"{case} {key}", got, golden[f"executor {case} {key}"], tolerance=1e-4)
@@ -21,7 +21,7 @@ def test_executors_equal_mxnets(case: tuple[bool, bool]) -> None:
 
 @pytest.mark.parametrize("hybridize", [False, True])
 @every_case
-def test_blocks_equal_mxnets(case: tuple[bool, bool], hybridize: bool) -> None:
+def test_blocks_match_mxnets(case: tuple[bool, bool], hybridize: bool) -> None:
     golden = golden_file.topic("modes")
     for key, got in run_block(mx, *case, hybridize).items():
         assert_close(f"{case} {key}", got, golden[f"block {case} {key}"], tolerance=1e-4)
@@ -29,7 +29,7 @@ def test_blocks_equal_mxnets(case: tuple[bool, bool], hybridize: bool) -> None:
 
 @pytest.mark.parametrize("hybridize", [False, True])
 @pytest.mark.parametrize("train_mode", [False, True])
-def test_dropout_goes_back_with_the_mask_of_the_forward_pass(
+def test_backward_uses_the_dropout_mask_of_the_forward_pass(
     hybridize: bool, train_mode: bool
 ) -> None:
     net = mx.gluon.nn.HybridSequential()
@@ -43,6 +43,6 @@ def test_dropout_goes_back_with_the_mask_of_the_forward_pass(
         y = net(x + 3 * mx.nd.random.normal(shape=x.shape))
     y.backward(mx.nd.ones(x.shape) * x, train_mode=train_mode)
     if not train_mode:
-        # In inference BatchNorm passes each element's gradient on by itself.
+        # In inference BatchNorm scales each element's gradient independently.
         assert ((x.grad.asnumpy() != 0) == (y.asnumpy() != 0)).all()
     assert x.grad.asnumpy().any()

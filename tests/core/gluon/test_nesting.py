@@ -1,4 +1,4 @@
-"""Hybrid blocks with nested inputs and outputs, and with loops: compiled as by arrays."""
+"""Hybrid blocks with nested inputs and outputs, and with loops: hybridizing changes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.ndarray import NDArray
 
 
 class _Function(mx.gluon.HybridBlock):
-    """A block that is one function of the namespace and the inputs."""
+    """A block made of one function of the namespace and the inputs."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ def _assert_same(found: Any, expected: Any) -> None:
 
 
 def _check(function: Callable[..., Any], *args: Any) -> None:
-    """Compare compiled and not compiled, recorded and not; outputs have the same lists."""
+    """Compare hybridized with imperative, recorded and not; outputs keep their nesting."""
     expected = _plain(_Function(function)(*args))
     block = _Function(function)
     block.hybridize()
@@ -55,7 +55,7 @@ def _check(function: Callable[..., Any], *args: Any) -> None:
     _assert_same(_plain(found), expected)
 
 
-def test_lists_of_lists() -> None:
+def test_nested_lists_as_inputs_and_outputs() -> None:
     x, y = _random(2, 3), _random(3, 2)
     _check(lambda F, a, b: [a + 1, [b * 2, [a * 3]]], x, y)
     _check(lambda F, a: [a[0] * 2, a[1][0] - 1], [x, [y]])
@@ -67,7 +67,7 @@ def test_lists_of_lists() -> None:
         block([x, 3])
 
 
-def test_forms() -> None:
+def test_flatten_and_regroup_are_inverse() -> None:
     a, b = mx.sym.var("a"), mx.sym.split(mx.sym.var("b"), num_outputs=2)
     flat, form = flatten("input", [a, (None, b), []])
     assert form == (0, (-1, 2), ())
@@ -75,7 +75,7 @@ def test_forms() -> None:
     assert regroup([1, None, 2, 3], form) == [1, [None, [2, 3]], []]
 
 
-def test_an_input_of_no_use_is_warned_of() -> None:
+def test_an_unused_input_causes_a_warning() -> None:
     block = _Function(lambda F, a, b: b * 2)
     block.hybridize()
     with pytest.warns(UserWarning, match="The 0-th input to HybridBlock is not used"):
@@ -92,13 +92,13 @@ _FOREACH_STEPS: list[Callable[[Any, Any], Any]] = [
 
 
 @pytest.mark.parametrize("step", _FOREACH_STEPS)
-def test_foreach_returns_the_lists_of_its_body(step: Callable[[Any, Any], Any]) -> None:
+def test_foreach_keeps_the_nesting_of_its_body(step: Callable[[Any, Any], Any]) -> None:
     data, state = _random(4, 2), _random(2)
     for states in (state, [state], [state, [state + 1]]):
         _check(lambda F, x, s: F.contrib.foreach(step, x, s), data, states)
 
 
-def test_while_loop_returns_the_lists_of_its_body() -> None:
+def test_while_loop_keeps_the_nesting_of_its_body() -> None:
     def run(F: Any, x: Any, func: Any, *rest: Any) -> Any:
         return F.contrib.while_loop(
             lambda *y: F.sum(y[0]) < 1e6, func, [x, *rest] if rest else x, max_iterations=5
@@ -110,7 +110,7 @@ def test_while_loop_returns_the_lists_of_its_body() -> None:
     _check(lambda F, a: run(F, a, lambda s, t: ([s, t * 2], [s + 1, t]), a * 3), x)
 
 
-def test_cond_returns_the_lists_of_its_branches() -> None:
+def test_cond_keeps_the_nesting_of_its_branches() -> None:
     for function in (lambda x: x, lambda x: [x], lambda x: [x, x * 2]):
         _check(
             lambda F, a, f=function: F.contrib.cond(F.sum(a) > 0, lambda: f(a), lambda: f(-a)),
@@ -118,8 +118,8 @@ def test_cond_returns_the_lists_of_its_branches() -> None:
         )
 
 
-def test_loops_over_what_loops_return() -> None:
-    # Inner variables of the same names, and outer values of those names.
+def test_nested_loops() -> None:
+    # Inner variables share names with each other and with outer values.
     def run(F: Any, x: Any, state: Any) -> Any:
         out, states = F.contrib.foreach(lambda d, s: (d + 1, s), x, [state])
         first = F.squeeze(F.slice_axis(out, axis=0, begin=0, end=1), axis=0)
@@ -138,7 +138,7 @@ def test_loops_over_what_loops_return() -> None:
     _check(repeat, mx.nd.array([0.5]))
 
 
-def test_names_of_loops_are_counted() -> None:
+def test_loop_names_are_numbered() -> None:
     saved = mx.attribute.AttrScope._subgraph_names
     mx.attribute.AttrScope._subgraph_names = defaultdict(int)
     try:
@@ -179,7 +179,7 @@ class _Layer(mx.gluon.HybridBlock):
         return F.contrib.foreach(self.cell, x, states)[0]
 
 
-def test_a_recurrent_layer_trains_as_it_does_uncompiled(tmp_path: Any) -> None:
+def test_a_recurrent_layer_trains_the_same_hybridized(tmp_path: Any) -> None:
     x, states = _random(4, 3, 5), [_random(3, 6)]
     layer = _Layer()
     layer.initialize(mx.init.Xavier())

@@ -1,4 +1,4 @@
-"""Loops and branches with moving averages inside, against MXNet 1.9.1."""
+"""Loops and branches that contain moving averages, against MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from oracle.topics.normalized_loops import CASES, run_case
 
 @pytest.mark.parametrize("hybridize", [False, True])
 @pytest.mark.parametrize("case_id", CASES)
-def test_training_equals_mxnets(case_id: str, hybridize: bool) -> None:
+def test_training_matches_mxnet(case_id: str, hybridize: bool) -> None:
     golden = golden_file.topic("normalized_loops")
     for key, got in run_case(mx, case_id, hybridize).items():
         assert_close(f"{case_id} {key}", got, golden[f"{case_id}/{key}"], tolerance=2e-5)

@@ -1,4 +1,4 @@
-"""Hooks of operators: names and values, those of MXNet 1.9.1."""
+"""Operator hooks: names and values of MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.gluon import nn
 DENSE = ["dense_dense0_fwd_data", "dense_dense0_fwd_weight", "dense_dense0_fwd_bias"]
 
 CASES: dict[str, tuple[Any, list[Any], bool, list[str], list[str]]] = {
-    # Prefix of the network, its layers, whether inputs are shown; names, operators.
+    # Prefix of the network, its layers, whether inputs are shown; expected names and operators.
     "outputs": (
         "dense_",
         [lambda: nn.Dense(2)],
@@ -56,7 +56,7 @@ def _net(prefix: str, layers: list[Any]) -> nn.HybridSequential:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("case_id", CASES)
-def test_names_are_mxnets(case_id: str, when: str) -> None:
+def test_names_match_mxnets(case_id: str, when: str) -> None:
     prefix, layers, monitor_all, names, operators = CASES[case_id]
     net, x = _net(prefix, layers), mx.nd.ones((2, 3, 4))
     seen: list[tuple[str, str, np.ndarray]] = []
@@ -67,7 +67,7 @@ def test_names_are_mxnets(case_id: str, when: str) -> None:
     if when == "before":
         net.register_op_hook(hook, monitor_all)
         net(x)
-        assert not seen  # as long as it is not compiled
+        assert not seen  # only while it is not hybridized
     net.hybridize()
     net(x)
     seen.clear()
@@ -79,7 +79,7 @@ def test_names_are_mxnets(case_id: str, when: str) -> None:
     np.testing.assert_array_equal(seen[-1][2], y.asnumpy())
 
 
-def test_hooks_see_passes_that_are_recorded() -> None:
+def test_hooks_see_recorded_passes() -> None:
     net = _net("net_", [lambda: nn.Dense(2)])
     net.hybridize()
     seen: list[str] = []
@@ -92,7 +92,7 @@ def test_hooks_see_passes_that_are_recorded() -> None:
     assert net.collect_params()["net_dense0_bias"].grad().asnumpy().tolist() == [2, 2]
 
 
-def test_a_block_is_optimized_before_it_is_called() -> None:
+def test_optimize_for_works_before_the_first_call() -> None:
     net, x = _net("net_", [lambda: nn.Dense(2, in_units=3)]), mx.nd.ones((2, 3))
     expected = net(x).asnumpy()
     net.optimize_for(x, backend="MKLDNN")

@@ -1,4 +1,4 @@
-"""Parameters on devices, by name, in files."""
+"""Parameters on devices, in dicts and in files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.gluon import Constant, DeferredInitializationError, Parameter, Paramet
 TWO = [mx.cpu(1), mx.cpu(0)]
 
 
-def test_values_and_gradients_on_devices() -> None:
+def test_values_and_gradients_on_each_device() -> None:
     param = Parameter("weight", shape=(10, 10))
     param.initialize(init="xavier", ctx=TWO)
     assert len(param.list_data()) == len(param.list_grad()) == 2
@@ -28,7 +28,7 @@ def test_values_and_gradients_on_devices() -> None:
     assert param.list_ctx() == [mx.cpu(1), mx.cpu(2)]
 
 
-def test_initialization_may_wait_for_the_shape() -> None:
+def test_initialization_is_deferred_until_the_shape_is_known() -> None:
     param = Parameter("w", shape=(3, 0), allow_deferred_init=True, init="ones")
     param.initialize(ctx=TWO)
     with pytest.raises(DeferredInitializationError, match="first forward pass"):
@@ -45,7 +45,7 @@ def test_initialization_may_wait_for_the_shape() -> None:
         Parameter("w", shape=(1,)).data()
 
 
-def test_the_initializer_is_not_chosen_by_the_name() -> None:
+def test_the_given_initializer_wins_over_the_name() -> None:
     for name in ("bias", "anything"):
         param = Parameter(name, shape=(2,))
         param.initialize(mx.init.Constant(3))
@@ -103,7 +103,7 @@ def test_storage_types() -> None:
         Parameter("w", stype="dense")
 
 
-def test_constants_do_not_learn() -> None:
+def test_constants_are_not_updated() -> None:
     constant = Constant("c", [[1, 2], [3, 4]])
     constant.initialize()
     assert constant.data().asnumpy().tolist() == [[1, 2], [3, 4]]
@@ -120,7 +120,7 @@ def test_constants_do_not_learn() -> None:
     assert x.grad.asnumpy().tolist() == [[1, 2], [3, 4]]
 
 
-def test_dicts_make_and_find_parameters() -> None:
+def test_dicts_create_and_find_parameters() -> None:
     params = ParameterDict("net_")
     weight = params.get("weight", shape=(10, 0), allow_deferred_init=True)
     assert list(params) == ["net_weight"]
@@ -144,7 +144,7 @@ def test_dicts_make_and_find_parameters() -> None:
         params.update(other)
 
 
-def test_dicts_in_files(tmp_path: Path) -> None:
+def test_dicts_are_saved_and_loaded(tmp_path: Path) -> None:
     path = str(tmp_path / "x.params")
     params = ParameterDict("net_")
     params.get("w1", shape=(2, 2))
@@ -171,7 +171,7 @@ def test_dicts_in_files(tmp_path: Path) -> None:
         params.save(path, "other_")
 
 
-def test_dtypes_of_files() -> None:
+def test_dtypes_in_files() -> None:
     params = ParameterDict()
     params.get("w", shape=(1,))
     stored = {"arg:w": mx.nd.ones((1,), dtype="float64")}
@@ -185,7 +185,7 @@ def test_dtypes_of_files() -> None:
         params.load_dict({"w": mx.nd.ones((2,), dtype="float64")})
 
 
-def test_a_dict_of_parameters_is_shown_as_mxnet_shows_it() -> None:
+def test_repr_of_a_dict_matches_mxnets() -> None:
     params = mx.gluon.ParameterDict("pre_")
     params.get("a", shape=(2, 3))
     params.get_constant("c", mx.nd.ones((1, 2)))

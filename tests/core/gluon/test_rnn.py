@@ -1,4 +1,4 @@
-"""Recurrent layers of Gluon."""
+"""Gluon's recurrent layers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from oracle.compare import assert_close
 
 X = np.random.RandomState(0).rand(3, 4, 5).astype(np.float32) - np.float32(0.5)
 
-# What MXNet 1.9.1 computes where weights are 1 and biases 0: the sum of the outputs, and that of
-# the gradients of (outputs ** 2).sum() plus the sum of the last states.
+# Results of MXNet 1.9.1 with weights of 1 and biases of 0: the sum of the outputs, and the sum of
+# the gradients of (outputs ** 2).sum() plus the sum of the final states.
 CASES: list[tuple[str, dict[str, Any], float, float]] = [
     ("LSTM", {}, 33.051136, 515.92),
     ("GRU", {"num_layers": 2}, 16.75808, 0),
@@ -61,7 +61,7 @@ def test_outputs_states_and_gradients(
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_layers_among_others(compiled: bool) -> None:
+def test_recurrent_layers_inside_a_network(compiled: bool) -> None:
     net = nn.HybridSequential()
     net.add(rnn.LSTM(4, 2, bidirectional=True), nn.Dropout(0.1), nn.Dense(3, flatten=False))
     net.initialize()
@@ -69,7 +69,7 @@ def test_layers_among_others(compiled: bool) -> None:
     assert net(mx.nd.ones((5, 2, 7))).shape == (5, 2, 3)
 
 
-def test_names_in_files(tmp_path: Path) -> None:
+def test_parameter_names_in_files(tmp_path: Path) -> None:
     layers = _layers("GRU", {"bidirectional": True}, 5)
     places = {
         f"_unfused.0.{direction}_cell.{part}"
@@ -88,7 +88,7 @@ def test_names_in_files(tmp_path: Path) -> None:
     assert "_unfused.1.h2h_bias" in mx.nd.load(path)
 
 
-def test_sequences_end_at_their_lengths() -> None:
+def test_valid_lengths_end_the_sequences() -> None:
     layers = _layers("LSTM", {"use_sequence_length": True}, 5)
     x = mx.nd.array(X)
     lengths = mx.nd.array([1, 2, 3, 3])
@@ -98,7 +98,7 @@ def test_sequences_end_at_their_lengths() -> None:
     np.testing.assert_array_equal(layers(x, sequence_length=lengths).asnumpy(), outputs.asnumpy())
 
 
-def test_as_a_symbol_and_in_words() -> None:
+def test_composition_as_a_symbol_and_repr() -> None:
     layers = rnn.LSTM(4, num_layers=2, input_size=3, prefix="q_", dropout=0.5, bidirectional=True)
     assert repr(layers) == "LSTM(3 -> 4, TNC, num_layers=2, dropout=0.5, bidirectional)"
     graph = layers(mx.sym.Variable("data"))
@@ -109,7 +109,7 @@ def test_as_a_symbol_and_in_words() -> None:
     assert repr(rnn.GRU(4)) == "GRU(None -> 4, TNC)"
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(AssertionError, match="Invalid layout CTN"):
         rnn.LSTM(4, layout="CTN")
     layers = _layers("LSTM", {}, 5)
@@ -118,7 +118,7 @@ def test_what_is_refused() -> None:
 
 
 def _projected_cells(layers: int, bidirectional: bool) -> Any:
-    """Return the cells, compared with MXNet's in test_cells.py, that projected layers are."""
+    """Return the cells equivalent to projected layers; test_cells.py compares them with MXNet."""
     stack = rnn.HybridSequentialRNNCell(prefix="x_")
     with stack.name_scope():
         for layer in range(layers):
@@ -134,7 +134,9 @@ def _projected_cells(layers: int, bidirectional: bool) -> Any:
     ("layers", "bidirectional", "compiled"),
     [(1, False, False), (3, False, True), (2, True, False), (1, True, True)],
 )
-def test_projected_layers_are_their_cells(layers: int, bidirectional: bool, compiled: bool) -> None:
+def test_projected_layers_match_their_cells(
+    layers: int, bidirectional: bool, compiled: bool
+) -> None:
     options = {"num_layers": layers, "bidirectional": bidirectional, "projection_size": 2}
     fused = _layers("LSTM", options, 0)
     fused.hybridize(compiled)
@@ -165,7 +167,7 @@ def test_projected_layers_are_their_cells(layers: int, bidirectional: bool, comp
         assert_close(f"result {place}", got.asnumpy(), expected.asnumpy())
 
 
-def test_clipped_layers() -> None:
+def test_states_are_clipped_and_unfusing_is_refused() -> None:
     layers = _layers("LSTM", {"state_clip_min": -0.1, "state_clip_max": 0.1}, 5)
     _, (_, memory) = layers(mx.nd.array(X), layers.begin_state(4))
     assert np.abs(memory.asnumpy()).max() == np.float32(0.1)
@@ -175,7 +177,7 @@ def test_clipped_layers() -> None:
         _layers("LSTM", {"projection_size": 2}, 5)._unfuse()
 
 
-def test_arguments_by_position_are_those_of_mxnet() -> None:
+def test_positional_arguments_are_in_mxnets_order() -> None:
     shared = ("NTC", 0.1, True)
     initializers = ("ones", "zeros", "ones", "zeros")
     plain = rnn.RNN(6, 2, "tanh", *shared, *initializers, 5, "float64")

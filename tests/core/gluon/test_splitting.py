@@ -1,4 +1,4 @@
-"""Batches over devices; clipping by the norm of all gradients."""
+"""Splitting batches over devices; clipping gradients by their global norm."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import core as mx
 from core.gluon.splitting import clip_global_norm, split_and_load, split_data
 
 
-def test_batches_are_divided() -> None:
+def test_batches_are_split_over_devices() -> None:
     data = mx.nd.arange(12).reshape((6, 2))
     parts = split_and_load(data, [mx.cpu(0), mx.cpu(1)])
     assert [part.context for part in parts] == [mx.cpu(0), mx.cpu(1)]
@@ -22,7 +22,7 @@ def test_batches_are_divided() -> None:
         split_data(data, 7)
 
 
-def test_norm_is_clipped() -> None:
+def test_global_norm_is_clipped() -> None:
     arrays = [3 * mx.nd.ones((1,)), 4 * mx.nd.ones((1,))]
     assert clip_global_norm(arrays, 10) == 5
     assert clip_global_norm(arrays, 1) == 5
@@ -31,7 +31,7 @@ def test_norm_is_clipped() -> None:
         clip_global_norm([mx.nd.array([np.inf])], 1)
 
 
-def test_csr_rows_stay_csr() -> None:
+def test_splitting_csr_keeps_the_storage_type() -> None:
     matrix = mx.nd.array([[0, 1], [2, 0], [3, 4]]).tostype("csr")
     parts = mx.gluon.utils.split_data(matrix, 3)
     assert [(part.stype, part.asnumpy().tolist()) for part in parts] == [

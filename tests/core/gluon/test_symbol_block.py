@@ -1,4 +1,4 @@
-"""Checkpoints as blocks: called, trained and written again."""
+"""Checkpoints imported as blocks: called, trained and exported again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _imported(prefix: str) -> mx.gluon.SymbolBlock:
     return mx.gluon.SymbolBlock.imports(f"{prefix}-symbol.json", "data", f"{prefix}-0003.params")
 
 
-def test_computes_what_the_module_does(tmp_path: Path) -> None:
+def test_outputs_match_the_module(tmp_path: Path) -> None:
     prefix, module = _checkpoint(tmp_path)
     block = _imported(prefix)
     for rows in (2, 5, 2):
@@ -48,10 +48,10 @@ def test_computes_what_the_module_does(tmp_path: Path) -> None:
         )
 
 
-def test_gradients_are_those_of_the_module(tmp_path: Path) -> None:
+def test_gradients_match_the_module(tmp_path: Path) -> None:
     prefix, module = _checkpoint(tmp_path)
     block = _imported(prefix)
-    # Two recorded passes before either goes back: each keeps its own intermediate values.
+    # Two recorded passes before either backward: each must keep its own intermediate values.
     batches = [_data(1), _data(2)]
     with mx.autograd.record():
         outputs = [block(batch) for batch in batches]
@@ -67,7 +67,7 @@ def test_gradients_are_those_of_the_module(tmp_path: Path) -> None:
                 )
 
 
-def test_executors_are_used_again(tmp_path: Path) -> None:
+def test_executors_are_reused(tmp_path: Path) -> None:
     block = _imported(_checkpoint(tmp_path)[0])
     trainer = mx.gluon.Trainer(block.collect_params(), "sgd", {"learning_rate": 0.01})
     losses = []
@@ -81,11 +81,11 @@ def test_executors_are_used_again(tmp_path: Path) -> None:
     del loss
     gc.collect()
     (pool,) = block._pools.values()
-    # A pass may begin before the recording of the one before is gone, but not more.
+    # A pass may begin before the previous recording is freed, but no earlier ones.
     assert len(pool._idle[True]) in (1, 2)
 
 
-def test_running_statistics_move_while_recording_only(tmp_path: Path) -> None:
+def test_running_statistics_change_only_while_recording(tmp_path: Path) -> None:
     block = _imported(_checkpoint(tmp_path)[0])
     mean = block.params["bn_moving_mean"]
     assert mean.grad_req == "null"
@@ -98,7 +98,7 @@ def test_running_statistics_move_while_recording_only(tmp_path: Path) -> None:
     assert not np.array_equal(mean.data().asnumpy(), before)
 
 
-def test_shapes_follow_from_the_first_call() -> None:
+def test_shapes_are_inferred_on_the_first_call() -> None:
     block = mx.gluon.SymbolBlock(_network(), mx.sym.Variable("data"))
     block.initialize(mx.init.One())
     assert block(_data()).shape == (2, 3)
@@ -106,7 +106,7 @@ def test_shapes_follow_from_the_first_call() -> None:
     assert list(block.collect_params("fc_.*")) == ["fc_weight", "fc_bias"]
 
 
-def test_features_from_within_a_graph(tmp_path: Path) -> None:
+def test_internal_outputs_as_features(tmp_path: Path) -> None:
     prefix, _ = _checkpoint(tmp_path)
     internals = mx.sym.load(f"{prefix}-symbol.json").get_internals()
     outputs = [internals["conv_output"], internals["fc_output"]]
@@ -114,7 +114,7 @@ def test_features_from_within_a_graph(tmp_path: Path) -> None:
     assert [one.shape for one in block(_data())] == [(2, 4, 4, 4), (2, 3)]
 
 
-def test_written_and_read_again(tmp_path: Path) -> None:
+def test_export_and_import_again(tmp_path: Path) -> None:
     block = _imported(_checkpoint(tmp_path)[0])
     block.export(str(tmp_path / "again"), 3)
     expected = block(_data()).asnumpy()
@@ -127,13 +127,13 @@ def test_written_and_read_again(tmp_path: Path) -> None:
     module.bind([("data", (2, 1, 6, 6))], for_training=False)
 
 
-def test_symbols_in_symbols_out() -> None:
+def test_calling_with_symbols_gives_symbols() -> None:
     block = mx.gluon.SymbolBlock(_network(), [mx.sym.Variable("data")])
     composed = block(mx.sym.Variable("image"))
     assert composed.list_arguments()[0] == "image"
 
 
-def test_casting_spares_batch_norm() -> None:
+def test_casting_keeps_batch_norm_in_float32() -> None:
     block = mx.gluon.SymbolBlock(_network(), [mx.sym.Variable("data")])
     block.initialize()
     block(_data())
@@ -142,7 +142,7 @@ def test_casting_spares_batch_norm() -> None:
     assert kept == {"bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var"}
 
 
-def test_what_blocks_refuse() -> None:
+def test_invalid_calls_are_refused() -> None:
     with pytest.raises(UsageError, match="must be variables"):
         mx.gluon.SymbolBlock(_network(), [_network()])
     with pytest.raises(UsageError, match="2 inputs for"):

@@ -1,4 +1,4 @@
-"""Trainers over one and several devices, in every combination of stores."""
+"""Trainers on one and several devices, with every kind of store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _backward(param: Parameter) -> None:
             (array + 1).backward()
 
 
-def test_gradients_of_all_devices_move_all_copies() -> None:
+def test_summed_gradients_update_every_devices_copy() -> None:
     param = _parameter()
     trainer = Trainer([param], "sgd", {"learning_rate": 1.0, "momentum": 0.5})
     _backward(param)
@@ -44,7 +44,7 @@ def test_gradients_of_all_devices_move_all_copies() -> None:
             call()
 
 
-def test_sums_and_updates_in_two_calls() -> None:
+def test_allreduce_and_update_may_be_called_separately() -> None:
     param = _parameter()
     trainer = Trainer(
         [param], "sgd", {"learning_rate": 1.0, "momentum": 0.5}, update_on_kvstore=False
@@ -72,8 +72,8 @@ def test_one_device_needs_no_store() -> None:
     ("contexts", "store"),
     [(1, None), (1, "local"), (1, "device"), (2, None)],
 )
-def test_no_store_updates_nothing(contexts: int, store: str | None) -> None:
-    """MXNet fails here, too, since there is no store to ask whether it can."""
+def test_update_on_kvstore_without_a_store_is_refused(contexts: int, store: str | None) -> None:
+    """MXNet fails here, too: there is no store to ask."""
     param = _parameter([mx.cpu(0), mx.cpu(1)][:contexts])
     trainer = Trainer([param], "sgd", kvstore=store, update_on_kvstore=True)
     _backward(param)
@@ -81,7 +81,7 @@ def test_no_store_updates_nothing(contexts: int, store: str | None) -> None:
         trainer.step(1)
 
 
-def test_a_store_that_cannot_update() -> None:
+def test_update_on_kvstore_with_a_store_that_cannot_is_refused() -> None:
     param = _parameter()
     store = mx.kv.create("teststore")
     trainer = Trainer([param], "sgd", {"learning_rate": 1.0, "momentum": 0.5}, kvstore=store)
@@ -145,7 +145,7 @@ def test_sparse_parameters_belong_to_one_trainer() -> None:
 
 
 @pytest.mark.parametrize("on_store", [True, False])
-def test_states_survive_a_file(tmp_path: Path, on_store: bool) -> None:
+def test_states_are_saved_and_loaded(tmp_path: Path, on_store: bool) -> None:
     param = _parameter(lr_mult=1.0)
     options = {"learning_rate": 0.1, "momentum": 0.5}
     trainer = Trainer([param], "sgd", options, update_on_kvstore=on_store)
@@ -163,14 +163,14 @@ def test_states_survive_a_file(tmp_path: Path, on_store: bool) -> None:
         assert one.states.keys() == before.keys()
         for index, state in before.items():
             np.testing.assert_array_equal(one.states[index].asnumpy(), state)
-    # The optimizer that was read follows the parameters' multipliers.
+    # The loaded optimizer uses the multipliers of the trainer's parameters.
     assert trainer.optimizer._get_lr(0) == 0.1
     param.lr_mult = 2.0
     assert trainer.optimizer._get_lr(0) == 0.2
 
 
 @pytest.mark.parametrize("store", ["local", "device"])
-def test_new_values_reset_the_store(store: str) -> None:
+def test_loading_new_values_resets_the_store(store: str) -> None:
     param = _parameter()
     trainer = Trainer({"x": param}, "sgd", {"learning_rate": 0.1}, kvstore=store)
     saved = param._reduce()
@@ -202,7 +202,7 @@ def test_schedulers(on_store: bool) -> None:
         trainer.set_learning_rate(0.5)
 
 
-def test_stale_gradients_are_refused_or_skipped() -> None:
+def test_stale_gradients_are_refused_or_ignored() -> None:
     used, unused = _parameter([mx.cpu()]), Parameter("y", shape=(1,))
     unused.initialize(mx.init.One())
     trainer = Trainer([used, unused], "sgd", {"learning_rate": 1.0})
@@ -226,13 +226,13 @@ def test_compressed_gradients() -> None:
         {"learning_rate": 1.0},
         compression_params={"type": "2bit", "threshold": 2.0},
     )
-    for expected in (0, -4, -4, -8):  # what is not sent adds up until it reaches the threshold
+    for expected in (0, -4, -4, -8):  # what is not sent accumulates until it reaches the threshold
         _backward(param)
         trainer.step(1)
         assert (param.data(mx.cpu(0)).asnumpy() == expected).all()
 
 
-def test_what_trainers_refuse() -> None:
+def test_invalid_arguments_are_refused() -> None:
     param = _parameter()
     other = Parameter("y", shape=(1,))
     other.initialize(ctx=mx.cpu(0))
@@ -249,7 +249,7 @@ def test_what_trainers_refuse() -> None:
 
 
 class Fork:
-    """What a parameter knows of a trainer that people made of MXNet's."""
+    """What parameters need of a forked copy of MXNet's trainer."""
 
     def __init__(self, params: list[Parameter]) -> None:
         self._kv_initialized, self._update_on_kvstore = True, True
@@ -262,7 +262,7 @@ class Fork:
         self.resets += 1
 
 
-def test_parameters_serve_forks_of_the_trainer() -> None:
+def test_parameters_work_with_a_forked_trainer() -> None:
     param = Parameter("w", shape=(2,))
     trainer = Fork([param])
     with pytest.raises(RuntimeError, match="has not been initialized"):
@@ -272,6 +272,6 @@ def test_parameters_serve_forks_of_the_trainer() -> None:
     assert param._check_and_get(param._grad, mx.cpu(1)) is param._grad[1]
     param.set_data(mx.nd.ones(2))
     assert trainer.resets == 1
-    trainer._params_to_init.append(param)  # the store has no copy of it yet
+    trainer._params_to_init.append(param)  # the store does not hold a copy yet
     param.set_data(mx.nd.zeros(2))
     assert trainer.resets == 1

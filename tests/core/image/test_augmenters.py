@@ -1,4 +1,4 @@
-"""``mx.image`` against MXNet 1.9.1, from the same seeds."""
+"""``mx.image`` against MXNet 1.9.1, with the same seeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytest.importorskip("PIL")
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_equals_mxnet(case_id: str) -> None:
+def test_results_match_mxnets(case_id: str) -> None:
     golden = golden_file.topic("augmenters")
     got = run_case(mx, case_id)
     assert {f"{case_id}/{key}" for key in got} == {
@@ -31,12 +31,12 @@ def test_equals_mxnet(case_id: str) -> None:
         tolerance = 2e-3 if "rotate" in case_id else 2e-4
         differs = np.abs(values.astype(float) - expected)
         is_off = differs > tolerance + 1e-5 * np.abs(expected)
-        # OpenCV sums bytes of cubic interpolation in single precision: few are one apart.
+        # OpenCV's cubic interpolation sums in single precision: a few bytes differ by one.
         assert is_off.mean() < (0.005 if values.ndim > 2 else 1e-9), key
         assert differs.max(initial=0) < 1.01, key
 
 
 @pytest.mark.parametrize("name", DUMPS)
-def test_what_augmenters_say_of_themselves(name: str) -> None:
+def test_dumps_match_mxnets(name: str) -> None:
     golden = golden_file.topic("augmenters")
     assert json.dumps(DUMPS[name](mx).dumps()) == str(golden[f"dumps/{name}"])

@@ -1,4 +1,4 @@
-"""What iterators over images refuse, skip and remember."""
+"""Image iterators: invalid input, skipped images, and state kept between epochs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHAPE = (3, 8, 10)
 
 @pytest.fixture
 def listed(tmp_path: Path) -> dict[str, Any]:
-    """A list of five images."""
+    """An iterator over a list of five images."""
     return {
         "imglist": [[number, name] for number, name in enumerate(make_images(tmp_path))],
         "path_root": str(tmp_path),
@@ -36,7 +36,7 @@ def test_a_network_trains_on_it(listed: dict[str, Any]) -> None:
     assert module.predict(mx.image.ImageIter(2, SHAPE, **listed)).shape == (5, 5)
 
 
-def test_a_hard_reset_forgets_what_rolls_over(listed: dict[str, Any]) -> None:
+def test_a_hard_reset_drops_the_rolled_over_rest(listed: dict[str, Any]) -> None:
     data = mx.image.ImageIter(2, SHAPE, last_batch_handle="roll_over", **listed)
     assert [batch.label[0].asnumpy().tolist() for batch in data] == [[0, 1], [2, 3]]
     data.hard_reset()
@@ -73,7 +73,7 @@ def test_shuffled_records_change_their_order(tmp_path: Path) -> None:
         ({"rand_crops": True}, TypeError, "rand_crops"),
     ],
 )
-def test_what_is_refused(
+def test_invalid_arguments_are_refused(
     listed: dict[str, Any], options: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     source = listed if options else {}
@@ -81,7 +81,7 @@ def test_what_is_refused(
         mx.image.ImageIter(**{"batch_size": 2, "data_shape": SHAPE, **source, **options})
 
 
-def test_records_need_an_index_to_be_shuffled(tmp_path: Path) -> None:
+def test_shuffling_records_needs_an_index(tmp_path: Path) -> None:
     _, records = write_records(mx, tmp_path)
     with pytest.raises(AssertionError, match="need path_imgidx"):
         mx.image.ImageIter(2, SHAPE, path_imgrec=records, shuffle=True)
@@ -90,7 +90,7 @@ def test_records_need_an_index_to_be_shuffled(tmp_path: Path) -> None:
         mx.image.ImageIter(2, SHAPE, path_imglist=str(tmp_path / "x.lst"))
 
 
-def test_labels_must_be_as_many_as_said(tmp_path: Path) -> None:
+def test_the_number_of_labels_must_match_label_width(tmp_path: Path) -> None:
     _, records = write_records(mx, tmp_path, labels=2)
     with pytest.raises(AssertionError, match=r"labels of shape \(2,\); label_width says \(\)"):
         mx.image.ImageIter(2, SHAPE, path_imgrec=records).next()
@@ -98,11 +98,13 @@ def test_labels_must_be_as_many_as_said(tmp_path: Path) -> None:
 
 @pytest.fixture
 def detected(tmp_path: Path) -> mx.image.ImageDetIter:
-    """Images with at most three objects."""
+    """An iterator over images with at most three objects each."""
     return mx.image.ImageDetIter(2, SHAPE, path_imgrec=write_boxes(mx, tmp_path))
 
 
-def test_labels_grow(detected: mx.image.ImageDetIter, tmp_path: Path) -> None:
+def test_label_shapes_can_grow_but_not_shrink(
+    detected: mx.image.ImageDetIter, tmp_path: Path
+) -> None:
     assert detected.label_shape == (3, 5)
     detected.reshape((3, 9, 9), (4, 5))
     other = mx.image.ImageDetIter(2, SHAPE, path_imgrec=str(tmp_path / "boxes.rec"))
@@ -126,13 +128,13 @@ def test_labels_grow(detected: mx.image.ImageDetIter, tmp_path: Path) -> None:
         ([2, 0, 1, 0.5, 0, 0.2, 1], "annotation width 0"),
     ],
 )
-def test_labels_of_another_form(tmp_path: Path, label: list[float], words: str) -> None:
+def test_malformed_labels_are_refused(tmp_path: Path, label: list[float], words: str) -> None:
     names = make_images(tmp_path, 1)
     with pytest.raises(RuntimeError, match=words):
         mx.image.ImageDetIter(1, SHAPE, imglist=[[label, names[0]]], path_root=str(tmp_path))
 
 
-def test_boxes_are_drawn(detected: mx.image.ImageDetIter) -> None:
+def test_boxes_are_drawn_onto_images(detected: mx.image.ImageDetIter) -> None:
     drawn = list(detected.draw_next(color=(255, 0, 0), thickness=1, id2labels={1: "x"}))
     assert len(drawn) == 5
     image = drawn[0]
@@ -144,7 +146,7 @@ def test_boxes_are_drawn(detected: mx.image.ImageDetIter) -> None:
         next(detected.draw_next(waitKey=1))
 
 
-def test_augmenters_that_cannot_be() -> None:
+def test_invalid_augmenters_are_refused() -> None:
     with pytest.raises(TypeError, match="invalid Augmenter"):
         mx.image.DetBorrowAug(lambda image: image)
     with pytest.raises(ValueError, match="Allow DetAugmenter"):

@@ -1,4 +1,4 @@
-"""Images read, resized and bordered as NDArrays."""
+"""Decoding, resizing and padding images as NDArrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PIXELS = np.random.RandomState(0).randint(0, 256, (6, 7, 3)).astype("uint8")
 ENCODED = png(PIXELS)
 
 
-def test_an_image_of_a_file(tmp_path: Path) -> None:
+def test_imread_reads_a_file(tmp_path: Path) -> None:
     (tmp_path / "x.png").write_bytes(ENCODED)
     image = mx.img.imread(str(tmp_path / "x.png"))
     assert image.dtype == np.uint8
@@ -33,7 +33,7 @@ def test_an_image_of_a_file(tmp_path: Path) -> None:
     [bytes, bytearray, lambda one: np.frombuffer(one, "uint8"), None],
     ids=["bytes", "bytearray", "array", "NDArray"],
 )
-def test_an_image_of_bytes(wrap: object) -> None:
+def test_imdecode_reads_bytes(wrap: object) -> None:
     if wrap is None:
         source = mx.nd.array(np.frombuffer(ENCODED, "uint8"), dtype="uint8")
     else:
@@ -42,12 +42,12 @@ def test_an_image_of_bytes(wrap: object) -> None:
     assert mx.image.imdecode(source, flag=0).shape == (6, 7, 1)
 
 
-def test_colors_of_a_png_as_grey_are_mxnets() -> None:
+def test_a_colored_png_read_as_grey_matches_mxnet() -> None:
     found = mx.image.imdecode(png(image_of((12, 16))), flag=0)
     np.testing.assert_array_equal(found.asnumpy(), golden_file.topic("pixels")["grey/png"])
 
 
-def test_results_go_where_one_wants_them() -> None:
+def test_results_are_written_to_out() -> None:
     out = mx.nd.zeros((6, 7, 3), dtype="uint8")
     assert mx.image.imdecode(ENCODED, out=out) is out
     np.testing.assert_array_equal(out.asnumpy(), PIXELS)
@@ -58,7 +58,7 @@ def test_results_go_where_one_wants_them() -> None:
     assert framed.asnumpy()[0].tolist() == [[3, 3, 3]] * 9
 
 
-def test_random_interpolations_are_among_all() -> None:
+def test_random_interpolation_picks_a_known_method() -> None:
     image = mx.nd.array(PIXELS, dtype="uint8")
     known = [mx.image.imresize(image, 11, 9, interp=method).asnumpy() for method in range(5)]
     for _ in range(5):
@@ -66,7 +66,7 @@ def test_random_interpolations_are_among_all() -> None:
         assert any(np.array_equal(found, one) for one in known)
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(MXNetError, match=r"absent\.png cannot be read: No such file"):
         mx.image.imread(str(tmp_path / "absent.png"))
     (tmp_path / "bad.png").write_bytes(b"no image")
@@ -82,14 +82,14 @@ def test_what_is_refused(tmp_path: Path) -> None:
         mx.image.imresize(mx.nd.ones((2, 2)), 3, 3)
 
 
-def test_crops_stay_in_proportion() -> None:
+def test_crops_larger_than_the_image_are_scaled_down() -> None:
     assert mx.image.scale_down((640, 480), (720, 120)) == (640, 106)
     assert mx.image.scale_down((640, 480), (20, 30)) == (20, 30)
     _, place = mx.image.center_crop(mx.nd.array(PIXELS), (4, 4))
     assert place == (1, 1, 4, 4)
 
 
-def test_the_old_name_of_an_area() -> None:
+def test_min_area_is_a_deprecated_name_of_area() -> None:
     image = mx.nd.array(PIXELS)
     with pytest.warns(DeprecationWarning, match="use `area`"):
         mx.image.random_size_crop(image, (3, 3), 0.9, (1, 1), min_area=0.2)
@@ -114,6 +114,6 @@ def test_the_old_name_of_an_area() -> None:
         ),
     ],
 )
-def test_what_cannot_be_turned(call: object, error: type[Exception], words: str) -> None:
+def test_invalid_rotations_are_refused(call: object, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call(mx.nd.ones((3, 4, 5)))  # type: ignore[operator]

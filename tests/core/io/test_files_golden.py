@@ -1,4 +1,4 @@
-"""Batches of files, and RecordIO files, as MXNet 1.9.1 makes them."""
+"""Batches from files, and RecordIO files, against MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _compare(case_id: str, got: dict[str, np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_batches(case_id: str) -> None:
+def test_batches_match_mxnets(case_id: str) -> None:
     _compare(case_id, batches(mx, case_id))
 
 

@@ -10,7 +10,7 @@ from oracle.topics.iterators import CASES, run_case
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_equals_mxnet(case_id: str) -> None:
+def test_batches_match_mxnets(case_id: str) -> None:
     golden = golden_file.topic("iterators")
     got = run_case(mx, case_id)
     assert {f"{case_id}/{key}" for key in got} == {k for k in golden if k.startswith(f"{case_id}/")}

@@ -1,4 +1,4 @@
-"""Images with boxes from RecordIO files: MXNet's batches, and what chance does."""
+"""Images with boxes from RecordIO files: MXNet's batches, and random augmentation."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ BOXES = np.array([[1, 0.1, 0.2, 0.5, 0.6], [2, 0.4, 0.5, 0.9, 0.95]])
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_batches_are_those_of_mxnet(case_id: str) -> None:
+def test_batches_match_mxnets(case_id: str) -> None:
     golden = golden_file.topic("detection_records")
     got = batches(mx, case_id)
     assert {f"{case_id}/{key}" for key in got} == {
         key for key in golden if key.startswith(f"{case_id}/")
     }
-    # OpenCV sums bytes of cubic interpolation in single precision: few are one apart.
+    # OpenCV's cubic interpolation sums in single precision: a few bytes differ by one.
     tolerance = 1.01 / 128 if case_id == "fitted" else 1e-6
     for key, array in got.items():
         assert_close(f"{case_id} {key}", array, golden[f"{case_id}/{key}"], tolerance)
 
 
 def _marked(boxes: np.ndarray) -> np.ndarray:
-    """Return an image in which the first box is white."""
+    """Return an image whose first box is painted white."""
     image = np.zeros_like(IMAGE)
     rows, columns = image.shape[:2]
     left, top, right, bottom = np.rint(boxes[0, 1:5] * [columns, rows, columns, rows]).astype(int)
@@ -68,7 +68,7 @@ def _marked(boxes: np.ndarray) -> np.ndarray:
         },
     ],
 )
-def test_boxes_move_with_what_they_hold(options: dict[str, Any]) -> None:
+def test_boxes_move_with_the_objects_in_them(options: dict[str, Any]) -> None:
     augment = DetAugmentation((3, 80, 80), **options)
     random = np.random.RandomState(0)
     sizes = set()
@@ -80,13 +80,13 @@ def test_boxes_move_with_what_they_hold(options: dict[str, Any]) -> None:
             continue
         left, top, right, bottom = boxes[0, 1:5] * 80
         rows, columns = np.nonzero(image[..., 0] > 127)
-        # Crops start at whole pixels, of which the image has 40 rows and 60 columns.
+        # Crops start at whole pixels of an image with 40 rows and 60 columns.
         found = (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
         np.testing.assert_allclose(found, (left, top, right, bottom), atol=6)
     assert (1.0, 2.0) in sizes
 
 
-def test_crops_hold_as_much_of_an_object_as_wanted() -> None:
+def test_crops_contain_the_requested_share_of_an_object() -> None:
     options = {"min_crop_overlaps": 0.3, "max_crop_overlaps": 0.9}
     for kind in ("sample", "object"):
         options[f"min_crop_{kind}_coverages"] = 0.05
@@ -107,7 +107,7 @@ def test_crops_hold_as_much_of_an_object_as_wanted() -> None:
         assert inside > 0.3
 
 
-def test_colors_change_by_chance() -> None:
+def test_colors_change_randomly() -> None:
     options = {"max_random_hue": 30, "random_hue_prob": 0.5}
     options.update(max_random_contrast=0.5, random_contrast_prob=0.5)
     augment = DetAugmentation((3, 40, 60), **options)
@@ -116,7 +116,7 @@ def test_colors_change_by_chance() -> None:
     assert 5 < sum(changed) < 20
 
 
-def test_an_image_is_kept_where_no_crop_fits() -> None:
+def test_an_image_is_kept_where_no_crop_qualifies() -> None:
     augment = DetAugmentation((3, 40, 60), rand_crop_prob=1.0, max_crop_scales=1e-3)
     image, boxes = augment(IMAGE, BOXES, np.random.RandomState(0))
     np.testing.assert_array_equal(image, IMAGE)
@@ -137,7 +137,7 @@ def test_an_image_is_kept_where_no_crop_fits() -> None:
         ({"rand_mirror": True}, TypeError, "unknown option 'rand_mirror'"),
     ],
 )
-def test_what_is_refused(
+def test_invalid_arguments_are_refused(
     tmp_path: Path, options: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     path = write_boxes(mx, tmp_path)
@@ -145,7 +145,7 @@ def test_what_is_refused(
         mx.io.ImageDetRecordIter(path, **{"data_shape": (3, 8, 8), "batch_size": 2, **options})
 
 
-def test_labels_of_another_form(tmp_path: Path) -> None:
+def test_malformed_labels_are_refused(tmp_path: Path) -> None:
     path = str(tmp_path / "bad.rec")
     writer = mx.recordio.MXRecordIO(path, "w")
     writer.write(mx.recordio.pack((0, [2, 5, 1, 0, 0, 1], 0, 0), b"x"))

@@ -1,4 +1,4 @@
-"""Images from RecordIO files: MXNet's batches, and what chance does."""
+"""Images from RecordIO files: MXNet's batches, and random augmentation."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ pytest.importorskip("PIL")
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_batches_are_those_of_mxnet(case_id: str) -> None:
+def test_batches_match_mxnets(case_id: str) -> None:
     golden = golden_file.topic("images")
     got = batches(mx, case_id)
     assert {f"{case_id}/{key}" for key in got} == {
         key for key in golden if key.startswith(f"{case_id}/")
     }
-    # OpenCV turns with Lanczos in single precision: some bytes are one apart.
+    # OpenCV's Lanczos interpolation rotates in single precision: some bytes differ by one.
     tolerance = 0.01 if case_id == "turned_lanczos" else 1e-6
     for key, array in got.items():
         assert_close(f"{case_id} {key}", array, golden[f"{case_id}/{key}"], tolerance)
@@ -34,11 +34,11 @@ def test_batches_are_those_of_mxnet(case_id: str) -> None:
 
 @pytest.fixture
 def paths(tmp_path: Path) -> tuple[str, str]:
-    """Index and records of five images."""
+    """Index and record file of five images."""
     return write_records(mx, tmp_path)
 
 
-def test_the_index_is_found_where_there_is_none(paths: tuple[str, str]) -> None:
+def test_a_missing_index_is_built(paths: tuple[str, str]) -> None:
     found = [
         [
             batch.data[0].asnumpy()
@@ -49,7 +49,7 @@ def test_the_index_is_found_where_there_is_none(paths: tuple[str, str]) -> None:
     np.testing.assert_array_equal(*found)
 
 
-def test_order_and_parts(paths: tuple[str, str]) -> None:
+def test_order_shuffling_and_parts(paths: tuple[str, str]) -> None:
     shuffled = mx.io.ImageRecordIter(paths[1], (3, 8, 10), 5, shuffle=True, seed=1)
     orders = []
     for _ in range(2):
@@ -61,7 +61,7 @@ def test_order_and_parts(paths: tuple[str, str]) -> None:
     assert part.next().label[0].asnumpy().tolist() == [2, 3, 4]
 
 
-def test_the_last_batch_keeps_rows_of_the_one_before(paths: tuple[str, str]) -> None:
+def test_without_round_batch_the_last_batch_keeps_old_rows(paths: tuple[str, str]) -> None:
     data = mx.io.ImageRecordIter(paths[1], (3, 8, 10), 3, round_batch=False)
     for _ in range(2):
         labels = [(batch.label[0].asnumpy().tolist(), batch.pad) for batch in data]
@@ -69,13 +69,13 @@ def test_the_last_batch_keeps_rows_of_the_one_before(paths: tuple[str, str]) -> 
         data.reset()
 
 
-def test_grey_and_dtype(paths: tuple[str, str]) -> None:
+def test_grey_images_and_dtypes(paths: tuple[str, str]) -> None:
     batch = mx.io.ImageRecordIter(paths[1], (1, 8, 10), 2, dtype="uint8").next()
     assert batch.data[0].shape == (2, 1, 8, 10)
     assert batch.data[0].dtype == np.uint8
 
 
-def test_chance_is_repeatable(paths: tuple[str, str]) -> None:
+def test_random_augmentation_repeats_with_its_seed(paths: tuple[str, str]) -> None:
     options = {
         "rand_mirror": True,
         "random_resized_crop": True,
@@ -111,7 +111,7 @@ def test_crops_are_parts_of_the_image() -> None:
     assert len(seen) == len(windows)
 
 
-def test_images_are_mirrored_by_chance() -> None:
+def test_images_are_mirrored_randomly() -> None:
     image = np.arange(4 * 5 * 3, dtype="uint8").reshape(4, 5, 3)
     normalize = Normalization(rand_mirror=True)
     random = np.random.RandomState(0)
@@ -145,14 +145,14 @@ def test_images_are_mirrored_by_chance() -> None:
         ({"aug_seq": "aug_det"}, UsageError, "the only augmenter"),
     ],
 )
-def test_what_is_refused(
+def test_invalid_arguments_are_refused(
     paths: tuple[str, str], options: dict[str, object], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
         mx.io.ImageRecordIter(paths[1], **{"data_shape": (3, 8, 10), "batch_size": 2, **options})
 
 
-def test_a_record_that_is_no_image(tmp_path: Path) -> None:
+def test_a_record_that_is_not_an_image_is_refused(tmp_path: Path) -> None:
     path = str(tmp_path / "bad.rec")
     writer = mx.recordio.MXRecordIO(path, "w")
     writer.write(mx.recordio.pack((0, 1.0, 0, 0), b"not an image"))
@@ -167,7 +167,7 @@ def _pixels(path: str, **options: Any) -> np.ndarray:
     return batch.data[0].asnumpy().transpose(0, 2, 3, 1)
 
 
-def test_turning_by_chance_is_turning_by_one_of_the_angles(paths: tuple[str, str]) -> None:
+def test_random_rotation_uses_one_of_the_allowed_angles(paths: tuple[str, str]) -> None:
     known = [_pixels(paths[1], rotate_list=(angle % 360,)) for angle in (-2, -1, 0, 1, 2)]
     seen = set()
     for seed in range(12):
@@ -195,7 +195,7 @@ def test_turning_by_chance_is_turning_by_one_of_the_angles(paths: tuple[str, str
     ],
     ids=lambda options: next(iter(options)),
 )
-def test_each_chance_changes_images_and_is_repeatable(
+def test_each_random_option_changes_images_and_repeats_with_its_seed(
     paths: tuple[str, str], options: dict[str, Any]
 ) -> None:
     first, again = (_pixels(paths[1], seed_aug=3, **options) for _ in range(2))
@@ -204,7 +204,7 @@ def test_each_chance_changes_images_and_is_repeatable(
     assert any(not np.array_equal(first, other) for other in others)
 
 
-def test_colors_move_within_their_range(paths: tuple[str, str]) -> None:
+def test_colors_change_within_their_range(paths: tuple[str, str]) -> None:
     plain = _pixels(paths[1])
     lighter = [_pixels(paths[1], random_l=20, seed_aug=seed) for seed in range(8)]
     change = [float((one - plain).mean()) for one in lighter]
@@ -216,7 +216,7 @@ def test_colors_move_within_their_range(paths: tuple[str, str]) -> None:
     assert min(spreads) < 0.6 * float(plain.std(axis=-1).mean()) < max(spreads)
 
 
-def test_labels_of_a_list_must_be_there(paths: tuple[str, str], tmp_path: Path) -> None:
+def test_missing_labels_in_a_list_are_refused(paths: tuple[str, str], tmp_path: Path) -> None:
     for content, words in (
         ("0\t1.5\ta.jpg\n", "has no labels of image 1"),
         ("0\tx\ta.jpg\n", "line 1: could not convert"),
@@ -229,9 +229,7 @@ def test_labels_of_a_list_must_be_there(paths: tuple[str, str], tmp_path: Path) 
             )
 
 
-def test_a_mean_image_is_one_array_of_the_data_shape(
-    paths: tuple[str, str], tmp_path: Path
-) -> None:
+def test_a_mean_image_must_match_the_data_shape(paths: tuple[str, str], tmp_path: Path) -> None:
     path = str(tmp_path / "mean.nd")
     for arrays, words in (
         ([mx.nd.ones((3, 8, 10))] * 2, "one array .the mean image., got 2"),
@@ -242,7 +240,7 @@ def test_a_mean_image_is_one_array_of_the_data_shape(
             mx.io.ImageRecordIter(paths[1], (3, 8, 10), 2, mean_img=path)
 
 
-def test_iterators_by_dtype(paths: tuple[str, str]) -> None:
+def test_each_iterator_has_its_dtype(paths: tuple[str, str]) -> None:
     for make, dtype in (
         (mx.io.ImageRecordUInt8Iter, np.uint8),
         (mx.io.ImageRecordUInt8Iter_v1, np.uint8),

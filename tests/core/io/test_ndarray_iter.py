@@ -1,4 +1,4 @@
-"""NDArrayIter: names, the last batch, views and errors."""
+"""NDArrayIter: names, last batch, views and errors."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def test_pad_fills_from_the_start() -> None:
     assert batches[-1].data[0].asnumpy()[:, 0].tolist() == [8, 9, 0, 1]
 
 
-def test_pad_larger_than_the_data_wraps_around() -> None:
+def test_pad_wraps_around_when_larger_than_the_data() -> None:
     (only,) = list(mx.io.NDArrayIter(DATA[:3], batch_size=8))
     assert only.data[0].asnumpy()[:, 0].tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
     assert only.pad == 5
 
 
-def test_discard_drops_the_rest() -> None:
+def test_discard_drops_the_last_partial_batch() -> None:
     assert rows(mx.io.NDArrayIter(DATA, batch_size=4, last_batch_handle="discard")) == [
         [0, 1, 2, 3],
         [4, 5, 6, 7],
     ]
 
 
-def test_roll_over_keeps_the_rest_for_the_next_pass() -> None:
+def test_roll_over_keeps_the_rest_for_the_next_epoch() -> None:
     iterator = mx.io.NDArrayIter(DATA, np.arange(10), 4, last_batch_handle="roll_over")
     assert rows(iterator) == [[0, 1, 2, 3], [4, 5, 6, 7]]
     iterator.reset()
@@ -59,7 +59,7 @@ def test_shuffle_keeps_data_and_labels_together() -> None:
     assert seen != list(range(10))
 
 
-def test_batches_of_one_stretch_are_views() -> None:
+def test_contiguous_batches_are_views() -> None:
     source = mx.nd.array(DATA)
     iterator = mx.io.NDArrayIter(source, batch_size=5)
     assert np.shares_memory(next(iterator).data[0].dense(), source.dense())
@@ -81,13 +81,13 @@ def test_batch_axis_follows_the_layout() -> None:
     assert iterator.provide_data[0].shape == (2, 4)
 
 
-def test_nested_lists_are_arrays_too() -> None:
+def test_nested_lists_become_arrays() -> None:
     iterator = mx.io.NDArrayIter({"b": [[1, 2], [3, 4]], "a": DATA[:2]}, batch_size=2)
     assert [tuple(desc) for desc in iterator.provide_data] == [("a", (2, 1)), ("b", (2, 2))]
     assert next(iterator).data[1].asnumpy().tolist() == [[1, 2], [3, 4]]
 
 
-def test_resize_iter_goes_round() -> None:
+def test_resize_iter_wraps_around() -> None:
     iterator = mx.io.ResizeIter(mx.io.NDArrayIter(DATA, batch_size=5), 3)
     assert [one.data[0].asnumpy()[0, 0] for one in iterator] == [0, 5, 0]
     iterator.reset()
@@ -123,7 +123,7 @@ def test_descriptions_unpack_and_know_their_batch_axis() -> None:
 
 
 @pytest.mark.parametrize("last_batch_handle", ["pad", "roll_over"])
-def test_csr_matrices_want_their_last_batch_discarded(last_batch_handle: str) -> None:
+def test_csr_data_needs_last_batch_discard(last_batch_handle: str) -> None:
     matrix = mx.nd.array([[0, 1], [2, 0], [3, 4]]).tostype("csr")
     with pytest.raises(NotImplementedError, match="last_batch_handle='discard'"):
         mx.io.NDArrayIter({"rows": matrix}, batch_size=2, last_batch_handle=last_batch_handle)
@@ -131,7 +131,7 @@ def test_csr_matrices_want_their_last_batch_discarded(last_batch_handle: str) ->
     assert batch.data[0].asnumpy().tolist() == [[0, 1], [2, 0]]
 
 
-def test_shuffled_csr_rows_stay_csr() -> None:
+def test_shuffling_csr_keeps_the_storage_type() -> None:
     dense = np.float32([[0, 1, 0], [2, 0, 3], [0, 0, 0], [4, 5, 6], [7, 0, 0]])
     np.random.seed(3)
     matrix = mx.nd.array(dense).tostype("csr")
@@ -152,8 +152,8 @@ def test_shuffled_csr_rows_stay_csr() -> None:
         ("roll_over", [[[0, 1], [2, 3]], [[4, 0], [1, 2], [3, 4]]]),
     ],
 )
-def test_labels_may_be_more_than_the_data(last_batch_handle: str, expected: list) -> None:
-    """The batches are MXNet 1.9.1's, with the rest of the labels in a batch that is filled up."""
+def test_there_may_be_more_labels_than_data(last_batch_handle: str, expected: list) -> None:
+    """Batches match MXNet 1.9.1's; the extra labels end up in a padded batch."""
     iterator = mx.io.NDArrayIter(DATA[:5], np.arange(7), 2, last_batch_handle=last_batch_handle)
     passes = []
     for _ in range(2):
@@ -165,7 +165,7 @@ def test_labels_may_be_more_than_the_data(last_batch_handle: str, expected: list
     assert batch.data[0].asnumpy().ravel().tolist() == batch.label[0].asnumpy().tolist()
 
 
-def test_labels_are_replaced_by_named_ones() -> None:
+def test_labels_can_be_replaced_by_named_ones() -> None:
     data = mx.io.NDArrayIter(np.ones((4, 2)), np.zeros(4), 2)
     data.label = mx.io._init_data(np.arange(4), allow_empty=True, default_name="svm_label")
     assert [desc.name for desc in data.provide_label] == ["svm_label"]
@@ -177,7 +177,7 @@ def test_labels_are_replaced_by_named_ones() -> None:
         mx.io._init_data("abc", allow_empty=False, default_name="x")
 
 
-def test_an_iterator_need_not_have_labels() -> None:
+def test_an_iterator_may_have_no_labels() -> None:
     class Noise(mx.io.DataIter):
         def iter_next(self) -> bool:
             return True

@@ -1,4 +1,4 @@
-"""Text files: folders, what is refused, and digits in another order."""
+"""Text files: folders, malformed input, and shuffled digits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_all_files_of_a_folder_are_read(tmp_path: Path) -> None:
         ("1,2\n", {"dtype": "float16"}, UsageError, "CSVIter reads float32"),
     ],
 )
-def test_bad_csv(
+def test_malformed_csv_is_refused(
     tmp_path: Path, text: str, options: dict[str, object], error: type[Exception], words: str
 ) -> None:
     (tmp_path / "data").write_text(text)
@@ -43,7 +43,7 @@ def test_bad_csv(
         mx.io.CSVIter(str(tmp_path / "data"), (2,), **{"batch_size": 1, **options})
 
 
-def test_csv_and_labels_must_agree(tmp_path: Path) -> None:
+def test_csv_data_and_labels_must_have_equal_length(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("1,2\n3,4\n")
     (tmp_path / "label").write_text("1\n")
     with pytest.raises(ShapeError, match=r"1 rows, .* has 2"):
@@ -61,13 +61,13 @@ def test_csv_and_labels_must_agree(tmp_path: Path) -> None:
         ("1 -1:2\n", "columns go from -1"),
     ],
 )
-def test_bad_libsvm(tmp_path: Path, text: str, words: str) -> None:
+def test_malformed_libsvm_is_refused(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "data").write_text(text)
     with pytest.raises(FormatError, match=words):
         mx.io.LibSVMIter(str(tmp_path / "data"), (3,), 1)
 
 
-def test_parts_of_libsvm(tmp_path: Path) -> None:
+def test_libsvm_parts(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_text("".join(f"{row} 0:{row}\n" for row in range(5)))
     found = [
@@ -106,7 +106,7 @@ def test_shuffled_digits_keep_their_labels(tmp_path: Path) -> None:
     assert labels != sorted(labels)
 
 
-def test_the_shape_that_old_scripts_give_is_checked(tmp_path: Path) -> None:
+def test_shapes_given_by_old_scripts_are_checked(tmp_path: Path) -> None:
     paths = _digits(tmp_path)
     data = mx.io.MNISTIter(*paths, batch_size=2, flat=True, data_shape=(784,))
     assert data.next().data[0].shape == (2, 784)
@@ -114,7 +114,7 @@ def test_the_shape_that_old_scripts_give_is_checked(tmp_path: Path) -> None:
         mx.io.MNISTIter(*paths, batch_size=2, input_shape=(100,))
 
 
-def test_bad_digits(tmp_path: Path) -> None:
+def test_malformed_digits_are_refused(tmp_path: Path) -> None:
     image, label = _digits(tmp_path)
     with pytest.raises(FormatError, match="no idx file of bytes with 3 dimensions"):
         mx.io.MNISTIter(label, label)
@@ -128,7 +128,7 @@ def test_bad_digits(tmp_path: Path) -> None:
         mx.io.MNISTIter(image, label)
 
 
-def test_batches_made_ahead() -> None:
+def test_prefetching_iterator_joins_its_iterators() -> None:
     def iterator(name: str, rows: int = 6) -> mx.io.NDArrayIter:
         return mx.io.NDArrayIter({name: np.arange(rows)}, {"l" + name: np.arange(rows)}, 2)
 
@@ -152,7 +152,7 @@ def test_batches_made_ahead() -> None:
         mx.io.PrefetchingIter([])
 
 
-def test_errors_come_from_the_thread() -> None:
+def test_errors_in_the_prefetch_thread_are_raised() -> None:
     class Broken(mx.io.NDArrayIter):
         def next(self) -> mx.io.DataBatch:
             raise OSError("disk is gone")

@@ -11,7 +11,7 @@ import core as mx
 from core.errors import UsageError
 
 
-def test_pushed_values_of_devices_are_summed() -> None:
+def test_values_pushed_by_devices_are_summed() -> None:
     store = mx.kv.create("local")
     store.init("w", mx.nd.ones((2, 3)))
     store.push("w", [mx.nd.ones((2, 3)), 2 * mx.nd.ones((2, 3))])
@@ -21,7 +21,7 @@ def test_pushed_values_of_devices_are_summed() -> None:
         np.testing.assert_array_equal(one.asnumpy(), 3)
 
 
-def test_pushing_does_not_change_what_was_pushed() -> None:
+def test_pushed_arrays_are_not_changed() -> None:
     store = mx.kv.create("device")
     store.init(3, mx.nd.zeros((2,)))
     values = [mx.nd.ones((2,)), mx.nd.ones((2,))]
@@ -29,7 +29,7 @@ def test_pushing_does_not_change_what_was_pushed() -> None:
     assert all(one.asnumpy().tolist() == [1, 1] for one in values)
 
 
-def test_pushpull_gives_the_sum_back() -> None:
+def test_pushpull_returns_the_sum() -> None:
     store = mx.kv.create()
     store.init("g", mx.nd.zeros((2,)))
     grads = [mx.nd.ones((2,)), 3 * mx.nd.ones((2,))]
@@ -37,7 +37,7 @@ def test_pushpull_gives_the_sum_back() -> None:
     assert [one.asnumpy().tolist() for one in grads] == [[4, 4], [4, 4]]
 
 
-def test_lists_of_keys() -> None:
+def test_keys_may_be_lists() -> None:
     store = mx.kv.create()
     store.init(["a", "b"], [mx.nd.zeros((1,)), mx.nd.ones((1,))])
     out = [mx.nd.zeros((1,)), mx.nd.zeros((1,))]
@@ -45,7 +45,7 @@ def test_lists_of_keys() -> None:
     assert [one.asscalar() for one in out] == [0, 1]
 
 
-def test_optimizer_updates_what_is_stored(tmp_path: Path) -> None:
+def test_the_optimizer_updates_the_stored_value(tmp_path: Path) -> None:
     store = mx.kv.create()
     store.init("w", mx.nd.ones((2,)))
     store.set_optimizer(mx.optimizer.create("sgd", learning_rate=0.5, momentum=0.5))
@@ -73,7 +73,7 @@ def test_optimizer_updates_what_is_stored(tmp_path: Path) -> None:
         (lambda s: mx.kv.create("dist_sync"), r"modserve\[cluster\]"),
     ],
 )
-def test_errors(call: object, words: str) -> None:
+def test_invalid_calls_are_refused(call: object, words: str) -> None:
     store = mx.kv.create()
     store.init("w", mx.nd.ones((1,)))
     with pytest.raises(ValueError, match=words):
@@ -89,17 +89,17 @@ def test_errors(call: object, words: str) -> None:
         ({"type": "2bit", "treshold": 1}, "did you mean 'threshold'"),
     ],
 )
-def test_what_compression_refuses(params: dict[str, object], words: str) -> None:
+def test_invalid_compression_parameters_are_refused(params: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         mx.kv.create("device").set_gradient_compression(params)
 
 
-def test_local_stores_do_not_compress() -> None:
+def test_local_stores_refuse_compression() -> None:
     with pytest.raises(UsageError, match="not supported for a 'local'"):
         mx.kv.create("local").set_gradient_compression({"type": "2bit"})
 
 
-def test_compression_takes_dense_float32() -> None:
+def test_compression_needs_dense_float32() -> None:
     store = mx.kv.create("device")
     store.set_gradient_compression({"type": "2bit"})
     store.init("w", mx.nd.zeros((2,), dtype="float64"))
@@ -107,7 +107,7 @@ def test_compression_takes_dense_float32() -> None:
         store.push("w", mx.nd.zeros((2,), dtype="float64"))
 
 
-def test_pull_leaves_sparse_arrays_to_row_sparse_pull() -> None:
+def test_pull_skips_sparse_arrays_by_default() -> None:
     store = mx.kv.create()
     store.init("w", mx.nd.ones((2, 2)).tostype("row_sparse"))
     sparse, dense = mx.nd.sparse.zeros("row_sparse", (2, 2)), mx.nd.zeros((2, 2))
@@ -118,7 +118,7 @@ def test_pull_leaves_sparse_arrays_to_row_sparse_pull() -> None:
     assert sparse.asnumpy().sum() == 4
 
 
-def test_rows_for_each_array_or_one_for_all() -> None:
+def test_row_ids_are_given_per_array_or_for_all() -> None:
     store = mx.kv.create()
     store.init(["v", "w"], [mx.nd.ones((3, 1)).tostype("row_sparse")] * 2)
     out = [mx.nd.sparse.zeros("row_sparse", (3, 1)) for _ in range(2)]
@@ -137,7 +137,7 @@ def test_rows_for_each_array_or_one_for_all() -> None:
         store.row_sparse_pull("v", out)
 
 
-def test_keys_are_all_of_one_type() -> None:
+def test_keys_must_all_be_of_one_type() -> None:
     store = mx.kv.create()
     store.init(3, mx.nd.ones((1,)))
     with pytest.raises(UsageError, match="inconsistent types of keys"):
@@ -148,7 +148,7 @@ def test_keys_are_all_of_one_type() -> None:
         store.push([3, 3], [mx.nd.ones((1,))])
 
 
-def test_an_updater_of_ones_own() -> None:
+def test_a_custom_updater() -> None:
     store = mx.kv.create("LOCAL")
     seen = []
 
@@ -165,7 +165,7 @@ def test_an_updater_of_ones_own() -> None:
     assert [one.asscalar() for one in out] == [16, 8]
 
 
-def test_registered_stores() -> None:
+def test_custom_stores_can_be_registered() -> None:
     store = mx.kv.create("TestStore")
     assert (store.type, store.rank, store.num_workers) == ("teststore", 0, 1)
     assert not store.is_capable("optimizer")
@@ -191,7 +191,7 @@ def test_registered_stores() -> None:
         mx.kv.create(3)
 
 
-def test_capabilities_are_told_without_a_store() -> None:
+def test_capabilities_are_known_without_an_instance() -> None:
     assert mx.kv.KVStore.is_capable("optimizer")
     assert not mx.kv.base.TestStore.is_capable("optimizer")
     with pytest.raises(ValueError, match="Unknown capability: x"):

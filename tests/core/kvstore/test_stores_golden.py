@@ -1,4 +1,4 @@
-"""Compression, sparse sums and lazy updates, with MXNet's numbers."""
+"""Compression, sparse sums and lazy updates, against MXNet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics made from names and configurations."""
+"""Creating metrics from names and configurations."""
 
 import json
 
@@ -8,8 +8,8 @@ from core.metric import create
 
 
 @pytest.mark.parametrize("name", ["acc", "f1", "mcc", "perplexity", "pcc", "nll_loss", "loss"])
-def test_a_metric_comes_back_from_its_configuration_as_json(name: str) -> None:
-    """As MXNet's test_metric.py does; a configuration holds the metric's own name, too."""
+def test_a_metric_is_restored_from_its_json_configuration(name: str) -> None:
+    """As in MXNet's test_metric.py; a configuration includes the metric's own name."""
     options = {"ignore_label": -1} if name == "perplexity" else {}
     metric = create(name, **options)
     again = create(json.dumps(metric.get_config()))

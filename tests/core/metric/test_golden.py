@@ -1,4 +1,4 @@
-"""Metrics against MXNet 1.9.1: names, and values after every batch, local and global."""
+"""Metrics against MXNet 1.9.1: names, and local and global values after every batch."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import core as mx
 from oracle import golden_file
 from oracle.topics.metrics import CASES, run_case
 
-# MXNet's global value is 0 here, whatever the data: it never sums what it divides.
+# MXNet's global value is always 0 here: it never updates the sum that it divides.
 _NO_GLOBAL = ("pearson_micro",)
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_equals_mxnet(case_id: str) -> None:
+def test_values_match_mxnets(case_id: str) -> None:
     golden = golden_file.topic("metrics")
     got = run_case(mx, case_id)
     assert got["names"].tolist() == golden[f"{case_id}/names"].tolist()

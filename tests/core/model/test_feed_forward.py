@@ -1,4 +1,4 @@
-"""The model of scripts from before ``Module``, against MXNet 1.9.1."""
+"""``FeedForward``, the predecessor of ``Module``, against MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ WARNED = "Please use mxnet.mod.Module"
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_equals_mxnet(case_id: str) -> None:
+def test_training_matches_mxnet(case_id: str) -> None:
     golden = golden_file.topic("feed_forward")
     for key, got in run_case(mx, case_id).items():
         assert_close(f"{case_id} {key}", got, golden[f"{case_id}/{key}"], tolerance=1e-5)
 
 
-def test_it_says_that_it_is_deprecated() -> None:
+def test_it_warns_of_deprecation() -> None:
     with pytest.warns(DeprecationWarning, match=WARNED):
         mx.model.FeedForward(mx.sym.Variable("data"))
 
 
-def test_files(tmp_path: Path) -> None:
+def test_checkpoints_are_saved_and_loaded(tmp_path: Path) -> None:
     model = make_model(mx, {})
     model.fit(DATA, LABELS)
     model.save(str(tmp_path / "m"))
@@ -44,7 +44,7 @@ def test_files(tmp_path: Path) -> None:
     np.testing.assert_array_equal(copied.predict(DATA), model.predict(DATA))
 
 
-def test_predictions_follow_the_parameters_and_the_batch_size() -> None:
+def test_predict_follows_changed_parameters_and_batch_sizes() -> None:
     model = make_model(mx, {})
     before = model.predict(DATA)
     model.fit(DATA, LABELS)
@@ -53,7 +53,7 @@ def test_predictions_follow_the_parameters_and_the_batch_size() -> None:
     np.testing.assert_allclose(model.predict(DATA[:2]), after[:2], rtol=1e-5)
 
 
-def test_create_trains() -> None:
+def test_create_builds_and_trains() -> None:
     epochs = []
     with pytest.warns(DeprecationWarning, match=WARNED):
         model = mx.model.FeedForward.create(
@@ -69,7 +69,7 @@ def test_create_trains() -> None:
     assert model.predict(DATA).shape == (10, 4)
 
 
-def test_extra_parameters() -> None:
+def test_extra_parameters_are_dropped_where_allowed() -> None:
     extra = {"fc0_bias": mx.nd.ones((16,)), "other": mx.nd.ones((1,))}
     with pytest.warns(DeprecationWarning, match=WARNED):
         model = mx.model.FeedForward(
@@ -78,7 +78,7 @@ def test_extra_parameters() -> None:
     assert list(model.arg_params) == ["fc0_bias"]
 
 
-def test_a_symbol_for_each_bucket() -> None:
+def test_a_symbol_function_serves_buckets() -> None:
     def symbol(length: int) -> Any:
         words = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=9, output_dim=4, name="words")
         out = mx.sym.FullyConnected(mx.sym.sum(words, axis=1), num_hidden=3, name="out")
@@ -120,12 +120,12 @@ def test_a_symbol_for_each_bucket() -> None:
         (lambda model: model.predict("x"), TypeError, "X must be DataIter"),
     ],
 )
-def test_what_is_refused(call: Any, error: type[Exception], words: str) -> None:
+def test_invalid_arguments_are_refused(call: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call(make_model(mx, {}))
 
 
-def test_what_needs_a_number_of_epochs_or_parameters(tmp_path: Path) -> None:
+def test_missing_num_epoch_or_parameters_are_refused(tmp_path: Path) -> None:
     with pytest.warns(DeprecationWarning, match=WARNED):
         model = mx.model.FeedForward(make_model(mx, {}).symbol)
     with pytest.raises(ValueError, match="num_epoch is None"):

@@ -1,4 +1,5 @@
-"""Batches made by workers: whole, in order, and nothing left of workers that came to an end."""
+"""Batches made by worker processes: complete, in order, and nothing left behind by workers that
+end."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ PATIENCE = 60.0
 
 
 class Computed(Dataset):
-    """Examples that a function computes of their numbers."""
+    """Examples computed from their index."""
 
     def __init__(self, length: int, function: Callable[[int], Any]) -> None:
         self._length = length
@@ -64,7 +65,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def open_files() -> int:
-    """Count what belongs to loaders: memory on its way, and connections to workers."""
+    """Count a loader's open files: shared memory in transit, and connections to workers."""
     of_memory = 0
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
@@ -86,7 +87,7 @@ def nothing_is_left() -> Iterator[None]:
     assert not set(multiprocessing.active_children()) - before
 
 
-def test_arrays_are_shared_not_copied_and_outlive_the_loader() -> None:
+def test_arrays_are_in_shared_memory_and_outlive_the_loader() -> None:
     data = np.random.RandomState(0).rand(6, 5).astype("float32")
     loader = DataLoader(ArrayDataset(mx.nd.array(data), np.arange(6)), 4, num_workers=1)
     kept = list(loader)
@@ -119,13 +120,13 @@ def kinds(batch: Any) -> Any:
         [[1, 2], [3, 4]],
     ],
 )
-def test_workers_stack_what_the_script_would_stack(examples: list[Any]) -> None:
+def test_workers_stack_batches_like_the_main_process(examples: list[Any]) -> None:
     dataset = SimpleDataset(examples)
     here, there = (list(DataLoader(dataset, 2, num_workers=count)) for count in (0, 1))
     assert [kinds(one) for one in there] == [kinds(one) for one in here]
 
 
-def test_examples_of_different_shapes_are_an_error_in_workers_too() -> None:
+def test_examples_of_different_shapes_fail_in_workers_too() -> None:
     with pytest.raises(MXNetError, match="shape"):
         list(DataLoader([mx.nd.ones(2), mx.nd.ones(3)], 2, num_workers=1))
 
@@ -137,7 +138,7 @@ def test_pinned_batches(options: dict[str, Any]) -> None:
         assert str(images.context) == str(labels.context) == "cpu_pinned(1)"
 
 
-def test_batches_are_what_the_function_makes_of_examples() -> None:
+def test_batchify_fn_makes_the_batches() -> None:
     dataset = SimpleDataset([(f"text {k}", k) for k in range(5)])
     loader = DataLoader(dataset, 2, batchify_fn=AsList(), num_workers=2)
     assert list(loader)[2] == [("text 4", 4)]
@@ -154,7 +155,7 @@ def test_batches_are_what_the_function_makes_of_examples() -> None:
     np.testing.assert_array_equal(batch["rows"].asnumpy(), np.eye(3))
 
 
-def test_many_and_long_requests_do_not_wait_for_each_other() -> None:
+def test_many_and_large_batches_do_not_deadlock() -> None:
     numbers = list(range(60_000))
     dataset = SimpleDataset(numbers)
     loader = DataLoader(dataset, 20_000, num_workers=2, batchify_fn=sum)
@@ -163,7 +164,7 @@ def test_many_and_long_requests_do_not_wait_for_each_other() -> None:
     assert [batch[0] for batch in small] == numbers[:4_000]
 
 
-def test_an_error_of_a_worker_reaches_the_caller_with_its_traceback() -> None:
+def test_a_workers_error_reaches_the_caller_with_its_traceback() -> None:
     def fragile(number: int) -> int:
         if number == 3:
             raise LookupError(f"no example {number}")
@@ -181,7 +182,7 @@ def test_an_error_of_a_worker_reaches_the_caller_with_its_traceback() -> None:
 
 
 class Unpicklable(Exception):
-    """An error that cannot be made of its arguments alone."""
+    """An error that cannot be rebuilt from its arguments."""
 
     def __init__(self, first: int, second: int) -> None:
         super().__init__(f"{first} and {second}")
@@ -195,7 +196,9 @@ class Unpicklable(Exception):
         (MXNetError("of the engine"), MXNetError, "of the engine"),
     ],
 )
-def test_errors_of_every_kind(raised: BaseException, expected: Any, message: str) -> None:
+def test_errors_of_every_kind_reach_the_caller(
+    raised: BaseException, expected: Any, message: str
+) -> None:
     def fail(number: int) -> None:
         raise raised
 
@@ -203,7 +206,7 @@ def test_errors_of_every_kind(raised: BaseException, expected: Any, message: str
         list(DataLoader(Computed(1, fail), 1, num_workers=1))
 
 
-def test_what_cannot_be_pickled_is_an_error() -> None:
+def test_unpicklable_results_are_an_error() -> None:
     loader = DataLoader(SimpleDataset([1]), 1, num_workers=1, batchify_fn=lambda data: open)
     assert list(loader) == [open]
     loader = DataLoader(
@@ -213,7 +216,7 @@ def test_what_cannot_be_pickled_is_an_error() -> None:
         list(loader)
 
 
-def test_a_worker_that_is_killed_at_work_is_an_error_at_once_and_replaced() -> None:
+def test_a_worker_killed_while_working_is_reported_and_replaced() -> None:
     def deadly(number: int) -> int:
         if number == 2:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -231,17 +234,17 @@ def test_a_worker_that_is_killed_at_work_is_an_error_at_once_and_replaced() -> N
         next(iter(loader))
 
 
-def test_workers_that_are_killed_between_rounds_are_replaced() -> None:
+def test_workers_killed_between_epochs_are_replaced() -> None:
     loader = DataLoader(SimpleDataset(list(range(4))), 1, num_workers=2)
     assert [one.asscalar() for one in loader] == [0, 1, 2, 3]
     for worker in loader._pool._workers:  # type: ignore[union-attr]
         worker.process.kill()
-        worker.process.join()  # its files are closed then, too
+        worker.process.join()  # by then its files are closed
     assert [one.asscalar() for one in loader] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("thread_pool", [False, True])
-def test_a_worker_that_takes_too_long(thread_pool: bool) -> None:
+def test_a_slow_worker_times_out(thread_pool: bool) -> None:
     go_on = multiprocessing.get_context("fork").Event()
 
     def slow(number: int) -> int:
@@ -257,7 +260,7 @@ def test_a_worker_that_takes_too_long(thread_pool: bool) -> None:
     assert [one.asscalar() for one in loader] == [0, 1]
 
 
-def test_threads_share_everything_and_raise_as_they_are() -> None:
+def test_thread_workers_share_objects_and_raise_the_original_error() -> None:
     seen = []
 
     def watched(number: int) -> int:
@@ -272,7 +275,7 @@ def test_threads_share_everything_and_raise_as_they_are() -> None:
     assert sorted(seen) == [0, 1, 2, 3, 4, 5]
 
 
-def test_workers_end_with_their_loader_whatever_they_do() -> None:
+def test_workers_end_with_their_loader_even_while_busy() -> None:
     def endless(number: int) -> int:
         while True:
             time.sleep(PATIENCE)
@@ -289,7 +292,7 @@ def test_workers_end_with_their_loader_whatever_they_do() -> None:
     assert not any(is_running(pid) for pid in found)
 
 
-def test_a_loader_whose_round_is_left_is_collected_and_others_go_on() -> None:
+def test_an_abandoned_epoch_is_collected_while_others_continue() -> None:
     dataset = ArrayDataset(mx.nd.arange(40).reshape(20, 2))
     first = DataLoader(dataset, 2, num_workers=1)
     second = DataLoader(dataset, 5, num_workers=1)
@@ -305,7 +308,7 @@ def test_a_loader_whose_round_is_left_is_collected_and_others_go_on() -> None:
     assert sum(len(batch) for batch in batches) == 15
 
 
-def test_two_rounds_at_once() -> None:
+def test_two_epochs_may_run_at_once() -> None:
     loader = DataLoader(SimpleDataset(list(range(6))), 2, num_workers=2)
     pairs = [
         (a.asnumpy().tolist(), b.asnumpy().tolist()) for a, b in zip(loader, loader, strict=True)
@@ -313,7 +316,7 @@ def test_two_rounds_at_once() -> None:
     assert pairs == [([0, 1], [0, 1]), ([2, 3], [2, 3]), ([4, 5], [4, 5])]
 
 
-def test_processes_that_the_script_forks_leave_workers_alone() -> None:
+def test_a_forked_child_does_not_stop_the_workers() -> None:
     loader = DataLoader(SimpleDataset([1, 2]), 1, num_workers=1)
     child = multiprocessing.get_context("fork").Process(target=loader._pool.close)  # type: ignore[union-attr]
     child.start()
@@ -336,14 +339,14 @@ def rounds_of(workers: int) -> np.ndarray:
     return np.array([[batch.asnumpy() for batch in loader] for _ in range(2)])
 
 
-def test_workers_draw_other_numbers_and_the_same_whatever_their_number() -> None:
+def test_random_numbers_do_not_depend_on_the_number_of_workers() -> None:
     one, three = rounds_of(1), rounds_of(3)
     np.testing.assert_array_equal(one, three)
     for kind in range(3):
         assert len(np.unique(one[..., kind])) == one[..., kind].size
 
 
-def test_drawing_by_workers_leaves_the_scripts_own_numbers_alone() -> None:
+def test_workers_do_not_advance_the_scripts_random_numbers() -> None:
     np.random.seed(4)
     expected = np.random.rand()
     np.random.seed(4)
@@ -351,7 +354,7 @@ def test_drawing_by_workers_leaves_the_scripts_own_numbers_alone() -> None:
     assert np.random.rand() == expected
 
 
-def test_workers_compute_with_kernels_that_the_parent_has_used() -> None:
+def test_workers_can_use_kernels_the_parent_has_used() -> None:
     image, weight = mx.nd.random.uniform(shape=(1, 3, 32, 32)), mx.nd.ones((8, 3, 3, 3))
 
     def convolved(number: int) -> NDArray:
@@ -359,12 +362,12 @@ def test_workers_compute_with_kernels_that_the_parent_has_used() -> None:
         features = mx.nd.Convolution(image, weight, kernel=(3, 3), num_filter=8, no_bias=True)
         return features[0] + product[0, 0]
 
-    expected = convolved(0).asnumpy()  # OpenMP has threads now, which a fork does not take along
+    expected = convolved(0).asnumpy()  # OpenMP has started threads now, which a fork does not copy
     for batch in DataLoader(Computed(2, convolved), 1, num_workers=1, timeout=PATIENCE):
         np.testing.assert_allclose(batch.asnumpy()[0], expected, rtol=1e-5)
 
 
-def test_the_next_round_can_begin_before_the_last_has_been_asked_for() -> None:
+def test_the_next_epoch_can_start_before_the_last_is_consumed() -> None:
     calls = []
 
     def watched(number: int) -> int:
@@ -381,7 +384,7 @@ def test_the_next_round_can_begin_before_the_last_has_been_asked_for() -> None:
     assert calls == [0, 1] * 3
 
 
-def test_arguments_that_exclude_each_other() -> None:
+def test_conflicting_arguments_are_refused() -> None:
     data = list(range(4))
     with pytest.raises(ValueError, match="batch_size must be specified unless batch_sampler"):
         DataLoader(data)
@@ -447,9 +450,11 @@ def test_ctrl_c_ends_script_and_workers_with_one_traceback() -> None:
     assert not any(is_running(pid) for pid in found)
 
 
-def test_workers_of_a_script_that_is_killed_end_even_at_work() -> None:
+def test_busy_workers_end_when_their_script_is_killed() -> None:
     process, found = started()
     with process:
         process.kill()
-        process.communicate(timeout=PATIENCE)  # until nobody has its output open
+        process.communicate(
+            timeout=PATIENCE
+        )  # until every process that holds the output has closed it
     wait_until(lambda: not any(is_running(pid) for pid in found))

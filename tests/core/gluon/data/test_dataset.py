@@ -1,4 +1,4 @@
-"""Datasets, samplers and functions that make batches, where MXNet 1.9.1 is not an oracle."""
+"""Datasets, samplers and batchify functions, where MXNet 1.9.1 is no oracle."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write_records(folder: Path, count: int) -> str:
     return str(folder / "x.rec")
 
 
-def test_records_are_read_by_workers_and_threads_alike(tmp_path: Path) -> None:
+def test_workers_and_threads_read_the_same_records(tmp_path: Path) -> None:
     count = 60
     dataset = RecordFileDataset(write_records(tmp_path, count))
     assert len(dataset) == count
@@ -43,7 +43,7 @@ def test_records_are_read_by_workers_and_threads_alike(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(dataset))[2] == expected[2]
 
 
-def test_each_thread_reads_through_its_own_file(tmp_path: Path) -> None:
+def test_each_thread_has_its_own_file_handle(tmp_path: Path) -> None:
     dataset = RecordFileDataset(write_records(tmp_path, 2))
     files = [dataset._record]
     thread = threading.Thread(target=lambda: files.append(dataset._record))
@@ -53,7 +53,7 @@ def test_each_thread_reads_through_its_own_file(tmp_path: Path) -> None:
     assert files[1] is not files[0]
 
 
-def test_arrays_side_by_side() -> None:
+def test_array_dataset_zips_its_arrays() -> None:
     images, labels = mx.nd.arange(6).reshape(3, 2), mx.nd.array([4, 5, 6])
     dataset = ArrayDataset(images, labels)
     image, label = dataset[1]
@@ -66,7 +66,7 @@ def test_arrays_side_by_side() -> None:
         ArrayDataset()
 
 
-def test_parts_that_there_are_not() -> None:
+def test_invalid_shards_and_samplers_are_refused() -> None:
     dataset = SimpleDataset([1, 2, 3])
     for shards, index in ((2, 2), (2, -1), (0, 0)):
         with pytest.raises(UsageError, match="is not among"):
@@ -75,7 +75,7 @@ def test_parts_that_there_are_not() -> None:
         dataset.sample([0, 1])  # type: ignore[arg-type]
 
 
-def test_transformations_of_several_elements_are_given_each() -> None:
+def test_transform_passes_each_element_of_an_example() -> None:
     dataset = SimpleDataset([(1, 2), (3, 4)])
     assert dataset.transform(lambda a, b: a * b)[1] == 12
     assert dataset.transform_first(lambda a: -a)[1] == (-3, 4)
@@ -86,7 +86,7 @@ def test_transformations_of_several_elements_are_given_each() -> None:
     assert calls == [5, 5]
 
 
-def test_intervals() -> None:
+def test_interval_sampler() -> None:
     assert list(IntervalSampler(7, 3)) == [0, 3, 6, 1, 4, 2, 5]
     assert list(mx.gluon.contrib.data.IntervalSampler(7, 3, rollover=False)) == [0, 3, 6]
     assert SimpleDataset("abcdefg").sample(IntervalSampler(7, 3))[2] == "g"
@@ -94,7 +94,7 @@ def test_intervals() -> None:
         IntervalSampler(7, 8)
 
 
-def test_what_is_not_defined_says_so() -> None:
+def test_undefined_methods_and_modes_are_errors() -> None:
     with pytest.raises(NotImplementedError, match="Sampler must define __iter__"):
         list(Sampler())
     with pytest.raises(ValueError, match="'keep', 'discard', or 'rollover', but got drop"):
@@ -107,7 +107,7 @@ def values(batch: Any) -> Any:
     return batch.asnumpy().tolist()
 
 
-def test_stack() -> None:
+def test_stack_batchify() -> None:
     stack = batchify.Stack()
     assert values(stack([1, 2])) == [1, 2]
     assert stack([1, 2]).dtype == np.int64
@@ -119,7 +119,7 @@ def test_stack() -> None:
     assert str(shared.context) == "cpu_shared(0)"
 
 
-def test_pad() -> None:
+def test_pad_batchify() -> None:
     assert values(batchify.Pad()([[1, 2, 3], [4]])) == [[1, 2, 3], [4, 0, 0]]
     squares = [np.ones((2, 1), "float32"), np.ones((1, 3), "float32")]
     padded = batchify.Pad(val=-1, dtype="int32", round_to=4)(squares)
@@ -133,7 +133,7 @@ def test_pad() -> None:
         pad([(1, 2)])
 
 
-def test_append_group_and_lists() -> None:
+def test_append_group_and_as_list_batchify() -> None:
     append = batchify.Append()
     assert [one.shape for one in append([[1, 2, 3], mx.nd.ones((4, 5))])] == [(1, 3), (1, 4, 5)]
     plain = batchify.Append(expand=False, use_shared_mem=True)

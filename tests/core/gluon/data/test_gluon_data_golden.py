@@ -1,4 +1,4 @@
-"""Orders, batches, datasets and transformations as MXNet 1.9.1 has them."""
+"""Orders, batches, datasets and transforms against MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -34,48 +34,48 @@ def check(found: Mapping[str, np.ndarray], name: str, tolerance: float = 0.0) ->
 
 
 @pytest.mark.parametrize("name", gluon_data.SAMPLERS)
-def test_samplers(name: str) -> None:
+def test_samplers_match_mxnets(name: str) -> None:
     check(gluon_data.indices(mx, name), f"sampler/{name}")
 
 
 @pytest.mark.parametrize("name", gluon_data.PARTS)
-def test_parts_of_datasets(name: str) -> None:
+def test_dataset_parts_match_mxnets(name: str) -> None:
     check(gluon_data.part(mx, name), f"part/{name}")
 
 
 @pytest.mark.parametrize("name", gluon_data.LOADERS)
-def test_batches(name: str) -> None:
+def test_batches_match_mxnets(name: str) -> None:
     check(gluon_data.epochs(mx, name), f"loader/{name}")
 
 
 @pytest.mark.parametrize("name", gluon_data.TRANSFORMS)
-def test_transformations(name: str) -> None:
+def test_transforms_match_mxnets(name: str) -> None:
     found = gluon_data.transformed(mx, name)
     expected = golden(f"transform/{name}")
     assert sorted(found) == sorted(expected)
     for key, value in expected.items():
         assert found[key].dtype == value.dtype
         assert found[key].shape == value.shape
-        # Bytes are equal but where OpenCV sums in single precision.
+        # Bytes are equal except where OpenCV sums in single precision.
         atol = 1 if value.dtype == np.uint8 else 1e-5 * float(np.abs(value).max())
         difference = np.abs(found[key].astype("float64") - value.astype("float64"))
         assert difference.max() <= atol, key
 
 
 @pytest.mark.filterwarnings("ignore:Ignoring ")
-def test_folders_of_images(tmp_path: Path) -> None:
+def test_image_folders_match_mxnets(tmp_path: Path) -> None:
     gluon_data.write_folder(tmp_path)
     check(gluon_data.folder_items(mx, tmp_path), "folder")
-    # Grey of colored files is one apart: libraries weigh colors differently.
+    # Colored files read as grey may differ by one: libraries weigh the colors differently.
     check(gluon_data.folder_items(mx, tmp_path, flag=0), "folder_grey", tolerance=1)
 
 
 @pytest.mark.parametrize(("name", "labels"), [("records", 1), ("records_labels", 2)])
-def test_records_of_images(tmp_path: Path, name: str, labels: int) -> None:
+def test_image_records_match_mxnets(tmp_path: Path, name: str, labels: int) -> None:
     check(gluon_data.record_items(mx, tmp_path, labels), name)
 
 
 @pytest.mark.parametrize("train", [True, False])
-def test_digits(tmp_path: Path, train: bool) -> None:
+def test_mnist_matches_mxnets(tmp_path: Path, train: bool) -> None:
     gluon_data.write_mnist(tmp_path)
     check(gluon_data.mnist_items(mx, tmp_path, train), f"mnist_{train}")

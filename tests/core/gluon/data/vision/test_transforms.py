@@ -1,4 +1,4 @@
-"""Transformations whose outcome is left to chance, and their errors; see also the golden tests."""
+"""Random transforms, and invalid arguments; golden tests cover the rest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PIXELS = gluon_data.image()
 IMAGE = mx.nd.array(PIXELS, dtype="uint8")
 
 
-def test_neighbors_that_are_hybrid_make_one_chain() -> None:
+def test_adjacent_hybrid_transforms_are_chained() -> None:
     steps = [transforms.Resize(8), transforms.ToTensor(), transforms.Rotate(5), transforms.Cast()]
     composed = transforms.Compose(steps)
     assert len(steps) == 4
@@ -24,7 +24,7 @@ def test_neighbors_that_are_hybrid_make_one_chain() -> None:
     assert len(transforms.Compose([])) == 0
 
 
-def test_transformations_compose_as_symbols() -> None:
+def test_a_chain_gives_the_same_when_hybridized() -> None:
     chain = transforms.Compose([transforms.Resize(8), transforms.ToTensor()])[0]
     expected = chain(IMAGE).asnumpy()
     chain.hybridize()
@@ -35,13 +35,13 @@ def test_transformations_compose_as_symbols() -> None:
     ("transform", "axis"),
     [(transforms.RandomFlipLeftRight(), 1), (transforms.RandomFlipTopBottom(), 0)],
 )
-def test_flips(transform: mx.gluon.Block, axis: int) -> None:
+def test_random_flips(transform: mx.gluon.Block, axis: int) -> None:
     mx.random.seed(0)
     seen = {transform(IMAGE).asnumpy().tobytes() for _ in range(40)}
     assert seen == {PIXELS.tobytes(), np.flip(PIXELS, axis).tobytes()}
 
 
-def test_brightness_lies_between_its_limits() -> None:
+def test_random_brightness_stays_within_its_limits() -> None:
     mx.random.seed(0)
     image = mx.nd.ones((2, 2, 3))
     factors = [transforms.RandomBrightness(0.3)(image).asnumpy()[0, 0, 0] for _ in range(50)]
@@ -59,7 +59,7 @@ def test_brightness_lies_between_its_limits() -> None:
         transforms.RandomLighting(0.5),
     ],
 )
-def test_colors_change(transform: mx.gluon.Block) -> None:
+def test_random_color_transforms_change_the_image(transform: mx.gluon.Block) -> None:
     mx.random.seed(0)
     first, second = transform(IMAGE).asnumpy(), transform(IMAGE).asnumpy()
     assert first.shape == PIXELS.shape
@@ -67,14 +67,14 @@ def test_colors_change(transform: mx.gluon.Block) -> None:
     assert (first != second).any()
 
 
-def test_a_list_is_applied_as_a_chain() -> None:
+def test_random_apply_takes_a_list() -> None:
     random.seed(0)
     both = transforms.RandomApply([transforms.Resize(5), transforms.ToTensor()], p=1)
     assert both(IMAGE).shape == (3, 5, 5)
     assert transforms.RandomApply(transforms.ToTensor(), p=0)(IMAGE) is IMAGE
 
 
-def test_only_tensors_are_turned() -> None:
+def test_rotation_needs_float_tensors_and_valid_limits() -> None:
     for transform in (transforms.Rotate(3), transforms.RandomRotation((-1, 1))):
         with pytest.raises(TypeError, match="only supports float32, got uint8"):
             transform(IMAGE)

@@ -1,4 +1,4 @@
-"""Datasets of images from files: what is read, and what is said where files are missing."""
+"""Image datasets: reading their files, and errors where files are missing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_rows(dataset: vision.CIFAR10, rows: np.ndarray, labels: int, which: in
         assert label.dtype == np.int32
 
 
-def test_cifar10_from_files_folder_or_archive(tmp_path: Path) -> None:
+def test_cifar10_is_read_from_files_folder_or_archive(tmp_path: Path) -> None:
     parts = {f"data_batch_{k}.bin": cifar(2, 1, k) for k in range(1, 6)}
     rows = np.concatenate(list(parts.values()))
     write_archive(tmp_path / "cifar-10-binary.tar.gz", "cifar-10-batches-bin", parts)
@@ -58,7 +58,7 @@ def test_cifar10_from_files_folder_or_archive(tmp_path: Path) -> None:
         vision.CIFAR10(str(tmp_path), train=False)
 
 
-def test_cifar100_has_two_labels(tmp_path: Path) -> None:
+def test_cifar100_has_coarse_and_fine_labels(tmp_path: Path) -> None:
     rows = cifar(3, 2, 0)
     (tmp_path / "train.bin").write_bytes(rows.tobytes())
     check_rows(vision.CIFAR100(str(tmp_path)), rows, 2, 0)
@@ -82,7 +82,7 @@ def test_missing_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         vision.CIFAR100()
 
 
-def test_digits_that_are_not_packed_or_damaged(tmp_path: Path) -> None:
+def test_unpacked_and_damaged_digits(tmp_path: Path) -> None:
     gluon_data.write_mnist(tmp_path)
     packed = tmp_path / "train-images-idx3-ubyte.gz"
     (tmp_path / "train-images-idx3-ubyte").write_bytes(gzip.decompress(packed.read_bytes()))
@@ -95,7 +95,7 @@ def test_digits_that_are_not_packed_or_damaged(tmp_path: Path) -> None:
         vision.MNIST(str(tmp_path))
 
 
-def test_folders_tell_what_they_pass_over(tmp_path: Path) -> None:
+def test_image_folders_warn_about_skipped_files(tmp_path: Path) -> None:
     gluon_data.write_folder(tmp_path)
     with pytest.warns(UserWarning, match="Ignoring") as caught:
         dataset = vision.ImageFolderDataset(str(tmp_path), transform=lambda image, label: label)
@@ -109,7 +109,7 @@ def test_folders_tell_what_they_pass_over(tmp_path: Path) -> None:
         vision.ImageFolderDataset(str(tmp_path / "nowhere"))
 
 
-def test_lists_of_images(tmp_path: Path) -> None:
+def test_image_list_dataset(tmp_path: Path) -> None:
     for number in range(2):
         (tmp_path / f"{number}.png").write_bytes(png(gluon_data.image(number)))
     (tmp_path / "all.lst").write_text("7\t3\t0.png\n9\t4\t5\t1.png\n")
@@ -129,7 +129,7 @@ def test_lists_of_images(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["1\t2", "1\tx\t0.png", "0.png"])
-def test_lists_of_another_form(tmp_path: Path, line: str) -> None:
+def test_malformed_image_lists_are_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "all.lst").write_text(f"7\t3\t0.png\n{line}\n")
     with pytest.raises(FormatError, match=r"all\.lst, line 2 is .*; expected one or more numbers"):
         vision.ImageListDataset(str(tmp_path), "all.lst")
@@ -141,7 +141,7 @@ def test_lists_of_another_form(tmp_path: Path, line: str) -> None:
         vision.ImageListDataset(str(tmp_path), "none.lst")
 
 
-def test_images_of_records_go_through_a_transformation(tmp_path: Path) -> None:
+def test_image_record_dataset_applies_its_transform(tmp_path: Path) -> None:
     _, records = gluon_data.write_records(mx, tmp_path)
     dataset = vision.ImageRecordDataset(records, flag=0, transform=lambda *both: both[::-1])
     label, image = dataset[2]
