@@ -1,30 +1,83 @@
-"""Private attributes of MXNet's modules that scripts use nevertheless."""
+"""Private attributes of MXNet's modules that scripts and subclasses of theirs use nevertheless.
+
+The classes of ``core.module`` import these mix-ins, so protocols stand here for what is there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, Self
 
 from ..io import DataDesc
 from ..kvstore import KVStore
-from ..module.group import ExecutorGroup
-from ..module.host_parameters import HostParameters
-from ..module.updating import GroupUpdater
 from ..ndarray import NDArray
 from ..optimizer import Optimizer, Updater
 
-__all__ = ["PrivateNames"]
+__all__ = [
+    "BaseNames",
+    "BucketingNames",
+    "ModuleNames",
+    "MutableNames",
+    "SequentialNames",
+]
 
 
-class PrivateNames:
+class _HostParameters(Protocol):
+    arguments: dict[str, NDArray]
+    auxiliary: dict[str, NDArray]
+    known: bool
+    dirty: bool
+
+
+class _Spec(Protocol):
+    @property
+    def grad_req(self) -> Any: ...
+
+
+class _Group(Protocol):
+    @property
+    def data_shapes(self) -> list[DataDesc]: ...
+
+    @property
+    def label_shapes(self) -> list[DataDesc] | None: ...
+
+    @property
+    def spec(self) -> _Spec: ...
+
+    @property
+    def _total_exec_bytes(self) -> int: ...
+
+
+class _Updates(Protocol):
+    @property
+    def optimizer(self) -> Optimizer: ...
+
+    @property
+    def kvstore(self) -> KVStore | None: ...
+
+    @property
+    def update_on_kvstore(self) -> bool: ...
+
+    @property
+    def updater(self) -> Updater | None: ...
+
+
+class BaseNames:
+    """Names that every module has; subclasses set them as they like."""
+
+    _total_exec_bytes: int = 0
+    """Bytes of the arrays and plans of the executors."""
+
+
+class ModuleNames(BaseNames):
     """The parts of a module under their private names in ``mxnet.module.Module``.
 
     Scripts with a ``load`` of their own set the values here, and then ``params_initialized``.
     """
 
-    _host: HostParameters
-    _exec_group: ExecutorGroup | None
-    _updates: GroupUpdater | None
+    _host: _HostParameters
+    _exec_group: _Group | None
+    _updates: _Updates | None
     get_params: Callable[..., Any]
 
     @property
@@ -97,5 +150,41 @@ class PrivateNames:
         return self._exec_group.spec.grad_req if self._exec_group else None
 
     @property
-    def _total_exec_bytes(self) -> int:
+    def _total_exec_bytes(self) -> int:  # type: ignore[override]
         return self._exec_group._total_exec_bytes if self._exec_group else 0
+
+
+class BucketingNames(BaseNames):
+    """Names of ``mxnet.module.BucketingModule``."""
+
+    _buckets: Mapping[Any, ModuleNames]
+    _default_bucket_key: Any
+
+    @property
+    def _total_exec_bytes(self) -> int:  # type: ignore[override]
+        """Bytes taken by the largest bucket, whose memory the others reuse."""
+        return max((module._total_exec_bytes for module in self._buckets.values()), default=0)
+
+    @property
+    def _params_dirty(self) -> bool:
+        default = self._buckets.get(self._default_bucket_key)
+        return default is not None and default._params_dirty
+
+
+class SequentialNames(BaseNames):
+    """Names of ``mxnet.module.SequentialModule``."""
+
+    _modules: Sequence[BaseNames]
+
+    @property
+    def _total_exec_bytes(self) -> int:  # type: ignore[override]
+        return sum(module._total_exec_bytes for module in self._modules)
+
+
+class MutableNames:
+    """Names of the ``MutableModule`` in MXNet's example of Faster R-CNN."""
+
+    @property
+    def _curr_module(self) -> Self:
+        """The currently bound module."""
+        return self

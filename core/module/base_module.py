@@ -13,6 +13,7 @@ from .. import metric as metrics
 from ..base import _as_list
 from ..checkpoint import BatchEndParam
 from ..compat.input_checks import _check_input_names, _check_names_match, _parse_data_desc
+from ..compat.module_names import BaseNames
 from ..errors import UsageError
 from ..initializer import Uniform
 from ..io import DataBatch, DataDesc
@@ -40,7 +41,7 @@ def as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-class BaseModule:
+class BaseModule(BaseNames):
     """Base of all modules (``mx.mod.BaseModule``).
 
     A subclass defines the abstract calls below; ``fit``, ``score`` and ``predict`` use them.
@@ -52,7 +53,6 @@ class BaseModule:
     params_initialized: bool = False
     optimizer_initialized: bool = False
     _symbol: Symbol | None = None
-    _total_exec_bytes: int = 0
 
     def __init__(self, logger: Any = logging) -> None:
         self.logger = logger

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..checkpoint import load_params
+from ..compat.module_names import BucketingNames
 from ..device import Context, current_context
 from ..errors import StageError, UsageError
 from ..garbage import collector_paused
@@ -31,7 +32,7 @@ __all__ = ["BucketingModule"]
 SymGen = Callable[[Any], tuple[Symbol, Sequence[str] | None, Sequence[str] | None]]
 
 
-class BucketingModule(BaseModule):
+class BucketingModule(BucketingNames, BaseModule):
     """Handles inputs of various lengths: a symbol is generated and bound for each bucket key.
 
     All buckets share parameters, optimizer and activation memory, which grows to the size of the
@@ -418,15 +419,6 @@ class BucketingModule(BaseModule):
         return module
 
     # -- internals --------------------------------------------------------------------------
-
-    @property
-    def _total_exec_bytes(self) -> int:  # type: ignore[override]
-        """Bytes taken by the largest bucket, whose memory the others reuse."""
-        return max((module._total_exec_bytes for module in self._buckets.values()), default=0)
-
-    @property
-    def _params_dirty(self) -> bool:
-        return self.binded and self.default_module._params_dirty
 
     def _generate(
         self, bucket_key: Any

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..checkpoint import load_checkpoint, save_checkpoint
-from ..compat.module_names import PrivateNames
+from ..compat.module_names import ModuleNames
 from ..device import Context, current_context
 from ..errors import StageError, UsageError
 from ..initializer import Uniform
@@ -34,7 +34,7 @@ _SHAPES_KEPT = 8
 """The number of input shapes whose executors a module keeps; the least recently used are freed."""
 
 
-class Module(PrivateNames, BaseModule):  # type: ignore[override]
+class Module(ModuleNames, BaseModule):
     """A symbol that is bound, initialized, trained and used for prediction.
 
     Args:
@@ -89,7 +89,7 @@ class Module(PrivateNames, BaseModule):  # type: ignore[override]
         self._param_names = [name for name in symbol.list_arguments() if name not in inputs]
         self._aux_names = symbol.list_auxiliary_states()
         self._output_names = symbol.list_outputs()
-        self._host = HostParameters()
+        self._host: HostParameters = HostParameters()
         self._updates: GroupUpdater | None = None
         self._preload_opt_states: str | None = None
         self._monitor: Any = None

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..compat.module_names import MutableNames
 from ..device import Context
 from ..errors import UsageError
 from ..io import DataDesc
@@ -23,7 +24,7 @@ def names_containing(symbol: Symbol, parts: Sequence[str] | None) -> list[str]:
     return [name for name in arguments if any(part in name for part in parts or ())]
 
 
-class MutableModule(Module):
+class MutableModule(MutableNames, Module):
     """Binds with the largest shapes, and reuses that memory when it rebinds to other shapes.
 
     The shapes of a batch come from ``provide_data`` and ``provide_label`` or else from its arrays.
@@ -93,11 +94,6 @@ class MutableModule(Module):
         if self.binded and (_differ(data, self.data_shapes) or _differ(labels, self.label_shapes)):
             self.reshape(data or self.data_shapes, labels or self.label_shapes)
         super().forward(data_batch, is_train)
-
-    @property
-    def _curr_module(self) -> MutableModule:
-        """The currently bound module. Scripts written for MXNet's MutableModule read it."""
-        return self
 
     def _enlarged(self, shapes: Sequence[Any] | None) -> list[DataDesc]:
         return [

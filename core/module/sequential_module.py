@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from ..compat.module_names import SequentialNames
 from ..errors import UsageError
 from ..initializer import Uniform
 from ..io import DataDesc
@@ -18,7 +19,7 @@ from .lifecycle import Stage, require_stage
 __all__ = ["SequentialModule"]
 
 
-class SequentialModule(BaseModule):
+class SequentialModule(SequentialNames, BaseModule):
     """A chain of modules. If the modules can be written as one symbol, one Module is faster.
 
     Args:
@@ -55,10 +56,6 @@ class SequentialModule(BaseModule):
     def data_names(self) -> list[str]:
         """Names of the first module's data inputs."""
         return self._modules[0].data_names if self._modules else []
-
-    @property
-    def _total_exec_bytes(self) -> int:  # type: ignore[override]
-        return sum(module._total_exec_bytes for module in self._modules)
 
     @property
     def output_names(self) -> list[str]:

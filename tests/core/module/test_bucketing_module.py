@@ -142,22 +142,6 @@ def test_memory_is_that_of_the_largest_bucket(default: int) -> None:
     assert 0 < module._total_exec_bytes <= 1.1 * alone._total_exec_bytes
 
 
-def test_what_scripts_reach_for() -> None:
-    module = mx.mod.BucketingModule(generate, 8, fixed_param_names=["in_weight"])
-    assert module._total_exec_bytes == 0
-    assert module._context == mx.cpu(0)
-    assert module._fixed_param_names == ["in_weight"]
-    assert module._params_dirty is False
-    trained = ready()
-    step(trained, 3)
-    assert trained._params_dirty is True
-    trained.get_params()
-    assert trained._params_dirty is False
-    assert mx.mod.PythonLossModule()._total_exec_bytes == 0
-    chain = mx.mod.SequentialModule().add(trained._curr_module)
-    assert chain._total_exec_bytes == trained._curr_module._total_exec_bytes
-
-
 def arena_bytes(module: mx.mod.BucketingModule) -> int:
     return module._buckets[8]._exec_group.execs[0].memory_report().arena
 
