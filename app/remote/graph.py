@@ -9,7 +9,7 @@ import numpy as np
 
 from core.errors import UsageError
 from core.io import DataDesc
-from core.module.checks import check_input_names
+from core.io.inputs import check_input_names
 from core.ndarray import NDArray, zeros
 from core.symbol import Symbol
 

@@ -19,10 +19,10 @@ from core.checkpoint import save_checkpoint
 from core.errors import StageError, UsageError
 from core.initializer import InitDesc, Uniform
 from core.io import DataDesc
+from core.io.inputs import check_names_match, describe
 from core.kvstore import KVStore
 from core.module.base_module import BaseModule, Params
-from core.module.checks import check_names_match, fill_parameter
-from core.module.inputs import describe
+from core.module.checks import fill_parameter
 from core.module.lifecycle import Stage, require_stage
 from core.ndarray import NDArray, array
 from core.optimizer import Optimizer

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from ..errors import MXNetError
+from ..graph.nodes import Entry, Node, topological_order
 from ..ndarray import NDArray
 from ..ndarray.execute import operator_of
 from ..ndarray.nodes import CopyNode, IndexNode, OperatorNode
@@ -14,7 +15,6 @@ from ..ndarray.tape import Node as TapeNode
 from ..ops import Operator
 from ..ops.attributes import attribute_fields, format_attribute
 from ..symbol import Symbol
-from ..symbol.graph import Entry, Node, topological_order
 from .function import FunctionNode
 
 __all__ = ["symbol_of"]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from ..device import Context
 from ..io import DataDesc
-from ..module.group_spec import GroupSpec
 from ..ndarray import NDArray
 from ..symbol import Symbol
 
@@ -17,10 +16,46 @@ Slices = list[list[tuple[slice, NDArray]]]
 """For each input, its rows of the batch and its array on every device."""
 
 
+class _Spec(Protocol):
+    """The settings of a group (``core.module.group_spec``)."""
+
+    @property
+    def symbol(self) -> Symbol: ...
+
+    @property
+    def contexts(self) -> Sequence[Context]: ...
+
+    @property
+    def work_load(self) -> Sequence[float]: ...
+
+    @property
+    def param_names(self) -> Sequence[str]: ...
+
+    @property
+    def arguments(self) -> list[str]: ...
+
+    @property
+    def auxiliary(self) -> list[str]: ...
+
+    @property
+    def state_names(self) -> Sequence[str]: ...
+
+    @property
+    def fixed_param_names(self) -> Sequence[str]: ...
+
+    @property
+    def for_training(self) -> bool: ...
+
+    @property
+    def inputs_need_grad(self) -> bool: ...
+
+    def gradient_requests(self, data_names: Sequence[str]) -> Mapping[str, str]: ...
+
+
 class GroupNames:
     """Views of a group's parts (``mxnet.module.executor_group.DataParallelExecutorGroup``)."""
 
-    spec: GroupSpec
+    spec: _Spec
     data_shapes: list[DataDesc]
     label_shapes: list[DataDesc] | None
     slices: list[slice]

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..io import DataDesc
-from ..module.checks import check_input_names, check_names_match
-from ..module.inputs import describe
+from ..io.inputs import check_input_names, check_names_match, describe
 from ..symbol import Symbol
 
 __all__ = ["_check_input_names", "_check_names_match", "_parse_data_desc"]

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from ..rnn.base import BaseRNNCell
 from ..symbol import Variable
 
 __all__ = ["rnn_unroll"]
 
 
+class _Cell(Protocol):
+    def unroll(
+        self, length: int, inputs: Any, begin_state: Sequence[Any] | None, layout: str
+    ) -> tuple[Any, list[Any]]: ...
+
+
 def rnn_unroll(
-    cell: BaseRNNCell,
+    cell: _Cell,
     length: int,
     inputs: Any = None,
     begin_state: Sequence[Any] | None = None,

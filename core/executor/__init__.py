@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from ..symbol.symbol import set_binder
-from . import binding
 from .binding import bind, simple_bind
 from .executor import Executor
 from .flat import FlatBuffer
 from .timing import StepTime
 
 __all__ = ["Executor", "FlatBuffer", "StepTime", "bind", "simple_bind"]
-
-set_binder(binding)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
 from ..backends.kernels import Version
 from ..device import Context
 from ..errors import ShapeError, did_you_mean
+from ..graph.nodes import Entry, Node
 from ..ndarray import NDArray
 from ..ndarray.sparse_array import sparse_zeros
-from ..symbol.graph import Entry, Node
 from ..types import shape_size
 from .arrays import resized, zeros
 from .executor import Executor
@@ -48,7 +48,7 @@ class Allocator:
         group2ctx: Mapping[str, Context] | None,
         spec_of: SpecOf,
         lender: Executor | None,
-        lent_names: list[str] | None,
+        lent_names: Sequence[str] | None,
         buffer: dict[str, NDArray] | None,
         storages: Mapping[Node, str],
         gradient_storages: Mapping[Node, str],

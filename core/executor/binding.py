@@ -17,10 +17,10 @@ from ..errors import (
     UsageError,
     did_you_mean,
 )
+from ..graph.infer import GraphSpecs, infer_graph
+from ..graph.nodes import Entry
 from ..ndarray import NDArray
 from ..ops.storage import STORAGE_TYPES
-from ..symbol.graph import Entry
-from ..symbol.infer import GraphSpecs, infer_graph
 from ..types import DType, Shape, to_dtype
 from .allocate import Allocator
 from .arena import Arena
@@ -102,7 +102,7 @@ def simple_bind(
     type_dict: Mapping[str, Any] | None = None,
     stype_dict: Mapping[str, str] | None = None,
     group2ctx: Mapping[str, Context] | None = None,
-    shared_arg_names: list[str] | None = None,
+    shared_arg_names: Sequence[str] | None = None,
     shared_exec: Executor | None = None,
     shared_buffer: dict[str, NDArray] | None = None,
     shapes: Mapping[str, Shape] | None = None,

@@ -8,12 +8,12 @@ from typing import Any
 
 from ..backends.kernels import Version
 from ..device import Context
+from ..graph.infer import infer_graph
+from ..graph.nodes import Entry, Node
+from ..graph.subgraph import Subgraph
 from ..ops import make_operator
 from ..ops.subgraph import Spec, Tape
 from ..ops.subgraph import Subgraph as HeldGraph
-from ..symbol.graph import Entry, Node
-from ..symbol.infer import infer_graph
-from ..symbol.subgraph import Subgraph
 from ..types import Array
 from .arena import Arena
 from .compile import Compiled, CompileOptions, compile_graph

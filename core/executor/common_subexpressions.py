@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Set
 
 from ..config import eliminates_common_subexpressions
+from ..graph.nodes import Entry, Node
 from ..ops.custom import Custom
-from ..symbol.graph import Entry, Node
 from ..types import DType, Shape
 from .trace import Graph, SpecOf
 

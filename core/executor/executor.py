@@ -13,10 +13,9 @@ from ..config import config
 from ..device import Context
 from ..errors import MXNetError, ShapeError, did_you_mean
 from ..garbage import collector_paused
+from ..graph.nodes import Entry
 from ..ndarray import NDArray
 from ..random import device_random
-from ..symbol import Symbol
-from ..symbol.graph import Entry
 from ..types import Array
 from .arena import Arena
 from .body import CompiledBodies
@@ -357,7 +356,7 @@ class Executor:
 
     def get_optimized_symbol(self) -> Any:
         """Return the graph that is computed, as a symbol: without duplicate nodes."""
-        return Symbol(self.graph.heads, self._symbol._versions)
+        return type(self._symbol)(self.graph.heads, self._symbol._versions)
 
     # -- inside -----------------------------------------------------------------------------
 

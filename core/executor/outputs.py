@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..device import Context
+from ..graph.nodes import Entry, Node
 from ..ndarray import NDArray
-from ..symbol.graph import Entry, Node
 from ..types import shape_size
 from .arena import Arena
 from .memory import aligned

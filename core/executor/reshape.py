@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..errors import ShapeError
+from ..graph.infer import infer_graph
+from ..graph.nodes import Entry
 from ..ndarray import NDArray
-from ..symbol.graph import Entry
-from ..symbol.infer import infer_graph
 from ..types import Shape, is_known, shape_size
 from .arrays import resized, zeros
 from .bound import Bound

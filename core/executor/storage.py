@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 
 from ..errors import MXNetError
+from ..graph.nodes import Entry, Node
 from ..ops import Operator
 from ..ops.sparse_kernel import SparseKernel
 from ..ops.storage import DECLARED_STORAGE
-from ..symbol.graph import Entry, Node
 from ..types import is_half, shape_size
 from .storage_plan import StoragePlan
 from .trace import Graph, SpecOf

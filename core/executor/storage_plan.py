@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Set
 
+from ..graph.nodes import Node
 from ..ops.sparse_kernel import SparseKernel
-from ..symbol.graph import Node
 
 __all__ = ["StoragePlan"]
 

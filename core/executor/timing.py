@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
+from ..graph.nodes import Node
 from ..profiler.statistics import KERNEL
-from ..symbol.graph import Node
 from .ir import Program, Step
 from .profile import OPERATOR, label_of
 from .trace import Graph

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from ..symbol.graph import Entry, Node, auxiliary_variables, topological_order
-from ..symbol.infer import GraphSpecs
+from ..graph.infer import GraphSpecs
+from ..graph.nodes import Entry, Node, auxiliary_variables, topological_order
 from ..types import DType, Shape
 from .ir import Place, Program, Step
 from .primitives import ToDense

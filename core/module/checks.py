@@ -1,22 +1,17 @@
-"""Checks of the names and values passed to a module."""
+"""Checks of the values and devices passed to a module."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..device import Context
 from ..errors import ShapeError, UsageError
 from ..initializer import InitDesc
-from ..io import DataDesc
 from ..ndarray import NDArray
 from ..ops.storage import DECLARED_STORAGE
-from ..symbol import Symbol
 
 __all__ = [
-    "check_input_names",
-    "check_names_match",
     "fill_parameter",
     "group_contexts",
     "storage_type",
@@ -60,40 +55,6 @@ def fill_parameter(
 def storage_type(attributes: Mapping[str, Mapping[str, str]], name: str) -> str:
     """Return the declared storage type of a variable, as in ``var(..., stype="row_sparse")``."""
     return DECLARED_STORAGE.get(attributes.get(name, {}).get("__storage_type__", ""), "default")
-
-
-def check_input_names(symbol: Symbol, names: Sequence[str], kind: str, required: bool) -> None:
-    """Raise ValueError (or warn, if not required) for names that are not arguments."""
-    arguments = symbol.list_arguments()
-    for name in names:
-        if name in arguments:
-            continue
-        candidates = [
-            one for one in arguments if not one.endswith(("_weight", "_bias", "_gamma", "_beta"))
-        ]
-        message = (
-            f"You created Module with {kind}_names={list(names)} but input with name {name!r} is "
-            f"not found in symbol.list_arguments(). Did you mean one of: {', '.join(candidates)}?"
-        )
-        if required:
-            raise ValueError(message)
-        warnings.warn(message, stacklevel=3)
-
-
-def check_names_match(
-    names: Sequence[str], descs: Sequence[DataDesc], kind: str, strict: bool
-) -> None:
-    """Raise ValueError (or warn) if the described inputs differ from the named ones."""
-    given = [desc.name for desc in descs]
-    if sorted(names) == sorted(given):
-        return
-    message = (
-        f"Data provided by {kind}_shapes don't match names specified by {kind}_names "
-        f"({given} vs. {list(names)})"
-    )
-    if strict:
-        raise ValueError(message)
-    warnings.warn(message, stacklevel=4)
 
 
 def group_contexts(group2ctxs: Any, count: int) -> list[Mapping[str, Context] | None]:

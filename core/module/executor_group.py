@@ -8,13 +8,13 @@ from typing import Any
 
 from ..device import Context
 from ..errors import UsageError
+from ..io.inputs import describe
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..types import Shape
 from .checks import group_contexts
 from .group import ExecutorGroup
 from .group_spec import GroupSpec
-from .inputs import describe
 
 __all__ = ["DataParallelExecutorGroup"]
 

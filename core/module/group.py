@@ -14,11 +14,11 @@ from ..executor import bind
 from ..executor.arrays import resized, zeros
 from ..executor.storage import declared_storages
 from ..executor.trace import Graph
+from ..graph.infer import GraphSpecs, infer_graph
+from ..graph.nodes import Entry
 from ..io import DataDesc
 from ..ndarray import NDArray, concatenate
 from ..ndarray.sparse_array import sparse_zeros
-from ..symbol.graph import Entry
-from ..symbol.infer import GraphSpecs, infer_graph
 from ..types import DType, Shape, shape_size, to_dtype
 from .batch_input import BatchInput, cut_rows
 from .checks import storage_type
@@ -74,7 +74,7 @@ class ExecutorGroup(GroupNames):
         label_shapes: Sequence[DataDesc] | None,
         shared: ExecutorGroup | None = None,
     ) -> None:
-        self.spec = spec
+        self.spec: GroupSpec = spec
         self._attributes = spec.symbol.attr_dict()
         self.data_shapes = list(data_shapes)
         self.input_shapes = [tuple(desc.shape) for desc in self.data_shapes]

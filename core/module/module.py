@@ -14,16 +14,16 @@ from ..device import Context, current_context
 from ..errors import StageError, UsageError
 from ..initializer import Uniform
 from ..io import DataDesc
+from ..io.inputs import check_input_names, describe_inputs
 from ..kvstore import KVStore
 from ..ndarray import NDArray
 from ..optimizer import Optimizer
 from ..symbol import Symbol
 from .base_module import BaseModule, Params
-from .checks import check_input_names, group_contexts
+from .checks import group_contexts
 from .group import ExecutorGroup
 from .group_spec import GroupSpec
 from .host_parameters import HostParameters
-from .inputs import describe_inputs
 from .lifecycle import Stage, StepState, require_stage
 from .shapes import other_shapes, shape_key
 from .updating import GroupUpdater

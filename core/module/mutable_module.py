@@ -10,9 +10,9 @@ from ..compat.module_names import MutableNames
 from ..device import Context
 from ..errors import UsageError
 from ..io import DataDesc
+from ..io.inputs import describe
 from ..symbol import Symbol
 from ..types import Shape
-from .inputs import describe
 from .module import Module
 
 __all__ = ["MutableModule", "names_containing"]

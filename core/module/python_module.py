@@ -9,9 +9,9 @@ from typing import Any
 from ..errors import UsageError
 from ..initializer import Uniform
 from ..io import DataDesc
+from ..io.inputs import describe
 from ..ndarray import NDArray, array
 from .base_module import BaseModule, Params
-from .inputs import describe
 
 __all__ = ["PythonLossModule", "PythonModule"]
 

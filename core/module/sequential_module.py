@@ -11,9 +11,9 @@ from ..compat.module_names import SequentialNames
 from ..errors import UsageError
 from ..initializer import Uniform
 from ..io import DataDesc
+from ..io.inputs import describe
 from ..ndarray import NDArray
 from .base_module import BaseModule, Params
-from .inputs import describe
 from .lifecycle import Stage, require_stage
 
 __all__ = ["SequentialModule"]

@@ -11,12 +11,12 @@ from onnx import ModelProto
 
 from ..device import cpu
 from ..errors import MXNetError
+from ..graph.infer import GraphSpecs, infer_graph
+from ..graph.nodes import Entry, Node, topological_order
 from ..libinfo import __version__
 from ..ndarray.execute import execute
 from ..ops import Operator
 from ..symbol import Symbol
-from ..symbol.graph import Entry, Node, topological_order
-from ..symbol.infer import GraphSpecs, infer_graph
 from ..symbol.symbol import group
 from ..types import DType, Shape, is_known
 from .conversion import Call, ConversionError, converter_of, inputs_read

@@ -12,11 +12,17 @@ from ..device import Context
 from ..errors import MXNetError, UsageError
 from ..ndarray import NDArray
 from ..ndarray.execute import forget_operators
-from ..ops.custom import Properties, register_custom, set_calls
+from ..ops.custom import Properties, register_custom
 from ..ops.registry import registered_names
 from ..types import Array
 
-__all__ = ["CustomOp", "CustomOpProp", "get_all_registered_operators", "register"]
+__all__ = [
+    "CustomOp",
+    "CustomOpProp",
+    "get_all_registered_operators",
+    "register",
+    "register_properties",
+]
 
 _T = TypeVar("_T", bound="type[CustomOpProp]")
 
@@ -146,11 +152,16 @@ def register(reg_name: str) -> Callable[[_T], _T]:
     """Register a ``CustomOpProp`` as the ``op_type`` of this name; a later one replaces it."""
 
     def decorate(prop_cls: _T) -> _T:
-        register_custom(reg_name, prop_cls)
+        register_properties(reg_name, prop_cls)
         forget_operators()
         return prop_cls
 
     return decorate
+
+
+def register_properties(name: str, make: Callable[..., Properties]) -> None:
+    """Register what makes the properties of an ``op_type``; operators get handles of arrays."""
+    register_custom(name, make, _CALLS)
 
 
 def get_all_registered_operators() -> list[str]:
@@ -209,4 +220,4 @@ def _guarded(owner: Any, method: str) -> Callable[..., Any]:
     return call
 
 
-set_calls(_Calls())
+_CALLS = _Calls()

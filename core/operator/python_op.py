@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..ndarray import NDArray
-from ..ops.custom import register_custom
 from ..symbol import Symbol
-from .custom import CustomOp, CustomOpProp
+from .custom import CustomOp, CustomOpProp, register_properties
 
 __all__ = ["NDArrayOp", "NumpyOp", "PythonOp"]
 
@@ -179,7 +178,7 @@ class _Properties(CustomOpProp):
 def _symbol_of(op: PythonOp, calls: CustomOp, args: Sequence[Any], kwargs: Any) -> Symbol:
     """Return the operator on symbols; registered, and so kept, under a name of its own."""
     name = f"_{type(op).__name__}{next(_numbers)}"
-    register_custom(name, lambda: _Properties(op, calls))
+    register_properties(name, lambda: _Properties(op, calls))
     return Symbol._call_operator("Custom", *args, op_type=name, **kwargs)
 
 

@@ -1,7 +1,7 @@
 """The operator ``Custom``, which a script implements in Python and registers by name.
 
-The public classes ``CustomOp`` and ``CustomOpProp`` are in ``core.operator``. To avoid an import
-circle, this module refers to them by protocols and receives the functions that call them.
+The public classes ``CustomOp`` and ``CustomOpProp`` are in ``core.operator``, which imports this
+module: their protocols are here, and with each name it registers what calls its operators.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from .attributes import attribute
 from .operator import ALL, Operator, Reads, Run
 from .registry import register
 
-__all__ = ["Custom", "CustomCalls", "Properties", "custom_names", "register_custom", "set_calls"]
+__all__ = ["Custom", "CustomCalls", "Properties", "custom_names", "register_custom"]
 
 
 class Properties(Protocol):
@@ -47,26 +47,28 @@ class CustomCalls(Protocol):
     def backward(self, op: Any, req: list[str], **arrays: Sequence[Array]) -> None: ...
 
 
-_properties: dict[str, Callable[..., Properties]] = {}
-_calls: list[CustomCalls] = []
+class _Registered(NamedTuple):
+    make: Callable[..., Properties]
+    calls: CustomCalls
 
 
-def register_custom(name: str, make: Callable[..., Properties]) -> None:
-    """Register the function that makes the properties of an ``op_type`` from its attributes.
+_registered: dict[str, _Registered] = {}
 
-    A later registration replaces an earlier one of the same name.
+
+def register_custom(name: str, make: Callable[..., Properties], calls: CustomCalls) -> None:
+    """Register an ``op_type``; a later registration replaces an earlier one of the same name.
+
+    Args:
+        name: the ``op_type``.
+        make: makes the properties from the attributes.
+        calls: creates and calls the operators of such properties.
     """
-    _properties[name] = make
+    _registered[name] = _Registered(make, calls)
 
 
 def custom_names() -> list[str]:
     """Return the registered names, sorted."""
-    return sorted(_properties)
-
-
-def set_calls(calls: CustomCalls) -> None:
-    """Set the object that calls custom operators."""
-    _calls[:] = [calls]
+    return sorted(_registered)
 
 
 class _Instances:
@@ -103,17 +105,22 @@ class Custom(Operator):
     arguments: tuple[tuple[str, str], ...] = attribute(())
 
     def __post_init__(self) -> None:
-        if self.op_type not in _properties:
+        if self.op_type not in _registered:
             raise UnknownOperator(
                 f"Custom operator {self.op_type!r} is not registered"
-                f"{did_you_mean(self.op_type, _properties)}; register its class with "
+                f"{did_you_mean(self.op_type, _registered)}; register its class with "
                 f"mx.operator.register({self.op_type!r})"
             )
 
     @functools.cached_property
     def properties(self) -> Properties:
         """The registered class with these attributes."""
-        return _properties[self.op_type](**dict(self.arguments))
+        return _registered[self.op_type].make(**dict(self.arguments))
+
+    @property
+    def calls(self) -> CustomCalls:
+        """What creates and calls the operator."""
+        return _registered[self.op_type].calls
 
     # -- names ------------------------------------------------------------------------------
 
@@ -205,12 +212,12 @@ class Custom(Operator):
 
     def _instance(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Any:
         count = len(self.properties.list_arguments())
-        return _instances.of(outputs[0], lambda: _calls[0].create(self.properties, inputs[:count]))
+        return _instances.of(outputs[0], lambda: self.calls.create(self.properties, inputs[:count]))
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         count = len(self.properties.list_arguments())
         with custom_operator(self.op_type):
-            _calls[0].forward(
+            self.calls.forward(
                 self._instance(inputs, outputs),
                 run.is_train,
                 ["write"] * len(outputs),
@@ -237,7 +244,7 @@ class Custom(Operator):
             for grad, output in zip(out_grads, outputs, strict=True)
         ]
         with custom_operator(f"_backward_{self.op_type}"):
-            _calls[0].backward(
+            self.calls.backward(
                 self._instance(inputs, outputs),
                 req,
                 out_grad=grads,

@@ -1,6 +1,6 @@
 """Subgraphs of operators (the body of a loop, branches), and the interface that runs them.
 
-Operators know neither symbols nor executors: ``core.symbol.subgraph`` is such a graph, and
+Operators know neither symbols nor executors: ``core.graph.subgraph`` is such a graph, and
 ``core.executor.body`` compiles it.
 """
 

@@ -12,7 +12,7 @@ The file opens in chrome://tracing and https://ui.perfetto.dev.
 
 from __future__ import annotations
 
-from ..compat.profiler_functions import dump_profile, profiler_set_config, profiler_set_state
+from ..compat.profiler_functions import old_functions
 from .control import dump, dumps, pause, resume, set_config, set_state
 from .marking import Counter, Domain, Event, Frame, Marker, Task
 
@@ -33,3 +33,5 @@ __all__ = [
     "set_config",
     "set_state",
 ]
+
+profiler_set_config, profiler_set_state, dump_profile = old_functions(set_config, set_state, dump)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import GraphError, did_you_mean
+from ..graph.nodes import Entry, Node, joined_name, topological_order
+from ..graph.subgraph import Subgraph
 from ..ops import Operator, make_operator
 from ..ops.attributes import format_attribute
-from .graph import Entry, Node, joined_name, topological_order
 from .hidden_keys import hide_key
-from .subgraph import Subgraph
 
 __all__ = ["apply_operator", "connect", "set_attributes", "set_initializers"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..attribute import AttrScope
+from ..graph.nodes import Entry, Node
 from ..types import dtype_code
 from .arithmetic import Meaning
-from .graph import Entry, Node
 from .symbol import Symbol, group
 
 __all__ = [

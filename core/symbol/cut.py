@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from .graph import Entry, Node, copy_graph, topological_order
+from ..graph.nodes import Entry, Node, copy_graph, topological_order
 from .symbol import Symbol
 
 __all__ = ["Cut", "cut_graph"]

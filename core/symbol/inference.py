@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from ..errors import GraphError, did_you_mean
+from ..graph.infer import infer_dtypes, infer_shapes
+from ..graph.nodes import Entry, Node, auxiliary_variables, topological_order
 from ..ndarray.np_shape import is_np_shape
 from ..types import Shape, is_known, to_dtype, with_plain_zeros
-from .graph import Entry, Node, auxiliary_variables, topological_order
-from .infer import infer_dtypes, infer_shapes
 
 __all__ = ["Dtypes", "Shapes", "infer_shape", "infer_type"]
 

@@ -21,11 +21,11 @@ from ..errors import (
     UnknownOperator,
     did_you_mean,
 )
+from ..graph.nodes import Entry, Node
+from ..graph.subgraph import DEEPEST, Subgraph
 from ..ndarray.np_shape import is_np_shape
 from ..ops import get_operator, has_operator, make_operator
 from ..ops.registry import registered_names
-from .graph import Entry, Node
-from .subgraph import DEEPEST, Subgraph
 from .upgrade import canonical_operator, upgrade_attributes, upgrade_inputs
 from .writer import MXNET_VERSION
 

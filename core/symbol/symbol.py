@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Number
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..attribute import AttrScope
 from ..compat.backend_symbols import BackendSymbols
 from ..device import Context, current_context
-from ..errors import FormatError, GraphError, MXNetError, StageError
+from ..errors import FormatError, GraphError, MXNetError
+from ..executor.binding import bind, simple_bind
+from ..graph.nodes import Entry, Node, auxiliary_variables, copy_graph, topological_order
+from ..graph.subgraph import Subgraph
 from ..name import NameManager
 from ..ndarray.files import atomic_write
 from ..ndarray.np_shape import is_np_shape
@@ -19,14 +22,12 @@ from ..ops.signature import split_arguments
 from . import inference
 from .arithmetic import Arithmetic, Meaning
 from .compose import apply_operator, connect, set_attributes
-from .graph import Entry, Node, auxiliary_variables, copy_graph, topological_order
 from .hidden_keys import HIDDEN_KEYS, with_visible_keys
 from .methods import SymbolMethods
 from .reader import read_graph
-from .subgraph import Subgraph
 from .writer import describe_graph, without_amp_casts, write_graph
 
-__all__ = ["Binder", "Symbol", "group", "load", "load_json", "set_binder"]
+__all__ = ["Symbol", "group", "load", "load_json"]
 
 
 class Symbol(Arithmetic["Symbol"], SymbolMethods["Symbol"], BackendSymbols):
@@ -366,7 +367,7 @@ class Symbol(Arithmetic["Symbol"], SymbolMethods["Symbol"], BackendSymbols):
         shared_exec: Any = None,
     ) -> Any:
         """Return an executor of this symbol over arrays given (see ``core.executor``)."""
-        return _binder().bind(
+        return bind(
             self,
             ctx,
             args,
@@ -390,7 +391,7 @@ class Symbol(Arithmetic["Symbol"], SymbolMethods["Symbol"], BackendSymbols):
         **kwargs: Any,
     ) -> Any:
         """Return an executor of this symbol over new arrays; keywords are shapes of inputs."""
-        return _binder().simple_bind(
+        return simple_bind(
             self,
             ctx,
             shapes=kwargs,
@@ -429,32 +430,6 @@ def group(symbols: Sequence[Symbol]) -> Symbol:
         [head for symbol in symbols for head in symbol._heads],
         [version for symbol in symbols for version in symbol._versions],
     )
-
-
-class Binder(Protocol):
-    """Makes executors of symbols: the module ``executor/binding.py``."""
-
-    @property
-    def bind(self) -> Callable[..., Any]:
-        """Called with a symbol and the arguments of ``Symbol.bind``."""
-
-    @property
-    def simple_bind(self) -> Callable[..., Any]:
-        """Called with a symbol and the arguments of ``Symbol.simple_bind``."""
-
-
-_binders: list[Binder] = []
-
-
-def set_binder(binder: Binder) -> None:
-    """Register what makes executors; symbols cannot import it, since executors import symbols."""
-    _binders[:] = [binder]
-
-
-def _binder() -> Binder:
-    if not _binders:
-        raise StageError("symbols cannot be bound before the engine's executor is imported")
-    return _binders[0]
 
 
 def load(fname: str) -> Symbol:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..graph.nodes import Entry, Node, joined_name
 from ..ops import get_operator, has_operator
 from ..ops.attributes import attribute_fields
 from .compose import set_initializers
-from .graph import Entry, Node, joined_name
 from .hidden_keys import HIDDEN_KEYS, split_hidden_suffix
 
 __all__ = ["canonical_operator", "upgrade_attributes", "upgrade_inputs"]

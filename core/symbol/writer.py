@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..graph.nodes import Entry, Node, copy_graph, topological_order
+from ..graph.subgraph import Subgraph
 from ..ops.subgraph import Subgraph as HeldGraph
-from .graph import Entry, Node, copy_graph, topological_order
-from .subgraph import Subgraph
 
 __all__ = ["MXNET_VERSION", "describe_graph", "without_amp_casts", "write_graph"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from core.graph.nodes import Node
 from core.ndarray import NDArray
 from core.symbol import Symbol
-from core.symbol.graph import Node
 
 __all__ = ["LossMeter"]
 

@@ -9,9 +9,9 @@ from app.domain.module import BucketShapes
 from app.errors import NotFound
 from app.executor.modules.hosted_module import HostedModule
 from app.link.packed_json import pack_json
+from core.graph.infer import GraphSpecs, infer_graph
+from core.graph.nodes import Entry, Node, auxiliary_variables
 from core.symbol import Symbol
-from core.symbol.graph import Entry, Node, auxiliary_variables
-from core.symbol.infer import GraphSpecs, infer_graph
 from core.types import is_known, to_dtype
 
 __all__ = ["bucket_of", "describe_graph", "packed_graph"]

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from core.errors import MXNetError
+from core.graph.nodes import Node, topological_order
 from core.ops import Operator
 from core.ops.quantized.fused import FusedLayer
 from core.ops.rnn import RNN
 from core.symbol import Symbol
-from core.symbol.graph import Node, topological_order
 from core.types import Shape
 
 __all__ = ["ShapeGuess", "guess_shapes", "output_shapes"]

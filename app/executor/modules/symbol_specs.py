@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from core.graph.infer import infer_graph
+from core.graph.nodes import Entry
 from core.symbol import Symbol
-from core.symbol.graph import Entry
-from core.symbol.infer import infer_graph
 from core.types import DType, Shape, is_known, shape_size
 
 __all__ = ["Spec", "SymbolSpecs", "infer_specs", "unknown_variables"]

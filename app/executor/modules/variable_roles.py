@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from core.graph.nodes import Node, topological_order
 from core.ops import Operator
 from core.symbol import Symbol
-from core.symbol.graph import Node, topological_order
 from core.types import Shape
 
 __all__ = ["GivenNames", "Roles", "declare_states", "find_roles", "is_label"]

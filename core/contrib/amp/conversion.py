@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 import numpy as np
 
 from ...errors import MXNetError
+from ...graph.infer import infer_dtypes
+from ...graph.nodes import Entry, Node, topological_order
 from ...ops import Operator, make_operator
 from ...ops.identity import AmpCast, AmpMulticast
-from ...symbol.graph import Entry, Node, topological_order
-from ...symbol.infer import infer_dtypes
 from ...types import DType, dtype_code
 
 __all__ = ["Precisions", "converted_graph"]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 from ...capabilities.quantized import ByteForm
 from ...errors import GraphError
+from ...graph.nodes import Entry, Node, topological_order
 from ...ops import make_operator
 from ...ops.quantized.arithmetic import QuantizedBatchNorm
 from ...ops.quantized.base import Calibrated, Quantized
 from ...ops.quantized.conversion import Dequantize, QuantizeV2, Requantize
-from ...symbol.graph import Entry, Node, topological_order
 from ...symbol.symbol import Symbol
 
 __all__ = ["calibrated_graph", "quantized_graph"]

@@ -15,10 +15,10 @@ from core.executor.bound import Bound
 from core.executor.compile import Compiled, CompileOptions, compile_graph
 from core.executor.executor import Executor
 from core.executor.trace import Graph, SpecOf, specs_of
+from core.graph.infer import infer_graph
+from core.graph.nodes import Entry, Node
 from core.ndarray import NDArray
 from core.ops import Operator, make_operator
-from core.symbol.graph import Entry, Node
-from core.symbol.infer import infer_graph
 from core.types import to_dtype
 
 

@@ -11,7 +11,7 @@ import core as mx
 from core.executor.cells import Cell, find_cells
 from core.executor.edit import Uses
 from core.executor.trace import Graph, specs_of, trace
-from core.symbol.infer import infer_graph
+from core.graph.infer import infer_graph
 
 BATCH, FEATURES, HIDDEN = 2, 3, 5
 STATE = (BATCH, HIDDEN)

@@ -11,7 +11,7 @@ from core.executor.fuse import fuse
 from core.executor.rewrite import fold_views
 from core.executor.trace import Graph, specs_of, trace
 from core.executor.verify import verify_program
-from core.symbol.infer import infer_graph
+from core.graph.infer import infer_graph
 
 KERNELS = frozenset(
     {fused.BATCH_NORM, fused.CONVOLUTION, fused.FULLY_CONNECTED, fused.LOCAL_RESPONSE}

@@ -9,7 +9,7 @@ from core.executor.edit import Uses
 from core.executor.ir import Program, Step
 from core.executor.sequences import Sequences
 from core.executor.trace import Graph, specs_of, trace
-from core.symbol.infer import infer_graph
+from core.graph.infer import infer_graph
 
 LENGTH, SHAPE = 3, (2, 3, 4)
 

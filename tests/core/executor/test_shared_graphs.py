@@ -6,8 +6,8 @@ import core as mx
 from core.errors import GraphError, MXNetError
 from core.executor.compile import CompileOptions, compile_graph
 from core.executor.trace import Graph, specs_of
+from core.graph.infer import infer_graph
 from core.symbol import load
-from core.symbol.infer import infer_graph
 from oracle import golden_file
 from oracle.compare import assert_close
 from oracle.topics import quantized_graphs

@@ -35,7 +35,7 @@ def test_equal_heads_become_one_output(net):
 def test_steps_know_the_states_they_update():
     from core.executor.compile import compile_graph
     from core.executor.trace import specs_of
-    from core.symbol.infer import infer_graph
+    from core.graph.infer import infer_graph
 
     net = sym.BatchNorm(sym.Variable("x"), fix_gamma=False, name="bn")
     graph = Graph.of(net.heads)

@@ -9,11 +9,11 @@ import onnx
 import pytest
 
 from core.device import cpu
+from core.graph.nodes import Entry, Node
 from core.ndarray.execute import execute
 from core.onnx_export import ConversionError, export_onnx
 from core.ops import Operator
 from core.symbol import Symbol
-from core.symbol.graph import Entry, Node
 from oracle.case import Case, cases_of, families
 from oracle.run_operator import parse
 from served.onnx_models import run_onnx

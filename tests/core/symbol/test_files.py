@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import core as mx
-from core.errors import FormatError, StageError
+from core.errors import FormatError
 from core.symbol import symbol as symbol_module
 
 
@@ -122,19 +122,17 @@ def test_debug_str() -> None:
 # -- execution ------------------------------------------------------------------------------
 
 
-class FakeBinder:
-    """Returns what it is called with."""
-
-    def bind(self, symbol: Any, ctx: Any, args: Any, **options: Any) -> Any:
-        return "bind", symbol, ctx, args, options
-
-    def simple_bind(self, symbol: Any, ctx: Any, *, shapes: Any, **options: Any) -> Any:
-        return "simple_bind", symbol, ctx, shapes, options
+def _bind(symbol: Any, ctx: Any, args: Any, **options: Any) -> Any:
+    return "bind", symbol, ctx, args, options
 
 
-def test_binding_is_handed_to_the_binder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(symbol_module, "_binders", [])
-    symbol_module.set_binder(FakeBinder())
+def _simple_bind(symbol: Any, ctx: Any, *, shapes: Any, **options: Any) -> Any:
+    return "simple_bind", symbol, ctx, shapes, options
+
+
+def test_binding_is_handed_to_the_executor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(symbol_module, "bind", _bind)
+    monkeypatch.setattr(symbol_module, "simple_bind", _simple_bind)
     net = dense()
     kind, symbol, ctx, args, options = net.bind(mx.cpu(), {"fc_data": 1}, grad_req="add")
     assert (kind, symbol is net, ctx, args) == ("bind", True, mx.cpu(), {"fc_data": 1})
@@ -163,12 +161,6 @@ def test_binding_is_handed_to_the_binder(monkeypatch: pytest.MonkeyPatch) -> Non
         "shared_exec": None,
         "shared_buffer": None,
     }
-
-
-def test_binding_without_an_executor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(symbol_module, "_binders", [])
-    with pytest.raises(StageError, match="executor is imported"):
-        dense().bind(mx.cpu(), {})
 
 
 def test_files_of_the_other_mode_have_0_for_an_unknown_length() -> None:

@@ -23,7 +23,7 @@ from ..types import (
     with_known_zeros,
     with_plain_zeros,
 )
-from .graph import Entry, Node, topological_order
+from .nodes import Entry, Node, topological_order
 
 __all__ = ["GraphSpecs", "infer_dtypes", "infer_graph", "infer_shapes"]
 

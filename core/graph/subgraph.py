@@ -11,8 +11,8 @@ from ..errors import GraphError
 from ..ndarray.np_shape import is_np_shape
 from ..ops.subgraph import Application
 from ..types import DType, Shape
-from .graph import Entry, Node, auxiliary_variables, topological_order
 from .infer import infer_dtypes, infer_shapes
+from .nodes import Entry, Node, auxiliary_variables, topological_order
 
 __all__ = ["DEEPEST", "Subgraph"]
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from core.graph.infer import infer_graph
+from core.graph.nodes import Entry, Node
 from core.ops import make_operator
-from core.symbol.graph import Entry, Node
-from core.symbol.infer import infer_graph
 
 
 def test_float64_reaches_the_outputs():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import core as mx
 from core.errors import AttributeValueError, GraphError, ShapeError, TypeInferenceError
-from core.symbol.infer import infer_graph
+from core.graph.infer import infer_graph
 from core.types import to_dtype
 from oracle import networks
 
