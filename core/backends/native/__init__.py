@@ -4,11 +4,12 @@ They are compiled when modserve is installed (``hatch_build.py``), and called th
 work in oneDNN's layouts, between its kernels: 3x3 convolutions by Winograd's minimal filtering,
 which needs 2.25 times fewer multiplications, and batch normalization in training, which leaves its
 results in the cache. Fully connected layers of a single row need less time here than oneDNN needs
-to begin. The others are for operators that oneDNN lacks: sampling of feature maps at positions
-given by another input, alignment of labels with steps, special functions; and for those of
-``piecewise``, where oneDNN treats NaN otherwise than MXNet. oneDNN or the reference runs if the
-kernels were not compiled, the processor has no AVX-512, or the gain would be small. ``chain`` runs
-consecutive primitives of oneDNN, and such layers between them, by one call.
+to begin; LSTM and GRU in inference compute their gates before the sums leave the registers. The
+others are for operators that oneDNN lacks: sampling of feature maps at positions given by another
+input, alignment of labels with steps, special functions; and for those of ``piecewise``, where
+oneDNN treats NaN otherwise than MXNet. oneDNN or the reference runs if the kernels were not
+compiled, the processor has no AVX-512, or the gain would be small. ``chain`` runs consecutive
+primitives of oneDNN, and fully connected layers between them, by one call.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from .library import is_available
 from .matrix_vector import fully_connected, fused_fully_connected
 from .moved_regions import moved_regions
 from .piecewise import piecewise, piecewise_backward
+from .recurrent import recurrent, recurrent_layer
 from .regions import region_maxima, region_means
 from .sampling import bilinear_sampler, spatial_transformer
 from .special import special
@@ -53,6 +55,8 @@ def register_kernels(table: KernelTable) -> None:
     table.register("numpy", fused.CONVOLUTION, fused_convolution)
     table.register("numpy", layers.FULLY_CONNECTED, fully_connected)
     table.register("numpy", fused.FULLY_CONNECTED, fused_fully_connected)
+    table.register("numpy", layers.RNN, recurrent)
+    table.register("numpy", fused.RECURRENT, recurrent_layer)
     table.register("numpy", layers.BATCH_NORM, batch_norm, batch_norm_backward)
     table.register(
         "numpy", fused.BATCH_NORM_ACTIVATION, batch_norm_activation, batch_norm_activation_backward

@@ -27,6 +27,8 @@ __all__ = [
     "MatrixVector",
     "MovedRegions",
     "Problem",
+    "RecurrentSizes",
+    "RecurrentTensors",
     "Regions",
     "Resizing",
     "Sampling",
@@ -183,6 +185,25 @@ class MatrixVector(ctypes.Structure):
     )
 
 
+class RecurrentSizes(ctypes.Structure):
+    """Sizes of a recurrent layer; mirrors the structure in ``recurrent.c``."""
+
+    _fields_ = tuple(
+        (name, c_long)
+        for name in ("steps", "batch", "inputs", "hidden", "directions", "gates", "threads")
+    )
+
+
+class RecurrentTensors(ctypes.Structure):
+    """A recurrent layer; mirrors the structure in ``recurrent.c``."""
+
+    _fields_ = (
+        ("sizes", RecurrentSizes),
+        *((name, c_void_p) for name in ("data", "packed", "first", "first_memory", "out")),
+        *((name, c_void_p) for name in ("last", "last_memory", "scratch")),
+    )
+
+
 class Alignment(ctypes.Structure):
     """Sizes of a CTC loss; mirrors the structure in ``alignment.c``."""
 
@@ -216,6 +237,8 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "chain_run": (c_int, (c_void_p,)),
     "matrix_vector": (None, (POINTER(MatrixVector),)),
     "update": (None, (c_void_p, c_int, c_long, *[c_void_p] * 5, c_long)),
+    "recurrent": (None, (POINTER(RecurrentTensors),)),
+    "recurrent_scratch": (c_long, (POINTER(RecurrentSizes),)),
     "batch_norm_scratch": (c_long, (_MAPS,)),
     "batch_norm_forward": (None, (_MAPS, *[c_void_p] * 3, c_float, _FOLLOWS, *[c_void_p] * 5)),
     "batch_norm_backward": (None, (_MAPS, *[c_void_p] * 5, _FOLLOWS, *[c_void_p] * 5)),
@@ -268,6 +291,8 @@ class Library:
     chain_run: Callable[..., int]
     matrix_vector: Callable[..., None]
     update: Callable[..., None]
+    recurrent: Callable[..., None]
+    recurrent_scratch: Callable[..., int]
     batch_norm_scratch: Callable[..., int]
     batch_norm_forward: Callable[..., None]
     batch_norm_backward: Callable[..., None]

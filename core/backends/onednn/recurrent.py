@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from ...capabilities.fused import Recurrent
-from ...capabilities.layers import CellParameters, Rnn
+from ...capabilities.layers import Rnn
 from ...types import Array
 from ..kernels import (
     Kernel,
@@ -23,6 +23,7 @@ from ..kernels import (
     KernelResources,
     KernelUnavailable,
 )
+from ..recurrent_forms import Apart, Form, Joined
 from .constants import Argument
 from .kernel import are_float32, present
 from .primitive import Primitive, launch, scratchpad_bytes
@@ -31,122 +32,44 @@ from .recurrent_parameters import Block, Call, Packed, pack, unpack
 
 __all__ = ["recurrent", "recurrent_backward", "recurrent_layer", "recurrent_layer_backward"]
 
-Parameters = Sequence[Sequence[CellParameters]]
-"""Weights and biases of each layer and direction."""
-
 
 def recurrent(request: KernelRequest[Rnn]) -> Kernel | None:
     """Prepare the forward pass, if all sequences have the same length."""
-    return _forward(request, _Joined(request.operator))
+    return _forward(request, Joined(request.operator))
 
 
 def recurrent_backward(request: KernelRequest[Rnn]) -> Kernel | None:
     """Prepare the backward pass if ``recurrent`` prepared the forward pass."""
-    return _backward(request, _Joined(request.operator))
+    return _backward(request, Joined(request.operator))
 
 
 def recurrent_layer(request: KernelRequest[Recurrent]) -> Kernel | None:
     """Prepare the forward pass of a layer whose parameters are separate arrays."""
     layer = request.operator
-    return _forward(request, _Apart(layer))
+    return _forward(request, Apart(layer))
 
 
 def recurrent_layer_backward(request: KernelRequest[Recurrent]) -> Kernel | None:
     """Prepare the backward pass if ``recurrent_layer`` prepared the forward pass."""
     layer = request.operator
-    return _backward(request, _Apart(layer))
+    return _backward(request, Apart(layer))
 
 
-def _forward(request: KernelRequest[object], form: _Form) -> Kernel | None:
+def _forward(request: KernelRequest[object], form: Form) -> Kernel | None:
     return _Recurrent(request, form) if _holds(request, form) else None
 
 
-def _backward(request: KernelRequest[object], form: _Form) -> Kernel | None:
+def _backward(request: KernelRequest[object], form: Form) -> Kernel | None:
     if not isinstance(request.forward, _Recurrent) or not request.is_train:
         return None
     return _RecurrentBackward(request, form) if _holds(request, form) else None
 
 
-def _holds(request: KernelRequest[object], form: _Form) -> bool:
+def _holds(request: KernelRequest[object], form: Form) -> bool:
     rnn = form.rnn
     drops = rnn.p > 0 and request.is_train and rnn.num_layers > 1
     is_plain = rnn.projection_size is None and rnn.clip is None and not rnn.use_sequence_length
     return are_float32(request) and is_plain and not drops
-
-
-class _Form(Protocol):
-    """The positions of data, parameters and states among an operator's inputs, or their gradients.
-
-    Attributes:
-        rnn: the network as ``RNN`` describes it.
-        order: the place of each of its gates in the weights; None for its own order.
-        visible_outputs: number of outputs before the reserve for the backward pass.
-    """
-
-    rnn: Rnn
-    order: tuple[int, ...] | None
-    visible_outputs: int
-
-    def parameters(self, inputs: Sequence[Array | None], data: Array) -> Parameters | None:
-        """Return views of the parameters; None if they are absent."""
-        ...
-
-    def states(self, inputs: Sequence[Array | None]) -> list[Array | None]:
-        """Return the states, each (layers · directions, batch, hidden)."""
-        ...
-
-    def last_states(self, outputs: Sequence[Array | None]) -> list[Array | None]:
-        """Return the states after the last step, likewise; empty if the operator does not output
-        them."""
-        ...
-
-    def parameter_inputs(self, count: int) -> range:
-        """Return the positions of the parameters among this many inputs."""
-        ...
-
-
-class _Joined:
-    """The form of ``RNN``: data, the vector of all parameters, states."""
-
-    def __init__(self, operator: Rnn) -> None:
-        self.rnn = operator
-        self.order: tuple[int, ...] | None = None
-        self.visible_outputs = operator.visible_outputs()
-
-    def parameters(self, inputs: Sequence[Array | None], data: Array) -> Parameters | None:
-        return None if inputs[1] is None else self.rnn.split(inputs[1], data)
-
-    def states(self, inputs: Sequence[Array | None]) -> list[Array | None]:
-        return list(inputs[2:])
-
-    def last_states(self, outputs: Sequence[Array | None]) -> list[Array | None]:
-        return list(outputs[1 : self.rnn.visible_outputs()])
-
-    def parameter_inputs(self, count: int) -> range:
-        return range(1, 2)
-
-
-class _Apart:
-    """The form of a plan's layer: data, states without an axis for layers, weights and biases."""
-
-    def __init__(self, operator: Recurrent) -> None:
-        self._operator = operator
-        self.rnn = operator.rnn
-        self.order: tuple[int, ...] | None = operator.order
-        self.visible_outputs = operator.visible_outputs()
-        self._states = slice(1, 1 + operator.state_count)
-
-    def parameters(self, inputs: Sequence[Array | None], data: Array) -> Parameters | None:
-        return [[self._operator.parameters(inputs)]]
-
-    def states(self, inputs: Sequence[Array | None]) -> list[Array | None]:
-        return [None if state is None else state[None] for state in inputs[self._states]]
-
-    def last_states(self, outputs: Sequence[Array | None]) -> list[Array | None]:
-        return self.states(outputs)
-
-    def parameter_inputs(self, count: int) -> range:
-        return range(self._states.stop, count)
 
 
 _NO_BYTES = np.empty(0, np.uint8)
@@ -178,7 +101,7 @@ class _Recurrent(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest[object], form: _Form) -> None:
+    def __init__(self, request: KernelRequest[object], form: Form) -> None:
         self._form = form
         self._layers = layers = make_layers(request, form.rnn, form.order)
         self._is_train = request.is_train
@@ -285,7 +208,7 @@ class _RecurrentBackward(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest[object], form: _Form) -> None:
+    def __init__(self, request: KernelRequest[object], form: Form) -> None:
         self._form = form
         self._layers = layers = make_layers(request, form.rnn, form.order)
         self.backward_inputs = tuple(range(len(request.inputs)))
