@@ -14,6 +14,7 @@ __all__ = [
     "CAST",
     "CONCATENATION",
     "CROSS_ENTROPY",
+    "LEADING",
     "LEAKY_RELU",
     "LOG_SOFTMAX",
     "PARTING",
@@ -31,6 +32,7 @@ __all__ = [
     "Concatenation",
     "HasArithmetic",
     "HasFunction",
+    "Leading",
     "LeakyRelu",
     "Parting",
     "Permuting",
@@ -166,6 +168,26 @@ class Slicing(Protocol):
         """Return the part, a slice for each axis."""
 
 
+class Leading(Protocol):
+    """``topk``: the largest or smallest elements along an axis, in order."""
+
+    @property
+    def axis(self) -> int | None:
+        """The axis; None for all elements."""
+
+    @property
+    def k(self) -> int:
+        """Number of elements; 0 for all."""
+
+    @property
+    def ret_typ(self) -> str:
+        """What is returned: value, indices, both or mask."""
+
+    @property
+    def is_ascend(self) -> bool:
+        """Whether the smallest are wanted."""
+
+
 class Parting(Protocol):
     """``SliceChannel``: parts of the data along an axis."""
 
@@ -209,6 +231,7 @@ PRODUCT = Kind[Product]("product of matrices")
 REDUCTION = Kind[Reducing]("reduction")
 SLICING = Kind[Slicing]("slicing")
 PARTING = Kind[Parting]("parting")
+LEADING = Kind[Leading]("leading elements")
 CONCATENATION = Kind[Concatenation]("concatenation")
 PERMUTING = Kind[Permuting]("permutation of axes")
 CAST = Kind[object]("cast")

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..capabilities import arrays as kinds
+from ..capabilities.kinds import implements
 from ..errors import ShapeError
 from ..types import Array, DType, Shape, merge_dtypes, merge_shapes, normalize_axis, shape_size
 from .attributes import attribute
@@ -99,6 +101,7 @@ def _write_gradient(run: Run, dy: Array, indices: Array, gradient: Array, axis: 
 
 
 @register("topk", "_npx_topk")
+@implements(kinds.LEADING)
 class TopK(Operator):
     """The k largest (or smallest) elements along an axis, in order.
 

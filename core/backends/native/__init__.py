@@ -35,6 +35,7 @@ from .deconvolution import deconvolution
 from .deformable import deformable_convolution
 from .embedding import embedding
 from .half import cast
+from .leading import leading
 from .library import is_available
 from .matrix_vector import fully_connected, fused_fully_connected
 from .moved_regions import moved_regions
@@ -62,6 +63,7 @@ def register_kernels(table: KernelTable) -> None:
         "numpy", fused.BATCH_NORM_ACTIVATION, batch_norm_activation, batch_norm_activation_backward
     )
     table.register("numpy", arrays.CONCATENATION, concatenation)
+    table.register("numpy", arrays.LEADING, leading)
     table.register("numpy", layers.DECONVOLUTION, deconvolution)
     table.register("numpy", layers.EMBEDDING, embedding)
     _both(table, CTC, ctc_loss)

@@ -263,6 +263,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "moved_means": (None, (_MOVED, *[c_void_p] * 6)),
     "moved_means_spread": (None, (_MOVED, *[c_void_p] * 6)),
     "moved_means_pull": (None, (_MOVED, *[c_void_p] * 7)),
+    "leading": (None, (*[c_long] * 3, c_int, *[c_void_p] * 3, c_long)),
     "embedding": (None, (*[c_long] * 3, c_int, *[c_void_p] * 3, c_long)),
     "interleave": (None, (POINTER(Interleaving), *[c_void_p] * 3)),
     "concatenate": (None, (c_long, c_long, *[c_void_p] * 3, c_long)),
@@ -317,6 +318,7 @@ class Library:
     moved_means: Callable[..., None]
     moved_means_spread: Callable[..., None]
     moved_means_pull: Callable[..., None]
+    leading: Callable[..., None]
     embedding: Callable[..., None]
     interleave: Callable[..., None]
     concatenate: Callable[..., None]
