@@ -14,6 +14,7 @@ from ..backends.kernels import Watch, library_failure
 from ..device import Context
 from ..errors import StageError
 from ..ops import Run
+from ..ops.precision import unsupported_dtype
 from ..ops.subgraph import Bodies
 from ..profiler.recorder import Recorder, profiler, span
 from ..profiler.statistics import DEVICE_STORAGE
@@ -244,7 +245,11 @@ class Plan:
                 _call_in_order(remaining)
         except Exception as error:
             stopped_at = len(run.chains) - length_hint(remaining) - 1
-            error.add_note(f"while running {run.step_reached(stopped_at)}")
+            reached = run.step_reached(stopped_at)
+            unsupported = unsupported_dtype(error, str(reached))
+            if unsupported is not None:
+                raise unsupported from error
+            error.add_note(f"while running {reached}")
             raise
         finally:
             for version in self._updated:

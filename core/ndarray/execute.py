@@ -16,6 +16,7 @@ from ..backends import backend_of
 from ..device import Context
 from ..errors import MXNetError, ShapeError, TypeInferenceError
 from ..ops import Operator, Run, make_operator
+from ..ops.precision import unsupported_dtype
 from ..profiler.recorder import profiler
 from ..random import device_random
 from ..types import Array, DType, Shape, is_known, with_known_zeros, with_plain_zeros
@@ -95,7 +96,14 @@ def execute(
     recorder = profiler.recorder
     started = perf_counter_ns()
     with backend.scope():
-        op.forward(run_of(context, is_train), inputs, targets)
+        try:
+            op.forward(run_of(context, is_train), inputs, targets)
+        except TypeError as error:
+            dtypes = ", ".join(str(array.dtype) for array in inputs)
+            found = unsupported_dtype(error, f"operator {op.names[0]} of {dtypes}")
+            if found is None:
+                raise
+            raise found from error
     if recorder is not None and recorder.switches.imperative:
         backend.synchronize()
         recorder.add_span("operator", op.names[0], started, perf_counter_ns())

@@ -138,6 +138,20 @@ class Unary(Operator):
         return whole
 
 
+def _factor(run: Run, slope: Slope | float, a: Any, b: Any, dtype: DType) -> Array | float:
+    """Return the derivative by an operand; of integers, as in MXNet, its whole part."""
+    if not isinstance(slope, Slope):
+        return slope
+    if is_floating(dtype) or not slope.has_fractions:
+        found: Array | float = slope.function(run, a, b)
+        return found
+    operands = [float(x) if isinstance(x, np.generic) else _widened(run, x) for x in (a, b)]
+    fractions = slope.function(run, *operands)
+    whole = run.scratch(fractions.shape, dtype)
+    run.xp.copyto(whole, fractions, casting="unsafe")
+    return whole
+
+
 class _Binary(Operator):
     row: ClassVar[BinaryRow]
 
@@ -218,9 +232,8 @@ class Elementwise(_Pair):
         # The left gradient may share the head gradient's memory, so it must be written last.
         for target, slope in reversed(list(zip(in_grads, self._slopes(), strict=True))):
             if target is not None:
-                if isinstance(slope, Slope):
-                    slope = slope.function(run, inputs[0], inputs[1])
-                multiply_into(run, out_grads[0], slope, target)
+                factor = _factor(run, slope, inputs[0], inputs[1], out_grads[0].dtype)
+                multiply_into(run, out_grads[0], factor, target)
 
 
 class Broadcast(_Pair):
@@ -270,7 +283,8 @@ class Broadcast(_Pair):
                 continue
             direct = target.shape == dy.shape
             full = target if direct else run.scratch(dy.shape, dy.dtype)
-            multiply_into(run, dy, slope.function(run, wide[0], wide[1]), full)
+            factor = _factor(run, slope, wide[0], wide[1], dy.dtype)
+            multiply_into(run, dy, factor, full)
             if not direct:
                 sum_to(run, full, target)
 
@@ -385,13 +399,22 @@ class Scalar(_Binary):
         in_grads: Sequence[Array | None],
     ) -> None:
         (slope,), dy = self._slopes(), out_grads[0]
-        if isinstance(slope, Slope):
-            data = inputs[0]
-            if data is not None and data.dtype != dy.dtype:  # integers, with a number that is none
-                data = run.scratch(data.shape, dy.dtype)
-                run.xp.copyto(data, inputs[0])
-            slope = slope.function(run, *self._operands(data, dy.dtype))
-        multiply_into(run, dy, slope, in_grads[0])
+        assert slope is not None
+        data = inputs[0]
+        if self._divides_gradient and not is_floating(dy.dtype):
+            self.row.function(run, *self._operands(dy, dy.dtype), in_grads[0])
+            return
+        if isinstance(slope, Slope) and data is not None and data.dtype != dy.dtype:
+            # Integers, with a number that is none.
+            data = run.scratch(data.shape, dy.dtype)
+            run.xp.copyto(data, inputs[0])
+        factor = _factor(run, slope, *self._operands(data, dy.dtype), dy.dtype)
+        multiply_into(run, dy, factor, in_grads[0])
+
+    @property
+    def _divides_gradient(self) -> bool:
+        """Whether the gradient is divided by the number, as the data is."""
+        return self.row.arithmetic is Arithmetic.DIVIDE
 
 
 class Reversed(Scalar):
@@ -417,6 +440,10 @@ class Reversed(Scalar):
 
     def _slopes(self) -> tuple[Slope | float | None, ...]:
         return (self.row.rhs,)
+
+    @property
+    def _divides_gradient(self) -> bool:
+        return False
 
     def backward_reads(self) -> Reads:
         slope = self.row.rhs

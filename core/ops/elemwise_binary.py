@@ -44,10 +44,12 @@ class Slope(NamedTuple):
     Attributes:
         function: returns the derivative by one operand: an operand, a new array or a number.
         reads: which operands it reads (0: left, 1: right).
+        has_fractions: whether it is a fraction for integers, of which the whole part counts.
     """
 
     function: Callable[[Run, Operand, Operand], Any]
     reads: tuple[int, ...]
+    has_fractions: bool = False
 
 
 class BinaryRow(NamedTuple):
@@ -198,8 +200,15 @@ def _mod(run: Run, a: Operand, b: Operand, out: Array) -> None:
     run.xp.copyto(out, 0, where=run.xp.broadcast_to(is_zero, out.shape))
 
 
-def _mod_slope(run: Run, a: Operand, b: Operand) -> Array:
-    """Return -floor(a / b)."""
+def _mod_step(run: Run, a: Operand, b: Operand) -> float:
+    """Return 1; of integers, as in MXNet, 0."""
+    return 1.0 if is_floating(a.dtype) else 0.0
+
+
+def _mod_slope(run: Run, a: Operand, b: Operand) -> Array | float:
+    """Return -floor(a / b); of integers, as in MXNet, 0."""
+    if not is_floating(b.dtype):
+        return 0.0
     factor = _scratch_like(run, a, b)
     run.xp.divide(a, b, out=factor, casting="unsafe")
     run.xp.floor(factor, out=factor)
@@ -217,6 +226,12 @@ def _hypot_slope(run: Run, a: Operand, b: Operand) -> Array:
 
 def _smooth_l1(run: Run, a: Operand, b: Operand, out: Array) -> None:
     """Write (b a)**2 / 2 where |a| < 1 / b**2, else |a| - 1 / (2 b**2)."""
+    if not is_floating(out.dtype):
+        wide, found = run.scratch(a.shape, "float64"), run.scratch(a.shape, "float64")
+        run.xp.copyto(wide, a)
+        _smooth_l1(run, wide, float(b), found)
+        run.xp.copyto(out, found, casting="unsafe")
+        return
     square = b * b
     bent = _scratch_like(run, a, b)
     run.xp.abs(a, out=out)
@@ -258,7 +273,11 @@ _PRODUCT = (
     Slope(lambda run, a, b: b, (1,)),
     Slope(lambda run, a, b: a, (0,)),
 )
-_POWER = (_power, Slope(_base_slope, (0, 1)), Slope(_exponent_slope, (0, 1)))
+_POWER = (
+    _power,
+    Slope(_base_slope, (0, 1), has_fractions=True),
+    Slope(_exponent_slope, (0, 1), has_fractions=True),
+)
 
 
 def _smooth_l1_partial(f: Functions, a: Tensor, b: float, y: Tensor) -> Factor:
@@ -364,8 +383,8 @@ BINARY = (
     BinaryRow(
         "a / b, rounded towards 0 for integers.",
         _ufunc("divide"),
-        Slope(_inverse, (1,)),
-        Slope(_quotient_slope, (0, 1)),
+        Slope(_inverse, (1,), has_fractions=True),
+        Slope(_quotient_slope, (0, 1), has_fractions=True),
         elementwise=("elemwise_div", "_div", "_Div", "_sparse_elemwise_div"),
         broadcast=("broadcast_div", "_sparse_broadcast_div"),
         scalar=("_div_scalar", "_DivScalar"),
@@ -378,8 +397,8 @@ BINARY = (
     BinaryRow(
         "a / b; of row_sparse a in the stored rows only.",
         _ufunc("divide"),
-        Slope(_inverse, (1,)),
-        Slope(_quotient_slope, (0, 1)),
+        Slope(_inverse, (1,), has_fractions=True),
+        Slope(_quotient_slope, (0, 1), has_fractions=True),
         elementwise=("_scatter_elemwise_div",),
         elementwise_storage=of_rows_on_left,
         sparse_kernel=quotient_kernel,
@@ -401,7 +420,7 @@ BINARY = (
     BinaryRow(
         "Remainder of a / b with the sign of b; 0 where b is 0.",
         _mod,
-        1.0,
+        Slope(_mod_step, (0,)),
         Slope(_mod_slope, (0, 1)),
         elementwise=("_mod", "_Mod"),
         broadcast=("broadcast_mod",),
@@ -451,8 +470,8 @@ BINARY = (
     BinaryRow(
         "sqrt(a**2 + b**2).",
         _ufunc("hypot"),
-        Slope(_hypot_slope, (0, 1)),
-        Slope(lambda run, a, b: _hypot_slope(run, b, a), (0, 1)),
+        Slope(_hypot_slope, (0, 1), has_fractions=True),
+        Slope(lambda run, a, b: _hypot_slope(run, b, a), (0, 1), has_fractions=True),
         elementwise=("_hypot", "_Hypot"),
         broadcast=("broadcast_hypot",),
         scalar=("_hypot_scalar", "_HypotScalar", "_npi_hypot_scalar"),
@@ -462,7 +481,7 @@ BINARY = (
     BinaryRow(
         "Smooth L1 loss: (b a)**2 / 2 where |a| < 1 / b**2, else |a| - 1 / (2 b**2).",
         _smooth_l1,
-        Slope(_smooth_l1_slope, (0,)),
+        Slope(_smooth_l1_slope, (0,), has_fractions=True),
         scalar=("smooth_l1", "_npx_smooth_l1"),
         partials=Partials(_smooth_l1_partial, _no_partial),
     ),

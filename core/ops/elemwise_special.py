@@ -9,7 +9,7 @@ from typing import ClassVar
 from ..capabilities import arrays as kinds
 from ..capabilities.functions import Function, Pointwise
 from ..capabilities.kinds import implements
-from ..types import Array
+from ..types import Array, is_floating
 from .attributes import attribute
 from .derivatives import Functions, Tensor
 from .operator import Operator, Reads, Run
@@ -144,7 +144,7 @@ class HardSigmoid(Operator):
 
 @register("_contrib_div_sqrt_dim")
 class DivSqrtDim(Operator):
-    """The data divided by the square root of its last dimension."""
+    """The data divided by the square root of its last dimension; integers by its whole part."""
 
     def backward_reads(self) -> Reads:
         return Reads()
@@ -156,7 +156,10 @@ class DivSqrtDim(Operator):
         return ((0, 0),)
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        run.xp.divide(inputs[0], math.sqrt(inputs[0].shape[-1]), out=outputs[0])
+        root = math.sqrt(inputs[0].shape[-1])
+        if not is_floating(inputs[0].dtype):
+            root = math.floor(root)
+        run.xp.divide(inputs[0], root, out=outputs[0], casting="unsafe")
 
     def backward(
         self,

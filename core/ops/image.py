@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..pixels import resize
-from ..types import Array, DType, Shape
+from ..types import Array, DType, Shape, is_floating
 from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .registry import register
@@ -104,8 +104,14 @@ class Normalize(Operator):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         dtype = outputs[0].dtype
-        run.xp.subtract(inputs[0], self._per_channel(run, self.mean, dtype), out=outputs[0])
-        outputs[0][...] /= self._per_channel(run, self.std, dtype)
+        if is_floating(dtype):
+            run.xp.subtract(inputs[0], self._per_channel(run, self.mean, dtype), out=outputs[0])
+            outputs[0][...] /= self._per_channel(run, self.std, dtype)
+            return
+        scaled = run.scratch(inputs[0].shape, "float32")  # of integers the whole part
+        run.xp.subtract(inputs[0], self._per_channel(run, self.mean, scaled.dtype), out=scaled)
+        scaled /= self._per_channel(run, self.std, scaled.dtype)
+        run.xp.copyto(outputs[0], scaled, casting="unsafe")
 
     def backward(
         self,
@@ -115,8 +121,9 @@ class Normalize(Operator):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
-        divisor = self._per_channel(run, self.std, out_grads[0].dtype)
-        run.xp.divide(out_grads[0], divisor, out=in_grads[0])
+        dtype = out_grads[0].dtype
+        divisor = self._per_channel(run, self.std, dtype if is_floating(dtype) else _FLOAT32)
+        run.xp.divide(out_grads[0], divisor, out=in_grads[0], casting="unsafe")
 
 
 @register("_image_crop")

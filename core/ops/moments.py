@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import ShapeError
-from ..types import Array, Shape, normalize_axis
+from ..types import Array, Shape, is_floating, normalize_axis
 from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
@@ -79,6 +79,12 @@ class Moments(Operator):
         kept = self._kept(data.shape)
         count = data.size // out_grads[0].size
         mean_grad, variance_grad = (array.reshape(kept) for array in out_grads)
+        if not is_floating(data.dtype):
+            steps = run.xp.subtract(data, outputs[0].reshape(kept), dtype="float64")
+            steps *= variance_grad * 2
+            steps = run.xp.trunc(steps / count) + run.xp.trunc(mean_grad / count)
+            run.xp.copyto(data_grad, steps, casting="unsafe")
+            return
         centered = run.scratch(data.shape, data.dtype)
         run.xp.subtract(data, outputs[0].reshape(kept), out=centered)
         centered *= variance_grad * (2 / count)

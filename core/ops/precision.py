@@ -1,4 +1,5 @@
-"""Half precision for operators that accumulate: they compute in float32 and store 16 bits.
+"""Half precision for operators that accumulate: they compute in float32 and store 16 bits. And the
+error of operators that cannot compute whole numbers.
 
 MXNet does the same on a GPU; NumPy's matrix product of float16 is too slow to use.
 """
@@ -9,15 +10,29 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from ..errors import TypeInferenceError
 from ..types import Array, is_half
 from .operator import Run
 
-__all__ = ["wide_backward", "wide_forward"]
+__all__ = ["unsupported_dtype", "wide_backward", "wide_forward"]
 
 Forward: TypeAlias = Callable[[Any, Run, Sequence[Array], Sequence[Array]], None]
 Backward: TypeAlias = Callable[
     [Any, Run, Sequence[Array], Sequence[Array], Sequence[Array], Sequence[Array | None]], None
 ]
+
+
+def unsupported_dtype(error: Exception, what: str) -> TypeInferenceError | None:
+    """Return the error to raise for what NumPy raised in an operator's ``forward`` or ``backward``
+    if the operator does not compute numbers of its inputs' dtype; else None.
+
+    Args:
+        error: what was raised.
+        what: names the operator or node, and dtypes if known.
+    """
+    if not isinstance(error, TypeError) or not type(error).__module__.startswith("numpy"):
+        return None
+    return TypeInferenceError(f"{what} cannot be computed; cast the inputs to float32")
 
 
 def wide_forward(forward: Forward) -> Forward:

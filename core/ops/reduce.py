@@ -400,8 +400,8 @@ class Norm(_Reducing):
         if self.ord == 1:
             run.xp.sign(x, out=dx)
         else:
-            run.xp.divide(x, self.kept(outputs[0], x.shape), out=dx, casting="same_kind")
-        run.xp.multiply(dx, self.kept(out_grads[0], x.shape), out=dx, casting="same_kind")
+            run.xp.divide(x, self.kept(outputs[0], x.shape), out=dx, casting="unsafe")
+        run.xp.multiply(dx, self.kept(out_grads[0], x.shape), out=dx, casting="unsafe")
 
 
 class _Arg(Operator):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...types import Array, DType, Shape, merge_dtypes
+from ...types import Array, DType, Shape, is_floating, merge_dtypes
 from ..attributes import attribute
 from ..operator import Operator, Reads, Run
 from ..registry import register
@@ -53,6 +53,9 @@ class StraightRound(_Straight):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         xp, data = run.xp, inputs[0]
+        if not is_floating(data.dtype):
+            xp.copyto(outputs[0], data)
+            return
         signs = xp.sign(data)
         xp.floor(xp.abs(data) + 0.5, out=outputs[0])
         outputs[0][...] *= signs
@@ -88,7 +91,9 @@ class GradientMultiplier(_Elementwise):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
-        run.xp.multiply(out_grads[0], self.scalar, out=in_grads[0])
+        dtype = out_grads[0].dtype
+        scalar = self.scalar if is_floating(dtype) else int(self.scalar)
+        run.xp.multiply(out_grads[0], scalar, out=in_grads[0], casting="unsafe")
 
 
 @register("_contrib_quadratic")
@@ -107,11 +112,11 @@ class Quadratic(_Elementwise):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         data = inputs[0]
-        terms = run.scratch(data.shape, data.dtype)
+        terms = run.scratch(data.shape, data.dtype if is_floating(data.dtype) else "float64")
         run.xp.multiply(data, self.a, out=terms)
         terms += self.b
         terms *= data
-        run.xp.add(terms, self.c, out=outputs[0])
+        run.xp.add(terms, self.c, out=outputs[0], casting="unsafe")
 
     def backward(
         self,
@@ -121,10 +126,11 @@ class Quadratic(_Elementwise):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
-        slope = run.scratch(inputs[0].shape, inputs[0].dtype)
-        run.xp.multiply(inputs[0], 2 * self.a, out=slope)
+        data = inputs[0]
+        slope = run.scratch(data.shape, data.dtype if is_floating(data.dtype) else "float64")
+        run.xp.multiply(data, 2 * self.a, out=slope)
         slope += self.b
-        run.xp.multiply(slope, out_grads[0], out=in_grads[0])
+        run.xp.multiply(slope, out_grads[0], out=in_grads[0], casting="unsafe")
 
 
 @register("_contrib_allclose")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import core as mx
 from core.device import Context
+from core.errors import TypeInferenceError
 from core.ops import Run
 from core.ops.precision import wide_backward, wide_forward
 from core.random import DeviceRandom
@@ -56,3 +58,14 @@ def test_only_float16_is_widened() -> None:
         operator, *_ = run_double(dtype)
         first = [x for x in operator.seen if x is not None and x.shape == (3,)]
         assert {x.dtype for x in first} == {np.dtype(used)}
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8"])
+def test_an_operator_that_cannot_compute_integers_says_so(dtype: str) -> None:
+    data = mx.nd.array([[1, 2]], dtype=dtype)
+    with pytest.raises(TypeInferenceError, match=f"operator L2Normalization of {dtype} cannot"):
+        mx.nd.L2Normalization(data)
+    symbol = mx.sym.L2Normalization(mx.sym.Variable("data"), name="length")
+    executor = symbol.bind(mx.cpu(), {"data": data})
+    with pytest.raises(TypeInferenceError, match=r"length.* cannot be computed; cast"):
+        executor.forward()
