@@ -22,7 +22,7 @@ def many_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fake_proc(folder: Path, cgroup: str, mounts: list[str], files: dict[str, str]) -> Path:
-    """Write what a process sees of its cgroups; mount points lie below the folder."""
+    """Write the files in which a process finds its cgroups; mount points are in the folder."""
     (folder / "cgroup").write_text(cgroup)
     lines = [f"30 25 0:26 {mount.replace('@', str(folder))}\n" for mount in mounts]
     (folder / "mountinfo").write_text("".join(lines))
@@ -87,19 +87,19 @@ MEMORY = "/ @/fs/memory rw,nosuid - cgroup cgroup rw,memory"
         ("0::/\n", [VERSION_2], {"fs/cpu.max": "nonsense\n"}, ALL),
     ],
 )
-def test_quotas_of_cgroups_count(
+def test_cgroup_quotas_limit_the_count(
     tmp_path: Path, cgroup: str, mounts: list[str], files: dict[str, str], expected: int
 ) -> None:
     assert available_cpus(fake_proc(tmp_path, cgroup, mounts, files)) == expected
 
 
-def test_without_cgroups_the_affinity_counts(tmp_path: Path) -> None:
+def test_without_cgroups_the_affinity_decides(tmp_path: Path) -> None:
     assert available_cpus(tmp_path) == ALL
 
 
 @contextlib.contextmanager
 def real_cgroup() -> Iterator[Path]:
-    """A cgroup with a quota of half a processor; skip where this machine does not let us."""
+    """A cgroup limited to half a processor; skips where this machine does not allow one."""
     name = f"modserve-test-{os.getpid()}"
     for parent, quota in (
         (Path("/sys/fs/cgroup/cpu"), ("cpu.cfs_quota_us", "50000")),
@@ -122,7 +122,7 @@ def real_cgroup() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
-def test_a_script_in_a_real_cgroup_has_as_many_threads() -> None:
+def test_a_script_in_a_real_cgroup_uses_that_many_threads() -> None:
     count = (
         "import core as mx; from core.backends.onednn import library;"
         " from threadpoolctl import threadpool_info;"

@@ -1,4 +1,4 @@
-"""Errors have the types that MXNet 1.9.1 raises: scripts catch those (modules: in ``module``)."""
+"""Errors have the types of MXNet 1.9.1, since scripts catch those (for modules: see ``module``)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _in_sequence() -> mx.rnn.SequentialRNNCell:
     return cells
 
 
-# What MXNet 1.9.1 raises for each, read off a run of it.
+# What MXNet 1.9.1 raises for each, observed by running it.
 CASES: list[tuple[str, type[Exception], Callable[[], object]]] = [
     ("no variables", AssertionError, lambda: mx.autograd.grad([mx.nd.ones(2)], [])),
     ("heads", AssertionError, lambda: mx.autograd.backward([mx.nd.ones(2)], [None, None])),
@@ -84,11 +84,11 @@ CASES: list[tuple[str, type[Exception], Callable[[], object]]] = [
 @pytest.mark.parametrize(
     ("kind", "call"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
-def test_types(kind: type[Exception], call: Callable[[], object]) -> None:
+def test_error_types_match_mxnets(kind: type[Exception], call: Callable[[], object]) -> None:
     with pytest.raises(kind):
         call()
 
 
-def test_a_seed_for_no_device_is_refused() -> None:
+def test_seeding_a_missing_device_is_refused() -> None:
     with pytest.raises(mx.MXNetError, match="expected a context or 'all'"):
         mx.random.seed(1, ctx="gpu")

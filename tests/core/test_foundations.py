@@ -42,7 +42,7 @@ class TestTypes:
         with pytest.raises(ShapeError, match="do not broadcast"):
             broadcast_shapes((2,), (3,))
 
-    def test_dtype_codes_are_mxnets(self) -> None:
+    def test_dtype_codes_match_mxnets(self) -> None:
         names = ["float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool"]
         assert [dtype_code(name) for name in names] == list(range(8))
         assert dtype_from_code(2) == np.float16
@@ -51,14 +51,14 @@ class TestTypes:
             with pytest.raises(TypeInferenceError):
                 to_dtype(bad)
 
-    def test_axis(self) -> None:
+    def test_negative_axes_are_normalized(self) -> None:
         assert normalize_axis(-1, 3) == 2
         with pytest.raises(ShapeError, match="out of range"):
             normalize_axis(3, 3)
 
 
 class TestConfig:
-    def test_values(self) -> None:
+    def test_values_are_parsed(self) -> None:
         config = read_config({"MODSERVE_THREADS": "3", "CORE_CHECK_KERNELS": "1"})
         assert (config.threads, config.check_kernels) == (3, True)
         assert (config.mirror, config.mirror_step) == (False, 100)
@@ -86,7 +86,7 @@ class TestConfig:
         with pytest.raises(ValueError, match=name):
             read_config({name: "yes"})
 
-    def test_what_scripts_set_as_they_run_is_read_when_it_is_needed(
+    def test_settings_changed_while_running_take_effect(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for name, read, value, expected in (
@@ -117,7 +117,7 @@ class TestContext:
                 assert mx.current_context() == mx.cpu(1)
         assert mx.current_context() == mx.cpu(0)
 
-    def test_the_deprecated_default_is_that_of_the_thread(self) -> None:
+    def test_the_deprecated_default_context_is_per_thread(self) -> None:
         with pytest.warns(DeprecationWarning, match="current_context"):
             assert mx.Context.default_ctx == mx.cpu(0)
         with mx.cpu(2):
@@ -138,13 +138,13 @@ class TestContext:
         assert found == [mx.gpu(4)]
         assert mx.current_context() == mx.cpu(0)
 
-    def test_unknown_devices(self) -> None:
+    def test_unknown_devices_are_refused(self) -> None:
         with pytest.raises(DeviceError, match="'tpu' is unknown"):
             mx.Context("tpu")
         with pytest.raises(DeviceError, match="negative"):
             mx.cpu(-1)
 
-    def test_the_cpu_may_stand_for_gpus(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_cpu_may_stand_in_for_gpus(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(device, "config", read_config({"CORE_GPU_AS_CPU": "1"}))
         assert mx.gpu(2) == mx.Context("gpu", 2) == mx.cpu(2)
         with mx.gpu():
@@ -190,7 +190,7 @@ class TestRandom:
         mx.random.seed(4)
         np.testing.assert_array_equal(mx.nd.random.uniform(shape=(5,)).asnumpy(), first)
 
-    def test_position_is_taken_up_again(self) -> None:
+    def test_generator_state_can_be_restored(self) -> None:
         mx.random.seed(4)
         mx.nd.random.normal(shape=(7,))
         state = core_random.get_state()
@@ -198,7 +198,7 @@ class TestRandom:
         core_random.set_state(state)
         np.testing.assert_array_equal(mx.nd.random.normal(shape=(3,)).asnumpy(), expected)
 
-    def test_devices_have_sequences_of_their_own(self) -> None:
+    def test_devices_have_independent_sequences(self) -> None:
         mx.random.seed(4)
         a = mx.nd.random.uniform(shape=(4,), ctx=mx.cpu(0)).asnumpy()
         b = mx.nd.random.uniform(shape=(4,), ctx=mx.cpu(1)).asnumpy()
@@ -212,7 +212,7 @@ def test_host_arrays_start_on_a_cache_line() -> None:
     assert backend.empty((0, 3), np.dtype("int8")).shape == (0, 3)
 
 
-def test_memory_that_is_kept() -> None:
+def test_gpu_memory_info_of_a_missing_gpu_is_refused() -> None:
     mx.cpu().empty_cache()
     with pytest.raises(DeviceError):
         mx.context.gpu_memory_info(10**6)

@@ -1,4 +1,4 @@
-"""The modules that MXNet's users import names from, by MXNet's paths."""
+"""Names that MXNet's users import can be imported from MXNet's paths."""
 
 import importlib
 import os
@@ -90,7 +90,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize(("path", "names"), PATHS, ids=[path for path, _ in PATHS])
-def test_names_are_imported_from_where_mxnet_has_them(path: str, names: str) -> None:
+def test_names_can_be_imported_from_mxnets_paths(path: str, names: str) -> None:
     module = importlib.import_module(f"core.{path}")
     for name in names.split():
         assert hasattr(module, name), f"core.{path} has no {name}"
@@ -100,7 +100,7 @@ def test_names_are_imported_from_where_mxnet_has_them(path: str, names: str) -> 
     assert found is module
 
 
-def test_an_error_is_one_class_wherever_it_is_imported_from() -> None:
+def test_an_error_class_is_the_same_wherever_imported_from() -> None:
     from core.base import MXNetError
 
     assert MXNetError is mx.MXNetError is mx.base.MXNetError
@@ -108,7 +108,7 @@ def test_an_error_is_one_class_wherever_it_is_imported_from() -> None:
         mx.nd.ones((2, 3)).reshape((5,))
 
 
-def test_data_is_kept_where_mxnet_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_data_directory_is_mxnets(monkeypatch: pytest.MonkeyPatch) -> None:
     from core.base import data_dir
 
     monkeypatch.delenv("MXNET_HOME", raising=False)
@@ -117,7 +117,7 @@ def test_data_is_kept_where_mxnet_keeps_it(monkeypatch: pytest.MonkeyPatch) -> N
     assert data_dir() == "some/where"
 
 
-def test_the_size_of_bulks_is_remembered() -> None:
+def test_bulk_size_is_remembered() -> None:
     assert mx.engine.set_bulk_size(3) == 0
     with mx.engine.bulk(10):
         assert mx.engine.set_bulk_size(4) == 10
@@ -143,12 +143,12 @@ def test_environment_variables_are_set_and_unset(monkeypatch: pytest.MonkeyPatch
     assert mx.util.getenv("CORE_TEST_VARIABLE") is None
 
 
-def test_old_contrib_namespaces_are_the_new_ones() -> None:
+def test_old_contrib_namespaces_are_aliases() -> None:
     assert mx.contrib.nd is mx.nd.contrib
     assert mx.contrib.sym is mx.contrib.symbol is mx.sym.contrib
 
 
-def test_everything_of_test_utils_brings_what_scripts_use_without_importing_it() -> None:
+def test_a_star_import_of_test_utils_brings_the_modules_scripts_use() -> None:
     names: dict[str, object] = {}
     exec("from core.test_utils import *", names)
     assert names["mx"] is mx
@@ -158,5 +158,5 @@ def test_everything_of_test_utils_brings_what_scripts_use_without_importing_it()
     assert {"Context", "current_context", "Symbol", "os", "rand_ndarray", "same"} <= names.keys()
 
 
-def test_scripts_ask_for_the_version_of_mxnet() -> None:
+def test_scripts_see_an_mxnet_version() -> None:
     assert mx.__version__ == mx.libinfo.__version__ == "1.9.1"

@@ -17,7 +17,7 @@ def filled(init: mx.init.Initializer, name: str, shape: tuple[int, ...]) -> np.n
     return values.asnumpy()
 
 
-def test_own_initializer_of_a_variable_wins() -> None:
+def test_a_variables_own_initializer_wins() -> None:
     desc = mx.init.InitDesc("fc_bias", {"__init__": mx.init.Constant(3.0).dumps()})
     values = mx.nd.zeros((2,))
     mx.init.Xavier()(desc, values)
@@ -36,7 +36,7 @@ def test_own_initializer_of_a_variable_wins() -> None:
     ],
     ids=lambda init: type(init).__name__,
 )
-def test_row_sparse_arrays_are_filled_in_place_with_what_dense_ones_get(
+def test_row_sparse_arrays_get_the_values_of_dense_ones(
     init: mx.init.Initializer,
 ) -> None:
     sparse, dense = mx.nd.sparse.zeros("row_sparse", (8, 3)), mx.nd.zeros((8, 3))
@@ -55,7 +55,7 @@ def test_row_sparse_arrays_are_filled_in_place_with_what_dense_ones_get(
     [mx.nd.ones((2, 1)), np.ones((2, 1)), np.float32(1), 1.0],
     ids=lambda one: str(type(one)),
 )
-def test_constants_are_plain_in_json(value: object) -> None:
+def test_constants_are_plain_numbers_in_json(value: object) -> None:
     """MXNet's test_init compares the text with what json makes of the arguments."""
     init = mx.init.Constant(value)
     assert init.dumps() == json.dumps(["constant", init._kwargs])
@@ -75,7 +75,7 @@ def test_constants_are_plain_in_json(value: object) -> None:
     ],
     ids=lambda init: type(init).__name__,
 )
-def test_json_makes_an_equal_one(init: mx.init.Initializer) -> None:
+def test_json_recreates_an_equal_initializer(init: mx.init.Initializer) -> None:
     assert mx.init.create(init.dumps()) == init
 
 
@@ -103,7 +103,7 @@ def test_fused_parameters_are_filled_gate_by_gate() -> None:
         (lambda: mx.init.Load({"arg:a": mx.nd.zeros((2,))})("a", mx.nd.zeros((1,))), "expected"),
     ],
 )
-def test_errors(call: object, words: str) -> None:
+def test_invalid_initializers_are_refused(call: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         call()  # type: ignore[operator]
 
@@ -119,7 +119,7 @@ def test_load_and_mixed() -> None:
     assert (bias.asscalar(), weight.asscalar()) == (0, 1)
 
 
-def test_verbosity_logs(caplog: pytest.LogCaptureFixture) -> None:
+def test_verbose_initializers_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
         filled(mx.init.One().set_verbosity(True), "fc_weight", (4,))
     assert "Initialized fc_weight" in caplog.text

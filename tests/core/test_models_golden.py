@@ -1,4 +1,4 @@
-"""Whole networks against MXNet 1.9.1: the JSON they are written as and what they answer."""
+"""Whole networks against MXNet 1.9.1: their JSON and their outputs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def _file(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", SYMBOLS)
-def test_forward_of_the_loaded_symbol(name: str) -> None:
+def test_outputs_of_loaded_symbols_match_mxnets(name: str) -> None:
     output = forward(mx, name, mx.sym.load(_file(name)))
     assert_close(name, output, golden_file.topic("models")[name])
 
 
 @pytest.mark.parametrize("name", SYMBOLS)
-def test_built_here_is_written_alike(name: str) -> None:
+def test_networks_built_here_have_mxnets_json(name: str) -> None:
     with open(_file(name), encoding="utf-8") as file:
         assert build(mx, name).tojson() == file.read()

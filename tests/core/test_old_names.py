@@ -1,4 +1,4 @@
-"""Small modules that old scripts import: ``log``, ``misc``, ``symbol_doc``."""
+"""Small modules imported by old scripts: ``log``, ``misc``, ``symbol_doc``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import core as mx
 
 
-def test_a_logger_writes_to_a_file_once(tmp_path: Path) -> None:
+def test_a_logger_adds_its_file_handler_once(tmp_path: Path) -> None:
     path = tmp_path / "x.log"
     for _ in range(2):
         logger = mx.log.get_logger("old-names-file", str(path), "w", level=mx.log.INFO)
@@ -34,7 +34,7 @@ def test_lines_are_colored_by_level(capsys: pytest.CaptureFixture[str]) -> None:
         assert line.endswith(f"]\x1b[0m {end}")
 
 
-def test_the_old_schedule(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_deprecated_schedule(caplog: pytest.LogCaptureFixture) -> None:
     schedule = mx.misc.FactorScheduler(10, 0.5)
     schedule.base_lr = 0.4
     with caplog.at_level(logging.INFO):

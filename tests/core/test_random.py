@@ -20,7 +20,7 @@ def draw(context: mx.Context) -> list[float]:
     return numbers.tolist()
 
 
-def test_a_sequence_is_philoxs_with_the_seed_as_key():
+def test_the_generator_is_philox_keyed_by_the_seed():
     random = DeviceRandom(mx.cpu(3), 17)
     numbers = np.empty(4)
     random.uniform(numbers)
@@ -39,7 +39,7 @@ def test_large_and_negative_seeds_keep_all_their_bits(seed: int):
     assert first(seed) != first(seed - 1)
 
 
-def test_going_back_to_a_position_goes_back_on_every_device():
+def test_restoring_the_state_restores_every_device():
     mx.random.seed(5)
     draw(mx.cpu(0))
     position = mx.random.get_state()
@@ -52,7 +52,7 @@ def test_going_back_to_a_position_goes_back_on_every_device():
 
 @pytest.mark.parametrize("probability", [0.0, 0.25, 0.3, 0.999, 1.0])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_chances_are_taken_with_the_probability_given(probability: float, dtype: str):
+def test_bernoulli_draws_have_the_given_probability(probability: float, dtype: str):
     out = np.full((50, 2001), np.nan, dtype)
     DeviceRandom(mx.cpu(0), 11).bernoulli(out, probability, 2.5)
     assert set(np.unique(out)) <= {0, 2.5}
@@ -61,13 +61,13 @@ def test_chances_are_taken_with_the_probability_given(probability: float, dtype:
     assert abs(np.mean(out > 0) - probability) <= spread
 
 
-def test_chances_that_eight_bits_cannot_express():
+def test_probabilities_that_eight_bits_cannot_express():
     out = np.empty(1_000_000, np.float32)
     DeviceRandom(mx.cpu(0), 12).bernoulli(out, 1 / 1024)
     assert abs(out.mean() * 1024 - 1) < 0.13
 
 
-def test_chances_are_drawn_again_from_a_position_and_for_strided_arrays():
+def test_bernoulli_draws_repeat_from_a_state_and_for_strided_arrays():
     random, whole = DeviceRandom(mx.cpu(0), 13), np.empty((4, 6), np.float32)
     position = random.get_state()
     random.bernoulli(whole, 0.4)

@@ -1,4 +1,4 @@
-"""RecordIO files read, damaged and with images."""
+"""RecordIO files: reading, damage, and images."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_mxnet_files_are_read(mxnet_file: Path) -> None:
     assert reader.read() == RECORDS[0]
 
 
-def test_any_order(mxnet_file: Path) -> None:
+def test_indexed_records_are_read_in_any_order(mxnet_file: Path) -> None:
     paths = str(mxnet_file.with_suffix(".idx")), str(mxnet_file)
     reader = mx.recordio.MXIndexedRecordIO(*paths, "r")
     assert reader.keys == list(range(len(RECORDS)))
@@ -44,7 +44,7 @@ def test_any_order(mxnet_file: Path) -> None:
     assert named.read_idx("2") == RECORDS[2]
 
 
-def test_readers_are_pickled(mxnet_file: Path) -> None:
+def test_readers_can_be_pickled(mxnet_file: Path) -> None:
     reader = mx.recordio.MXIndexedRecordIO(
         str(mxnet_file.with_suffix(".idx")), str(mxnet_file), "r"
     )
@@ -56,7 +56,7 @@ def test_readers_are_pickled(mxnet_file: Path) -> None:
         closed.read()
 
 
-def test_what_files_refuse(tmp_path: Path, mxnet_file: Path) -> None:
+def test_invalid_calls_are_refused(tmp_path: Path, mxnet_file: Path) -> None:
     with pytest.raises(ValueError, match="Invalid flag 'a'"):
         mx.recordio.MXRecordIO(str(mxnet_file), "a")
     with pytest.raises(MXNetError, match="cannot be opened: No such file"):
@@ -80,7 +80,7 @@ def test_what_files_refuse(tmp_path: Path, mxnet_file: Path) -> None:
         (lambda data: data[:4] + b"\x03\0\0\x20" + data[8:], "out of order|cut off"),
     ],
 )
-def test_damaged_files(tmp_path: Path, spoil: object, words: str) -> None:
+def test_damaged_files_are_refused(tmp_path: Path, spoil: object, words: str) -> None:
     path = tmp_path / "x.rec"
     writer = mx.recordio.MXRecordIO(str(path), "w")
     for one in (b"abc", b"defg"):
@@ -92,14 +92,14 @@ def test_damaged_files(tmp_path: Path, spoil: object, words: str) -> None:
         list(iter(reader.read, None))
 
 
-def test_damaged_index(tmp_path: Path, mxnet_file: Path) -> None:
+def test_damaged_indices_are_refused(tmp_path: Path, mxnet_file: Path) -> None:
     index = tmp_path / "bad.idx"
     index.write_text("0\t0\n1 x\n")
     with pytest.raises(FormatError, match=r"bad\.idx, line 2"):
         mx.recordio.MXIndexedRecordIO(str(index), str(mxnet_file), "r")
 
 
-def test_headers() -> None:
+def test_headers_with_labels() -> None:
     for name, header in (("one", (0, 2.5, 7, 1)), ("several", (3, [1, 2, 3], 9, 0))):
         packed = golden_file.topic("files")[f"packed/{name}"].tobytes()
         found, content = mx.recordio.unpack(packed)
@@ -112,7 +112,7 @@ def test_headers() -> None:
         mx.recordio.unpack(golden_file.topic("files")["packed/several"].tobytes()[:26])
 
 
-def test_images() -> None:
+def test_images_in_records() -> None:
     pytest.importorskip("PIL")
     y, x = np.mgrid[:16, :24]
     image = np.stack([10 * y, 5 * x, 100 + y + x], axis=-1).astype("uint8")
@@ -135,7 +135,7 @@ def test_images() -> None:
         mx.recordio.encode_image(image.astype("float32"))
 
 
-def test_the_magic_number_may_lie_anywhere(tmp_path: Path) -> None:
+def test_the_magic_number_may_occur_in_the_data(tmp_path: Path) -> None:
     path = str(tmp_path / "x.rec")
     records = [
         bytes(lead) + MAGIC * count + bytes(rest)

@@ -1,4 +1,4 @@
-"""Classes that are created by name."""
+"""Creating registered classes by name."""
 
 import pytest
 
@@ -6,7 +6,7 @@ import core as mx
 from core.errors import UsageError
 
 
-def test_an_option_that_is_not_there_is_told_with_those_that_are() -> None:
+def test_an_unknown_option_lists_the_known_ones() -> None:
     wrong = r"'top_k_accuracy' has no option 'topk'; did you mean 'top_k'\?; it takes top_k, name,"
     with pytest.raises(TypeError, match=wrong) as caught:
         mx.metric.create("top_k_accuracy", topk=3)
@@ -15,7 +15,7 @@ def test_an_option_that_is_not_there_is_told_with_those_that_are() -> None:
         mx.init.create("xavier", magnitud=2)
 
 
-def test_options_that_are_passed_on_are_left_to_the_class() -> None:
+def test_a_class_that_takes_any_option_gets_all_of_them() -> None:
     @mx.metric.register
     class Passing(mx.metric.Accuracy):
         def __init__(self, **options: object) -> None:

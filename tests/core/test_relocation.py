@@ -1,4 +1,4 @@
-"""The engine under the name ``mxnet``, beside a ``core`` package of the script's own."""
+"""The engine installed as ``mxnet``, beside a script's own ``core`` package."""
 
 import subprocess
 import sys
@@ -86,7 +86,7 @@ print("done")
 
 @pytest.fixture
 def folders(tmp_path: Path) -> tuple[Path, Path]:
-    """A folder of a script that has a ``core`` package, and one that offers ``mxnet``."""
+    """A script's folder with a ``core`` package, and one that provides ``mxnet``."""
     own = tmp_path / "script" / "core"
     own.mkdir(parents=True)
     for name in ("__init__.py", "module.py"):
@@ -98,7 +98,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     return own.parent, offered
 
 
-def test_scripts_with_a_core_folder_run_on_the_engine_as_mxnet(folders: tuple[Path, Path]) -> None:
+def test_scripts_with_their_own_core_package_can_import_mxnet(folders: tuple[Path, Path]) -> None:
     script, offered = folders
     run = subprocess.run(
         [sys.executable, "-W", "error", "train.py"],

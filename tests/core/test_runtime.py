@@ -1,4 +1,4 @@
-"""Features of this build; names and errors are those of MXNet 1.9.1."""
+"""Features of this build; names and errors are MXNet 1.9.1's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import core as mx
 from core.errors import MXNetError
 
 
-def test_features() -> None:
+def test_features_are_listed_and_checked() -> None:
     features = mx.runtime.Features()
     assert features.is_enabled("CUDA") is features.is_enabled("cuda") is (mx.num_gpus() > 0)
     assert features.is_enabled("LAPACK")

@@ -10,7 +10,7 @@ from core.attribute import AttrScope
 from core.name import NameManager, Prefix
 
 
-def test_names_count_per_hint_and_manager() -> None:
+def test_names_are_counted_per_hint_and_manager() -> None:
     with NameManager() as manager:
         assert [NameManager.active().get(None, hint) for hint in ("fc", "fc", "conv", "fc")] == [
             "fc0",
@@ -42,7 +42,7 @@ def test_inner_attributes_win_and_end_with_their_scope() -> None:
     assert AttrScope.active().get(None) == {}
 
 
-def test_a_scope_entered_again_forgets_where_it_was_before() -> None:
+def test_a_reused_scope_inherits_from_its_new_surroundings() -> None:
     scope = AttrScope(a="1")
     with AttrScope(b="2"), scope:
         assert scope.get(None) == {"a": "1", "b": "2"}
@@ -51,7 +51,7 @@ def test_a_scope_entered_again_forgets_where_it_was_before() -> None:
     assert scope.get(None) == {"a": "1"}
 
 
-def test_attribute_values_are_text() -> None:
+def test_attribute_values_must_be_strings() -> None:
     with pytest.raises(ValueError, match="Attributes need to be string, a is 1"):
         AttrScope(a=1)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""24 published models: MXNet's answers, and three training steps of six of them."""
+"""24 published models: outputs match MXNet's, and so do three training steps of six of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _load(name: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", _models("outputs.npz"))
-def test_answers_as_mxnet(name: str) -> None:
+def test_outputs_match_mxnets(name: str) -> None:
     meta = _json(_FOLDER / name / "meta.json")
     symbol, arguments, auxiliary = _load(name)
     labels = meta.get("label_inputs_zero", {})
@@ -70,7 +70,7 @@ def test_answers_as_mxnet(name: str) -> None:
 
 
 class _Trained:
-    """The oracle of one training run, and the batches it was made with."""
+    """MXNet's results for one training run, and its batches."""
 
     def __init__(self, name: str) -> None:
         self.meta = _json(_FOLDER / name / "train_meta.json")
@@ -93,7 +93,7 @@ class _Trained:
 
 
 @pytest.mark.parametrize("name", _models("train_oracle.npz"))
-def test_trains_as_mxnet(name: str) -> None:
+def test_training_matches_mxnet(name: str) -> None:
     symbol, arguments, auxiliary = _load(name)
     oracle = _Trained(name)
     module = mx.mod.Module(symbol, data_names=list(oracle.data), label_names=list(oracle.labels))
@@ -128,9 +128,9 @@ def test_trains_as_mxnet(name: str) -> None:
 
 
 def _turn_steps(got: np.ndarray, expected: np.ndarray, rate: float) -> None:
-    """Turn round the steps of one weight in 10,000 at most, in place.
+    """Flip the steps of at most one weight in 10,000, in place.
 
-    The momentum of a weight may be 0 but for rounding, and Signum's step has its sign.
+    Signum steps by the sign of the momentum, which rounding may flip where it is near 0.
     """
     turned = np.round((expected - got) / (2 * rate))
     assert np.count_nonzero(turned) <= got.size / 10_000
@@ -138,7 +138,7 @@ def _turn_steps(got: np.ndarray, expected: np.ndarray, rate: float) -> None:
 
 
 @pytest.mark.parametrize("name", _models("train_oracle.npz"))
-def test_first_gradients(name: str) -> None:
+def test_first_gradients_match_mxnets(name: str) -> None:
     symbol, arguments, auxiliary = _load(name)
     oracle = _Trained(name)
     fed = {key: x[0] for key, x in {**oracle.data, **oracle.labels}.items()}
@@ -162,7 +162,7 @@ def test_first_gradients(name: str) -> None:
 
 
 @pytest.mark.skipif(not _FOLDER.is_dir(), reason="no ../shared beside the repository")
-def test_a_custom_operator_nobody_registered_is_refused() -> None:
+def test_an_unregistered_custom_operator_is_refused() -> None:
     prefix = str(_FOLDER / "mtcnn_head_pnet" / "model")
     with pytest.raises(mx.MXNetError, match="Custom"):
         mx.model.load_checkpoint(prefix, 15)

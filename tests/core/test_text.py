@@ -30,7 +30,7 @@ def test_tokens_are_counted() -> None:
     assert counted == Counter({"two": 4, "One": 1, "one": 1})
 
 
-def test_a_vocabulary_begins_with_what_is_frequent() -> None:
+def test_a_vocabulary_lists_frequent_tokens_first() -> None:
     vocabulary = text.vocab.Vocabulary(COUNTS, reserved_tokens=["<pad>"])
     assert vocabulary.idx_to_token == ["<unk>", "<pad>", "words", "and", "some"]
     assert len(vocabulary) == 5
@@ -50,7 +50,9 @@ def test_a_vocabulary_begins_with_what_is_frequent() -> None:
         ({"unknown_token": "and"}, ["and", "words", "some"]),
     ],
 )
-def test_which_tokens_are_taken(options: dict[str, object], tokens: list[str]) -> None:
+def test_max_size_and_min_freq_limit_the_vocabulary(
+    options: dict[str, object], tokens: list[str]
+) -> None:
     assert text.vocab.Vocabulary(COUNTS, **options).idx_to_token == tokens
 
 
@@ -58,12 +60,12 @@ def test_which_tokens_are_taken(options: dict[str, object], tokens: list[str]) -
     "options",
     [{"min_freq": 0}, {"reserved_tokens": ["a", "a"]}, {"reserved_tokens": ["<unk>"]}],
 )
-def test_vocabularies_that_cannot_be(options: dict[str, object]) -> None:
+def test_invalid_vocabularies_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(AssertionError):
         text.vocab.Vocabulary(COUNTS, **options)
 
 
-def test_vectors_of_a_file(file: Path) -> None:
+def test_vectors_are_read_from_a_file(file: Path) -> None:
     embedding = text.embedding.CustomEmbedding(str(file), init_unknown_vec=mx.nd.ones)
     assert (len(embedding), embedding.vec_len) == (4, 2)
     assert embedding.idx_to_vec.asnumpy().tolist() == [[1, 1], [1, 2], [3, 4], [5, 6]]
@@ -73,7 +75,7 @@ def test_vectors_of_a_file(file: Path) -> None:
     assert known.get_vecs_by_tokens(["what", "and"]).asnumpy().tolist() == [[5, 6], [3, 4]]
 
 
-def test_vectors_of_a_vocabulary_and_of_several_embeddings(file: Path) -> None:
+def test_vectors_for_a_vocabulary_and_from_several_embeddings(file: Path) -> None:
     first = text.embedding.CustomEmbedding(str(file))
     second = text.embedding.CustomEmbedding(str(file), unknown_token="<none>")
     vocabulary = text.vocab.Vocabulary(COUNTS, reserved_tokens=["<pad>"])
@@ -86,7 +88,7 @@ def test_vectors_of_a_vocabulary_and_of_several_embeddings(file: Path) -> None:
     np.testing.assert_array_equal(one.idx_to_vec.asnumpy(), np.array(expected)[:, :2])
 
 
-def test_vectors_are_changed(file: Path) -> None:
+def test_vectors_can_be_updated(file: Path) -> None:
     embedding = text.embedding.CustomEmbedding(str(file))
     embedding.update_token_vectors(["and", "<unk>"], mx.nd.array([[7, 7], [8, 8]]))
     embedding.update_token_vectors("words", mx.nd.array([9, 9]))
@@ -99,7 +101,7 @@ def test_vectors_are_changed(file: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["alone", "short 1 2 3"])
-def test_lines_that_are_refused(file: Path, line: str) -> None:
+def test_malformed_lines_are_refused(file: Path, line: str) -> None:
     with file.open("a") as lines:
         lines.write(f"{line}\n")
     with pytest.raises(AssertionError, match="At line 4"):
@@ -116,7 +118,7 @@ def test_headers_and_repeated_tokens_are_skipped(tmp_path: Path) -> None:
         text.embedding.CustomEmbedding(str(tmp_path / "missing"))
 
 
-def test_embeddings_are_registered_by_name(file: Path) -> None:
+def test_custom_embeddings_are_registered_by_name(file: Path) -> None:
     @text.embedding.register
     class Mine(text.embedding._TokenEmbedding):
         pretrained_file_name_sha1: ClassVar[dict[str, str]] = {"mine.vec": "0"}
@@ -130,7 +132,7 @@ def test_embeddings_are_registered_by_name(file: Path) -> None:
     assert len(created) == 4
 
 
-def test_registries_of_ones_own() -> None:
+def test_custom_registries() -> None:
     class Base:
         pass
 

@@ -14,13 +14,13 @@ from oracle.topics.summaries import CASES, summary
 
 @pytest.mark.parametrize("case_id", CASES)
 @pytest.mark.parametrize("with_shapes", [True, False])
-def test_summaries_are_those_of_mxnet(case_id: str, with_shapes: bool) -> None:
+def test_summaries_match_mxnets(case_id: str, with_shapes: bool) -> None:
     expected = str(golden_file.topic("summaries")[f"{case_id}/{with_shapes}"])
     assert summary(mx, case_id, with_shapes) == expected
 
 
 @pytest.mark.filterwarnings("ignore:Cannot decide shape")
-def test_summaries_need_symbols_and_whole_shapes() -> None:
+def test_summaries_need_symbols_and_complete_shapes() -> None:
     with pytest.raises(TypeError, match="symbol must be Symbol, got int"):
         mx.viz.print_summary(3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="Input shape is incomplete"):
@@ -28,7 +28,7 @@ def test_summaries_need_symbols_and_whole_shapes() -> None:
 
 
 class _Digraph:
-    """Takes note of what is drawn."""
+    """Records what is drawn."""
 
     def __init__(self, **options: str) -> None:
         self.options = options
@@ -44,14 +44,14 @@ class _Digraph:
 
 @pytest.fixture
 def graphviz(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package graphviz, installed or not."""
+    """A stand-in for the graphviz package."""
     module = types.ModuleType("graphviz")
     module.Digraph = _Digraph  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "graphviz", module)
 
 
 @pytest.mark.usefixtures("graphviz")
-def test_drawings() -> None:
+def test_nodes_and_edges_are_drawn() -> None:
     x = mx.sym.Convolution(
         mx.sym.Variable("data"), kernel=(3, 3), stride=(2, 1), num_filter=4, name="conv"
     )
@@ -78,7 +78,7 @@ def test_drawings() -> None:
 
 
 @pytest.mark.usefixtures("graphviz")
-def test_repeated_names_are_warned_of() -> None:
+def test_repeated_names_cause_a_warning() -> None:
     x = mx.sym.Variable("x")
     net = mx.sym.FullyConnected(x, name="fc", num_hidden=128)
     net = mx.sym.Activation(net, name="fc", act_type="relu")

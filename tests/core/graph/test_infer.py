@@ -1,4 +1,4 @@
-"""Inference over graphs; expected values are those of MXNet 1.9.1 where it gives any."""
+"""Inference over graphs; expected values are MXNet 1.9.1's where it gives any."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_shapes_by_name_and_by_position() -> None:
     assert dense(data()).infer_shape((2, 3), None) == expected
 
 
-def test_recurrent_cell() -> None:
-    """MXNet's test_symbol_infer_shape: a state that only the output's shape can tell."""
+def test_a_recurrent_cell_infers_its_state_from_the_output() -> None:
+    """As in MXNet's test_symbol_infer_shape."""
     x2h = mx.sym.FullyConnected(data(), num_hidden=128, name="x2h")
     h2h = mx.sym.FullyConnected(mx.sym.var("prevstate"), num_hidden=128, name="h2h")
     out = mx.sym.Activation(mx.sym.elemwise_add(x2h, h2h), act_type="relu", name="out")
@@ -68,12 +68,12 @@ def test_recurrent_cell() -> None:
         ({"a": (), "b": (2, 3)}, (2, 3)),
     ],
 )
-def test_knowledge_flows_both_ways(known: dict[str, Any], expected: Any) -> None:
+def test_shapes_are_inferred_in_both_directions(known: dict[str, Any], expected: Any) -> None:
     added = mx.sym.var("a") + mx.sym.var("b")
     assert added.infer_shape(**known) == ([expected, expected], [expected], [])
 
 
-def test_partial_knowledge() -> None:
+def test_infer_shape_partial() -> None:
     conv = mx.sym.Convolution(data(), num_filter=4, kernel=(3, 3), name="conv")
     assert conv.infer_shape_partial(data=(0, 3, 5, 5)) == (
         [(0, 3, 5, 5), (4, 3, 3, 3), (4,)],
@@ -105,7 +105,7 @@ def test_spellings_of_declared_shapes(text: str) -> None:
     assert mx.sym.var("v", __shape__=text).infer_shape()[0] == [(8, 3)]
 
 
-def test_nodes_of_one_name_are_inferred_on_their_own() -> None:
+def test_nodes_of_the_same_name_are_inferred_separately() -> None:
     both = mx.sym.var("d") + mx.sym.var("d")
     assert both.infer_shape(d=(2, 3)) == ([(2, 3), (2, 3)], [(2, 3)], [])
 
@@ -160,7 +160,7 @@ def test_hidden_outputs_and_auxiliary_states() -> None:
         ),
     ],
 )
-def test_wrong_shapes(infer: Any, error: type[Exception], message: str) -> None:
+def test_contradicting_shapes_are_refused(infer: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         infer()
 
@@ -218,7 +218,7 @@ def test_moving_averages_are_float32_in_float16_graphs() -> None:
         ),
     ],
 )
-def test_wrong_dtypes(infer: Any, error: type[Exception], message: str) -> None:
+def test_contradicting_dtypes_are_refused(infer: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         infer()
 
@@ -241,7 +241,7 @@ def test_specs_of_every_node() -> None:
     assert specs.dtype(net.heads[0]) == np.float16
 
 
-def test_float32_where_nothing_decides() -> None:
+def test_dtypes_default_to_float32() -> None:
     left = dense(data(), "left", weight=mx.sym.var("w", dtype="float64"))
     right = dense(mx.sym.var("other"), "right")
     heads = mx.sym.Group([left, right]).heads
@@ -259,17 +259,17 @@ def test_unknown_shapes_are_named() -> None:
         infer_graph(dense(data()).heads, {"data": (0, 3)}, {})
 
 
-def test_names_of_other_graphs_are_passed_over() -> None:
+def test_unknown_names_are_ignored() -> None:
     specs = infer_graph(data().heads, {"data": (1,), "label": (1,)}, {"label": to_dtype("int32")})
     assert [node.name for node in specs.nodes] == ["data"]
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.permutations(range(8)), st.integers(0, 8), st.data())
-def test_knowledge_reaches_everything_in_any_order(
+def test_inference_is_complete_in_any_order_of_nodes(
     order: list[int], source: int, draw: st.DataObject
 ) -> None:
-    """A chain of sums v0+v1, v1+v2, ...: one shape tells all, whatever the order of the nodes."""
+    """In a chain of sums v0+v1, v1+v2, ... one shape determines all, in any order of nodes."""
     variables = [mx.sym.var(f"v{i}") for i in range(9)]
     links = [variables[i] + variables[i + 1] for i in range(8)]
     graph = mx.sym.Group([links[i] for i in order])

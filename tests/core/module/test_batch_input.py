@@ -28,7 +28,7 @@ def test_one_device_gets_the_whole_array(kind: str) -> None:
         "flat": mx.nd.array(ROWS.reshape(-1)),
     }[kind]
     target = mx.nd.zeros((4, 3))
-    # The rows of a flat array cannot be counted.
+    # A flat array cannot tell how many rows it has.
     axis = -1 if kind == "flat" else 0
     BatchInput("data", axis, 4, [(slice(0, 4), target)]).load(source)
     assert numbers(target) == ROWS.tolist()
@@ -51,14 +51,14 @@ def test_each_device_gets_its_rows(axis: int, whole: Any) -> None:
     assert found.tolist() == whole.tolist()
 
 
-def test_without_a_batch_axis_each_device_gets_all() -> None:
+def test_without_a_batch_axis_each_device_gets_everything() -> None:
     targets = [mx.nd.zeros((4, 3)) for _ in range(2)]
     places = [(slice(row, row + 1), target) for row, target in enumerate(targets)]
     BatchInput("data", -1, 2, places).load(ROWS)
     assert [numbers(target) for target in targets] == [ROWS.tolist()] * 2
 
 
-def test_a_share_goes_to_its_device() -> None:
+def test_a_slice_for_each_device() -> None:
     targets = [mx.nd.zeros((2, 3)) for _ in range(2)]
     places = [(slice(2 * row, 2 * row + 2), target) for row, target in enumerate(targets)]
     one = BatchInput("data", 0, 4, places)
@@ -66,7 +66,7 @@ def test_a_share_goes_to_its_device() -> None:
     assert [numbers(target) for target in targets] == [[[0.0] * 3] * 2, ROWS[2:].tolist()]
 
 
-def test_an_input_that_nothing_reads_is_left_out() -> None:
+def test_an_unused_input_is_left_out() -> None:
     unread = BatchInput("data", 0, 4, [])
     unread.load(ROWS)
     unread.load_share(0, ROWS)

@@ -1,4 +1,4 @@
-"""BucketingModule: shared parameters, optimizer and memory; switching; files."""
+"""BucketingModule: shared parameters, optimizer and memory; switching buckets; checkpoints."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def _without_names(key: int) -> tuple[mx.sym.Symbol, list[str], list[str]]:
     return mx.sym.SoftmaxOutput(x, name="softmax"), ["data"], ["softmax_label"]
 
 
-def test_layers_without_names_have_the_same_ones_in_every_bucket() -> None:
-    mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1)  # counts outside of the module
+def test_unnamed_layers_get_the_same_names_in_every_bucket() -> None:
+    mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1)  # names counted outside the module
     module = mx.mod.BucketingModule(_without_names, default_bucket_key=8)
     assert module.output_names == ["softmax_output"]
     module.bind([("data", (2, 8, 5))], [("softmax_label", (2,))])
@@ -83,7 +83,7 @@ def test_buckets_share_parameters_and_optimizer() -> None:
     assert len({id(m._optimizer) for m in module._buckets.values()}) == 1
 
 
-def test_training_over_buckets_equals_training_each_shape_alone() -> None:
+def test_training_over_buckets_matches_training_each_shape_alone() -> None:
     module = ready()
     plain = mx.mod.Module(*generate(8))
     plain.bind([("data", (2, 8, 5))], [("softmax_label", (2,))])
@@ -98,7 +98,7 @@ def test_training_over_buckets_equals_training_each_shape_alone() -> None:
         np.testing.assert_allclose(got[name], expected[name].asnumpy(), rtol=1e-5, atol=1e-7)
 
 
-def test_an_update_in_one_bucket_is_seen_through_all() -> None:
+def test_an_update_in_one_bucket_is_visible_in_all() -> None:
     module = ready()
     before = weights(module)
     step(module, 3)
@@ -106,7 +106,7 @@ def test_an_update_in_one_bucket_is_seen_through_all() -> None:
     assert not np.array_equal(before["in_weight"], after["in_weight"])
 
 
-def test_a_dropped_bucket_is_bound_anew() -> None:
+def test_a_deleted_bucket_is_bound_again() -> None:
     module = ready()
     step(module, 3)
     module.drop_bucket(3)
@@ -146,7 +146,7 @@ def arena_bytes(module: mx.mod.BucketingModule) -> int:
     return module._buckets[8]._exec_group.execs[0].memory_report().arena
 
 
-def test_bucket_with_a_parameter_of_its_own_is_refused() -> None:
+def test_a_bucket_with_extra_parameters_is_refused() -> None:
     def other(key: int) -> tuple[mx.sym.Symbol, list[str], list[str]]:
         x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name=f"fc{key}")
         return mx.sym.SoftmaxOutput(x, name="softmax"), ["data"], ["softmax_label"]
@@ -169,7 +169,7 @@ def test_default_key_is_required() -> None:
         mx.mod.BucketingModule(generate)
 
 
-def test_calls_before_bind_say_so() -> None:
+def test_calls_before_bind_are_refused() -> None:
     module = mx.mod.BucketingModule(generate, default_bucket_key=8)
     assert module.data_names == ["data"]
     assert module.output_names == ["softmax_output"]
@@ -192,7 +192,7 @@ def test_rebinding_keeps_parameters() -> None:
         np.testing.assert_array_equal(before[name], after[name])
 
 
-def test_checkpoint_with_every_bucket(tmp_path: Path) -> None:
+def test_a_checkpoint_holds_every_bucket(tmp_path: Path) -> None:
     module = ready()
     step(module, 3)
     module.save_checkpoint(str(tmp_path / "net"), 1)
@@ -211,7 +211,7 @@ def test_checkpoint_with_every_bucket(tmp_path: Path) -> None:
         mx.mod.BucketingModule.load(str(tmp_path / "net"), 1, default_bucket_key=8)
 
 
-def test_made_of_symbols_and_parameters() -> None:
+def test_created_from_symbols_and_parameters() -> None:
     trained = ready()
     for key in (8, 3):
         step(trained, key)

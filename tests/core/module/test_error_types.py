@@ -1,4 +1,4 @@
-"""Errors of modules have the types that MXNet 1.9.1 raises: scripts catch those."""
+"""Modules raise the error types of MXNet 1.9.1, since scripts catch those."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _with_states() -> mx.mod.Module:
     return module
 
 
-# What MXNet 1.9.1 raises for each, read off a run of it.
+# What MXNet 1.9.1 raises for each, observed by running it.
 CASES: list[tuple[str, type[Exception], Callable[[], object]]] = [
     ("get_params", AssertionError, lambda: _created().get_params()),
     ("get_outputs", AssertionError, lambda: _created().get_outputs()),
@@ -104,6 +104,6 @@ CASES: list[tuple[str, type[Exception], Callable[[], object]]] = [
 @pytest.mark.parametrize(
     ("kind", "call"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
-def test_types(kind: type[Exception], call: Callable[[], object]) -> None:
+def test_error_types_match_mxnets(kind: type[Exception], call: Callable[[], object]) -> None:
     with pytest.raises(kind):
         call()

@@ -1,4 +1,4 @@
-"""Executors over devices under MXNet's name, with the memory they share."""
+"""MXNet's DataParallelExecutorGroup: executors on several devices, and the memory they share."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_groups_share_parameters_gradients_and_inputs() -> None:
     assert {second.grad_req[name] for name in others} == {"null"}
 
 
-def test_arrays_and_their_rows() -> None:
+def test_arrays_are_listed_with_their_batch_slices() -> None:
     symbol = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
     group = DataParallelExecutorGroup(
         symbol, CONTEXTS, None, [("data", (6, 3))], None, ["fc_weight", "fc_bias"], True, True
@@ -85,7 +85,7 @@ def test_arrays_and_their_rows() -> None:
     assert group._total_exec_bytes > 0
 
 
-def test_a_group_reshapes_and_runs_as_that_of_mxnet() -> None:
+def test_a_group_reshapes_and_runs_as_mxnets_does() -> None:
     symbol = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
     symbol = mx.sym.Group([symbol, symbol * 2])
     group = DataParallelExecutorGroup(
@@ -112,7 +112,7 @@ def test_a_group_reshapes_and_runs_as_that_of_mxnet() -> None:
 
 
 class Fork(mx.mod.BaseModule):
-    """What people's forks of MXNet's Module do with a group."""
+    """What forked copies of MXNet's Module do with a group."""
 
     def __init__(self, symbol: mx.sym.Symbol) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ class Fork(mx.mod.BaseModule):
         self.binded = True
 
 
-def test_forks_of_modules_keep_groups_of_their_own() -> None:
+def test_forked_modules_create_their_own_groups() -> None:
     symbol = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
     first, second = Fork(symbol), Fork(symbol)
     with pytest.warns(UserWarning, match=r"label_shapes don't match.*softmax_label"):
@@ -153,7 +153,7 @@ def test_forks_of_modules_keep_groups_of_their_own() -> None:
 
 
 class Loaded(mx.mod.Module):
-    """A module whose ``load`` is a script's own, after MXNet's."""
+    """A module whose ``load`` is a script's own, modelled on MXNet's."""
 
     @staticmethod
     def load(prefix: str, epoch: int, *args: Any, **kwargs: Any) -> Loaded:
@@ -165,7 +165,7 @@ class Loaded(mx.mod.Module):
         return module
 
 
-def test_modules_take_the_values_that_a_load_of_their_own_sets(tmp_path: Path) -> None:
+def test_a_custom_load_may_set_the_parameters(tmp_path: Path) -> None:
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
     net = mx.sym.BatchNorm(net, name="bn")
     first = mx.mod.Module(net, label_names=())
@@ -187,7 +187,7 @@ def test_modules_take_the_values_that_a_load_of_their_own_sets(tmp_path: Path) -
     np.testing.assert_array_equal(outputs[0], outputs[1])
 
 
-def test_bytes_stay_when_a_bucket_is_bound_again() -> None:
+def test_rebinding_a_bucket_does_not_grow_memory() -> None:
     def generate(key: int) -> tuple[mx.sym.Symbol, tuple[str], None]:
         x = mx.sym.sum(mx.sym.Variable("data"), axis=1, keepdims=True)
         return mx.sym.FullyConnected(x, num_hidden=4, name="fc"), ("data",), None
@@ -204,7 +204,7 @@ def test_bytes_stay_when_a_bucket_is_bound_again() -> None:
     assert default._total_exec_bytes == before
 
 
-def test_a_module_shows_its_group_under_the_names_of_mxnet() -> None:
+def test_a_module_exposes_its_group_under_mxnets_names() -> None:
     data = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
     symbol = mx.sym.SoftmaxOutput(data, name="softmax")
     module = mx.mod.Module(symbol, context=[mx.cpu(0), mx.cpu(1)])
@@ -223,7 +223,7 @@ def test_a_module_shows_its_group_under_the_names_of_mxnet() -> None:
     assert [one.shape for one in group.input_grad_arrays[0]] == [(2, 3), (2, 3)]
 
 
-def test_inputs_and_their_gradients_are_on_the_devices_of_their_groups() -> None:
+def test_inputs_and_their_gradients_are_on_their_groups_devices() -> None:
     with mx.AttrScope(ctx_group="one"):
         first = mx.sym.Variable("first") * 2
     with mx.AttrScope(ctx_group="two"):
@@ -241,7 +241,7 @@ def test_inputs_and_their_gradients_are_on_the_devices_of_their_groups() -> None
 
 
 @pytest.mark.parametrize("groups", [{"one": mx.cpu(1), "two": mx.cpu(2)}, {"two": [mx.cpu(2)]}])
-def test_parameters_and_outputs_are_on_the_devices_of_their_groups(groups: Any) -> None:
+def test_parameters_and_outputs_are_on_their_groups_devices(groups: Any) -> None:
     with mx.AttrScope(ctx_group="one"):
         x = mx.sym.BatchNorm(mx.sym.Variable("data"), name="bn", fix_gamma=False)
     with mx.AttrScope(ctx_group="two"):

@@ -50,7 +50,7 @@ def assert_same(a: dict[str, np.ndarray], b: dict[str, np.ndarray], rtol: float 
         np.testing.assert_allclose(a[name], b[name], rtol=rtol, atol=1e-6, err_msg=name)
 
 
-def test_a_training_pass_alone_shows_in_the_auxiliary_states() -> None:
+def test_a_training_pass_updates_the_auxiliary_states() -> None:
     net = mx.sym.BatchNorm(mx.sym.Variable("data"), name="bn", fix_gamma=False)
     net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=3), name="softmax")
     module = mx.mod.Module(net)
@@ -58,7 +58,7 @@ def test_a_training_pass_alone_shows_in_the_auxiliary_states() -> None:
     module.init_params(mx.init.Xavier())
     first = batch()
     module.forward_backward(first)
-    _, states = module.get_params()  # no update has followed
+    _, states = module.get_params()  # although no update has followed
     expected = 0.1 * first.data[0].asnumpy().mean(axis=0)
     np.testing.assert_allclose(states["bn_moving_mean"].asnumpy(), expected, rtol=1e-5)
 
@@ -66,7 +66,7 @@ def test_a_training_pass_alone_shows_in_the_auxiliary_states() -> None:
 # -- stages ------------------------------------------------------------------------------------
 
 
-def test_stage_is_derived_from_what_exists() -> None:
+def test_stage_follows_from_what_has_been_called() -> None:
     module = mx.mod.Module(network())
     assert module.stage is Stage.CREATED
     module.bind([("data", (4, 5))], [("softmax_label", (4,))])
@@ -91,7 +91,9 @@ def test_stage_is_derived_from_what_exists() -> None:
         (2, lambda m: m.save_optimizer_states("x"), "init_optimizer()"),
     ],
 )
-def test_call_in_the_wrong_stage_says_what_to_call(stage: int, call: object, first: str) -> None:
+def test_a_call_at_the_wrong_stage_names_the_missing_call(
+    stage: int, call: object, first: str
+) -> None:
     module = mx.mod.Module(network())
     steps = [
         lambda: module.bind([("data", (4, 5))], [("softmax_label", (4,))]),
@@ -107,7 +109,7 @@ def test_call_in_the_wrong_stage_says_what_to_call(stage: int, call: object, fir
 
 def test_backward_needs_a_training_pass_and_update_needs_gradients() -> None:
     module = ready()
-    module.update()  # with the zeros that the gradients start as
+    module.update()  # with the initial gradients of zero
     module.forward(batch(), is_train=False)
     with pytest.raises(StageError, match="is_train=True"):
         module.backward()
@@ -122,7 +124,7 @@ def _weight_gradient(module: mx.mod.Module) -> np.ndarray:
     return module._exec_group.execs[0].grad_dict["fc1_weight"].asnumpy()
 
 
-def test_backward_twice_after_one_forward() -> None:
+def test_backward_may_run_twice_after_one_forward() -> None:
     module = ready()
     module.forward_backward(batch())
     once = _weight_gradient(module)
@@ -132,7 +134,7 @@ def test_backward_twice_after_one_forward() -> None:
     module.update()
 
 
-def test_backward_behind_inference_that_followed_a_training_pass_is_that_of_the_inference() -> None:
+def test_backward_after_inference_differentiates_the_inference_pass() -> None:
     expected = []
     for size in (4, 2):
         module = ready()
@@ -143,22 +145,22 @@ def test_backward_behind_inference_that_followed_a_training_pass_is_that_of_the_
     module.forward(batch(seed=1), is_train=False)
     module.backward()
     np.testing.assert_allclose(_weight_gradient(module), expected[0], rtol=1e-6)
-    module.forward(batch(2, seed=1), is_train=False)  # of another shape, bound on the way
+    module.forward(batch(2, seed=1), is_train=False)  # of another shape, bound in between
     module.backward()
     np.testing.assert_allclose(_weight_gradient(module), expected[1], rtol=1e-6)
 
 
-def test_inference_between_backward_and_update_leaves_the_gradients() -> None:
+def test_inference_between_backward_and_update_keeps_the_gradients() -> None:
     plain, other = ready(), ready()
     train(plain, 1)
     other.forward_backward(batch(seed=0))
     other.forward(batch(seed=5), is_train=False)
-    assert not other.has_gradients  # of the pass that ran last
+    assert not other.has_gradients  # of the last pass
     other.update()
     assert_same(*({k: v.asnumpy() for k, v in m.get_params()[0].items()} for m in (plain, other)))
 
 
-def test_inference_module_has_no_backward() -> None:
+def test_backward_of_an_inference_module_is_refused() -> None:
     module = mx.mod.Module(network())
     module.bind([("data", (4, 5))], for_training=False)
     module.init_params()
@@ -178,17 +180,17 @@ def test_second_bind_is_ignored_with_a_warning(caplog: pytest.LogCaptureFixture)
 # -- names -------------------------------------------------------------------------------------
 
 
-def test_unknown_data_name_suggests_the_inputs() -> None:
+def test_an_unknown_data_name_suggests_the_inputs() -> None:
     with pytest.raises(ValueError, match=r"'dta' is not found .* Did you mean one of: data"):
         mx.mod.Module(network(), data_names=["dta"])
 
 
-def test_unknown_label_name_only_warns() -> None:
+def test_an_unknown_label_name_only_warns() -> None:
     with pytest.warns(UserWarning, match="label_names"):
         mx.mod.Module(network(), label_names=["other_label"])
 
 
-def test_shapes_for_other_names_are_refused() -> None:
+def test_shapes_for_unknown_names_are_refused() -> None:
     with pytest.raises(ValueError, match="don't match names"):
         mx.mod.Module(network()).bind([("dta", (4, 5))])
 
@@ -201,7 +203,7 @@ def test_contradicting_batch_sizes_are_named() -> None:
 # -- parameters --------------------------------------------------------------------------------
 
 
-def test_missing_parameter_leaves_everything_as_it_was() -> None:
+def test_a_missing_parameter_changes_nothing() -> None:
     module = ready()
     before, _ = module.get_params()
     before = {name: values.asnumpy() for name, values in before.items()}
@@ -217,25 +219,25 @@ def test_extra_parameters_are_refused_where_mxnet_refuses_them() -> None:
     with pytest.raises(ValueError, match=r"'fc1_wieght' is not among .*'fc1_weight'"):
         module.set_params(extra, {}, allow_missing=True)
     module.set_params(extra, {}, allow_missing=True, allow_extra=True)
-    # A checkpoint with more parameters than a new network uses is what fine-tuning starts from.
+    # Fine-tuning starts from a checkpoint with more parameters than the new network uses.
     module.init_params(arg_params=extra, aux_params={}, force_init=True)
     module.set_params(extra, {})
 
 
-def test_misshapen_parameters_are_refused() -> None:
+def test_parameters_of_the_wrong_shape_are_refused() -> None:
     module = ready()
     arguments, _ = module.get_params()
     with pytest.raises(ValueError, match=r"'fc1_bias' has shape \(7,\), expected \(6,\)"):
         module.set_params({**arguments, "fc1_bias": mx.nd.zeros((7,))}, {})
 
 
-def test_nothing_given_and_nothing_to_initialize_with_is_refused() -> None:
+def test_init_params_needs_values_or_an_initializer() -> None:
     module = ready()
     with pytest.raises(TypeError, match=r"'fc1_bias' gets no value.*initializer is None"):
         module.init_params(initializer=None, force_init=True)
 
 
-def test_parameters_neither_given_nor_initialized_keep_their_values() -> None:
+def test_parameters_that_are_not_given_keep_their_values() -> None:
     module = ready()
     before = train(module)
     given = {"fc1_weight": mx.nd.zeros((6, 5))}
@@ -244,7 +246,7 @@ def test_parameters_neither_given_nor_initialized_keep_their_values() -> None:
     assert_same({**before, "fc1_weight": np.zeros((6, 5), np.float32)}, after)
 
 
-def test_fixed_parameters_stay() -> None:
+def test_fixed_parameters_do_not_change() -> None:
     module = ready(fixed_param_names=["fc1_weight"])
     before = module.get_params()[0]["fc1_weight"].asnumpy().copy()
     after = train(module)
@@ -266,7 +268,7 @@ def test_rebinding_keeps_parameters() -> None:
 # -- shapes ------------------------------------------------------------------------------------
 
 
-def test_another_batch_size_is_bound_on_the_way() -> None:
+def test_a_new_batch_size_is_bound_automatically() -> None:
     module = ready()
     whole = batch(4)
     module.forward(whole, is_train=False)
@@ -279,7 +281,7 @@ def test_another_batch_size_is_bound_on_the_way() -> None:
     np.testing.assert_allclose(module.get_outputs()[0].asnumpy(), expected, rtol=1e-5)
 
 
-def test_reshaping_back_and_forth_binds_once() -> None:
+def test_reshaping_back_and_forth_binds_only_once() -> None:
     module = ready()
     first = module._exec_group
     for size in (2, 4, 2, 4):
@@ -287,7 +289,7 @@ def test_reshaping_back_and_forth_binds_once() -> None:
     assert module._exec_group is first
 
 
-def test_training_goes_on_across_shapes() -> None:
+def test_training_continues_across_shapes() -> None:
     module = ready()
     module.forward_backward(batch(4))
     module.update()
@@ -297,7 +299,7 @@ def test_training_goes_on_across_shapes() -> None:
     assert module.get_outputs()[0].shape == (4, 3)
 
 
-def test_batch_of_only_data_is_enough_to_predict_but_not_to_train() -> None:
+def test_a_batch_without_labels_can_be_predicted_but_not_trained() -> None:
     module = ready()
     for size in (4, 3):
         only_data = SimpleNamespace(data=batch(size).data)
@@ -336,7 +338,7 @@ def test_input_gradients() -> None:
         ready().get_input_grads()
 
 
-def test_added_gradients_are_the_sum() -> None:
+def test_gradients_accumulate_with_grad_req_add() -> None:
     def gradients(grad_req: str, passes: int) -> dict[str, np.ndarray]:
         mx.random.seed(3)
         module = mx.mod.Module(network())
@@ -357,7 +359,7 @@ def test_added_gradients_are_the_sum() -> None:
 
 @pytest.mark.parametrize("kvstore", ["local", "device", None])
 @pytest.mark.parametrize("on_store", ["1", "0"])
-def test_two_devices_train_to_the_numbers_of_one(
+def test_two_devices_train_to_the_same_parameters_as_one(
     kvstore: str | None, on_store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if kvstore is None and on_store == "0":
@@ -375,13 +377,13 @@ def test_two_devices_train_to_the_numbers_of_one(
     one = trained([mx.cpu()], "local")
     two = trained([mx.cpu(0), mx.cpu(1)], kvstore)
     if kvstore is None:
-        # Without a store each device updates from its own half: as in MXNet they drift apart.
+        # Without a store each device updates from its own half, so that they diverge, as in MXNet.
         assert not np.allclose(one["fc1_weight"], two["fc1_weight"], rtol=1e-6)
     else:
         assert_same(one, two)
 
 
-def test_work_load_divides_the_batch() -> None:
+def test_work_load_list_divides_the_batch() -> None:
     module = mx.mod.Module(network(), context=[mx.cpu(0), mx.cpu(1)], work_load_list=[3, 1])
     module.bind([("data", (4, 5))], [("softmax_label", (4,))])
     module.init_params()
@@ -398,7 +400,7 @@ def test_more_devices_than_rows_are_refused() -> None:
         module.bind([("data", (2, 5))], [("softmax_label", (2,))])
 
 
-def test_list_of_batches_goes_one_to_each_device() -> None:
+def test_a_list_of_batches_feeds_one_to_each_device() -> None:
     module = mx.mod.Module(network(), context=[mx.cpu(0), mx.cpu(1)])
     module.bind([("data", (4, 5))], [("softmax_label", (4,))])
     module.init_params(mx.init.Xavier())
@@ -415,7 +417,7 @@ def test_list_of_batches_goes_one_to_each_device() -> None:
 # -- files -------------------------------------------------------------------------------------
 
 
-def test_training_resumes_from_a_checkpoint_with_the_same_numbers(tmp_path: Path) -> None:
+def test_training_resumes_identically_from_a_checkpoint(tmp_path: Path) -> None:
     prefix = str(tmp_path / "net")
     module = ready()
     train(module, 3)
@@ -429,7 +431,7 @@ def test_training_resumes_from_a_checkpoint_with_the_same_numbers(tmp_path: Path
         np.testing.assert_array_equal(got[name], expected[name])
 
 
-def test_parameters_loaded_before_binding_are_there_after_it(tmp_path: Path) -> None:
+def test_parameters_loaded_before_bind_are_used(tmp_path: Path) -> None:
     module = ready()
     module.save_checkpoint(str(tmp_path / "net"), 1)
     loaded = mx.mod.Module.load(str(tmp_path / "net"), 1)
@@ -439,7 +441,7 @@ def test_parameters_loaded_before_binding_are_there_after_it(tmp_path: Path) -> 
     )
 
 
-# -- the rest ----------------------------------------------------------------------------------
+# -- everything else ---------------------------------------------------------------------------
 
 
 def test_predict_removes_the_padding_of_the_last_batch() -> None:
@@ -472,7 +474,7 @@ def test_states_are_neither_data_nor_parameters() -> None:
         module.set_states()
 
 
-def test_monitor_sees_intermediate_arrays() -> None:
+def test_a_monitor_sees_intermediate_arrays() -> None:
     module = ready()
     monitor = mx.mon.Monitor(1, pattern=".*output", sort=True)
     module.install_monitor(monitor)
@@ -483,7 +485,7 @@ def test_monitor_sees_intermediate_arrays() -> None:
     assert names == sorted(names)
 
 
-def test_function_that_watches_an_executor_watches_it_in_other_shapes() -> None:
+def test_a_monitor_callback_survives_reshaping() -> None:
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, flatten=False, name="fc")
     module = mx.mod.Module(net, label_names=None)
     module.bind([("data", (1, 3, 4))], for_training=False)
@@ -494,7 +496,7 @@ def test_function_that_watches_an_executor_watches_it_in_other_shapes() -> None:
     assert shapes == [(1, 5, 2)]
 
 
-def test_monitor_prints_as_mxnet_does(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_monitor_prints_as_mxnets_does(caplog: pytest.LogCaptureFixture) -> None:
     module = ready()
     monitor = mx.mon.Monitor(1, stat_func=lambda x: x.sum(), pattern="fc1_bias")
     module.install_monitor(monitor)
@@ -502,11 +504,11 @@ def test_monitor_prints_as_mxnet_does(caplog: pytest.LogCaptureFixture) -> None:
     module.forward(batch(), is_train=False)
     with caplog.at_level(logging.INFO):
         monitor.toc_print()
-    # 'Batch: {:7d} {:30s} {:s}' in MXNet's monitor.py, each value followed by a tab.
+    # MXNet's monitor.py prints 'Batch: {:7d} {:30s} {:s}', each value followed by a tab.
     assert caplog.messages == [f"Batch: {1:7d} {'fc1_bias':30s} 0.0\t"]
 
 
-def test_fit_calls_back_and_scores() -> None:
+def test_fit_runs_callbacks_and_scores() -> None:
     data = np.random.RandomState(0).rand(40, 5).astype(np.float32)
     labels = data.argmax(axis=1) % 3
     train_iter = mx.io.NDArrayIter(data, labels, batch_size=8)
@@ -530,12 +532,12 @@ def test_fit_calls_back_and_scores() -> None:
     assert 0.0 <= value <= 1.0
 
 
-def test_fit_needs_a_number_of_epochs() -> None:
+def test_fit_needs_num_epoch() -> None:
     with pytest.raises(ValueError, match="num_epoch is None"):
         mx.mod.Module(network()).fit(mx.io.NDArrayIter(np.zeros((4, 5))))
 
 
-def test_borrowed_optimizer_is_the_same() -> None:
+def test_borrowed_optimizer_is_the_same_object() -> None:
     module = ready()
     other = mx.mod.Module(network())
     other.bind([("data", (2, 5))], [("softmax_label", (2,))], shared_module=module)

@@ -1,4 +1,4 @@
-"""Modules that take any shape, and detectors with parameters fixed by parts of their names."""
+"""Modules that take any input shape, and detectors that fix parameters by parts of their names."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _bytes(module: mx.mod.Module) -> int:
     return module._exec_group.execs[0].memory_report().arena
 
 
-def test_smaller_shapes_use_the_memory_of_the_largest() -> None:
+def test_smaller_shapes_reuse_the_memory_of_the_largest() -> None:
     module = _ready(max_data_shapes=[("data", (2, 1, 16, 16))])
     assert module.data_shapes[0].shape == (2, 1, 16, 16)
     module.forward_backward(_batch(16, 16))
@@ -59,7 +59,7 @@ def test_smaller_shapes_use_the_memory_of_the_largest() -> None:
         assert np.shares_memory(bound.dense(), held.dense())
 
 
-def test_memory_grows_beyond_the_largest() -> None:
+def test_a_larger_shape_grows_the_memory() -> None:
     module = _ready(max_data_shapes=[("data", (2, 1, 8, 8))])
     module.forward_backward(_batch(8, 8))
     before = _bytes(module)
@@ -68,7 +68,7 @@ def test_memory_grows_beyond_the_largest() -> None:
     assert module.data_shapes[0].shape == (2, 1, 20, 20)
 
 
-def test_each_shape_computes_what_a_module_of_that_shape_does() -> None:
+def test_each_shape_gives_the_results_of_a_module_of_that_shape() -> None:
     module = _ready(max_data_shapes=[("data", (2, 1, 12, 12))])
     for height, width in ((12, 12), (6, 7), (12, 12)):
         batch = _batch(height, width)
@@ -92,7 +92,7 @@ def test_parameters_survive_rebinding() -> None:
         module.bind([("data", (1, 1, 9, 9))], force_rebind=True, shared_module=_ready())
 
 
-def test_fixed_parameters_are_named_by_parts() -> None:
+def test_fixed_parameters_are_matched_by_parts_of_their_names() -> None:
     module = _ready(fixed_param_prefix=["conv1"])
     before = {name: one.asnumpy() for name, one in module.get_params()[0].items()}
     module.forward_backward(_batch(6, 6))
@@ -132,7 +132,7 @@ def test_detection_module_takes_lists_of_batches(caplog: pytest.LogCaptureFixtur
         module.forward([])
 
 
-def test_detection_module_prepares_the_next_batch_before_the_metric_of_this_one() -> None:
+def test_detection_module_prepares_the_next_batch_before_updating_the_metric() -> None:
     order: list[str] = []
 
     class Recorded(mx.mod.DetectionModule):
@@ -154,7 +154,7 @@ def test_detection_module_prepares_the_next_batch_before_the_metric_of_this_one(
     assert metric.get() == pytest.approx(module.score(batches, "acc")[0])
 
 
-def test_detection_module_fits_profiles_and_is_saved(
+def test_detection_module_fits_profiles_and_saves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dumped = []

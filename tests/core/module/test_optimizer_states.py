@@ -1,4 +1,4 @@
-"""States that MXNet's modules saved, taken over and written back."""
+"""Optimizer states saved by MXNet's modules, loaded and saved again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def form(state: Any) -> Any:
-    """Return a state with arrays as (shape, dtype, context)."""
+    """Return a state with arrays replaced by (shape, dtype, context)."""
     if isinstance(state, mx.nd.NDArray):
         return state.shape, state.dtype, state.context
     if isinstance(state, (dict, tuple)):
@@ -40,7 +40,9 @@ def form(state: Any) -> Any:
 
 
 @pytest.mark.parametrize("sample", OPTIMIZERS)
-def test_states_of_mxnets_modules(shared_dir: Path, tmp_path: Path, sample: str) -> None:
+def test_states_of_mxnets_modules_are_saved_again_unchanged(
+    shared_dir: Path, tmp_path: Path, sample: str
+) -> None:
     prefix = str(shared_dir / "formats" / f"st_local1_{sample}")
     original = Path(f"{prefix}-0001.states").read_bytes()
     name, options = OPTIMIZERS[sample]

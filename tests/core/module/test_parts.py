@@ -1,4 +1,4 @@
-"""The parts of modules, and monitors that are installed and removed."""
+"""The executor group, optimizer and store of modules, and monitors that can be removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.errors import StageError
 
 
 class Watcher:
-    """Notes what executors compute, as a monitor would."""
+    """Records what executors compute, like a monitor."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, tuple[int, ...]]] = []
@@ -41,7 +41,7 @@ def bound(module: mx.mod.Module | mx.mod.BucketingModule) -> None:
     module.init_params(mx.init.One())
 
 
-def test_parts_are_those_in_use() -> None:
+def test_attributes_give_the_parts_in_use() -> None:
     module = mx.mod.Module(network())
     assert module.optimizer is None
     with pytest.raises(StageError, match="executor_group needs a module that is BOUND"):
@@ -66,7 +66,7 @@ def test_the_default_bucket_holds_the_optimizer() -> None:
 
 
 @pytest.mark.parametrize("is_bucketing", [False, True])
-def test_a_monitor_sees_all_shapes_until_it_is_removed(is_bucketing: bool) -> None:
+def test_a_monitor_covers_all_shapes_until_removed(is_bucketing: bool) -> None:
     module = (
         mx.mod.BucketingModule(lambda key: (network(), ["data"], ["softmax_label"]), 4)
         if is_bucketing
@@ -77,7 +77,7 @@ def test_a_monitor_sees_all_shapes_until_it_is_removed(is_bucketing: bool) -> No
     module.forward(batch(4, key=4), is_train=False)
     watcher = Watcher()
     module.install_monitor(watcher)
-    for rows in (4, 2, 3):  # as bound, kept from before, new
+    for rows in (4, 2, 3):  # the bound shape, the one cached before, and a new one
         module.forward(batch(rows, key=rows), is_train=False)
     outputs = [shape for name, shape in watcher.seen if name == "fc_output"]
     assert outputs == [(4, 2), (2, 2), (3, 2)]
@@ -87,8 +87,8 @@ def test_a_monitor_sees_all_shapes_until_it_is_removed(is_bucketing: bool) -> No
     assert len(watcher.seen) == 3 * 2
 
 
-def test_more_labels_than_examples_are_cut_to_the_batch() -> None:
-    """The last batch has two rows and four labels; the numbers are MXNet 1.9.1's."""
+def test_extra_labels_are_cut_to_the_batch() -> None:
+    """The last batch has two rows and four labels; the values are MXNet 1.9.1's."""
     net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="fc")
     module = mx.mod.Module(mx.sym.LinearRegressionOutput(net, name="softmax"))
     rows = np.arange(10, dtype=np.float32).reshape(5, 2)

@@ -1,4 +1,4 @@
-"""Trainings that MXNet began go on here as they do there."""
+"""Training started in MXNet continues here as it does there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oracle.topics.resuming import OPTIMIZERS, go_on
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_goes_on_as_mxnet_does(name: str, tmp_path: Path) -> None:
+def test_resumed_training_matches_mxnet(name: str, tmp_path: Path) -> None:
     golden = golden_file.topic("resuming")
     files = {key: golden[key] for key in golden if key.startswith(f"{name}/file/")}
     assert any(key.endswith(".states") for key in files)

@@ -1,4 +1,4 @@
-"""Chains of modules, with links of symbols and of Python."""
+"""Chains of modules, some made of symbols and some in Python."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _data() -> mx.io.NDArrayIter:
     return mx.io.NDArrayIter(data, random.randint(0, 3, 12).astype("float32"), 4)
 
 
-def test_trains_as_one_module_of_the_whole_network() -> None:
+def test_trains_like_one_module_of_the_whole_network() -> None:
     random = np.random.RandomState(1)
     shapes = {"fc1_weight": (6, 5), "fc1_bias": (6,), "fc2_weight": (3, 6), "fc2_bias": (3,)}
     start = {name: mx.nd.array(random.normal(size=shape)) for name, shape in shapes.items()}
@@ -59,7 +59,7 @@ def test_trains_as_one_module_of_the_whole_network() -> None:
         assert not np.allclose(trained[0][name], start[name].asnumpy())
 
 
-def test_gradients_reach_the_inputs_of_the_chain() -> None:
+def test_gradients_reach_the_inputs_of_the_first_module() -> None:
     chain = mx.mod.SequentialModule().add(_layer("a", 2)).add(_layer("b", 1), auto_wiring=True)
     chain.bind([("data", (1, 3))], inputs_need_grad=True)
     chain.init_params(mx.init.One())
@@ -71,7 +71,7 @@ def test_gradients_reach_the_inputs_of_the_chain() -> None:
     assert chain.data_names == ["data"]
 
 
-def test_what_a_chain_refuses() -> None:
+def test_invalid_chains_are_refused() -> None:
     chain = mx.mod.SequentialModule()
     with pytest.raises(UsageError, match='Unknown meta "take_label", a typo'):
         chain.add(_layer("a", 2), take_label=True)
@@ -85,7 +85,7 @@ def test_what_a_chain_refuses() -> None:
         chain.init_params()
 
 
-def test_python_modules_check_what_they_are_bound_to() -> None:
+def test_python_modules_check_the_shapes_they_are_bound_to() -> None:
     loss = mx.mod.PythonLossModule()
     with pytest.raises(UsageError, match=r"describes \['x'\], the module takes \['data'\]"):
         loss.bind([("x", (2, 3))])

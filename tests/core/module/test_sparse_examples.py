@@ -1,4 +1,4 @@
-"""MXNet's examples of sparse models, step by step, against MXNet 1.9.1."""
+"""MXNet's sparse example models, step by step, against MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oracle.topics.sparse_examples import CASES, run_case
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_equals_mxnet(case_id: str) -> None:
+def test_training_matches_mxnet(case_id: str) -> None:
     golden = golden_file.topic("sparse_examples")
     expected = {key.partition("/")[2] for key in golden if key.startswith(f"{case_id}/")}
     found = run_case(mx, case_id)

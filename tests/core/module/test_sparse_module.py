@@ -63,7 +63,7 @@ def test_factorization_machine_learns(devices: int) -> None:
     assert module.get_params()[0]["v"].stype == "row_sparse"
 
 
-def test_rows_that_a_batch_needs() -> None:
+def test_only_the_rows_a_batch_needs_are_pulled() -> None:
     contexts = [mx.cpu(0), mx.cpu(1)]
     module = mx.mod.Module(_factorization_machine(), label_names=["label"], context=contexts)
     data = _data()
@@ -93,7 +93,7 @@ def test_rows_that_a_batch_needs() -> None:
         module.prepare(batch, sparse_row_id_fn=lambda batch: 3)
 
 
-def test_the_store_fetches_rows_into_the_modules_own_arrays() -> None:
+def test_pulled_rows_go_into_the_modules_own_arrays() -> None:
     module = mx.mod.Module(_factorization_machine(), label_names=["label"])
     data = _data()
     module.bind(data.provide_data, data.provide_label)
@@ -104,7 +104,7 @@ def test_the_store_fetches_rows_into_the_modules_own_arrays() -> None:
     first = array.asnumpy()
     module.forward_backward(data.next())
     module.update()
-    # Not before it is fetched does the device see what the store has computed.
+    # The device sees what the store computed only after pulling it.
     np.testing.assert_array_equal(array.asnumpy(), first)
     assert (module.get_params()[0]["v"].asnumpy() != first).any()
     store.row_sparse_pull("v", [array], row_ids=mx.nd.array([3, 1, 3]))

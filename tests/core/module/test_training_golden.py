@@ -18,11 +18,11 @@ def _compare(case_id: str, results: dict[str, np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_outputs_and_final_parameters(case_id: str) -> None:
+def test_outputs_and_final_parameters_match_mxnets(case_id: str) -> None:
     _compare(case_id, train(mx, CASES[case_id]))
 
 
 @pytest.mark.parametrize("case_id", [k for k, case in CASES.items() if case.devices == 1])
-def test_first_gradients(case_id: str) -> None:
+def test_first_gradients_match_mxnets(case_id: str) -> None:
     gradients = first_gradients(mx, CASES[case_id])
     _compare(case_id, {f"gradient_{name}": array for name, array in gradients.items()})

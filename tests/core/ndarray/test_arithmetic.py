@@ -1,4 +1,4 @@
-"""Python's operators and ``nd.add`` and its like, against NumPy."""
+"""Python's operators, ``nd.add`` and the like, against NumPy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMPARISONS = [operator.eq, operator.ne, operator.gt, operator.ge, operator.lt, 
 
 @pytest.mark.parametrize("apply", ARITHMETIC + COMPARISONS)
 @pytest.mark.parametrize("other", [B, ROW], ids=["equal shapes", "broadcast"])
-def test_two_arrays(apply: Callable[[Any, Any], Any], other: np.ndarray) -> None:
+def test_operators_on_two_arrays(apply: Callable[[Any, Any], Any], other: np.ndarray) -> None:
     result = apply(nd.array(A), nd.array(other))
     assert result.dtype is np.float32
     assert np.allclose(result.asnumpy(), apply(A, other))
@@ -31,7 +31,7 @@ def test_two_arrays(apply: Callable[[Any, Any], Any], other: np.ndarray) -> None
 
 @pytest.mark.parametrize("apply", ARITHMETIC + COMPARISONS)
 @pytest.mark.parametrize("number", [2, 0.5, np.float32(1.5), True])
-def test_array_and_number(apply: Callable[[Any, Any], Any], number: Any) -> None:
+def test_operators_on_an_array_and_a_number(apply: Callable[[Any, Any], Any], number: Any) -> None:
     value = np.float32(number)
     assert np.allclose(apply(nd.array(A), number).asnumpy(), apply(A, value))
     assert np.allclose(apply(float(value), nd.array(A)).asnumpy(), apply(value, A))
@@ -44,7 +44,7 @@ def test_powers() -> None:
     assert np.allclose((2 ** nd.array(A)).asnumpy(), np.float32(2) ** A)
 
 
-def test_negation_leaves_its_operand() -> None:
+def test_negation_does_not_change_its_operand() -> None:
     x = nd.array(A)
     assert np.array_equal((-x).asnumpy(), -A)
     assert np.array_equal(abs(x).asnumpy(), np.abs(A))
@@ -55,7 +55,7 @@ def test_negation_leaves_its_operand() -> None:
     "apply", [operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.imod]
 )
 @pytest.mark.parametrize("other", [B, ROW, 2.0])
-def test_in_place(apply: Callable[[Any, Any], Any], other: Any) -> None:
+def test_in_place_operators(apply: Callable[[Any, Any], Any], other: Any) -> None:
     x = nd.array(A)
     view = x[0]
     result = apply(x, nd.array(other) if isinstance(other, np.ndarray) else other)
@@ -65,13 +65,13 @@ def test_in_place(apply: Callable[[Any, Any], Any], other: Any) -> None:
     assert np.allclose(view.asnumpy(), expected[0])
 
 
-def test_in_place_with_itself() -> None:
+def test_in_place_operators_with_the_array_itself() -> None:
     x = nd.array(A)
     x *= x
     assert np.allclose(x.asnumpy(), A * A)
 
 
-def test_read_only_arrays_refuse_to_change() -> None:
+def test_read_only_arrays_cannot_be_changed() -> None:
     x = NDArray(A.copy(), writable=False)
     with pytest.raises(ValueError, match="readonly"):
         x += 1
@@ -101,7 +101,7 @@ def test_numpy_on_the_left_is_refused_too() -> None:
         np.ones((2, 3)) + nd.array(A)
 
 
-def test_dtypes_do_not_mix() -> None:
+def test_mixed_dtypes_are_refused() -> None:
     with pytest.raises(TypeInferenceError, match=r"int32.*float32"):
         nd.ones(2, dtype="int32") + nd.ones(2)
 
@@ -144,6 +144,6 @@ def test_power_function() -> None:
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, "power"])
-def test_functions_refuse(name: str) -> None:
+def test_functions_refuse_strings(name: str) -> None:
     with pytest.raises(TypeError, match="not supported"):
         getattr(nd, name)(nd.array(A), "x")

@@ -1,4 +1,4 @@
-"""What an NDArray is, and how values get in and out of it."""
+"""Properties of an NDArray, and converting to and from it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def counting(*shape: int) -> NDArray:
     return nd.arange(int(np.prod(shape))).reshape(shape)
 
 
-def test_facts() -> None:
+def test_shape_size_dtype_and_context() -> None:
     x = nd.zeros((2, 3), ctx=mx.cpu(1), dtype="float16")
     assert (x.shape, x.size, x.ndim, len(x), x.stype) == ((2, 3), 6, 2, 2, "default")
     assert x.dtype is np.float16
     assert x.context == x.ctx == mx.cpu(1)
 
 
-def test_repr_is_mxnets() -> None:
+def test_repr_matches_mxnets() -> None:
     assert repr(counting(2, 2)) == "\n[[0. 1.]\n [2. 3.]]\n<NDArray 2x2 @cpu(0)>"
 
 
@@ -45,7 +45,7 @@ def test_asnumpy_is_a_copy() -> None:
     assert x[0].asscalar() == 0
 
 
-def test_numpy_takes_arrays() -> None:
+def test_numpy_functions_take_arrays() -> None:
     assert np.array_equal(np.asarray(counting(2, 3)), np.arange(6).reshape(2, 3))
     assert np.asarray(counting(2), dtype=np.int32).dtype == np.int32
 
@@ -53,7 +53,7 @@ def test_numpy_takes_arrays() -> None:
 @pytest.mark.parametrize(
     ("array", "truth"), [(nd.zeros(1), False), (nd.ones((1, 1)), True), (nd.array([]), False)]
 )
-def test_truth(array: NDArray, truth: bool) -> None:
+def test_truth_of_a_single_element(array: NDArray, truth: bool) -> None:
     assert bool(array) is truth
 
 
@@ -62,7 +62,7 @@ def test_truth_of_many_is_ambiguous() -> None:
         bool(nd.ones((2, 3)))
 
 
-def test_scalars() -> None:
+def test_scalars_convert_to_python_numbers() -> None:
     assert nd.ones(1).asscalar() == 1
     assert float(nd.full((1, 1), 2.5)) == 2.5
     assert int(nd.full((1,), 3)) == 3
@@ -91,7 +91,7 @@ def test_copyto_array_casts() -> None:
     assert target.asnumpy().tolist() == [[2, 2], [2, 2]]
 
 
-def test_copyto_context_copies() -> None:
+def test_copyto_a_context() -> None:
     x = nd.ones(3)
     y = x.copyto(mx.cpu(1))
     y[:] = 5
@@ -99,7 +99,7 @@ def test_copyto_context_copies() -> None:
     assert x.asnumpy().tolist() == [1, 1, 1]
 
 
-def test_copyto_refuses() -> None:
+def test_invalid_copyto_targets_are_refused() -> None:
     x = nd.ones((2, 3))
     with pytest.raises(ShapeError, match=r"\(3, 2\)"):
         x.copyto(nd.ones((3, 2)))
@@ -126,7 +126,7 @@ def test_astype() -> None:
         x.astype("nonsense")
 
 
-def test_wait() -> None:
+def test_wait_and_waitall_return() -> None:
     x = nd.ones(2)
     x.wait_to_read()
     nd.waitall()
@@ -165,17 +165,17 @@ def test_reshape_shares_memory() -> None:
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (7,), (), (4, -1)])
-def test_reshape_refuses(shape: tuple[int, ...]) -> None:
+def test_invalid_shapes_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"reshape|shape"):
         counting(2, 3).reshape(shape)
 
 
-def test_reshape_refuses_keywords() -> None:
+def test_unknown_keywords_of_reshape_are_refused() -> None:
     with pytest.raises(TypeError, match="'order'"):
         counting(2, 3).reshape((3, 2), order="C")
 
 
-def test_empty_arrays_reshape() -> None:
+def test_empty_arrays_can_be_reshaped() -> None:
     assert nd.array(np.zeros((0, 3))).reshape((3, 0)).shape == (3, 0)
 
 
@@ -189,7 +189,7 @@ def test_empty_arrays_reshape() -> None:
         lambda x, inplace: x.squeeze(inplace=inplace),
     ],
 )
-def test_inplace_shapes_are_views(change: Callable[[NDArray, bool], NDArray]) -> None:
+def test_inplace_reshapes_return_views(change: Callable[[NDArray, bool], NDArray]) -> None:
     x = counting(2, 3, 1)
     copy, view = change(x, False), change(x, True)
     assert copy.shape == view.shape
@@ -205,12 +205,12 @@ def test_scalars_and_single_elements_reshape() -> None:
     assert nd.ones((1, 1)).reshape(()).shape == ()
 
 
-def test_squeeze_refuses() -> None:
+def test_squeeze_refuses_axes_longer_than_one() -> None:
     with pytest.raises(ValueError, match="axis"):
         nd.ones((2, 1)).squeeze(0, inplace=True)
 
 
-def test_squeeze_keeps_one_axis() -> None:
+def test_squeezing_every_axis_keeps_one() -> None:
     assert nd.ones((1, 1, 1)).squeeze(inplace=True).shape == (1,)
     assert nd.ones((1, 1, 1)).squeeze().shape == (1,)
 
@@ -248,20 +248,20 @@ def test_pickle(dtype: str) -> None:
     assert (y.dtype, y.context) == (x.dtype, x.context)
 
 
-def test_pickle_of_a_scalar_and_of_nothing() -> None:
+def test_pickling_a_scalar_and_an_empty_array() -> None:
     assert pickle.loads(pickle.dumps(nd.array(3.0))).asnumpy() == np.float32(3)
     with pytest.raises(MXNetError, match="holds nothing"):
         pickle.loads(pickle.dumps(NDArray(None))).asnumpy()
 
 
-def test_state_is_mxnets() -> None:
+def test_pickled_state_is_mxnets() -> None:
     state = nd.array([1, 2]).__getstate__()
     # V2 magic, dense, one axis of 2, cpu(0), float32, as MXNet 1.9.1's __getstate__ gives.
     expected = "c9fa93f900000000010000000200000000000000010000000000000000000000"
     assert state == {"handle": bytearray(bytes.fromhex(expected + "0000803f00000040"))}
 
 
-def test_a_gpu_array_unpickles_on_the_host() -> None:
+def test_a_gpu_array_unpickles_on_the_cpu() -> None:
     state = nd.arange(1).__getstate__()
     handle = state["handle"]
     assert handle is not None
@@ -279,7 +279,7 @@ def test_a_damaged_state_is_refused() -> None:
         NDArray(None).__setstate__(sparse)
 
 
-def test_no_warnings_from_overflowing_values() -> None:
+def test_overflow_causes_no_warnings() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.isinf(nd.array([1e300]).asnumpy()).all()

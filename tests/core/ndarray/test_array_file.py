@@ -1,4 +1,4 @@
-"""Files of arrays that are read one at a time."""
+"""Array files whose arrays are read lazily."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.errors import FormatError, MXNetError
 from core.ndarray.array_file import ArrayFile
 
 
-def test_each_array_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
+def test_each_array_is_read_when_asked_for(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     arrays = {
         "arg:w": mx.nd.array(random.normal(size=(3, 4))),
@@ -29,7 +29,7 @@ def test_each_array_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
         np.testing.assert_array_equal(read, arrays[name].asnumpy())
 
 
-def test_what_is_cut_off_or_has_no_names_is_refused(tmp_path: Path) -> None:
+def test_truncated_files_and_files_without_names_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.params"
     mx.nd.save(path, {"arg:w": mx.nd.zeros((8, 8))})
     whole = path.read_bytes()

@@ -1,4 +1,4 @@
-"""A symbol called as a function; what it must give follows from calling its operators."""
+"""CachedOp: a symbol called as a function, against calling its operators one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _dense() -> mx.sym.Symbol:
     return mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc") + 1
 
 
-def test_inputs_are_given_in_the_order_of_the_symbol() -> None:
+def test_inputs_are_in_the_symbols_order() -> None:
     op = nd.CachedOp(_dense())
     x, weight, bias = nd.ones((3, 4)), nd.ones((2, 4)), nd.array([10, 20])
     assert op(x, weight, bias).asnumpy().tolist() == [[15, 25]] * 3
@@ -23,7 +23,7 @@ def test_inputs_are_given_in_the_order_of_the_symbol() -> None:
         op(x, weight)
 
 
-def test_outputs_are_copied_to_where_out_says() -> None:
+def test_outputs_are_written_to_out() -> None:
     op = nd.CachedOp(mx.sym.SliceChannel(mx.sym.var("x"), num_outputs=2), [("static_alloc", True)])
     x = nd.array([[1, 2], [3, 4]])
     left, right = op(x)
@@ -58,7 +58,7 @@ def test_moving_averages_are_updated() -> None:
     assert (mean.asscalar(), var.asscalar()) == (1.0, 1.0)
 
 
-def test_a_symbol_without_inputs_runs_where_it_is_told() -> None:
+def test_a_symbol_without_inputs_runs_on_the_given_context() -> None:
     op = nd.CachedOp(mx.sym.ones((2,)))
     assert op(default_ctx=mx.cpu(1)).context == mx.cpu(1)
     assert op().context == mx.cpu(0)

@@ -1,4 +1,4 @@
-"""Loops and branches on arrays. Examples and their numbers are those of MXNet's manual."""
+"""Loops and branches on arrays. Examples and values are from MXNet's documentation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_foreach_takes_and_returns_nested_lists() -> None:
     assert states.asscalar() == 0
 
 
-def test_while_loop_fills_up_with_zeros() -> None:
+def test_while_loop_pads_its_outputs_with_zeros() -> None:
     outputs, states = while_loop(
         lambda i, s: i <= 5,
         lambda i, s: ([i + s], [i + 1, s + i]),
@@ -48,7 +48,7 @@ def test_while_loop_fills_up_with_zeros() -> None:
     assert [state.asscalar() for state in states] == [6, 16]
 
 
-def test_while_loop_of_one_variable_and_of_none_steps() -> None:
+def test_while_loop_with_one_variable_and_with_no_steps() -> None:
     outputs, last = while_loop(lambda i: i < 3, lambda i: (None, i + 1), mx.nd.zeros(1), 9)
     assert outputs == []
     assert last.asscalar() == 3
@@ -62,7 +62,7 @@ def test_cond_runs_one_branch() -> None:
     assert cond(0, lambda: 1 / 0, lambda: [a])[0] is a
 
 
-def test_errors() -> None:
+def test_invalid_loops_are_refused() -> None:
     one = mx.nd.zeros(1)
     with pytest.raises(ValueError, match="max_iterations should be specified"):
         while_loop(lambda i: 1, lambda i: (i, i), one)

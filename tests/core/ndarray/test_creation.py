@@ -1,4 +1,4 @@
-"""Making arrays; expected values from MXNet 1.9.1 and NumPy."""
+"""Creating arrays; expected values from MXNet 1.9.1 and NumPy."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def test_dtype_of_array(source: Any, dtype: Any, expected: type) -> None:
     assert nd.array(source, dtype=dtype).dtype is expected
 
 
-def test_types_by_code() -> None:
+def test_dtypes_by_code() -> None:
     by_code = nd._DTYPE_MX_TO_NP
     assert by_code[-1] is None
     assert [by_code[code] for code in (0, 2, 6, 7)] == [np.float32, np.float16, np.int64, np.bool_]
     assert {nd._DTYPE_NP_TO_MX[kind] for kind in by_code.values()} == set(by_code)
 
 
-def test_array_copies() -> None:
+def test_array_copies_its_source() -> None:
     raw = np.ones(3, np.float32)
     x = nd.array(raw)
     raw[:] = 9
@@ -46,13 +46,13 @@ def test_array_copies() -> None:
     assert y.asnumpy().tolist() == [1, 1, 1]
 
 
-def test_array_shapes() -> None:
+def test_arrays_from_scalars_and_empty_lists() -> None:
     assert nd.array(3.0).shape == ()
     assert nd.array([]).shape == (0,)
     assert nd.array(np.zeros((2, 0, 3))).shape == (2, 0, 3)
 
 
-def test_array_refuses() -> None:
+def test_invalid_sources_are_refused() -> None:
     with pytest.raises(TypeError, match="array like"):
         nd.array("text")
     with pytest.raises(TypeError, match="array like"):
@@ -66,7 +66,7 @@ def test_current_context_is_the_default() -> None:
 
 
 @pytest.mark.parametrize("make", [nd.zeros, nd.ones, nd.empty])
-def test_filled(make: Any) -> None:
+def test_zeros_ones_and_empty(make: Any) -> None:
     assert make(3).shape == (3,)
     assert make((2, 3), dtype="int64").dtype is np.int64
     with mx.np_shape():
@@ -79,12 +79,12 @@ def test_filled(make: Any) -> None:
 
 @pytest.mark.parametrize("make", [nd.zeros, nd.ones])
 @pytest.mark.parametrize("shape", [(), (0, 1, 3, 0), 0])
-def test_filled_without_elements_needs_np_shape(make: Any, shape: Any) -> None:
+def test_zeros_and_ones_without_elements_need_np_shape(make: Any, shape: Any) -> None:
     with pytest.raises(MXNetError, match=r"made inside `with mx.np_shape\(\):`"):
         make(shape)
 
 
-def test_values_and_out() -> None:
+def test_zeros_ones_and_full_values() -> None:
     assert nd.zeros((2,)).asnumpy().tolist() == [0, 0]
     assert nd.ones((2,)).asnumpy().tolist() == [1, 1]
     assert nd.full((2,), 2.5).asnumpy().tolist() == [2.5, 2.5]
@@ -107,12 +107,12 @@ def test_arange(arguments: tuple[float, ...], expected: list[float]) -> None:
     assert nd.arange(*arguments).asnumpy().tolist() == expected
 
 
-def test_arange_of_large_integers() -> None:
+def test_arange_keeps_large_integers() -> None:
     expected = np.arange(0, 10000**2, 10001, dtype=np.int32)
     assert np.array_equal(nd.arange(0, 10000**2, 10001, dtype="int32").asnumpy(), expected)
 
 
-def test_arange_refuses() -> None:
+def test_invalid_ranges_are_refused() -> None:
     with pytest.raises(MXNetError, match="empty range"):
         nd.arange(3, 3)
     with pytest.warns(DeprecationWarning, match="infer_range"):
@@ -126,7 +126,7 @@ def test_linspace_and_eye() -> None:
     assert nd.eye(2, dtype="int32").dtype is np.int32
 
 
-def test_from_numpy_shares_and_locks() -> None:
+def test_from_numpy_shares_memory_and_makes_the_source_read_only() -> None:
     raw = np.array([[1, 2], [3, 4]], dtype="float32")
     x = nd.from_numpy(raw)
     with pytest.raises(ValueError, match="read-only"):
@@ -154,7 +154,7 @@ def test_concatenate_of_one() -> None:
     assert nd.concatenate([x]) is not x
 
 
-def test_concatenate_refuses() -> None:
+def test_concatenate_refuses_mismatched_arrays() -> None:
     with pytest.raises(ValueError, match="list"):
         nd.concatenate([])
     with pytest.raises(TypeError, match="dtypes"):
@@ -180,7 +180,7 @@ def test_moveaxis(source: Any, destination: Any, shape: tuple[int, ...]) -> None
 @pytest.mark.parametrize(
     ("source", "destination"), [(3, 0), (-4, 0), (0, 5), ([0, 0], [0, 1]), ([0, 1], [0])]
 )
-def test_moveaxis_refuses(source: Any, destination: Any) -> None:
+def test_moveaxis_refuses_invalid_axes(source: Any, destination: Any) -> None:
     with pytest.raises(ValueError, match=r"moveaxis|elements"):
         nd.moveaxis(nd.zeros((1, 2, 3)), source, destination)
 
@@ -201,7 +201,7 @@ def test_split_v2() -> None:
 
 
 def test_histogram() -> None:
-    # From MXNet 1.9.1.
+    # Values from MXNet 1.9.1.
     x = nd.array([1, 2, 3, 9])
     counts, edges = nd.histogram(x, bins=3, range=(0, 10))
     assert counts.asnumpy().tolist() == [3, 0, 1]
@@ -220,7 +220,7 @@ def test_onehot_encode() -> None:
     assert np.array_equal(out.asnumpy(), np.eye(4)[[1, 0, 3]])
 
 
-def test_dlpack() -> None:
+def test_dlpack_shares_memory() -> None:
     x = nd.arange(6).reshape((2, 3))
     for exchange in (
         x.dense(),
@@ -234,7 +234,7 @@ def test_dlpack() -> None:
     assert np.shares_memory(nd.from_dlpack(nd.to_dlpack_for_write(x)).dense(), x.dense())
 
 
-def test_sparse_forms() -> None:
+def test_creating_sparse_arrays() -> None:
     assert nd.zeros((2, 3), stype="csr").stype == "csr"
     assert nd.empty((2, 3), stype="row_sparse").stype == "row_sparse"
     x = nd.array(nd.array([[0, 1], [0, 0]]).tostype("row_sparse"))
@@ -243,7 +243,7 @@ def test_sparse_forms() -> None:
     assert x.asnumpy().tolist() == [[0, 1], [0, 0]]
 
 
-def test_arrays_split_themselves() -> None:
+def test_split_v2_as_a_method() -> None:
     x = nd.arange(6).reshape((1, 6))
     parts = x.split_v2((1, 4), axis=1)
     assert [part.asnumpy().tolist() for part in parts] == [[[0]], [[1, 2, 3]], [[4, 5]]]

@@ -1,4 +1,4 @@
-"""Arrays on a GPU behave as on the CPU."""
+"""Arrays on a GPU behave like those on the CPU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [
 RAW = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 
-def test_there_and_back() -> None:
+def test_copying_to_the_gpu_and_back() -> None:
     x = nd.array(RAW, ctx=mx.gpu(0))
     assert x.context == mx.gpu(0)
     assert np.array_equal(x.asnumpy(), RAW)
@@ -59,7 +59,7 @@ def test_files(tmp_path: Path) -> None:
     assert np.array_equal(nd.load(tmp_path / "x")["x"].asnumpy(), RAW)
 
 
-def test_random_numbers_are_those_of_any_device() -> None:
+def test_random_numbers_are_the_same_on_every_device() -> None:
     mx.random.seed(5)
     first = nd.random.normal(shape=(100,), ctx=mx.gpu(0)).asnumpy()
     mx.random.seed(5)

@@ -45,7 +45,7 @@ def test_optional_inputs() -> None:
     assert result.asnumpy().tolist() == [[3] * 4] * 2
 
 
-def test_any_number_of_inputs() -> None:
+def test_variadic_inputs() -> None:
     x = nd.array(X)
     assert nd.concat(x, x, x, dim=0).shape == (6, 2)
     assert nd.Concat(x, dim=1).shape == (2, 2)
@@ -53,20 +53,20 @@ def test_any_number_of_inputs() -> None:
         nd.concat([x, x], dim=0)
 
 
-def test_several_outputs_are_a_list() -> None:
+def test_several_outputs_are_returned_as_a_list() -> None:
     parts = nd.split(nd.array(X), num_outputs=2, axis=0)
     assert isinstance(parts, list)
     assert [part.asnumpy().tolist() for part in parts] == [[[-1, 2]], [[3, -4]]]
     assert nd.split(nd.array(X), num_outputs=1).shape == (2, 2)
 
 
-def test_hidden_outputs_stay_hidden() -> None:
+def test_hidden_outputs_are_not_returned() -> None:
     x, one, zero = nd.array(X), nd.ones(2), nd.zeros(2)
     result = nd.BatchNorm(x, one, zero, zero, one, fix_gamma=False)
     assert np.allclose(result.asnumpy(), X, rtol=1e-2)
 
 
-def test_out() -> None:
+def test_results_are_written_to_out() -> None:
     x = nd.array(X)
     out = nd.zeros((2, 2))
     assert nd.relu(x, out=out) is out
@@ -94,7 +94,7 @@ def test_out_may_overlap_the_input() -> None:
     assert np.array_equal(y.asnumpy(), X.T)
 
 
-def test_out_must_fit() -> None:
+def test_out_of_the_wrong_shape_or_dtype_is_refused() -> None:
     x = nd.array(X)
     with pytest.raises(ShapeError, match=r"relu.*\(3, 2\)"):
         nd.relu(x, out=nd.zeros((3, 2)))
@@ -110,7 +110,7 @@ def test_results_are_on_the_first_inputs_device() -> None:
     assert (x + y).context == mx.cpu(1)
 
 
-def test_batch_norm_moves_its_statistics_only_in_training() -> None:
+def test_batch_norm_updates_its_statistics_only_in_training() -> None:
     x, one, zero = nd.array(X), nd.ones(2), nd.zeros(2)
     mean, var = nd.zeros(2), nd.ones(2)
     nd.BatchNorm(x, one, zero, mean, var)
@@ -138,14 +138,14 @@ def test_errors_name_operator_and_argument(call: Any, error: type[Exception], te
         call(nd.array(X))
 
 
-def test_unknown_names() -> None:
+def test_unknown_operators_are_refused() -> None:
     with pytest.raises(AttributeError, match="did you mean 'Activation'"):
         nd.Activatoin  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute"):
         nd.ones(2).activate()
 
 
-def test_functions_document_themselves() -> None:
+def test_functions_have_docstrings() -> None:
     assert nd.FullyConnected.__name__ == "FullyConnected"
     assert list(inspect.signature(nd.FullyConnected).parameters)[:4] == [
         "data",
@@ -179,7 +179,7 @@ def test_dtype_follows_the_input(dtype: str) -> None:
     assert nd.exp(nd.zeros(2, dtype=dtype)).dtype is np.dtype(dtype).type
 
 
-def test_kinds_of_numbers() -> None:
+def test_isinf_isfinite_and_isnan() -> None:
     x = nd.array([1.0, np.inf, -np.inf, np.nan])
     assert nd.contrib.isinf(x).asnumpy().tolist() == [0, 1, 1, 0]
     assert nd.contrib.isfinite(x).asnumpy().tolist() == [1, 0, 0, 0]

@@ -1,4 +1,4 @@
-"""Arrays without elements, and scalars, in np-shape mode, against NumPy."""
+"""Zero-size arrays and scalars in np-shape mode, against NumPy."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def ones(*shape: int) -> Any:
         (lambda: ones().reshape((1, 1)), (1, 1)),
     ],
 )
-def test_shapes(compute: Callable[[], Any], shape: tuple[int, ...]) -> None:
+def test_shapes_of_empty_arrays(compute: Callable[[], Any], shape: tuple[int, ...]) -> None:
     """MXNet 1.9.1 gives the same."""
     with mx.np_shape():
         assert compute().shape == shape
 
 
-def test_sums_over_nothing_are_zero() -> None:
+def test_sums_of_nothing_are_zero() -> None:
     with mx.np_shape():
         assert ones(0, 4).sum().asscalar() == 0
         np.testing.assert_array_equal(ones(3, 0).sum(axis=1).asnumpy(), np.zeros(3))
 
 
 @pytest.mark.parametrize("function", [nd.max, nd.min])
-def test_nothing_has_no_extreme(function: Callable[..., Any]) -> None:
+def test_extremes_of_nothing_are_refused(function: Callable[..., Any]) -> None:
     with mx.np_shape(), pytest.raises(MXNetError, match=r"\(5, 0\) has no elements"):
         function(ones(5, 0))
 
@@ -63,21 +63,21 @@ def test_gradient_through_an_empty_selection() -> None:
     np.testing.assert_array_equal(x.grad.asnumpy(), np.zeros((2, 2)))
 
 
-def test_out_of_the_mode_empty_arrays_are_of_unknown_shape() -> None:
+def test_outside_np_shape_a_zero_means_unknown() -> None:
     with mx.np_shape():
         empty = ones(0, 4)
     with pytest.raises(ShapeError, match=r"only inside `with mx.np_shape\(\):`"):
         nd.tile(empty, (2, 2))
 
 
-def test_one_hot_of_no_depth_is_empty_in_either_mode() -> None:
+def test_one_hot_of_depth_zero_is_empty_in_either_mode() -> None:
     for active in (False, True):
         with mx.np_shape(active):
             assert nd.one_hot(nd.array([1, 2]), depth=0).shape == (2, 0)
 
 
 @pytest.mark.parametrize("shape", [(), (0, 0), (2, 0)])
-def test_executors(shape: tuple[int, ...]) -> None:
+def test_executors_run_on_empty_arrays(shape: tuple[int, ...]) -> None:
     x = mx.sym.Variable("x")
     with mx.np_shape():
         exe = (2 * x).bind(mx.cpu(), [ones(*shape)], args_grad=[ones(*shape)])
@@ -87,7 +87,7 @@ def test_executors(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(exe.grad_dict["x"].asnumpy(), np.full(shape, 2))
 
 
-def test_inference_of_symbols() -> None:
+def test_shape_inference_of_symbols() -> None:
     x = mx.sym.Variable("x")
     out = mx.sym.concat(x, mx.sym.Variable("y"), dim=0)
     with mx.np_shape():

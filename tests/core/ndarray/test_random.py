@@ -15,7 +15,7 @@ from core.ndarray import NDArray, random
 
 COUNT = 40_000
 
-# Name, numbers, mean and variance of the distribution.
+# Name, parameters, mean and variance of the distribution.
 DISTRIBUTIONS: list[tuple[str, tuple[float, ...], float, float]] = [
     ("uniform", (-1, 3), 1, 16 / 12),
     ("normal", (2, 3), 2, 9),
@@ -34,7 +34,9 @@ def seeded() -> None:
 
 
 @pytest.mark.parametrize(("name", "numbers", "mean", "variance"), DISTRIBUTIONS)
-def test_moments(name: str, numbers: tuple[float, ...], mean: float, variance: float) -> None:
+def test_moments_of_distributions(
+    name: str, numbers: tuple[float, ...], mean: float, variance: float
+) -> None:
     draw: Callable[..., NDArray] = getattr(nd.random, name)
     alike = draw(*numbers, shape=(COUNT,)).asnumpy()
     each = draw(*(nd.array([number, number]) for number in numbers), shape=(COUNT // 2,))
@@ -46,17 +48,17 @@ def test_moments(name: str, numbers: tuple[float, ...], mean: float, variance: f
 
 
 @pytest.mark.parametrize("name", sorted({row[0] for row in DISTRIBUTIONS}))
-def test_seed_repeats(name: str) -> None:
+def test_the_same_seed_gives_the_same_numbers(name: str) -> None:
     draw = getattr(nd.random, name)
     random.seed(3)
     first, second = draw(shape=(20,)).asnumpy(), draw(shape=(20,)).asnumpy()
     random.seed(3)
     assert np.array_equal(draw(shape=(20,)).asnumpy(), first)
-    if name != "negative_binomial":  # its defaults leave nothing to chance
+    if name != "negative_binomial":  # its default parameters leave nothing random
         assert not np.array_equal(first, second)
 
 
-def test_position_can_be_kept() -> None:
+def test_generator_state_can_be_saved_and_restored() -> None:
     state = random.get_state()
     first = nd.random.uniform(shape=(5,)).asnumpy()
     random.set_state(state)
@@ -82,7 +84,7 @@ def test_out() -> None:
         nd.random.uniform(shape=(3,), out=out)
 
 
-def test_uniform_stays_below_its_end() -> None:
+def test_uniform_stays_below_high() -> None:
     values = nd.random.uniform(0, 1, shape=(COUNT,)).asnumpy()
     assert values.min() >= 0
     assert values.max() < 1
@@ -113,7 +115,7 @@ def test_multinomial() -> None:
     assert nd.random.multinomial(nd.array([0, 1])).asnumpy().tolist() == [1]
 
 
-def test_multinomial_of_rows_that_sum_to_less_than_one() -> None:
+def test_multinomial_with_probabilities_below_one_in_total() -> None:
     drawn = nd.random.multinomial(nd.array([0.2, 0.2]), shape=500)
     assert set(drawn.asnumpy().tolist()) == {0, 1}
 
@@ -136,6 +138,6 @@ def test_shuffle() -> None:
         lambda: nd.random.gamma(None),
     ],
 )
-def test_parameters_of_other_kinds(call: Callable[[], Any]) -> None:
+def test_parameters_of_the_wrong_type_are_refused(call: Callable[[], Any]) -> None:
     with pytest.raises(ValueError, match="Distribution parameters"):
         call()

@@ -1,5 +1,7 @@
-"""SciPy's ``csr_matrix`` as an array. SciPy is not installed here: a class with its name and the
-attributes that are read stands for it."""
+"""Arrays made from SciPy's ``csr_matrix``.
+
+SciPy is not installed here; a class of the same name and attributes stands in for it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import core as mx
 
 
 class csr_matrix:
-    """Two stored values for one place, and columns out of order, as SciPy allows."""
+    """Duplicate entries and unsorted columns, both of which SciPy allows."""
 
     def __init__(self) -> None:
         self.shape, self.dtype = (2, 5), np.dtype("float64")

@@ -1,4 +1,4 @@
-"""Array files: MXNet's own, read and written back, and files that lie."""
+"""Array files: MXNet's own, read and rewritten, and malformed ones."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def one(array: bytes) -> bytes:
 # -- MXNet's own files --------------------------------------------------------------------------
 
 
-def test_named_file_by_hand() -> None:
+def test_a_file_of_named_arrays_written_by_hand() -> None:
     loaded = nd.load_frombuffer(NAMED)
     assert list(loaded) == ["w"]
     assert loaded["w"].asnumpy().tolist() == [1, 2]
@@ -74,9 +74,7 @@ def sample(shared_dir: Path, name: str) -> Path:
         "st_device2_adam-0001",
     ],
 )
-def test_samples_are_written_back_byte_for_byte(
-    shared_dir: Path, tmp_path: Path, name: str
-) -> None:
+def test_samples_are_rewritten_byte_for_byte(shared_dir: Path, tmp_path: Path, name: str) -> None:
     original = sample(shared_dir, f"{name}.params")
     loaded = nd.load(original)
     nd.save(tmp_path / "copy", loaded)
@@ -84,7 +82,7 @@ def test_samples_are_written_back_byte_for_byte(
 
 
 @pytest.mark.parametrize("name", ["v0.params", "v1.params"])
-def test_old_versions(shared_dir: Path, name: str) -> None:
+def test_old_versions_are_read(shared_dir: Path, name: str) -> None:
     loaded = nd.load(sample(shared_dir, name))
     assert set(loaded) == {"arg:a", "aux:b"}
     assert loaded["arg:a"].asnumpy().tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -101,7 +99,7 @@ def test_sparse_sample(shared_dir: Path) -> None:
     assert csr.asnumpy().tolist() == [[0, 1, 0], [2, 0, 3]]
 
 
-def test_published_models_are_written_back(shared_dir: Path, tmp_path: Path) -> None:
+def test_published_models_are_rewritten_byte_for_byte(shared_dir: Path, tmp_path: Path) -> None:
     files = sorted((shared_dir / "checkpoints").glob("*/*.params"))
     current = [path for path in files if path.read_bytes()[24:28] == struct.pack("<I", V2)]
     assert current
@@ -115,7 +113,7 @@ def test_published_models_are_written_back(shared_dir: Path, tmp_path: Path) -> 
 
 
 def _on_cpu(path: Path) -> bool:
-    """Return whether the first array of a V2 file was saved from cpu(0)."""
+    """Return whether a V2 file's first array was saved from cpu(0)."""
     raw = path.read_bytes()
     (ndim,) = struct.unpack_from("<i", raw, 32)
     return struct.unpack_from("<ii", raw, 36 + 8 * ndim) == (1, 0)
@@ -125,7 +123,7 @@ def _on_cpu(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("dtype", DTYPE_NAMES)
-def test_every_dtype(tmp_path: Path, dtype: str) -> None:
+def test_every_dtype_survives(tmp_path: Path, dtype: str) -> None:
     x = nd.array([[0, 1, 1], [1, 0, 1]], dtype=dtype)
     nd.save(str(tmp_path / "x"), x)
     (y,) = nd.load(str(tmp_path / "x"))
@@ -134,12 +132,12 @@ def test_every_dtype(tmp_path: Path, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(0,), (2, 0, 1), (3, 0, 0, 0), (1,) * 6])
-def test_every_shape(shape: tuple[int, ...]) -> None:
+def test_every_shape_survives(shape: tuple[int, ...]) -> None:
     (y,) = nd.load_frombuffer(dumps([nd.array(np.zeros(shape))]))
     assert y.shape == shape
 
 
-def test_bfloat16_stays_what_it_is() -> None:
+def test_bfloat16_survives() -> None:
     """It is the upper half of a float32."""
     halves = np.array([1.5, -2.0, 0.0], np.float32).view(np.uint32) >> 16
     stored = one(dense((3,), halves.astype("<u2").tobytes(), code=12))
@@ -149,7 +147,7 @@ def test_bfloat16_stays_what_it_is() -> None:
     assert halves.astype("<u2").tobytes() in dumps([x])
 
 
-def test_views_and_other_devices() -> None:
+def test_views_and_arrays_of_other_devices_are_saved() -> None:
     x = nd.arange(6, ctx=mx.cpu(1)).reshape((2, 3))
     loaded = nd.load_frombuffer(dumps({"é:row": x[1]}))
     assert loaded["é:row"].asnumpy().tolist() == [3, 4, 5]
@@ -167,7 +165,7 @@ def test_scalars_need_version_3() -> None:
         dumps([nd.array(3.5), nd.zeros((1, 1), stype="csr")])
 
 
-def test_np_shape_mode() -> None:
+def test_np_shape_arrays_are_saved_as_version_3() -> None:
     x = [nd.ones(2)]
     plain = dumps(x)
     with np_shape(True):
@@ -182,7 +180,7 @@ def test_np_shape_mode() -> None:
 # -- misuse -------------------------------------------------------------------------------------
 
 
-def test_save_refuses() -> None:
+def test_save_refuses_other_containers_and_values() -> None:
     x = nd.ones(2)
     with pytest.raises(ValueError, match="tuple"):
         dumps((x,))
@@ -192,7 +190,7 @@ def test_save_refuses() -> None:
         dumps([x, np.ones(2)])
 
 
-def test_missing_files(tmp_path: Path) -> None:
+def test_missing_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(MXNetError, match="missing"):
         nd.load(tmp_path / "missing")
     with pytest.raises(MXNetError, match="no/such"):
@@ -213,7 +211,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-# -- files that lie -----------------------------------------------------------------------------
+# -- malformed files ----------------------------------------------------------------------------
 
 SPARSE = dumps(
     {
@@ -251,7 +249,7 @@ SPARSE = dumps(
     ],
     ids=itertools.count(),
 )
-def test_lies_are_named(data: bytes, text: str) -> None:
+def test_malformed_fields_are_named(data: bytes, text: str) -> None:
     with pytest.raises(FormatError, match=text):
         nd.load_frombuffer(data)
 
@@ -278,7 +276,7 @@ def test_lies_are_named(data: bytes, text: str) -> None:
         (CSRNDArray((2, 3), np.ones(2, "f4"), (np.array([0, 2]), np.array([0, 1]))), "cannot have"),
     ],
 )
-def test_sparse_lies_are_named(array: NDArray, text: str) -> None:
+def test_malformed_sparse_fields_are_named(array: NDArray, text: str) -> None:
     with pytest.raises(FormatError, match=text):
         nd.load_frombuffer(dumps([array]))
 
@@ -292,7 +290,7 @@ def test_every_truncation_is_refused(data: bytes) -> None:
 
 @settings(max_examples=400, deadline=None)
 @given(st.data())
-def test_damage_gives_format_errors_only(data: st.DataObject) -> None:
+def test_damaged_files_raise_only_format_errors(data: st.DataObject) -> None:
     original = bytearray(data.draw(st.sampled_from([NAMED, SPARSE])))
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(original) - 1))
@@ -303,7 +301,7 @@ def test_damage_gives_format_errors_only(data: st.DataObject) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200))
-def test_noise_gives_format_errors_only(noise: bytes) -> None:
+def test_random_bytes_raise_only_format_errors(noise: bytes) -> None:
     for data in (noise, header(1) + noise, header(1) + struct.pack("<I", V2) + noise):
         with contextlib.suppress(FormatError):
             nd.load_frombuffer(data)

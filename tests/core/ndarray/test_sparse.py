@@ -1,4 +1,4 @@
-"""Sparse arrays as containers."""
+"""Sparse arrays: creating, converting, assigning and reading them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_conversion_keeps_values(stype: str) -> None:
     assert x.tostype("default").stype == "default"
 
 
-def test_parts() -> None:
+def test_data_and_indices() -> None:
     rows = nd.array(DENSE).tostype("row_sparse")
     assert isinstance(rows, RowSparseNDArray)
     assert rows.indices.asnumpy().tolist() == [0, 2]
@@ -39,11 +39,11 @@ def test_parts() -> None:
     assert csr.data.asnumpy().tolist() == [1, 2, 3]
 
 
-def test_repr_is_mxnets() -> None:
+def test_repr_matches_mxnets() -> None:
     assert repr(nd.zeros((2, 3), stype="csr")) == "\n<CSRNDArray 2x3 @cpu(0)>"
 
 
-def test_conversions_that_do_not_exist() -> None:
+def test_unsupported_conversions_are_refused() -> None:
     x = nd.array(DENSE)
     with pytest.raises(ValueError, match="from csr to row_sparse"):
         x.tostype("csr").tostype("row_sparse")
@@ -73,7 +73,7 @@ def test_copies(stype: str) -> None:
         x.copyto(nd.zeros((2, 3), stype=stype))
 
 
-def test_copies_between_sparse_types_are_refused() -> None:
+def test_copies_between_storage_types_are_refused() -> None:
     with pytest.raises(TypeError, match="destination"):
         nd.zeros((2, 2), stype="csr").copyto(nd.zeros((2, 2), stype="row_sparse"))
 
@@ -104,7 +104,7 @@ def test_only_row_sparse_arrays_can_be_filled() -> None:
 
 
 @pytest.mark.parametrize("stype", ["row_sparse", "csr"])
-def test_operators_work_on_dense_copies(stype: str) -> None:
+def test_operators_accept_sparse_arrays(stype: str) -> None:
     x = nd.array(DENSE).tostype(stype)
     assert np.array_equal((x + 1).asnumpy(), DENSE + 1)
     assert np.array_equal((x * x).asnumpy(), DENSE * DENSE)
@@ -125,7 +125,7 @@ def test_pickle(stype: str) -> None:
 
 
 @pytest.mark.parametrize("stype", ["row_sparse", "csr"])
-def test_what_sparse_arrays_do_not_do(stype: str) -> None:
+def test_methods_not_available_for_sparse_arrays(stype: str) -> None:
     x = nd.array(DENSE).tostype(stype)
     for call in (
         lambda: x.reshape((9,)),
@@ -139,7 +139,7 @@ def test_what_sparse_arrays_do_not_do(stype: str) -> None:
     assert x[:] is x
 
 
-def test_csr_rows() -> None:
+def test_slicing_csr_rows() -> None:
     x = nd.array(DENSE).tostype("csr")
     assert x[2].asnumpy().tolist() == [[2, 0, 3]]
     assert x[-1].asnumpy().tolist() == [[2, 0, 3]]
@@ -153,7 +153,7 @@ def test_csr_rows() -> None:
         nd.array(DENSE).tostype("row_sparse")[1]
 
 
-def test_retain() -> None:
+def test_retain_keeps_the_given_rows() -> None:
     x = nd.array(DENSE).tostype("row_sparse")
     kept = x.retain(nd.array([1, 2]))
     assert kept.indices.asnumpy().tolist() == [2]
@@ -161,7 +161,7 @@ def test_retain() -> None:
     assert nd.sparse.retain(x, nd.array([0])).indices.asnumpy().tolist() == [0]
 
 
-# -- making them --------------------------------------------------------------------------------
+# -- creating them ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_row_sparse_array(source: Any) -> None:
     assert np.array_equal(x.asnumpy(), DENSE)
 
 
-def test_shapes_follow_from_indices() -> None:
+def test_shapes_are_inferred_from_indices() -> None:
     assert nd.sparse.csr_matrix(([1, 2], [4, 0], [0, 1, 2])).shape == (2, 5)
     assert nd.sparse.csr_matrix(([1, 2], ([3, 0], [1, 1]))).shape == (4, 2)
     assert nd.sparse.row_sparse_array(([[1, 2]], [4])).shape == (5, 2)
@@ -209,7 +209,7 @@ def test_shapes_follow_from_indices() -> None:
     assert nd.sparse.zeros("default", (2,)).stype == "default"
 
 
-def test_dtype_follows_the_data() -> None:
+def test_dtype_is_that_of_the_data() -> None:
     assert nd.sparse.csr_matrix((np.array([1]), [0], [0, 1])).dtype is np.int64
     assert nd.sparse.csr_matrix(([1], [0], [0, 1])).dtype is np.float32
     assert nd.sparse.row_sparse_array(np.ones((2, 2))).dtype is np.float64
@@ -234,7 +234,7 @@ def test_dtype_follows_the_data() -> None:
         (lambda: nd.sparse.array(nd.ones(2)), ValueError, "tostype"),
     ],
 )
-def test_what_makes_no_sparse_array(make: Any, error: type[Exception], text: str) -> None:
+def test_invalid_parts_are_refused(make: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make()
 
@@ -251,7 +251,7 @@ def test_what_makes_no_sparse_array(make: Any, error: type[Exception], text: str
         ([0, 2, 1], [0, 2, 3]),
     ],
 )
-def test_csr_indices_that_do_not_fit_are_told_when_asked(
+def test_invalid_csr_indices_are_found_by_check_format(
     indices: list[int], indptr: list[int]
 ) -> None:
     matrix = nd.sparse.csr_matrix(([7, 8, 9], indices, indptr), shape=(3, 4))
@@ -261,13 +261,13 @@ def test_csr_indices_that_do_not_fit_are_told_when_asked(
 
 
 @pytest.mark.parametrize("rows", [[1, 4], [1, 0], [1, 1], [-2, 1], [0]])
-def test_rows_that_do_not_fit_are_told_when_asked(rows: list[int]) -> None:
+def test_invalid_row_indices_are_found_by_check_format(rows: list[int]) -> None:
     array = nd.sparse.row_sparse_array(([[1, 2], [3, 4]], rows), shape=(3, 2))
     with pytest.raises(MXNetError, match="ascend"):
         array.check_format()
 
 
-def test_stored_values_are_counted() -> None:
+def test_getnnz_counts_stored_values() -> None:
     matrix = nd.array([[0, 1, 0], [2, 3, 0]]).tostype("csr")
     total, by_row = nd.contrib.getnnz(matrix), nd.contrib.getnnz(matrix, axis=1)
     assert (total.asnumpy().tolist(), by_row.asnumpy().tolist()) == ([3], [1, 2])
@@ -278,14 +278,14 @@ def test_stored_values_are_counted() -> None:
         nd.contrib.getnnz(nd.ones((2, 2)))
 
 
-def test_sparse_array_of_sparse() -> None:
+def test_sparse_array_from_a_sparse_array() -> None:
     x = nd.sparse.array(nd.array(DENSE).tostype("csr"), dtype="float64")
     assert isinstance(x, NDArray)
     assert (x.stype, x.dtype) == ("csr", np.float64)
     assert np.array_equal(x.asnumpy(), DENSE)
 
 
-def test_arithmetic_functions() -> None:
+def test_sparse_add_and_multiply() -> None:
     x = nd.array(DENSE).tostype("csr")
     assert np.array_equal(nd.sparse.add(x, x).asnumpy(), DENSE * 2)
     assert np.array_equal(nd.sparse.multiply(x, 3).asnumpy(), DENSE * 3)
@@ -312,7 +312,7 @@ def test_reading_and_writing_rows(rows: list[int]) -> None:
     )
 
 
-def test_the_sum_of_rows_has_the_rows_of_both() -> None:
+def test_a_sum_has_the_rows_of_both_operands() -> None:
     other = nd.sparse.row_sparse_array(([[5, 5], [6, 6]], [0, 4]), shape=(6, 2))
     total = _rows() + other
     assert total.stype == "row_sparse"
@@ -320,7 +320,7 @@ def test_the_sum_of_rows_has_the_rows_of_both() -> None:
     np.testing.assert_array_equal(total.asnumpy(), _rows().asnumpy() + other.asnumpy())
 
 
-def test_an_array_over_dense_memory_keeps_it_up_to_date() -> None:
+def test_a_row_sparse_array_over_dense_memory_keeps_it_current() -> None:
     dense = nd.array(np.arange(12).reshape(6, 2))
     x = nd.sparse.RowSparseNDArray.over(dense)
     np.testing.assert_array_equal(x.indices.asnumpy(), np.arange(6))
@@ -349,7 +349,7 @@ def test_an_array_over_dense_memory_keeps_it_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("grad_req", ["write", "add"])
-def test_the_gradient_of_an_embedding_has_its_rows_alone(grad_req: str) -> None:
+def test_the_gradient_of_an_embedding_has_only_its_rows(grad_req: str) -> None:
     weight = nd.ones((6, 2))
     weight.attach_grad(grad_req, stype="row_sparse")
     options = {"input_dim": 6, "output_dim": 2, "sparse_grad": True}
@@ -359,7 +359,7 @@ def test_the_gradient_of_an_embedding_has_its_rows_alone(grad_req: str) -> None:
             total = first.sum() + 2 * nd.Embedding(nd.array([1, 5]), weight, **options).sum()
         total.backward()
         factor = step + 1 if grad_req == "add" else 1
-        # MXNet 1.9.1 gives these rows and values, and forgets to add.
+        # MXNet 1.9.1 gives these rows and values, but forgets to add.
         np.testing.assert_array_equal(weight.grad.indices.asnumpy(), [1, 4, 5])
         np.testing.assert_array_equal(
             weight.grad.data.asnumpy()[:, 0], [factor * x for x in (4, 1, 2)]

@@ -1,4 +1,4 @@
-"""Operators called on sparse arrays: what they compute from stored values alone."""
+"""Operators that compute on the stored values of sparse arrays alone."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_functions_of_csr_with_many_columns(
         ),
     ],
 )
-def test_functions_of_rows_among_many(
+def test_functions_of_row_sparse_arrays_with_many_rows(
     function: Callable[[mx.nd.NDArray], mx.nd.NDArray], expected: np.ndarray
 ) -> None:
     found = function(_rows())
@@ -83,7 +83,7 @@ def test_functions_of_rows_among_many(
     np.testing.assert_allclose(found.data.asnumpy(), expected, rtol=1e-6)
 
 
-def test_gradients_of_recorded_products_have_the_rows_that_are_read() -> None:
+def test_gradients_of_recorded_products_hold_only_the_rows_read() -> None:
     weight = _rows()
     mx.autograd.mark_variables([weight], [mx.nd.sparse.zeros("row_sparse", (MANY, 2))])
     with mx.autograd.record():
@@ -95,7 +95,7 @@ def test_gradients_of_recorded_products_have_the_rows_that_are_read() -> None:
     np.testing.assert_allclose(weight.grad.data.asnumpy(), 2 * X.T @ (X @ VALUES), rtol=1e-5)
 
 
-def test_gradients_pass_through_functions_of_rows() -> None:
+def test_gradients_pass_through_row_sparse_functions() -> None:
     weight = mx.nd.array(VALUES).tostype("row_sparse")
     weight.attach_grad()
     with mx.autograd.record():
@@ -125,7 +125,7 @@ def test_gradients_of_gradients_of_sparse_products() -> None:
     np.testing.assert_allclose(weight.grad.asnumpy(), dense.grad.asnumpy(), rtol=1e-5)
 
 
-def test_a_gradient_of_csr_itself_is_computed_densely() -> None:
+def test_the_gradient_with_respect_to_csr_data_is_dense() -> None:
     x = mx.nd.array(X).tostype("csr")
     x.attach_grad(stype="default")
     with mx.autograd.record():

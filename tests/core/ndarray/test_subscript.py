@@ -1,4 +1,4 @@
-"""Indexing, against NumPy where MXNet follows it and against MXNet's words where not."""
+"""Indexing, against NumPy where MXNet agrees with it and against MXNet where not."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def numpy_result(key: Any) -> np.ndarray:
 
 
 def with_arrays(key: Any) -> Any:
-    """Replace NumPy arrays by NDArrays."""
+    """Replace NumPy arrays with NDArrays."""
     if isinstance(key, tuple):
         return tuple(with_arrays(part) for part in key)
     return nd.array(key, dtype=key.dtype) if isinstance(key, np.ndarray) else key
 
 
 @pytest.mark.parametrize("key", BASIC + ADVANCED, ids=repr)
-def test_get(key: Any) -> None:
+def test_reading_matches_numpy(key: Any) -> None:
     x = nd.array(SOURCE, dtype="int32")
     for form in (key, with_arrays(key)):
         result = x[form].asnumpy()
@@ -88,7 +88,7 @@ def test_get(key: Any) -> None:
 
 
 @pytest.mark.parametrize("key", BASIC, ids=repr)
-def test_views_where_contiguous(key: Any) -> None:
+def test_contiguous_slices_are_views(key: Any) -> None:
     raw = SOURCE.copy()
     part = NDArray(raw)[key]
     assert np.shares_memory(part.dense(), raw) == (raw[key].flags.c_contiguous and part.size > 0)
@@ -102,7 +102,7 @@ def test_advanced_indices_copy(key: Any) -> None:
 
 
 @pytest.mark.parametrize("key", BASIC + ADVANCED, ids=repr)
-def test_set(key: Any) -> None:
+def test_writing_matches_numpy(key: Any) -> None:
     shape = SOURCE[key].shape
     value = -np.arange(1, np.prod(shape) + 1, dtype=np.int32).reshape(shape)
     last = value[..., 0] if shape else value
@@ -114,16 +114,16 @@ def test_set(key: Any) -> None:
         assert np.array_equal(x.asnumpy(), expected)
 
 
-def test_set_drops_leading_axes_of_the_value() -> None:
-    # NumPy refuses these where the value has more axes than the array; MXNet 1.9.1 does not.
+def test_assigned_values_may_have_extra_leading_axes() -> None:
+    # NumPy refuses values with more axes than the target; MXNet 1.9.1 does not.
     x = nd.zeros((2, 3))
     x[0] = np.array([[[1, 2, 3]]])
     x[1:] = nd.array([[[4, 5, 6]]])
     assert x.asnumpy().tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
-def test_set_many_ways() -> None:
-    # MXNet 1.9.1 gives these.
+def test_assigning_lists_booleans_and_none() -> None:
+    # Values from MXNet 1.9.1.
     x = nd.zeros((1, 3, 1))
     x[0, :2, 0] = [1, 2]
     assert x.asnumpy().ravel().tolist() == [1, 2, 0]
@@ -135,13 +135,13 @@ def test_set_many_ways() -> None:
     assert np.isnan(y.asnumpy()).all()
 
 
-def test_set_keeps_large_integers() -> None:
+def test_assigning_keeps_large_integers() -> None:
     x = nd.zeros((2, 1), dtype="int32")
     x[1, 0] = 16800001
     assert x.asnumpy()[1, 0] == 16800001
 
 
-def test_mxnets_older_names() -> None:
+def test_mxnets_older_methods() -> None:
     x = nd.arange(6).reshape((3, 2))
     x.at(1)[:] = 7
     x._slice(2, None)[:] = 8
@@ -156,15 +156,15 @@ def test_mxnets_older_names() -> None:
         x._sync_copyfrom([1, 1])
 
 
-def test_set_overlapping_rows() -> None:
+def test_assigning_overlapping_rows() -> None:
     x = nd.arange(4).reshape((2, 2))
     x[0] = x[1]
     x[:] = x
     assert x.asnumpy().tolist() == [[2, 3], [2, 3]]
 
 
-def test_boolean_arrays_index_by_their_integers() -> None:
-    # As MXNet 1.9.1 outside of numpy mode: a comparison's result is not a mask.
+def test_boolean_arrays_are_taken_as_integer_indices() -> None:
+    # As in MXNet 1.9.1 outside numpy mode: the result of a comparison is not a mask.
     x = nd.array([[1, 2], [3, 4]])
     assert x[np.array([True, False])].asnumpy().tolist() == [[3, 4], [1, 2]]
     assert x[True].asnumpy().tolist() == [3, 4]
@@ -172,7 +172,7 @@ def test_boolean_arrays_index_by_their_integers() -> None:
         x[nd.array([True, False], dtype=bool)]
 
 
-def test_the_whole_is_the_array_itself() -> None:
+def test_indexing_everything_returns_the_array_itself() -> None:
     x = nd.ones((2, 2))
     assert x[:] is x
     assert x[()] is x
@@ -205,7 +205,7 @@ def test_a_scalar_array_takes_empty_keys() -> None:
         ((np.array(["a"]),), ValueError, "does not support slicing"),
     ],
 )
-def test_bad_keys(key: Any, error: type[Exception], text: str) -> None:
+def test_invalid_keys_are_refused(key: Any, error: type[Exception], text: str) -> None:
     x = nd.array(SOURCE)
     with pytest.raises(error, match=text):
         x[key]
@@ -215,7 +215,7 @@ def test_bad_keys(key: Any, error: type[Exception], text: str) -> None:
 
 
 @pytest.mark.parametrize("key", [slice(None), 0, (slice(None), 1), [0, 1]])
-def test_values_that_do_not_fit(key: Any) -> None:
+def test_values_of_the_wrong_shape_are_refused(key: Any) -> None:
     x = nd.zeros((2, 3))
     for value in (np.ones((5, 4)), nd.ones((3, 2)), [1, 2, 3, 4]):
         with pytest.raises(ValueError, match=r"broadcast|shape"):
@@ -240,7 +240,7 @@ def keys(draw: st.DrawFn) -> tuple[Any, ...]:
 
 
 @given(keys())
-def test_any_basic_key(key: tuple[Any, ...]) -> None:
+def test_any_basic_key_matches_numpy(key: tuple[Any, ...]) -> None:
     raw = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     expected = raw[key]
     result = NDArray(raw)[key]
@@ -253,7 +253,7 @@ def test_any_basic_key(key: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize("value", [[7], nd.array([7]), np.float64([7]), nd.full((1, 1), 7)])
-def test_one_element_may_be_assigned_an_array_of_one(value: Any) -> None:
+def test_an_element_may_be_assigned_a_one_element_array(value: Any) -> None:
     array = nd.zeros((2, 3), dtype="int32")
     array[1, 2] = value
     array[mx_index(0), 0] = value
@@ -261,11 +261,11 @@ def test_one_element_may_be_assigned_an_array_of_one(value: Any) -> None:
 
 
 def mx_index(index: int) -> np.ndarray[Any, Any]:
-    """An index as an array without axes, which stands for the integer."""
+    """An index as an array without axes, which stands for an integer."""
     return np.array(index)
 
 
-def test_slices_that_take_one_stretch_of_memory_are_known() -> None:
+def test_contiguous_slices_are_recognized() -> None:
     source = np.arange(3 * 4 * 5).reshape(3, 4, 5)
     parts = [slice(None), slice(2), slice(1, 3), slice(2, 3), slice(4, 1), slice(None, None, 2)]
     parts += [slice(None, None, -1), slice(0, 9, 9)]
@@ -279,7 +279,7 @@ def test_slices_that_take_one_stretch_of_memory_are_known() -> None:
             assert source.ravel()[begin:end].tolist() == taken.ravel().tolist()
 
 
-def test_an_element_has_no_axes_under_np_shape() -> None:
+def test_indexing_one_element_gives_a_scalar_under_np_shape() -> None:
     array = nd.array([[1, 2], [3, 4]])
     assert array[1, 0].shape == (1,)
     array.attach_grad()

@@ -1,4 +1,4 @@
-"""Every way to write to an array is seen by its version, and reading is not."""
+"""Every write to an array changes its version; reading does not."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize("way", WRITES)
-def test_writing_is_seen(way):
+def test_writing_changes_the_version(way):
     x, version = make()
     before, clock, values = version.count, Version.clock, x.asnumpy()
     WRITES[way](x)
@@ -94,7 +94,7 @@ def test_writing_is_seen(way):
     assert Version.clock != clock
 
 
-def test_reading_is_not_a_change():
+def test_reading_does_not():
     x, version = make()
     before = version.count
     x.asnumpy()
@@ -103,7 +103,7 @@ def test_reading_is_not_a_change():
     assert version.count == before
 
 
-def test_change_of_a_whole_is_one_of_its_parts_but_not_the_other_way_round():
+def test_changing_the_whole_changes_its_parts_but_not_the_reverse():
     whole = Version()
     parts = [Version(whole), Version(whole)]
     counts = [one.count for one in (whole, *parts)]
@@ -117,7 +117,7 @@ def test_change_of_a_whole_is_one_of_its_parts_but_not_the_other_way_round():
     assert parts[0].count != counts[1]
 
 
-def test_array_lent_for_writing_may_change_at_any_time():
+def test_an_array_lent_for_writing_counts_as_changed_on_every_look():
     x, version = make()
     mx.nd.to_dlpack_for_read(x)
     assert version.count == version.count
@@ -128,7 +128,7 @@ def test_array_lent_for_writing_may_change_at_any_time():
     assert [of_others.has_changed() for _ in range(3)] == [True, False, False]
 
 
-def test_changes_are_seen_once():
+def test_a_change_is_reported_once():
     _, version = make()
     other = Version()
     watch = Watch([version, None])
@@ -142,7 +142,7 @@ def test_changes_are_seen_once():
     assert watch.has_changed()
 
 
-def test_looking_at_an_executor_keeps_what_it_made_of_its_weights():
+def test_running_and_reshaping_an_executor_changes_no_version():
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
     executor = net.simple_bind(mx.cpu(), grad_req="null", data=(2, 4))
     clock = Version.clock

@@ -1,4 +1,4 @@
-"""Published models as ONNX: ONNX Runtime answers as MXNet did."""
+"""Published models exported to ONNX: ONNX Runtime gives MXNet's outputs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _npz(path: Path) -> dict[str, np.ndarray]:
 
 
 def _exported(name: str) -> tuple[Export, dict[str, np.ndarray]]:
-    """Return the model and MXNet's inputs for it."""
+    """Return the ONNX model and the inputs MXNet was run with."""
     folder = _FOLDER / name
     meta: dict[str, Any] = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     labels = {*meta.get("label_inputs_zero", {}), "label"}
@@ -50,7 +50,7 @@ def _exported(name: str) -> tuple[Export, dict[str, np.ndarray]]:
 
 
 @pytest.mark.parametrize("name", _MODELS)
-def test_answers_as_mxnet(name: str) -> None:
+def test_outputs_match_mxnets(name: str) -> None:
     made, inputs = _exported(name)
     assert made.fixed_batch is None
     assert made.left_out == _LOSSES.get(name, ())

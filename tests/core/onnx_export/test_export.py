@@ -1,4 +1,4 @@
-"""What an ONNX model has besides its numbers: names, shapes, and errors for what it cannot say."""
+"""The rest of an ONNX model: names, shapes, and errors for what ONNX cannot express."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _perceptron() -> Symbol:
     return mx.sym.SoftmaxOutput(hidden, name="softmax")
 
 
-def test_names_and_shapes_are_the_symbols() -> None:
+def test_names_and_shapes_are_those_of_the_symbol() -> None:
     symbol = _perceptron()
     made = export_onnx(symbol, _parameters(symbol, data=(4, 5)), {"data": (4, 5)})
     graph = made.model.graph
@@ -46,7 +46,7 @@ def test_names_and_shapes_are_the_symbols() -> None:
     assert made.model.producer_name == "modserve"
 
 
-def test_a_batch_size_that_the_symbol_holds_stays() -> None:
+def test_a_fixed_batch_size_is_kept() -> None:
     data = mx.sym.Variable("data")
     symbol = mx.sym.FullyConnected(mx.sym.Reshape(data, shape=(4, 6)), num_hidden=2, name="fc")
     made = export_onnx(symbol, _parameters(symbol, data=(4, 2, 3)), {"data": (4, 2, 3)})
@@ -55,7 +55,7 @@ def test_a_batch_size_that_the_symbol_holds_stays() -> None:
 
 
 @pytest.mark.parametrize("batch", [2, 5])
-def test_shapes_that_hold_the_batch_are_computed(batch: int) -> None:
+def test_shapes_that_depend_on_the_batch_are_computed(batch: int) -> None:
     data = mx.sym.Variable("data")  # (steps, batch, inputs)
     state = mx.sym.zeros((1, 0, 3))
     vector = mx.sym.Variable("rnn_parameters")
@@ -77,7 +77,7 @@ def test_shapes_that_hold_the_batch_are_computed(batch: int) -> None:
     np.testing.assert_allclose(got, expected.asnumpy(), atol=1e-6)
 
 
-def test_what_onnx_cannot_say_is_named() -> None:
+def test_what_onnx_cannot_express_is_named() -> None:
     data, rois = mx.sym.Variable("data"), mx.sym.Variable("rois")
     pooled = mx.sym.ROIPooling(data, rois, pooled_size=(2, 2), spatial_scale=1.0, name="roi")
     with pytest.raises(ConversionError, match=r"ROIPooling \(roi\)"):
@@ -102,7 +102,7 @@ def test_a_missing_parameter_is_named() -> None:
         export_onnx(symbol, parameters, {"data": (4, 5)})
 
 
-def test_inputs_that_are_outputs_too_are_copied() -> None:
+def test_inputs_that_are_also_outputs_are_copied() -> None:
     data = mx.sym.Variable("data")
     both = mx.sym.Group([data, data * 2])
     made = export_onnx(both, {}, {"data": (2, 3)})

@@ -1,4 +1,4 @@
-"""Every operator that has a form in ONNX against ONNX Runtime, on the cases made for MXNet."""
+"""Every exportable operator against ONNX Runtime, on the golden cases made for MXNet."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from served.onnx_models import run_onnx
 _PARAMETERS = ("weight", "bias", "gamma", "beta", "moving_mean", "moving_var", "parameters")
 
 _NAN_DIFFERS = {
-    "max_nan",  # reductions pass NaN over, as MXNet's do
+    "max_nan",  # reductions ignore NaN, and MXNet gives 0 for the sign of NaN
     "sign_special",  # the sign of NaN is 0
 }
 
 
 def _arrays(case: Case) -> dict[str, np.ndarray]:
-    """Return inputs and states; float32 for float64, of which ONNX Runtime has few kernels."""
+    """Return inputs and states; float32 in place of float64, for which ONNX Runtime has few
+    kernels."""
     made = {**case.make_inputs(), **case.make_aux()}
     return {
         name: one.astype("float32") if one.dtype == "float64" else one for name, one in made.items()
@@ -46,7 +47,7 @@ def _is_comparable(case: Case) -> bool:
 
 
 def _compared(family: str) -> Iterator[tuple[Case, str | None]]:
-    """Yield the cases that can be exported, each with what is wrong with its numbers."""
+    """Yield each exportable case with the difference in its results."""
     for case in filter(_is_comparable, cases_of(family)):
         op, arrays = parse(case), _arrays(case)
         names = list(arrays) if case.positional else list(op.input_names())
@@ -84,6 +85,6 @@ def _difference(got: list[np.ndarray], expected: list[np.ndarray]) -> str | None
 
 
 @pytest.mark.parametrize("family", families())
-def test_equals_our_engine(family: str) -> None:
+def test_results_match_our_engine(family: str) -> None:
     wrong = {case.id: fault for case, fault in _compared(family) if fault is not None}
     assert wrong == {}

@@ -1,4 +1,4 @@
-"""What operators take, in MXNet 1.9.1's words."""
+"""``get_operator_arguments``: the arguments of operators, in MXNet 1.9.1's words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import core as mx
 from core.errors import UnknownOperator
 
 
-def test_activation() -> None:
+def test_arguments_of_activation() -> None:
     found = mx.operator.get_operator_arguments("Activation")
     assert isinstance(found, mx.operator.OperatorArguments)
     assert found.narg == 2
@@ -31,13 +31,12 @@ def test_activation() -> None:
         ("topk", "axis", "int or None, optional, default='-1'"),
     ],
 )
-def test_types(operator: str, argument: str, kind: str) -> None:
-    """The texts that MXNet 1.9.1 gives."""
+def test_types_are_described_as_in_mxnet(operator: str, argument: str, kind: str) -> None:
     found = mx.operator.get_operator_arguments(operator)
     assert found.narg == len(found.names) == len(found.types)
     assert dict(zip(found.names, found.types, strict=True))[argument] == kind
 
 
-def test_unknown_operator() -> None:
+def test_unknown_operators_are_refused() -> None:
     with pytest.raises(UnknownOperator, match="Activaton"):
         mx.operator.get_operator_arguments("Activaton")

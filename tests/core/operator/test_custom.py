@@ -1,4 +1,4 @@
-"""Operators written in Python, as symbols and on arrays, against built-in operators."""
+"""Custom operators in Python, as symbols and on arrays, against built-in ones."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SoftmaxProp(mx.operator.CustomOpProp):
         return Softmax()
 
 
-def test_a_symbol_makes_the_inputs_it_is_not_given() -> None:
+def test_missing_inputs_become_variables() -> None:
     loss = mx.sym.Custom(data=mx.sym.var("x"), op_type="test_softmax", name="softmax", scale=2)
     assert loss.list_arguments() == ["x", "softmax_label"]
     assert loss.list_outputs() == ["softmax_output"]
@@ -80,7 +80,7 @@ def test_a_symbol_makes_the_inputs_it_is_not_given() -> None:
 
 
 def test_a_loss_trains_like_the_built_in_one() -> None:
-    """Ten steps with SoftmaxOutput and with the loss in Python end in the same weights."""
+    """Ten steps with SoftmaxOutput and with its Python counterpart give the same weights."""
     random = np.random.RandomState(0)
     data, label = random.normal(size=(20, 5)), random.randint(0, 3, size=20)
     weights = []
@@ -103,7 +103,7 @@ def test_a_loss_trains_like_the_built_in_one() -> None:
     np.testing.assert_allclose(weights[1], weights[0], rtol=1e-5)
 
 
-def test_arrays_and_the_tape() -> None:
+def test_custom_operators_on_arrays_are_recorded() -> None:
     x = mx.nd.array([1, -2, 3])
     x.attach_grad()
     seen = mx.nd.zeros(3)
@@ -130,7 +130,7 @@ def test_an_executor_keeps_auxiliary_states_and_adds_gradients() -> None:
     assert executor.aux_dict["sq_seen"].asnumpy().tolist() == [1, 1]
 
 
-def test_each_use_has_an_operator_of_its_own() -> None:
+def test_each_use_creates_its_own_operator() -> None:
     class Remember(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux) -> None:
             self.seen = in_data[0].copy()
@@ -196,8 +196,8 @@ def test_errors_name_the_operator() -> None:
         mx.nd.Custom(mx.nd.zeros(1), op_type="test_short")
 
 
-def test_no_inputs() -> None:
-    """MXNet's test_operator makes arrays of nothing; the properties say their dtype."""
+def test_an_operator_may_have_no_inputs() -> None:
+    """MXNet's test_operator has one; its dtype comes from the properties."""
 
     class Counting(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux) -> None:
@@ -222,7 +222,7 @@ def test_no_inputs() -> None:
     np.testing.assert_array_equal(out.asnumpy(), [0, 1, 2])
 
 
-def test_storage_types_are_dense_unless_a_class_says_otherwise() -> None:
+def test_storage_types_are_dense_by_default() -> None:
     prop = SquareProp()
     assert prop.infer_storage_type(["default"]) == (["default"], ["default"], ["default"])
     found = prop.infer_storage_type_backward(

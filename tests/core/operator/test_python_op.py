@@ -1,4 +1,4 @@
-"""Operators as objects that make symbols, against the same numbers by hand."""
+"""The deprecated NumpyOp and NDArrayOp, against results by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ X = np.array([[1, -2, 3]], np.float32)
 
 
 class Weighted:
-    """``2 x + y`` with its gradient, written for either kind of array."""
+    """``2 x + y`` with its gradient, for NumPy arrays and NDArrays."""
 
     def list_arguments(self):
         return ["x", "y"]
@@ -63,7 +63,7 @@ def test_forward_and_backward(kind) -> None:
 
 
 @pytest.mark.parametrize("cls", [mx.operator.NumpyOp, mx.operator.NDArrayOp])
-def test_the_base_is_the_identity(cls) -> None:
+def test_the_base_class_is_the_identity(cls) -> None:
     with pytest.warns(DeprecationWarning, match="use CustomOp"):
         exe = cls()(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=X.shape)
     (out,) = exe.forward(is_train=True, x=X)
@@ -87,7 +87,7 @@ def test_a_loss_needs_no_head_gradient() -> None:
     np.testing.assert_array_equal(exe.grad_dict["x"].asnumpy(), X - 1)
 
 
-def test_the_base_of_both_makes_no_symbol() -> None:
+def test_the_common_base_class_cannot_make_a_symbol() -> None:
     with pytest.warns(DeprecationWarning, match="use CustomOp"):
         op = mx.operator.PythonOp()
     with pytest.raises(NotImplementedError, match="PythonOp must define get_symbol"):

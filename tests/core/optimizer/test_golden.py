@@ -1,4 +1,4 @@
-"""Optimizers against MXNet 1.9.1: weights after every step and the states they end with."""
+"""Optimizers against MXNet 1.9.1: weights after every step, and final states."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from oracle.topics.optimizers import CASES, OptimizerCase, run_case
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.id)
 @pytest.mark.filterwarnings("ignore:learning rate from:UserWarning")
-def test_equals_mxnet(case: OptimizerCase) -> None:
+def test_weights_and_states_match_mxnets(case: OptimizerCase) -> None:
     golden = golden_file.topic("optimizers")
-    # Float16 weights are stored widened: what they can differ by is one rounding.
+    # Float16 weights are stored widened; they may differ by one rounding.
     tolerance = 1e-3 if case.dtype == "float16" else 3e-6
     for key, got in run_case(mx, case).items():
         assert_close(f"{case.id} {key}", got, golden[f"{case.id}/{key}"], tolerance)
 
 
 @pytest.mark.parametrize("case_id", ["adam", "lamb", "ftml"])
-def test_means_of_squares_equal_mxnet(case_id: str) -> None:
-    # They are small beside the other states; 1 - beta2 counts as float32 has it.
+def test_second_moments_match_mxnets(case_id: str) -> None:
+    # They are small next to the other states; 1 - beta2 is rounded to float32.
     (case,) = (case for case in CASES if case.id == case_id)
     got = run_case(mx, case)["states"]
     expected = golden_file.topic("optimizers")[f"{case_id}/states"]

@@ -11,6 +11,6 @@ from oracle.topics.schedulers import CASES, run_case
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_equals_mxnet(case_id: str) -> None:
+def test_rates_match_mxnets(case_id: str) -> None:
     expected = golden_file.topic("schedulers")[case_id]
     np.testing.assert_allclose(run_case(mx, case_id), expected, rtol=1e-12)

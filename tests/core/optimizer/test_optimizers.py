@@ -1,4 +1,4 @@
-"""What the numbers of MXNet do not tell: where we differ from it, noise, and refusals."""
+"""What golden files do not cover: where we differ from MXNet, noise, and refusals."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ def test_dcasgd_with_momentum_follows_its_formula() -> None:
     np.testing.assert_allclose(updated(optimizer, weight, *grads), expected, rtol=1e-5)
 
 
-def test_adamax_leaves_weights_without_a_gradient() -> None:
+def test_adamax_does_not_move_weights_without_a_gradient() -> None:
     grad = np.array([0.0, 1.0, -1e-30], "float32")
     got = updated(mx.optimizer.create("adamax", learning_rate=0.1), np.ones(3, "float32"), grad)
     np.testing.assert_allclose(got, [1, 0.9, 1.1], rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["ftrl", "ftml"])
-def test_a_rate_of_0_changes_nothing(name: str) -> None:
+def test_a_learning_rate_of_0_changes_nothing(name: str) -> None:
     weight = np.array([1.0, -2.0], "float32")
     optimizer = mx.optimizer.create(name, learning_rate=0.1, param_idx2name={0: "a_weight"})
     optimizer.set_lr_mult({"a_weight": 0.0})
     np.testing.assert_array_equal(updated(optimizer, weight, weight, weight), weight)
 
 
-def test_a_large_batch_keeps_gradients_whose_memory_is_used_again() -> None:
+def test_lbsgd_adds_up_gradients_even_if_their_array_is_reused() -> None:
     weight, grad = mx.nd.zeros((2,)), mx.nd.ones((2,))
     updater = mx.optimizer.get_updater(
         mx.optimizer.create("lbsgd", learning_rate=1.0, batch_scale=2, warmup_epochs=0)
@@ -58,11 +58,11 @@ def test_a_large_batch_keeps_gradients_whose_memory_is_used_again() -> None:
     np.testing.assert_array_equal(weight.asnumpy(), 0)
     grad[:] = 3
     updater(0, grad, weight)
-    # The mean gradient, 2, times the multiplier after the warm-up, 2.
+    # The mean gradient, 2, times the multiplier after warm-up, 2.
     np.testing.assert_array_equal(weight.asnumpy(), -4)
 
 
-def test_many_small_numbers_keep_their_norm_in_half_precision() -> None:
+def test_lars_computes_norms_of_half_precision_in_float32() -> None:
     optimizer = mx.optimizer.create("lars", learning_rate=1.0, eta=0.1)
     weight = mx.nd.ones((70000,), dtype="float16")
     optimizer.update(0, weight, mx.nd.ones((70000,), dtype="float16"), None)
@@ -84,7 +84,7 @@ def test_a_negative_limit_is_none(name: str) -> None:
 # -- sgld ---------------------------------------------------------------------------------------
 
 
-def test_sgld_drifts_and_spreads() -> None:
+def test_sgld_has_the_expected_drift_and_spread() -> None:
     mx.random.seed(1)
     optimizer = mx.optimizer.create(
         "sgld", learning_rate=0.04, wd=0.5, rescale_grad=2.0, clip_gradient=3.0
@@ -99,7 +99,7 @@ def test_sgld_drifts_and_spreads() -> None:
 
 
 def test_sgld_samples_the_posterior() -> None:
-    """The gradient of a standard normal's negative logarithm is the value itself."""
+    """The gradient of a standard normal's negative log density is the value itself."""
     mx.random.seed(2)
     rate, chains = 0.2, 50_000
     updater = mx.optimizer.get_updater(mx.optimizer.create("sgld", learning_rate=rate))
@@ -107,7 +107,7 @@ def test_sgld_samples_the_posterior() -> None:
     for _ in range(100):
         updater(0, weight.copy(), weight)
     values = weight.asnumpy()
-    # With steps of this size the chain is stationary at 1 / (1 - rate / 4).
+    # At this step size the chain's stationary variance is 1 / (1 - rate / 4).
     variance = 1 / (1 - rate / 4)
     assert values.mean() == pytest.approx(0, abs=5 * (variance / chains) ** 0.5)
     assert values.var() == pytest.approx(variance, rel=5 * (2 / chains) ** 0.5)
@@ -125,7 +125,7 @@ def test_sgld_repeats_with_its_seed() -> None:
 # -- refusals -----------------------------------------------------------------------------------
 
 
-def test_group_adagrad_wants_matrices_without_decay() -> None:
+def test_group_adagrad_needs_matrices_and_no_weight_decay() -> None:
     names = {0: "fc_bias", 1: "fc_weight"}
     updater = mx.optimizer.get_updater(
         mx.optimizer.create("groupadagrad", wd=0.1, param_idx2name=names)
@@ -136,7 +136,7 @@ def test_group_adagrad_wants_matrices_without_decay() -> None:
         updater(1, mx.nd.ones((2, 3)), mx.nd.ones((2, 3)))
 
 
-def test_group_adagrads_name_is_mxnets() -> None:
+def test_group_adagrad_has_mxnets_name() -> None:
     updater = mx.optimizer.get_updater(mx.optimizer.contrib.GroupAdaGrad())
     written = updater.get_states(dump_optimizer=True)
     assert b"mxnet.optimizer.contrib" in written
@@ -144,7 +144,7 @@ def test_group_adagrads_name_is_mxnets() -> None:
     assert isinstance(updater.optimizer, mx.optimizer.contrib.GroupAdaGrad)
 
 
-def test_bad_large_batches() -> None:
+def test_invalid_options_of_lbsgd_are_refused() -> None:
     with pytest.raises(ValueError, match="'cubic'; expected one of linear, power2, sqrt, lars"):
         mx.optimizer.create("lbsgd", warmup_strategy="cubic")
     with pytest.raises(ValueError, match="batch_scale is 0"):
@@ -157,8 +157,8 @@ def test_set_lr_scale_is_refused_as_in_mxnet() -> None:
 
 
 @pytest.mark.parametrize("rows", [[1, 3], []])
-def test_groupadagrad_updates_the_rows_of_a_sparse_gradient(rows: list[int]) -> None:
-    """Rows without gradient stay as they are in MXNet, too: what is added to them is 0."""
+def test_group_adagrad_updates_only_rows_with_a_gradient(rows: list[int]) -> None:
+    """Other rows stay as they are in MXNet, too: 0 is added to them."""
     values = np.zeros((5, 2), np.float32)
     values[rows] = [1, -2]
     weights, states = [], []

@@ -1,4 +1,4 @@
-"""SGD where storage types and float32 copies meet; the numbers are those of mxnet 1.9.1."""
+"""SGD where storage types and float32 master copies interact; values from MXNet 1.9.1."""
 
 import numpy as np
 import pytest
@@ -11,10 +11,10 @@ import core as mx
     ("dtype", "untouched", "touched"),
     [("float16", 0.97509765625, 0.47509765625), ("float32", 1.0, 0.4750000238418579)],
 )
-def test_laziness_ends_where_float32_copies_begin(
+def test_updates_are_not_lazy_with_float32_copies(
     momentum: float, dtype: str, untouched: float, touched: float
 ) -> None:
-    """MXNet's mp_sgd_update makes a row_sparse gradient dense, so that all weights decay."""
+    """MXNet's mp_sgd_update makes a row_sparse gradient dense, so all weights decay."""
     sgd = mx.optimizer.SGD(wd=0.05, learning_rate=0.5, momentum=momentum, multi_precision=True)
     weight = mx.nd.ones((3, 2), dtype=dtype)
     rows = (np.ones((1, 2)), [1])
@@ -26,9 +26,7 @@ def test_laziness_ends_where_float32_copies_begin(
 
 @pytest.mark.parametrize("base", [mx.optimizer.SGD, mx.optimizer.NAG, mx.optimizer.Adam])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_an_update_of_the_scripts_own_gets_arrays(
-    base: type[mx.optimizer.Optimizer], dtype: str
-) -> None:
+def test_a_custom_update_gets_arrays(base: type[mx.optimizer.Optimizer], dtype: str) -> None:
     class Doubled(base):  # type: ignore[misc, valid-type]
         def update(self, index, weight, grad, state) -> None:
             assert (type(weight), type(grad)) == (mx.nd.NDArray, mx.nd.NDArray)
@@ -47,7 +45,7 @@ def test_an_update_of_the_scripts_own_gets_arrays(
         np.testing.assert_array_equal(weight.asnumpy(), other.asnumpy())
 
 
-def test_rates_of_several_parameters() -> None:
+def test_each_parameter_has_its_rate() -> None:
     sgd = mx.optimizer.SGD(learning_rate=0.5, wd=0.1, param_idx2name={0: "a_weight", 1: "b_bias"})
     sgd.set_lr_mult({"b_bias": 2.0})
     assert (sgd._get_lrs([0, 1]), sgd._get_wds([0, 1])) == ([0.5, 1.0], [0.1, 0.0])

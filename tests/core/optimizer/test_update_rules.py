@@ -1,4 +1,4 @@
-"""``mx.optimizer`` and the operators of optimizers compute the same: each rule is said once."""
+"""``mx.optimizer`` and the update operators give the same results: each rule exists once."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def arrays(count: int) -> list[mx.nd.NDArray]:
 @pytest.mark.parametrize(
     ("name", "options", "operator", "attributes", "states"), ALIKE, ids=[row[2] for row in ALIKE]
 )
-def test_an_optimizer_steps_as_its_operator(
+def test_an_optimizer_matches_its_operator(
     name: str,
     options: dict[str, float],
     operator: str,
@@ -71,7 +71,7 @@ def test_an_optimizer_steps_as_its_operator(
     assert (weight.asnumpy() != before.asnumpy()).any()
 
 
-def test_lamb_steps_as_its_two_phases() -> None:
+def test_lamb_matches_its_two_phases() -> None:
     weight, grad = arrays(2)
     mean, variance = mx.nd.zeros((3, 5)), mx.nd.zeros((3, 5))
     direction = mx.nd.lamb_update_phase1(weight, grad, mean, variance, t=1, **CLIPPED)
@@ -83,7 +83,7 @@ def test_lamb_steps_as_its_two_phases() -> None:
     np.testing.assert_allclose(weight.asnumpy(), expected.asnumpy(), rtol=1e-6)
 
 
-def test_group_adagrad_steps_as_its_operator() -> None:
+def test_group_adagrad_matches_its_operator() -> None:
     weight, grad = arrays(2)
     by_operator, history = weight.copy(), mx.nd.zeros((3, 1))
     mx.nd.contrib.group_adagrad_update(by_operator, grad, history, out=by_operator, lr=0.1)

@@ -1,4 +1,4 @@
-"""One pass over flat buffers gives the numbers of one update per parameter."""
+"""One pass over flat buffers gives the results of updating each parameter alone."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def steps(updater: mx.optimizer.Updater, weights: FlatBuffer, seeds: range) -> N
             updater(key, NDArray(gradient, mx.cpu()), NDArray(weight, mx.cpu()))
 
 
-def test_which_run_over_flat_buffers() -> None:
+def test_which_optimizers_update_flat_buffers() -> None:
     flat = FlatBuffer(SHAPES, np.dtype("float32"), mx.cpu())
     assert {name for name in OPTIMIZERS if make(name).can_update_flat(flat)} == set(FLAT)
     halves = FlatBuffer(SHAPES, np.dtype("float16"), mx.cpu())
@@ -81,7 +81,7 @@ def test_which_run_over_flat_buffers() -> None:
 
 
 @pytest.mark.parametrize("name", FLAT)
-def test_flat_updates_equal_single_ones(name: str) -> None:
+def test_flat_updates_match_separate_ones(name: str) -> None:
     flat = FlatBuffer(SHAPES, np.dtype("float32"), mx.cpu())
     fill(flat, 0)
     grads = flat.like()
@@ -97,7 +97,7 @@ def test_flat_updates_equal_single_ones(name: str) -> None:
     assert one.get_states() == many.get_states()
 
 
-def test_flat_states_go_with_their_buffer() -> None:
+def test_flat_states_belong_to_their_buffer() -> None:
     updater = make("sgd_momentum")
     flat = FlatBuffer(SHAPES, np.dtype("float32"), mx.cpu())
     steps(updater, flat, range(1))
@@ -120,7 +120,7 @@ def test_padding_stays_zero(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FLAT)
-def test_states_go_on_after_loading(name: str) -> None:
+def test_training_continues_after_loading_states(name: str) -> None:
     whole, parts = (FlatBuffer(SHAPES, np.dtype("float32"), mx.cpu()) for _ in range(2))
     fill(whole, 0)
     fill(parts, 0)
@@ -128,7 +128,7 @@ def test_states_go_on_after_loading(name: str) -> None:
     first, second = make(name), make(name)
     steps(first, parts, range(1, 3))
     second.set_states(first.get_states())
-    # A Module's states hold no update counts (as in MXNet): they are carried over beside them.
+    # A Module's states hold no update counts (as in MXNet); they are carried over separately.
     second.optimizer._all_index_update_counts = first.optimizer._all_index_update_counts
     second.optimizer.num_update = first.optimizer.num_update
     steps(second, parts, range(3, 5))
@@ -136,7 +136,7 @@ def test_states_go_on_after_loading(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_states_go_on_with_their_optimizer(name: str) -> None:
+def test_training_continues_after_loading_states_and_optimizer(name: str) -> None:
     whole, parts = (FlatBuffer(SHAPES, np.dtype("float32"), mx.cpu()) for _ in range(2))
     fill(whole, 0)
     fill(parts, 0)
@@ -172,7 +172,7 @@ def test_states_of_another_optimizer_are_refused() -> None:
         other(0, mx.nd.ones((2, 4)), mx.nd.ones((2, 4)))
 
 
-def test_half_precision_keeps_float32_copies() -> None:
+def test_half_precision_weights_keep_float32_copies() -> None:
     weight = mx.nd.array([1.0, 2.0], dtype="float16")
     updater = mx.optimizer.get_updater(
         mx.optimizer.create("sgd", learning_rate=1e-4, momentum=0.9, multi_precision=True)
@@ -185,7 +185,7 @@ def test_half_precision_keeps_float32_copies() -> None:
     assert (master.asnumpy() < [1.0, 2.0]).all()
 
 
-def test_rates_of_parameters() -> None:
+def test_lr_mult_and_wd_mult_of_parameters() -> None:
     weight = mx.sym.Variable("fc_weight", lr_mult=0.5, wd_mult=3.0)
     symbol = mx.sym.FullyConnected(mx.sym.Variable("data"), weight, num_hidden=2, name="fc")
     names = {0: "fc_weight", 1: "fc_bias"}
@@ -203,16 +203,16 @@ def test_rates_of_parameters() -> None:
         scheduled.set_learning_rate(1.0)
 
 
-def test_unknown_optimizer_suggests() -> None:
+def test_an_unknown_optimizer_suggests_a_name() -> None:
     with pytest.raises(ValueError, match="did you mean 'adam'"):
         mx.optimizer.create("adm")
 
 
 @pytest.mark.parametrize("base", [mx.optimizer.SGD, mx.optimizer.Adam])
-def test_modules_call_the_steps_that_a_script_has_changed(
+def test_modules_call_an_overridden_update(
     base: type[mx.optimizer.Optimizer],
 ) -> None:
-    """One pass over flat buffers would pass them by."""
+    """One pass over flat buffers would bypass it."""
     seen = []
 
     class Watched(base):  # type: ignore[misc, valid-type]
@@ -231,7 +231,7 @@ def test_modules_call_the_steps_that_a_script_has_changed(
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("name", ["lamb", "adam", "sgd_momentum"])
-def test_lists_of_weights_with_their_float32_copies(name: str, dtype: str) -> None:
+def test_lists_of_weights_with_float32_copies(name: str, dtype: str) -> None:
     def optimizer() -> mx.optimizer.Optimizer:
         options = dict(OPTIMIZERS[name], multi_precision=True)
         return mx.optimizer.create(name.split("_")[0], **options)

@@ -1,4 +1,4 @@
-"""Images resized, bordered, turned and in other colors, against OpenCV 3.4 and by their nature."""
+"""Images resized, padded, rotated and recolored, against OpenCV 3.4 and known properties."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oracle.topics.pixels import BORDERS, SIZES, image_of
 
 @pytest.mark.parametrize("method", range(5))
 @pytest.mark.parametrize("name", SIZES)
-def test_sizes_are_those_of_opencv(name: str, method: int) -> None:
+def test_resizing_matches_opencv(name: str, method: int) -> None:
     golden = golden_file.topic("pixels")
     old, new = SIZES[name]
     found = pixels.resize(image_of(old), new, method)
@@ -27,27 +27,27 @@ def test_sizes_are_those_of_opencv(name: str, method: int) -> None:
 
 
 @pytest.mark.parametrize("name", BORDERS)
-def test_borders_are_those_of_opencv(name: str) -> None:
+def test_borders_match_opencv(name: str) -> None:
     options = dict(BORDERS[name])
     kind, values = options.pop("type"), options.get("value", options.get("values", 0.0))
     found = pixels.add_border(image_of((4, 5)), (3, 1, 6, 2), kind, values)
     np.testing.assert_array_equal(found, golden_file.topic("pixels")[f"border/{name}"])
 
 
-def test_a_ramp_stays_one() -> None:
+def test_a_ramp_stays_a_ramp() -> None:
     ramp = np.repeat(np.arange(0, 200, 10, dtype="uint8")[None, :, None], 4, axis=0)
     wider = pixels.resize(ramp, (4, 40))[0, :, 0].astype(int)
     np.testing.assert_allclose(wider[2:-2], np.arange(40)[2:-2] * 5 - 2.5, atol=0.51)
 
 
-def test_the_same_size_is_a_copy() -> None:
+def test_resizing_to_the_same_size_copies() -> None:
     image = image_of((4, 5))
     again = pixels.resize(image, (4, 5), pixels.LANCZOS)
     np.testing.assert_array_equal(again, image)
     assert not np.shares_memory(again, image)
 
 
-def test_methods_are_chosen_by_size() -> None:
+def test_interpolation_is_chosen_by_size() -> None:
     choose = pixels.choose_method
     assert choose(pixels.AUTOMATIC, (4, 4), (5, 5)) == pixels.CUBIC
     assert choose(pixels.AUTOMATIC, (4, 4), (3, 3)) == pixels.AREA
@@ -56,7 +56,7 @@ def test_methods_are_chosen_by_size() -> None:
 
 
 @pytest.mark.parametrize("method", range(5))
-def test_maps_that_move_by_whole_pixels(method: int) -> None:
+def test_remapping_by_whole_pixels(method: int) -> None:
     image = image_of((6, 8))
     moved = pixels.warp_affine(image, np.array([[1, 0, 2], [0, 1, -1]]), (6, 8), method, fill=9)
     np.testing.assert_array_equal(moved[:-1, 2:], image[1:, :-2])
@@ -65,14 +65,14 @@ def test_maps_that_move_by_whole_pixels(method: int) -> None:
     np.testing.assert_array_equal(turned, np.rot90(image, -1))
 
 
-def test_hues_are_those_of_colorsys() -> None:
+def test_hues_match_colorsys() -> None:
     colors = np.random.RandomState(0).randint(0, 256, (20, 30, 3)).astype("uint8")
     colors[0, 0], colors[0, 1] = (7, 7, 7), (255, 0, 255)
     found = pixels.to_hls(colors)
     for place in np.ndindex(20, 30):
         expected = colorsys.rgb_to_hls(*(colors[place] / 255))
         np.testing.assert_allclose(found[place], np.array(expected) * (180, 255, 255), atol=0.51)
-    # Hues have 180 parts only: a bright color comes back up to four apart.
+    # There are only 180 hues: a bright color comes back up to four off.
     assert np.abs(pixels.from_hls(found).astype(int) - colors).max() <= 5
 
 
@@ -94,7 +94,7 @@ def test_grey_is_a_weighted_sum() -> None:
         ("RGBA", 4, (4, 5, 4)),
     ],
 )
-def test_files(mode: str, channels: int | None, shape: tuple[int, ...]) -> None:
+def test_image_files_are_decoded(mode: str, channels: int | None, shape: tuple[int, ...]) -> None:
     pillow = pytest.importorskip("PIL.Image")
     picture = pillow.fromarray(image_of((4, 5))).convert(mode)
     stream = io.BytesIO()
@@ -105,7 +105,7 @@ def test_files(mode: str, channels: int | None, shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(found, image_of((4, 5)))
 
 
-def test_files_of_sixteen_bits_keep_the_upper_ones() -> None:
+def test_16_bit_files_keep_the_upper_bits() -> None:
     pillow = pytest.importorskip("PIL.Image")
     values = np.arange(20, dtype="uint16").reshape(4, 5) * 3000
     stream = io.BytesIO()
@@ -113,7 +113,7 @@ def test_files_of_sixteen_bits_keep_the_upper_ones() -> None:
     np.testing.assert_array_equal(pixels.decode(stream.getvalue(), 1)[..., 0], values >> 8)
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     image = image_of((4, 5))
     with pytest.raises(UsageError, match="interpolation 7 is unknown"):
         pixels.resize(image, (2, 2), 7)

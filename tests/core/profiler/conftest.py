@@ -1,4 +1,4 @@
-"""A profiler that is stopped, and set as MXNet sets it, before and after each test."""
+"""A stopped profiler with MXNet's default settings, before and after each test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import core as mx
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Iterator[Path]:
-    """Return the file that the profiler is set to write, with statistics kept."""
+    """Return the file the profiler will write, with aggregate statistics on."""
     path = tmp_path / "trace.json"
     mx.profiler.set_config(filename=str(path), aggregate_stats=True, continuous_dump=False)
     yield path

@@ -1,4 +1,4 @@
-"""Switching the profiler, and what it shows of a module, of operators and of updates."""
+"""Starting and stopping the profiler, and what it reports for modules, operators and updates."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_operators_are_counted_under_mxnet_names(trace: Path) -> None:
 
 
 @pytest.mark.parametrize("symbolic", [True, False])
-def test_a_step_that_fails_while_it_is_profiled_is_named(
+def test_a_step_that_fails_under_the_profiler_is_named(
     trace: Path, symbolic: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executor = mx.sym.relu(mx.sym.Variable("x"), name="r").simple_bind(mx.cpu(), x=(2, 2))
@@ -78,7 +78,7 @@ def test_a_step_that_fails_while_it_is_profiled_is_named(
     assert "'r'" in caught.value.__notes__[0]
 
 
-def test_a_pass_takes_as_long_as_its_steps_and_little_more(trace: Path) -> None:
+def test_the_steps_of_a_pass_add_up_to_at_most_the_pass(trace: Path) -> None:
     module = classifier()
     train(module, 2)
     mx.profiler.set_state("run")
@@ -93,7 +93,7 @@ def test_a_pass_takes_as_long_as_its_steps_and_little_more(trace: Path) -> None:
         assert one["Avg"] == pytest.approx(one["Total"] / one["Count"])
 
 
-def test_the_trace_has_each_step_with_its_node_and_kernel(trace: Path) -> None:
+def test_the_trace_lists_each_step_with_its_node_and_kernel(trace: Path) -> None:
     module = classifier()
     mx.profiler.set_state("run")
     train(module, 1)
@@ -111,7 +111,7 @@ def test_the_trace_has_each_step_with_its_node_and_kernel(trace: Path) -> None:
     assert any(event["ph"] == "C" and event["cat"] == "Device Storage" for event in events)
 
 
-def test_switches_leave_out_what_they_say(trace: Path) -> None:
+def test_switches_turn_off_what_they_name(trace: Path) -> None:
     module = classifier()
     mx.profiler.set_config(
         filename=str(trace), aggregate_stats=True, profile_symbolic=False, profile_memory=False
@@ -156,7 +156,7 @@ def test_nothing_is_recorded_during_a_pause(trace: Path) -> None:
     assert statistics()["Time"]["operator"]["exp"]["Count"] == 1
 
 
-def test_a_start_ends_a_pause(trace: Path) -> None:
+def test_starting_ends_a_pause(trace: Path) -> None:
     mx.profiler.pause()
     mx.profiler.set_state("run")
     assert profiler.recorder is not None
@@ -166,7 +166,7 @@ def test_a_start_ends_a_pause(trace: Path) -> None:
     assert profiler.recorder is not None
 
 
-def test_a_file_removed_meanwhile_is_begun_anew(trace: Path) -> None:
+def test_a_deleted_trace_file_is_written_again(trace: Path) -> None:
     mx.profiler.set_state("run")
     for _ in range(2):
         mx.nd.ones((2,))
@@ -190,14 +190,14 @@ def test_totals_can_be_sorted_and_reset(trace: Path) -> None:
     assert "often" not in mx.profiler.dumps()
 
 
-def test_without_aggregate_stats_there_is_nothing_to_show(trace: Path) -> None:
+def test_without_aggregate_stats_dumps_is_empty(trace: Path) -> None:
     mx.profiler.set_config(filename=str(trace))
     mx.profiler.set_state("run")
     mx.nd.exp(mx.nd.array([1, 1]))
     assert mx.profiler.dumps() == ""
 
 
-def test_a_file_can_be_written_while_recording_goes_on(trace: Path) -> None:
+def test_the_trace_can_be_written_while_recording(trace: Path) -> None:
     mx.profiler.set_state("run")
     mx.nd.exp(mx.nd.array([1, 1]))
     mx.profiler.dump(finished=False)
@@ -209,7 +209,7 @@ def test_a_file_can_be_written_while_recording_goes_on(trace: Path) -> None:
     assert [event["name"] for event in both if event["ph"] == "X"] == ["exp", "log"]
 
 
-def test_it_dumps_by_itself_when_told_to(trace: Path) -> None:
+def test_continuous_dump_writes_by_itself(trace: Path) -> None:
     module = classifier()
     mx.profiler.set_config(filename=str(trace), continuous_dump=True, dump_period=0.001)
     mx.profiler.set_state("run")
@@ -218,7 +218,7 @@ def test_it_dumps_by_itself_when_told_to(trace: Path) -> None:
     assert json.loads(trace.read_text())["traceEvents"]
 
 
-def test_dump_needs_a_run(trace: Path) -> None:
+def test_dump_before_a_run_is_refused(trace: Path) -> None:
     mx.profiler.set_state("run")
     mx.profiler.dump()
     with pytest.raises(MXNetError, match="Profiler hasn't been run"):
@@ -236,12 +236,12 @@ def test_dump_needs_a_run(trace: Path) -> None:
         ({"profile_process": "server"}, "expected 'worker'"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options: dict[str, object], message: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(MXNetError, match=message):
         mx.profiler.set_config(**options)
 
 
-def test_arguments_that_cannot_be_are_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(UsageError, match="state is 'on'"):
         mx.profiler.set_state("on")
     with pytest.raises(UsageError, match="format"):
@@ -261,7 +261,7 @@ def test_old_names_warn_and_work(trace: Path) -> None:
     assert json.loads(trace.read_text())["traceEvents"][-1]["name"] == "exp"
 
 
-def test_a_new_run_takes_new_settings(trace: Path, tmp_path: Path) -> None:
+def test_a_new_run_uses_new_settings(trace: Path, tmp_path: Path) -> None:
     mx.profiler.set_config(filename=str(trace), aggregate_stats=False)
     mx.profiler.set_state("run")
     mx.nd.sqrt(mx.nd.array([1]))
@@ -286,7 +286,7 @@ class _Shift(mx.operator.CustomOp):
         self.assign(in_grad[0], req[0], out_grad[0] * 2)
 
 
-def test_what_a_custom_operator_calls_is_counted_as_part_of_it(trace: Path) -> None:
+def test_calls_inside_a_custom_operator_are_attributed_to_it(trace: Path) -> None:
     @mx.operator.register("profiled_shift")
     class _Properties(mx.operator.CustomOpProp):
         def create_operator(self, ctx, shapes, dtypes):  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""What scripts enter themselves. Categories are those that MXNet 1.9.1 shows."""
+"""Tasks, frames, counters and markers entered by scripts, in MXNet 1.9.1's categories."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import core as mx
 from core.errors import UsageError
 
 
-def test_durations_are_shown_in_their_domain(trace: Path) -> None:
+def test_durations_are_shown_under_their_domain(trace: Path) -> None:
     domain = mx.profiler.Domain("dom")
     mx.profiler.set_state("run")
     for one in (domain.new_task("tsk"), domain.new_frame("frm"), mx.profiler.Event("evt")):
@@ -38,7 +38,7 @@ def test_counters_keep_their_values(trace: Path) -> None:
     assert [event["args"]["cnt"] for event in events if event["ph"] == "C"] == [3, 5, 4, 0]
 
 
-def test_marks_are_instants_of_the_trace(trace: Path) -> None:
+def test_markers_are_instants_in_the_trace(trace: Path) -> None:
     mx.profiler.set_state("run")
     mx.profiler.Domain("dom").new_marker("mk").mark("thread")
     mx.profiler.dump()
@@ -46,7 +46,7 @@ def test_marks_are_instants_of_the_trace(trace: Path) -> None:
     assert (mark["name"], mark["cat"], mark["s"]) == ("mk", "dom,instant_marker", "t")
 
 
-def test_nothing_is_entered_while_the_profiler_stands(trace: Path) -> None:
+def test_nothing_is_recorded_while_the_profiler_is_stopped(trace: Path) -> None:
     domain = mx.profiler.Domain("dom")
     task = domain.new_task("tsk")
     task.start()
@@ -65,7 +65,7 @@ def test_misuse_is_refused() -> None:
         mx.profiler.Domain("dom").new_marker("mk").mark("here")
 
 
-def test_names_are_their_text() -> None:
+def test_str_of_each_is_its_name() -> None:
     domain = mx.profiler.Domain("dom")
     things = [domain, domain.new_task("a"), domain.new_frame("b"), mx.profiler.Event("c")]
     things += [domain.new_counter("d"), domain.new_marker("e")]

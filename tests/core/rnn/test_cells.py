@@ -1,4 +1,4 @@
-"""Weights packed and unpacked, shared variables, and what cells refuse."""
+"""Packing and unpacking weights, sharing variables, and invalid uses of cells."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _outputs(cell: mx.rnn.BaseRNNCell, params: dict[str, mx.nd.NDArray]) -> np.n
 
 @pytest.mark.parametrize("mode", ["rnn_relu", "rnn_tanh", "lstm", "gru"])
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_fused_weights_drive_the_unfused_cells(mode: str, bidirectional: bool) -> None:
+def test_unpacked_fused_weights_work_in_the_unfused_cells(mode: str, bidirectional: bool) -> None:
     fused = mx.rnn.FusedRNNCell(4, 2, mode, bidirectional, prefix="net_")
     gates = {"lstm": 4, "gru": 3}.get(mode, 1)
     width = 8 if bidirectional else 4
@@ -38,7 +38,7 @@ def test_fused_weights_drive_the_unfused_cells(mode: str, bidirectional: bool) -
     np.testing.assert_array_equal(again["net_parameters"].asnumpy(), vector.asnumpy())
 
 
-def test_initializers_of_biases_reach_the_parameters() -> None:
+def test_bias_initializers_reach_the_parameters() -> None:
     outputs, _ = mx.rnn.LSTMCell(3, forget_bias=2.0).unroll(
         2, mx.sym.Variable("data"), merge_outputs=True
     )
@@ -49,7 +49,7 @@ def test_initializers_of_biases_reach_the_parameters() -> None:
     assert bias.tolist() == [0] * 3 + [2] * 3 + [0] * 6
 
 
-def test_checkpoint_holds_weights_gate_by_gate(tmp_path: Path) -> None:
+def test_checkpoints_store_weights_gate_by_gate(tmp_path: Path) -> None:
     cell = mx.rnn.GRUCell(2, prefix="g_")
     symbol, _ = cell.unroll(2, mx.sym.Variable("data"), merge_outputs=True)
     values = np.arange(12, dtype="float32")
@@ -72,7 +72,7 @@ def test_checkpoint_holds_weights_gate_by_gate(tmp_path: Path) -> None:
         np.testing.assert_array_equal(arguments[name].asnumpy(), array.asnumpy())
 
 
-def test_cells_share_variables() -> None:
+def test_cells_can_share_parameters() -> None:
     first = mx.rnn.RNNCell(3, prefix="one_")
     second = mx.rnn.RNNCell(3, prefix="two_", params=first.params)
     outputs, _ = second.unroll(1, [first.unroll(1, [mx.sym.Variable("x")])[0][0]])
@@ -86,7 +86,7 @@ def test_cells_share_variables() -> None:
     ]
 
 
-def test_what_cells_refuse() -> None:
+def test_invalid_uses_are_refused() -> None:
     x = mx.sym.Variable("x")
     lstm = mx.rnn.LSTMCell(2)
     with pytest.raises(UsageError, match="outside unroll"):

@@ -1,4 +1,4 @@
-"""Unrolled recurrent cells: the same graph and the same numbers as MXNet 1.9.1."""
+"""Unrolled recurrent cells: the graphs and results of MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:NTC layout detected")
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_graph(case_id: str) -> None:
+def test_graphs_match_mxnets(case_id: str) -> None:
     expected = str(golden_file.topic("recurrent")[f"{case_id}/graph"])
     assert json.loads(describe(mx, graph(mx, case_id))) == json.loads(expected)
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_outputs(case_id: str) -> None:
+def test_outputs_match_mxnets(case_id: str) -> None:
     golden = golden_file.topic("recurrent")
     got = compute(mx, case_id)
     assert len(got) == sum(key.startswith(f"{case_id}/") for key in golden) - 1

@@ -1,4 +1,4 @@
-"""Sentences encoded and batched by length."""
+"""Encoding sentences and batching them by length."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 import core as mx
 
 
-def test_words_become_numbers() -> None:
+def test_words_are_numbered() -> None:
     coded, vocab = mx.rnn.encode_sentences([["a", "b", "a"], ["c"]], invalid_label=0, start_label=0)
     assert coded == [[1, 2, 1], [3]]
     assert vocab == {"\n": 0, "a": 1, "b": 2, "c": 3}
 
 
-def test_unknown_words() -> None:
-    # As MXNet's: the token takes the next number the first time, and again at every unknown word.
+def test_unknown_words_become_the_unknown_token() -> None:
+    # As in MXNet, the token gets the next number the first time, and again at every unknown word.
     coded, vocab = mx.rnn.encode_sentences(
         [["a", "x"]], vocab={"a": 5}, start_label=7, unknown_token="<unk>"
     )
@@ -28,7 +28,7 @@ def test_unknown_words() -> None:
 
 
 @pytest.mark.parametrize("layout", ["NT", "TN"])
-def test_batches(layout: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_sentences_are_batched_by_bucket(layout: str, caplog: pytest.LogCaptureFixture) -> None:
     sentences = [[1, 2], [3, 4], [5, 6, 7], [8, 9, 10], [11], [1] * 9]
     with caplog.at_level(logging.WARNING):
         data = mx.rnn.BucketSentenceIter(sentences, 2, [3, 2, 5], invalid_label=0, layout=layout)
@@ -49,12 +49,12 @@ def test_batches(layout: str, caplog: pytest.LogCaptureFixture) -> None:
     assert len(list(data)) == 2
 
 
-def test_buckets_are_chosen_by_count() -> None:
+def test_buckets_are_chosen_by_frequency() -> None:
     data = mx.rnn.BucketSentenceIter([[1, 2]] * 4 + [[1, 2, 3]] * 2, 3)
     assert data.buckets == [2]
 
 
-def test_no_bucket() -> None:
+def test_sentences_that_fit_no_bucket_are_refused() -> None:
     with pytest.raises(ValueError, match="no bucket holds"):
         mx.rnn.BucketSentenceIter([[1, 2]], 3)
     with pytest.raises(ValueError, match="Invalid layout"):

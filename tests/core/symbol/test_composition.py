@@ -1,4 +1,4 @@
-"""Attributes of nodes and composition of graphs; expected values are those of MXNet 1.9.1."""
+"""Attributes of nodes and composition of graphs; expected values are from MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -76,9 +76,7 @@ def test_setting_attributes() -> None:
         ({"data_lr_mult": "2"}, GraphError),
     ],
 )
-def test_attributes_that_cannot_be_set_change_nothing(
-    attrs: dict[str, Any], error: type[Exception]
-) -> None:
+def test_invalid_attributes_change_nothing(attrs: dict[str, Any], error: type[Exception]) -> None:
     net = dense()
     before = net.tojson()
     with pytest.raises(error):
@@ -86,7 +84,7 @@ def test_attributes_that_cannot_be_set_change_nothing(
     assert net.tojson() == before
 
 
-def test_a_group_has_no_attributes_to_set() -> None:
+def test_setting_attributes_of_a_group_is_refused() -> None:
     with pytest.raises(GraphError, match="group"):
         mx.sym.Group([mx.sym.var("a"), mx.sym.var("b")])._set_attr(x="1")
 
@@ -94,7 +92,7 @@ def test_a_group_has_no_attributes_to_set() -> None:
 # -- composition ----------------------------------------------------------------------------
 
 
-def test_composition_leaves_both_sides_alone() -> None:
+def test_composition_does_not_change_its_operands() -> None:
     net1 = dense(mx.sym.var("a"), "n1")
     net2 = dense(mx.sym.var("b"), "n2")
     composed = net2(b=net1, name="joined")
@@ -121,7 +119,9 @@ def test_composition_replaces_heads_too() -> None:
         (lambda net, other: net(b=parts()), GraphError, "3 outputs"),
     ],
 )
-def test_wrong_compositions(compose: Any, error: type[Exception], message: str) -> None:
+def test_invalid_compositions_are_refused(
+    compose: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         compose(dense(mx.sym.var("b"), "n"), mx.sym.var("o"))
 
@@ -140,8 +140,8 @@ def test_auxiliary_states_belong_to_their_operator() -> None:
         mx.sym.BatchNorm(bn, moving_mean=mx.sym.Activation(bn, act_type="relu", name="r"))
 
 
-def test_updates_of_variables_are_counted_in_json() -> None:
-    """The third number of an entry, as MXNet 1.9.1 writes it."""
+def test_json_counts_the_updates_of_an_auxiliary_state() -> None:
+    """It is the third number of an entry, as MXNet 1.9.1 writes it."""
     mean, var = mx.sym.var("mm"), mx.sym.var("mv")
     net = mx.sym.var("a")
     for name in ("b1", "b2"):
@@ -155,7 +155,7 @@ def test_updates_of_variables_are_counted_in_json() -> None:
     assert mx.sym.load_json(net.tojson()).tojson() == net.tojson()
 
 
-def test_the_operator_alone_has_as_many_outputs_over_variables_of_its_own() -> None:
+def test_gen_atomic_symbol_has_the_same_outputs_and_its_own_variables() -> None:
     names = [mx.sym.var(name) for name in ("data", "packed", "state", "cell")]
     net = mx.sym.RNN(*names, state_size=4, num_layers=1, state_outputs=True, mode="lstm", name="r")
     alone = net._gen_atomic_symbol()

@@ -30,12 +30,12 @@ def _mxnets_json(case_id: str) -> str:
 
 
 @every_case
-def test_composes_what_mxnet_composes(case_id: str) -> None:
+def test_composed_graphs_match_mxnets(case_id: str) -> None:
     assert build(mx, case_id)[0].tojson() == _mxnets_json(case_id)
 
 
 @every_case
-def test_mxnets_json_survives(case_id: str) -> None:
+def test_mxnets_json_is_rewritten_unchanged(case_id: str) -> None:
     text = _mxnets_json(case_id)
     symbol = mx.sym.load_json(text)
     assert symbol.tojson() == text
@@ -73,7 +73,7 @@ def test_infers_shapes_and_dtypes(case_id: str) -> None:
         assert dtype is (None if name in apart else np.float64)
 
 
-def test_what_is_known_crosses_a_loop_backwards() -> None:
+def test_known_shapes_pass_backwards_through_a_loop() -> None:
     symbol, _ = build(mx, "rnn")
     shapes = symbol.infer_shape_partial(data=(4, 2, 3))
     assert dict(zip(symbol.list_arguments(), shapes[0], strict=True))["i2h_weight"] == (5, 3)
@@ -88,7 +88,7 @@ def test_what_is_known_crosses_a_loop_backwards() -> None:
     assert unknown.infer_shape_partial() == ([(0, 3), (3,)], [(0, 3)], [])
 
 
-def test_what_contradicts_names_the_node_inside() -> None:
+def test_contradictions_name_the_node_inside_the_loop() -> None:
     symbol, _ = build(mx, "nested")
     with pytest.raises(ShapeError, match=r"_foreach '_foreach1': .*_foreach '_foreach0': .*'_mul"):
         symbol.infer_shape(a=(3, 4, 2), w=(5,))
@@ -104,7 +104,7 @@ def test_what_contradicts_names_the_node_inside() -> None:
         grown.infer_shape(a=(3, 2), s=(2,))
 
 
-# -- what functions refuse --------------------------------------------------------------
+# -- invalid calls ----------------------------------------------------------------------
 
 
 def _x() -> Symbol:
@@ -214,17 +214,17 @@ _NOWHERE = dict.fromkeys(("cond_input_locs", "then_input_locs", "else_input_locs
 
 
 @pytest.mark.parametrize("what", _REFUSED)
-def test_refuses(what: str) -> None:
+def test_invalid_calls_are_refused(what: str) -> None:
     kind, message, call = _REFUSED[what]
     with pytest.raises(kind, match=message):
         call()
 
 
-# -- what the reader refuses ------------------------------------------------------------
+# -- malformed files --------------------------------------------------------------------
 
 
 def _changed(case_id: str, change: Callable[[Any, Any], Any]) -> str:
-    """Return MXNet's JSON with a change to the graph and its last loop or branch."""
+    """Return MXNet's JSON after a change to the graph and its last loop or branch."""
     graph = json.loads(_mxnets_json(case_id))
     last = [node for node in graph["nodes"] if "subgraphs" in node][-1]
     change(graph, last)
@@ -329,14 +329,14 @@ _BAD_FILES: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
 
 
 @pytest.mark.parametrize("what", _BAD_FILES)
-def test_the_reader_refuses(what: str) -> None:
+def test_malformed_loops_in_files_are_refused(what: str) -> None:
     case_id, message, change = _BAD_FILES[what]
     with pytest.raises(MXNetError, match=message):
         mx.sym.load_json(_changed(case_id, change))
 
 
 def _nested_files(depth: int) -> str:
-    """Return the JSON of so many loops inside of each other."""
+    """Return the JSON of that many nested loops."""
     attrs = {
         "num_args": "2",
         "num_outputs": "1",
@@ -379,13 +379,13 @@ def test_loops_nested_too_deeply_are_refused() -> None:
         mx.sym.load_json('{"nodes": [{"subgraphs": [' * 100_000)
 
 
-# -- any change at all ------------------------------------------------------------------
+# -- arbitrary changes ------------------------------------------------------------------
 
 _VALUES: tuple[Any, ...] = (0, 1, 3, -1, 10**9, "0", "[0]", "[1, 0]", "[]", "x", None, [], {}, True)
 
 
 def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to everything inside of a value."""
+    """Yield the path to every value inside a value."""
     inside = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in inside:
         yield (*place, key)
@@ -400,7 +400,7 @@ def _at(value: Any, place: tuple[Any, ...]) -> Any:
 
 
 def _spoil(draw: random.Random, graph: Any) -> None:
-    """Remove something from a graph, put another thing of it there, or a value."""
+    """Remove something from a graph, or replace it with another part or value."""
     places = list(_places(graph))
     *outer, key = draw.choice(places)
     parent = _at(graph, tuple(outer))
@@ -414,7 +414,7 @@ def _spoil(draw: random.Random, graph: Any) -> None:
 
 
 @every_case
-def test_a_spoilt_file_gives_a_symbol_or_an_error(case_id: str) -> None:
+def test_a_damaged_file_gives_a_symbol_or_an_error(case_id: str) -> None:
     draw = random.Random(case_id)
     _, given = build(mx, case_id)
     for _ in range(40):

@@ -1,4 +1,4 @@
-"""Copies, files, listings and the way to an executor; expected text is MXNet 1.9.1's."""
+"""Copies, files, listings and binding; expected text is MXNet 1.9.1's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def parts(name: str = "sc") -> Any:
 # -- files and copies -----------------------------------------------------------------------
 
 
-def test_copies_share_nothing() -> None:
+def test_copies_are_independent() -> None:
     net = dense(mx.sym.var("a"))
     for other in (copy.copy(net), copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
         assert other.tojson() == net.tojson()
@@ -41,7 +41,7 @@ def test_copies_share_nothing() -> None:
         assert net.get_children()[0].attr("__note__") is None
 
 
-def test_files_say_that_they_were_made_in_np_shape_mode() -> None:
+def test_files_record_np_shape_mode() -> None:
     net = mx.sym.var("a")
     with mx.np_shape(True):
         text = net.tojson()
@@ -65,7 +65,7 @@ def test_files(tmp_path: Path) -> None:
     assert mx.sym.load(path).tojson() == net.tojson()
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_invalid_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="fname"):
         dense().save(3)
     with pytest.raises(TypeError, match="fname"):
@@ -79,7 +79,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         mx.sym.load(str(tmp_path / "binary"))
 
 
-def test_casts_of_mixed_precision_are_left_out_of_json() -> None:
+def test_amp_casts_can_be_left_out_of_json() -> None:
     a, b = mx.sym.var("a"), mx.sym.var("b")
     inner = mx.sym.amp_cast(mx.sym.amp_cast(a, dtype="float32"), dtype="float16", name="cast")
     both = mx.sym.amp_multicast(inner, b, num_outputs=2, name="multi")

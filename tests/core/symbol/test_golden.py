@@ -46,17 +46,17 @@ def _golden(case_id: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("fact", _FACTS)
 @pytest.mark.parametrize("case_id", CASES)
-def test_equals_mxnet(case_id: str, fact: str) -> None:
+def test_descriptions_match_mxnets(case_id: str, fact: str) -> None:
     assert _described(case_id)[fact] == _golden(case_id)[fact]
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_no_fact_is_left_out(case_id: str) -> None:
+def test_every_description_is_complete(case_id: str) -> None:
     assert set(_FACTS) == _golden(case_id).keys() == _described(case_id).keys()
 
 
 @pytest.mark.parametrize("case_id", CASES)
-def test_survives_json_copy_and_pickle(case_id: str) -> None:
+def test_symbols_survive_json_copy_and_pickle(case_id: str) -> None:
     expected = _golden(case_id)["json"]
     assert mx.sym.load_json(expected).tojson() == expected
     symbol = make(mx, case_id)

@@ -1,4 +1,4 @@
-"""mx.sym and its modules show every operator as a function."""
+"""``mx.sym`` and its submodules have a function for every operator."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def test_every_operator_is_a_function_with_a_signature() -> None:
             assert list(inspect.signature(function).parameters)[-3:] == ["name", "attr", "out"]
 
 
-def test_every_operator_tells_its_inputs() -> None:
+def test_every_operator_describes_its_inputs() -> None:
     for name in registered_names():
         operator = get_operator(name)
         assert operator.variadic is not None or isinstance(argument_names(operator), tuple)
 
 
-def test_functions_are_made_once() -> None:
+def test_functions_are_created_once() -> None:
     assert mx.sym.FullyConnected is mx.sym.FullyConnected
     assert mx.sym.FullyConnected is not mx.sym.op.FullyConnected
     with pytest.raises(AttributeError, match=r"'core\.symbol' has no attribute '_plus_scalar'"):
@@ -54,7 +54,7 @@ def test_functions_are_made_once() -> None:
         _ = mx.sym.FulyConnected
 
 
-def test_names_come_from_the_function() -> None:
+def test_automatic_names_come_from_the_function() -> None:
     a, b = mx.sym.var("a"), mx.sym.var("b")
     with mx.name.NameManager():
         assert [
@@ -98,10 +98,10 @@ def test_names_come_from_the_function() -> None:
         ),
     ],
 )
-def test_constants_and_splits(make: Any, attrs: dict[str, str]) -> None:
+def test_creation_and_split_attributes(make: Any, attrs: dict[str, str]) -> None:
     assert make().list_attr() == attrs
 
 
-def test_wrong_split() -> None:
+def test_invalid_splits_are_refused() -> None:
     with pytest.raises(ValueError, match="int or tuple of ints"):
         mx.sym.split_v2(mx.sym.var("x"), "2")

@@ -1,4 +1,4 @@
-"""Shapes known in part, in both shape modes of MXNet, as in its test_infer_shape.py."""
+"""Partially known shapes, in both of MXNet's shape modes, as in its test_infer_shape.py."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_unknown_lengths_pass_through(symbol, given, expected, mode, unknown, no
 
 
 @pytest.mark.parametrize(("mode", "unknown"), [(False, 0), (True, -1)])
-def test_unknown_lengths_follow_from_the_other_side(mode: bool, unknown: int) -> None:
+def test_unknown_lengths_are_inferred_from_the_other_operand(mode: bool, unknown: int) -> None:
     with mx.np_shape(mode):
         left = mx.sym.Variable("a", shape=(unknown, 10))
         right = mx.sym.Variable("b", shape=(12, unknown))

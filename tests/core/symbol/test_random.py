@@ -1,4 +1,4 @@
-"""mx.sym.random: which operator, with which attributes; as MXNet 1.9.1 makes them."""
+"""``mx.sym.random``: operators and attributes as in MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_rate_is_the_reciprocal_of_the_scale() -> None:
     assert symbol.get_children().attr("op_name") == "_rdiv_scalar"
 
 
-def test_operators_name_parameters_of_their_own() -> None:
+def test_symbols_as_parameters_are_inputs_of_the_sampling_operator() -> None:
     """MXNet's test_random samples a normal distribution for each element of two symbols."""
     drawn = random.normal(mx.sym.var("a"), scale=mx.sym.var("b"), shape=(3,))
     assert drawn.list_arguments() == ["a", "b"]
@@ -112,7 +112,7 @@ def test_operators_name_parameters_of_their_own() -> None:
     assert (np.sign(exe.forward()[0].asnumpy()) == [[-1] * 3, [1] * 3]).all()
 
 
-def test_zipfian_candidates_and_their_counts() -> None:
+def test_zipfian_candidates_and_their_expected_counts() -> None:
     """P(class) = log((class + 2) / (class + 1)) / log(range_max + 1)."""
     out = mx.sym.Group(mx.sym.contrib.rand_zipfian(mx.sym.var("true"), 50, 20))
     drawn, of_true, of_drawn = out.bind(mx.cpu(), [mx.nd.array([0, 19])]).forward()
@@ -123,6 +123,6 @@ def test_zipfian_candidates_and_their_counts() -> None:
     np.testing.assert_allclose(of_drawn.asnumpy(), counts[drawn.asnumpy()], rtol=1e-12)
 
 
-def test_parameters_are_all_of_one_kind() -> None:
+def test_parameters_must_be_all_numbers_or_all_symbols() -> None:
     with pytest.raises(TypeError, match=r"uniform: parameters must be all numbers or all symbols"):
         random.uniform(mx.sym.var("v"), 1)

@@ -1,4 +1,4 @@
-"""Symbol JSON of every version, and text that is none."""
+"""Symbol JSON of every version, and malformed text."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def load(graph: Any, version: int | None = None) -> Any:
 
 
 def with_node(index: int, **fields: Any) -> dict[str, Any]:
-    """Return the graph with fields of one node changed; None takes a field out."""
+    """Return the graph with fields of one node changed; None removes a field."""
     graph = dense()
     node = {**graph["nodes"][index], **fields}
     graph["nodes"][index] = {key: value for key, value in node.items() if value is not None}
@@ -83,13 +83,13 @@ def test_control_characters_in_names_are_kept() -> None:
     assert mx.sym.load_json(text).name == name
 
 
-def test_aliases_become_canonical() -> None:
+def test_aliases_become_canonical_names() -> None:
     graph = with_node(2, op="_Plus", attrs={})
     assert load(graph).attr("op_name") == "elemwise_add"
 
 
 @pytest.mark.parametrize("version", [None, 800, 904, 10100, 10901, 20000])
-def test_old_forms_of_hidden_attributes(version: int | None) -> None:
+def test_hidden_attributes_in_old_form(version: int | None) -> None:
     symbol = load(dense(lr_mult="2", weight_wd_mult="3"), version)
     assert symbol.attr_dict() == {
         "w": {"__wd_mult__": "3", "wd_mult": "3"},
@@ -98,12 +98,12 @@ def test_old_forms_of_hidden_attributes(version: int | None) -> None:
 
 
 @pytest.mark.parametrize("attribute", ["foo_wd_mult", "bias_lr_mult"])
-def test_hidden_attributes_of_no_variable(attribute: str) -> None:
+def test_hidden_attributes_of_missing_variables(attribute: str) -> None:
     with pytest.raises(AttributeValueError, match=f"FullyConnected 'fc': attribute '{attribute}'"):
         load(dense(**{attribute: "3"}))
 
 
-def test_inputs_missing_before_0_9_0_are_made() -> None:
+def test_missing_inputs_are_created_in_files_before_0_9_0() -> None:
     symbol = load(dense(no_bias="False", ctx_group="dev1"), 800)
     assert symbol.list_arguments() == ["x", "w", "fc_bias"]
     assert symbol.attr_dict()["fc_bias"] == {
@@ -114,7 +114,7 @@ def test_inputs_missing_before_0_9_0_are_made() -> None:
     }
 
 
-def test_inputs_missing_later_are_an_error() -> None:
+def test_missing_inputs_are_refused_in_later_files() -> None:
     with pytest.raises(
         GraphError, match=r"FullyConnected 'fc' has 2 inputs; expected 3 \(data, weight, bias\)"
     ):
@@ -142,7 +142,7 @@ def test_auxiliary_states_of_old_files() -> None:
 
 
 @pytest.mark.parametrize(("version", "attrs"), [(904, {}), (905, {"axis": "-1"})])
-def test_axis_of_argmax(version: int, attrs: dict[str, str]) -> None:
+def test_axis_of_argmax_in_old_files(version: int, attrs: dict[str, str]) -> None:
     graph = {
         "nodes": [
             variable("x"),
@@ -154,7 +154,7 @@ def test_axis_of_argmax(version: int, attrs: dict[str, str]) -> None:
     assert load(graph, version).list_attr() == attrs
 
 
-def test_what_mxnet_refuses_though_it_is_common() -> None:
+def test_mkldnn_off_is_dropped_though_mxnet_refuses_it() -> None:
     assert load(dense(mkldnn_off="1")).attr("mkldnn_off") is None
 
 
@@ -167,7 +167,7 @@ def test_newer_files_are_read_with_a_warning(caplog: pytest.LogCaptureFixture) -
     assert not caplog.text
 
 
-# -- what nobody can read -------------------------------------------------------------------
+# -- malformed files ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_newer_files_are_read_with_a_warning(caplog: pytest.LogCaptureFixture) -
         ("{}", "has no field 'nodes'"),
     ],
 )
-def test_no_json_of_a_graph(text: str, message: str) -> None:
+def test_text_that_is_not_a_graph_is_refused(text: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         mx.sym.load_json(text)
 
@@ -211,7 +211,7 @@ def test_no_json_of_a_graph(text: str, message: str) -> None:
         ("attrs", {"mxnet_version": ["int", "905"]}, FormatError, "is the string '905'"),
     ],
 )
-def test_wrong_fields_of_the_graph(
+def test_malformed_fields_of_the_graph_are_named(
     field: str, value: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -240,7 +240,7 @@ def test_wrong_fields_of_the_graph(
         ({"op": "null"}, GraphError, "variable 'fc' has 2 inputs; expected 0"),
     ],
 )
-def test_wrong_fields_of_a_node(
+def test_malformed_fields_of_a_node_are_named(
     fields: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -265,7 +265,7 @@ def test_only_the_first_unknown_operators_are_listed() -> None:
         load(graph)
 
 
-def test_an_auxiliary_state_is_a_variable() -> None:
+def test_an_auxiliary_state_must_be_a_variable() -> None:
     names = ["x", "gamma", "beta", "var"]
     nodes = [
         *map(variable, names),
@@ -277,7 +277,7 @@ def test_an_auxiliary_state_is_a_variable() -> None:
 
 
 @pytest.mark.parametrize("count", ["1000000000", "3"])
-def test_a_count_of_inputs_that_are_not_there(count: str) -> None:
+def test_a_wrong_count_of_inputs_is_refused(count: str) -> None:
     graph = with_node(2, op="Concat", attrs={"num_args": count})
     with pytest.raises(GraphError, match=f"has 2 inputs; its num_args is {count}"):
         load(graph, 800)

@@ -1,4 +1,4 @@
-"""What operators take by position, and which attributes they know, against MXNet 1.9.1."""
+"""Positional inputs and known attributes of operators, against MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DIFFERENT = {
 
 
 def _cases() -> list[tuple[str, str, str]]:
-    """Return module, function and registered name of every operator that MXNet has too."""
+    """Return module, function and registered name of every operator that MXNet has, too."""
     registered = set(registered_names())
     return [
         (module, function, name)
@@ -43,7 +43,7 @@ def test_most_operators_are_compared() -> None:
 
 
 @pytest.mark.parametrize(("module", "function", "name"), _cases())
-def test_parameters_are_mxnets(module: str, function: str, name: str) -> None:
+def test_parameters_match_mxnets(module: str, function: str, name: str) -> None:
     ignored = get_operator(name).ignored_attributes
     expected = [key for key in _GOLDEN[module][function] if key not in ignored]
     actual: Any = parameters(getattr(getattr(mx.sym, module), function))

@@ -1,4 +1,4 @@
-"""Symbols as scripts use them; expected values are those of MXNet 1.9.1."""
+"""Symbols as scripts use them; expected values are MXNet 1.9.1's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def parts(name: str = "sc") -> Any:
 # -- outputs --------------------------------------------------------------------------------
 
 
-def test_one_of_several_outputs() -> None:
+def test_selecting_one_of_several_outputs() -> None:
     symbol = parts()
     assert (symbol.name, len(symbol), symbol.num_outputs, repr(symbol)) == (
         "sc",
@@ -53,12 +53,12 @@ def test_one_of_several_outputs() -> None:
         (slice(3, None), TypeError, "list of symbols"),
     ],
 )
-def test_wrong_index(index: Any, error: type[Exception], message: str) -> None:
+def test_invalid_indices_are_refused(index: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         parts()[index]
 
 
-def test_ambiguous_name() -> None:
+def test_an_ambiguous_name_is_refused() -> None:
     with pytest.raises(ValueError, match="multiple outputs"):
         mx.sym.Group([parts(), parts()])["sc_output0"]
 
@@ -73,7 +73,7 @@ def test_group() -> None:
 
 
 @pytest.mark.parametrize("symbols", [[], [1], [None]])
-def test_group_of_no_symbols(symbols: list[Any]) -> None:
+def test_an_empty_group_is_refused(symbols: list[Any]) -> None:
     with pytest.raises(TypeError, match="list of symbols"):
         mx.sym.Group(symbols)
 
@@ -97,7 +97,7 @@ def test_internals_and_children() -> None:
     assert a.get_children() is None
 
 
-def test_several_outputs_are_no_input() -> None:
+def test_a_symbol_of_several_outputs_cannot_be_an_input() -> None:
     with pytest.raises(GraphError, match=r"<Symbol sc> has 3 outputs .* index the symbol"):
         mx.sym.Activation(parts(), act_type="relu")
 
@@ -166,14 +166,14 @@ def test_scalars_are_written_as_python_prints_them(scalar: Any, text: str) -> No
     assert (scalar * v).list_attr() == {"scalar": text}
 
 
-def test_functions_of_two_numbers() -> None:
+def test_functions_of_two_operands() -> None:
     assert mx.sym.pow(2, 3) == 8
     assert mx.sym.maximum(2, 3) == 3
     assert mx.sym.minimum(2, 3) == 2
     assert mx.sym.hypot(3, 4) == 5
 
 
-def test_wrong_operands() -> None:
+def test_invalid_operands_are_refused() -> None:
     v = mx.sym.var("v")
     with pytest.raises(TypeError, match="not supported"):
         v + "1"
@@ -184,14 +184,14 @@ def test_wrong_operands() -> None:
 
 
 @pytest.mark.parametrize("operator", ["__iadd__", "__isub__", "__imul__", "__itruediv__"])
-def test_nothing_is_done_in_place(operator: str) -> None:
+def test_in_place_operators_are_refused(operator: str) -> None:
     v = mx.sym.var("v")
     with pytest.raises(NotImplementedForSymbol, match="not implemented for Symbol"):
         getattr(v, operator)(v)
 
 
 @pytest.mark.parametrize("method", ["asnumpy", "asscalar", "copy", "detach", "backward"])
-def test_values_are_the_executors_affair(method: str) -> None:
+def test_methods_that_need_values_are_refused(method: str) -> None:
     with pytest.raises(NotImplementedForSymbol, match=method):
         getattr(mx.sym.var("v"), method)()
     with pytest.raises(NotImplementedForSymbol, match="bool"):
@@ -200,7 +200,7 @@ def test_values_are_the_executors_affair(method: str) -> None:
         mx.sym.var("v").gradient(["v"])
 
 
-def test_methods_are_the_functions() -> None:
+def test_methods_match_the_functions() -> None:
     v = mx.sym.var("v")
     assert (
         v.reshape((1, 2)).list_attr() == v.reshape(shape=(1, 2)).list_attr() == {"shape": "(1, 2)"}
@@ -221,7 +221,7 @@ def test_methods_are_the_functions() -> None:
 # -- creation -------------------------------------------------------------------------------
 
 
-def test_variable_with_everything() -> None:
+def test_variable_with_every_option() -> None:
     variable = mx.sym.var(
         "x",
         shape=(1, 2),
@@ -257,12 +257,14 @@ def test_variable_with_everything() -> None:
         ({"name": "x", "dtype": "complex64"}, TypeError, "complex64"),
     ],
 )
-def test_wrong_variables(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_invalid_variables_are_refused(
+    arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         mx.sym.var(**arguments)
 
 
-def test_inputs_not_given_become_variables() -> None:
+def test_missing_inputs_become_variables() -> None:
     v = mx.sym.var("v")
     assert dense(name="a").list_arguments() == ["a_data", "a_weight", "a_bias"]
     assert mx.sym.FullyConnected(v, None, None, 10, name="z").list_arguments() == [
@@ -325,14 +327,14 @@ def test_new_variables_inherit_the_operators_attributes() -> None:
         (lambda v: mx.sym.no_such_operator(v), AttributeError, "no attribute 'no_such_operator'"),
     ],
 )
-def test_wrong_calls(make: Any, error: type[Exception], message: str) -> None:
+def test_invalid_calls_are_refused(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make(mx.sym.var("v"))
 
 
 @pytest.mark.parametrize("out", [None, mx.nd.zeros((2,)), mx.sym.var("target")])
-def test_where_to_write_is_nothing_to_a_symbol(out: Any) -> None:
-    """Scripts that serve arrays and symbols pass ``out`` to both."""
+def test_out_is_ignored(out: Any) -> None:
+    """Scripts for both arrays and symbols pass ``out`` to either."""
     clipped = mx.sym.clip(mx.sym.var("v"), 0, 1, out=out, name="c")
     assert clipped.list_arguments() == ["v"]
     assert clipped.attr_dict() == {"c": {"a_min": "0", "a_max": "1"}}

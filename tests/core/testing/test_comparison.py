@@ -1,4 +1,4 @@
-"""Assertions hold where they should and fail, with the place, where they should not."""
+"""Assertion helpers pass and fail where they should, and name the position of a difference."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_arrays_of_both_kinds_are_compared() -> None:
     assert not same(np.ones(2), np.ones(3))
 
 
-def test_a_difference_is_named_with_its_place() -> None:
+def test_a_difference_is_reported_with_its_position() -> None:
     with pytest.raises(AssertionError, match=r"33\.3.*of 3 elements") as caught:
         assert_almost_equal(np.array([1, 2, 3.5]), np.array([1, 2, 3.0]), names=("got", "want"))
     assert "(2,): got=3.50000000, want=3.00000000" in str(caught.value)
@@ -62,7 +62,7 @@ def test_shapes_must_agree_without_broadcasting() -> None:
         assert_almost_equal(np.ones((2, 2)), np.ones(2), use_broadcast=False)
 
 
-def test_a_share_of_elements_may_differ() -> None:
+def test_a_fraction_of_elements_may_differ() -> None:
     a, b = np.zeros(10), np.zeros(10)
     a[0] = 1
     assert_almost_equal_with_err(a, b, rtol=0, atol=1e-3, etol=0.1)
@@ -72,7 +72,7 @@ def test_a_share_of_elements_may_differ() -> None:
         assert_almost_equal_with_err(a, b, rtol=0, atol=1e-3)
 
 
-def test_the_error_must_be_raised_and_of_the_type() -> None:
+def test_assert_exception_checks_that_and_what_is_raised() -> None:
     assert_exception(int, ValueError, "x")
     with pytest.raises(AssertionError, match="raised nothing"):
         assert_exception(int, ValueError, "1")
@@ -87,7 +87,7 @@ def test_tuples_are_compared_element_by_element() -> None:
         compare_ndarray_tuple((one, (two,)), (one, (one,)))
 
 
-def test_shared_memory_is_seen() -> None:
+def test_shared_memory_is_detected() -> None:
     a = mx.nd.zeros((2, 3))
     assert same_array(a, a.reshape((3, 2)).reshape((2, 3)))
     assert not same_array(a, a.copy())

@@ -1,4 +1,4 @@
-"""Data of examples: found where they are, fetched from an address where one is given."""
+"""Example datasets: found locally, or downloaded where an address is given."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_digits_are_read(here: Path) -> None:
+def test_mnist_is_read_from_the_current_folder(here: Path) -> None:
     mx.test_utils.get_mnist_ubyte()
     digits = mx.test_utils.get_mnist()
     assert digits["train_data"].shape == (6, 1, 28, 28)
@@ -42,7 +42,7 @@ def test_digits_are_read(here: Path) -> None:
     assert test.next().label[0].asnumpy().tolist() == [0, 1]
 
 
-def test_digits_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_digits_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MXNetError, match="put it, plain or"):
         mx.test_utils.get_mnist()
@@ -59,7 +59,7 @@ def test_cifar_is_looked_for_where_scripts_read_it(here: Path) -> None:
     mx.test_utils.get_cifar10()
 
 
-def test_a_file_is_fetched_once(tmp_path: Path) -> None:
+def test_a_file_is_downloaded_once(tmp_path: Path) -> None:
     source = tmp_path / "source.txt"
     source.write_text("first")
     folder = str(tmp_path / "new")
@@ -76,7 +76,7 @@ def test_a_file_is_fetched_once(tmp_path: Path) -> None:
         mx.test_utils.download("x", retries=-1)
 
 
-def test_packed_files_are_unpacked(tmp_path: Path) -> None:
+def test_archives_are_unpacked(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr("inner.txt", "content")
     (tmp_path / "b.bz2").write_bytes(bz2.compress(b"1 0:1"))

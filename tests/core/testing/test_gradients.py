@@ -1,4 +1,4 @@
-"""Gradient checks pass for right gradients and fail for wrong ones."""
+"""Gradient checks accept right gradients and reject wrong ones."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def test_simple_forward_returns_numpy() -> None:
 
 
 @pytest.mark.parametrize("location", [[A, B], {"b": B, "a": A}], ids=["in order", "by name"])
-def test_forward_is_compared(location: Any) -> None:
+def test_check_symbolic_forward(location: Any) -> None:
     (output,) = check_symbolic_forward(product(), location, [A @ B])
     assert output.shape == (2, 4)
     with pytest.raises(AssertionError, match="EXPECTED_"):
@@ -53,7 +53,7 @@ def test_forward_is_compared(location: Any) -> None:
 
 
 @pytest.mark.parametrize("grad_req", ["write", "add", {"a": "null", "b": "write"}], ids=str)
-def test_backward_is_compared(grad_req: Any) -> None:
+def test_check_symbolic_backward(grad_req: Any) -> None:
     head = np.arange(8.0).reshape(2, 4)
     expected = {"a": head @ B.T, "b": A.T @ head}
     check_symbolic_backward(product(), [A, B], [head], expected, grad_req=grad_req)
@@ -63,7 +63,7 @@ def test_backward_is_compared(grad_req: Any) -> None:
         )
 
 
-def test_names_must_be_the_symbols() -> None:
+def test_unknown_names_are_refused() -> None:
     with pytest.raises(ValueError, match="do not match"):
         check_symbolic_forward(product(), {"a": A}, [A @ B])
     with pytest.raises(ValueError, match="aux_states"):
@@ -71,7 +71,7 @@ def test_names_must_be_the_symbols() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_numeric_gradient_agrees_with_a_right_one(dtype: type) -> None:
+def test_check_numeric_gradient_accepts_a_right_gradient(dtype: type) -> None:
     check_numeric_gradient(product(), [A, B], rtol=1e-2, atol=1e-3, dtype=dtype)
     check_numeric_gradient(
         product(), [A, B], rtol=1e-2, atol=1e-3, grad_nodes={"a": "add"}, dtype=dtype
@@ -82,13 +82,13 @@ def test_numeric_gradient_agrees_with_a_right_one(dtype: type) -> None:
     check_numeric_gradient(norm, [data, np.ones(3), np.zeros(3)], states, rtol=0.1, atol=0.01)
 
 
-def test_numeric_gradient_finds_a_wrong_one() -> None:
+def test_check_numeric_gradient_finds_a_wrong_one() -> None:
     wrong = mx.sym.Custom(mx.sym.Variable("x"), op_type="testing_wrong_tanh")
     with pytest.raises(AssertionError, match="BACKWARD_x"):
         check_numeric_gradient(wrong, [A], rtol=1e-2, atol=1e-3)
 
 
-def test_contexts_and_dtypes_agree() -> None:
+def test_check_consistency_passes_over_contexts_and_dtypes() -> None:
     sym = mx.sym.FullyConnected(name="fc", num_hidden=3)
     dtypes = (np.float16, np.float64, np.float32)
     bindings = [
@@ -101,7 +101,7 @@ def test_contexts_and_dtypes_agree() -> None:
     assert set(check_consistency(sym, bindings, grad_req="null")) == {"fc_output"}
 
 
-def test_a_symbol_that_differs_is_found() -> None:
+def test_check_consistency_finds_a_difference() -> None:
     data = mx.sym.Variable("data")
     bindings = [{"ctx": mx.cpu(), "data": (2, 4)}] * 2
     symbols = [mx.sym.relu(data, name="y"), mx.sym.tanh(data, name="y")]

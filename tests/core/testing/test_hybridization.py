@@ -1,4 +1,4 @@
-"""Whether a block computes the same compiled and not."""
+"""Checking that a block gives the same results hybridized."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from core.testing.hybridization import check_gluon_hybridize_consistency
 
 
 class _Other(mx.gluon.nn.Dense):  # type: ignore[misc]
-    """Computes something else when it is compiled."""
+    """Computes something else once hybridized."""
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         return super().hybrid_forward(F, x, *args, **kwargs) + (F is mx.sym)
 
 
-def test_one_block_against_another() -> None:
+def test_blocks_are_compared_hybridized_and_not() -> None:
     mx.random.seed(1)
     data = mx.nd.random.normal(shape=(2, 3))
     check_gluon_hybridize_consistency(

@@ -16,7 +16,7 @@ def test_eigenvalues_are_real() -> None:
     assert matrices.new_matrix_with_real_eigvals_nd((3, 3)).shape == (3, 3)
 
 
-def test_symmetric_and_orthonormal_ones() -> None:
+def test_symmetric_and_orthonormal_matrices() -> None:
     np.random.seed(2)
     symmetric = matrices.new_sym_matrix_with_real_eigvals_nd((2, 3, 3))
     np.testing.assert_allclose(symmetric, symmetric.swapaxes(1, 2), atol=1e-9)

@@ -1,4 +1,4 @@
-"""How long a symbol takes."""
+"""``check_speed``: how long a symbol takes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.errors import UsageError
 from core.testing.speed import check_speed
 
 
-def test_passes_are_timed_one_by_one() -> None:
+def test_each_pass_is_timed_separately() -> None:
     calls = []
 
     class Counting(mx.operator.CustomOp):  # type: ignore[misc]
@@ -35,7 +35,7 @@ def test_passes_are_timed_one_by_one() -> None:
     assert calls == [False, False]
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     symbol = mx.sym.relu(mx.sym.Variable("data"))
     with pytest.raises(ValueError, match="typ can only be"):
         check_speed(symbol, typ="backward", data=(2,))

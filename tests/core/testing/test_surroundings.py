@@ -1,4 +1,4 @@
-"""Random arrays, distributions and what surrounds a test."""
+"""Random arrays, statistical checks, and the environment of a test."""
 
 import os
 import sys
@@ -33,7 +33,7 @@ def test_random_arrays_have_the_shapes_asked_for() -> None:
     assert test_utils.rand_coord_2d(1, 2, 5, 6) == (1, 5)
 
 
-def test_row_sparse_arrays_hold_what_is_said() -> None:
+def test_row_sparse_arrays_have_the_rows_asked_for() -> None:
     made, (values, rows) = test_utils.rand_sparse_ndarray((6, 2), "row_sparse", density=0.5)
     np.testing.assert_array_equal(made.indices.asnumpy(), rows)
     np.testing.assert_array_equal(made.data.asnumpy(), values)
@@ -56,11 +56,11 @@ def test_csr_arrays_have_the_density_asked_for() -> None:
     _, (indptr, _, _) = test_utils.rand_sparse_ndarray(
         (5, 16), "csr", density=0.5, distribution="powerlaw"
     )
-    # As the example in mxnet.test_utils says: each row twice the one before, the rest in the last.
+    # As in the example of mxnet.test_utils: each row has twice the previous one, the last the rest.
     assert np.diff(indptr.asnumpy()).tolist() == [2, 4, 8, 16, 10]
 
 
-def test_impossible_sparse_arrays_are_refused() -> None:
+def test_impossible_sparse_densities_are_refused() -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         test_utils.rand_ndarray((2, 2), "csr", density=2)
     with pytest.raises(ValueError, match="too low"):
@@ -69,7 +69,7 @@ def test_impossible_sparse_arrays_are_refused() -> None:
         test_utils.rand_ndarray((2, 2), "block", density=1)
 
 
-def test_environment_is_set_for_the_block_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_is_set_only_within_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CORE_TEST_A", "outer")
     with test_utils.environment({"CORE_TEST_A": None, "CORE_TEST_B": "1"}):
         assert "CORE_TEST_A" not in os.environ
@@ -84,14 +84,14 @@ def test_environment_is_set_for_the_block_only(monkeypatch: pytest.MonkeyPatch) 
     assert os.environ["CORE_TEST_A"] == "outer"
 
 
-def test_standard_error_is_discarded(capfd: pytest.CaptureFixture[str]) -> None:
+def test_stderr_is_discarded(capfd: pytest.CaptureFixture[str]) -> None:
     with test_utils.discard_stderr():
         os.write(2, b"hidden")
     print("shown", file=sys.stderr)
     assert capfd.readouterr().err == "shown\n"
 
 
-def test_a_test_is_tried_again() -> None:
+def test_a_failing_test_is_retried() -> None:
     tries: list[int] = []
 
     @test_utils.retry(3)
@@ -132,7 +132,7 @@ def test_default_context_is_the_threads_own() -> None:
 
 
 @pytest.mark.parametrize(
-    # chi-square, degrees of freedom, p: the 5 % and 1 % columns of the tables of critical values
+    # chi-square, degrees of freedom, p: the 5 % and 1 % columns of tables of critical values
     ("statistic", "freedom", "p"),
     [(3.841, 1, 0.05), (5.991, 2, 0.05), (9.488, 4, 0.05), (20.090, 8, 0.01), (24.996, 15, 0.05)],
 )
@@ -142,7 +142,7 @@ def test_chi_square_has_the_tabulated_tail(statistic: float, freedom: int, p: fl
     assert _chi_square_tail(statistic, freedom) == pytest.approx(p, abs=1e-4)
 
 
-def test_generators_are_told_from_wrong_ones() -> None:
+def test_wrong_generators_are_detected() -> None:
     buckets, shares = test_utils.gen_buckets_probs_with_ppf(lambda x: x, 5)
     draw = np.random.uniform
     test_utils.verify_generator(lambda n: draw(size=n), buckets, shares, nsamples=10000)
