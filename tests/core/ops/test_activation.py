@@ -1,4 +1,4 @@
-"""Activations: rrelu, whose training MXNet's CPU build cannot do, inference and errors."""
+"""Activations: inference, errors, and rrelu, which MXNet's CPU build cannot train."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def test_rrelu_draws_a_slope_for_every_element_in_training() -> None:
     np.testing.assert_array_equal(got.grads[0], np.where(DATA > 0, 2, 2 * slope))
 
 
-def test_rrelu_takes_the_middle_in_inference() -> None:
+def test_rrelu_uses_the_mean_slope_in_inference() -> None:
     output, slope = apply("LeakyReLU", RRELU, [DATA], train=False).outputs
     np.testing.assert_allclose(output, np.where(DATA > 0, DATA, DATA * 0.2), rtol=1e-6)
     np.testing.assert_allclose(slope, 0.2, rtol=1e-6)
 
 
-def test_rrelu_shows_its_slopes() -> None:
+def test_rrelu_outputs_its_slopes() -> None:
     assert make("LeakyReLU", RRELU).visible_outputs() == 2
     assert make("LeakyReLU", {}).visible_outputs() == 1
 
 
-def test_prelu_has_a_gamma_that_starts_at_a_quarter() -> None:
+def test_prelus_gamma_starts_at_a_quarter() -> None:
     operator = make("LeakyReLU", {"act_type": "prelu"})
     assert operator.input_names() == ("data", "gamma")
     assert operator.variable_initializers() == {"gamma": '["Constant", {"value": 0.25}]'}
@@ -45,18 +45,18 @@ def test_prelu_has_a_gamma_that_starts_at_a_quarter() -> None:
         operator.infer_shape([(2, 3, 4), (4,)], [None])
 
 
-def test_channels_need_a_place() -> None:
+def test_prelu_needs_a_channel_axis() -> None:
     with pytest.raises(ShapeError, match="mode 'channel' needs 3 axes or more"):
         make("SoftmaxActivation", {"mode": "channel"}).infer_shape([(2, 3)], [None])
 
 
 @pytest.mark.parametrize("op", ["Activation", "LeakyReLU"])
-def test_unknown_function(op: str) -> None:
+def test_an_unknown_function_is_refused(op: str) -> None:
     with pytest.raises(AttributeValueError, match=f"{op} 'node': attribute 'act_type' is 'reul'"):
         make(op, {"act_type": "reul"})
 
 
-def test_a_relu_makes_zero_of_nan() -> None:
+def test_relu_turns_nan_into_zero() -> None:
     # MXNet 1.9.1 does so in Activation, but not in relu and clip.
     data, head = (np.array(values, "float32") for values in ([np.nan, -1, 2], [3, 3, 3]))
     got = apply("Activation", {"act_type": "relu"}, [data], [head])
@@ -80,14 +80,14 @@ NAN = float("nan")
         ("hard_sigmoid", {}, [0, 0.2, 0.2, 0.2, 0]),
     ],
 )
-def test_gradients_of_and_under_nan_are_mxnets(op: str, attributes: dict, expected: list) -> None:
-    """The data are NaN first; the gradient above is NaN last, where clip cuts off."""
+def test_gradients_at_and_of_nan_match_mxnets(op: str, attributes: dict, expected: list) -> None:
+    """First the data is NaN; last the head gradient, where clip is saturated."""
     data = np.float32([NAN, -1, 0, 1, 7])
     got = apply(op, attributes, [data], [np.float32([1, 1, 1, 1, NAN])])
     np.testing.assert_allclose(got.grads[0], expected, rtol=1e-6)
 
 
-def test_the_slope_of_prelu_at_nan_is_gamma() -> None:
+def test_prelus_derivative_at_nan_is_gamma() -> None:
     data, gamma = np.float32([[NAN, -1, 2]]), np.float32([0.5, 0.5, 0.5])
     got = apply("LeakyReLU", {"act_type": "prelu"}, [data, gamma], [np.float32([[1, 1, 1]])])
     assert got.grads[0].tolist() == [[0.5, 0.5, 1]]

@@ -1,7 +1,7 @@
-"""Whatever attributes and shapes a file or request brings: a result or an MXNetError.
+"""Any attributes and shapes from a file or request give a result or an MXNetError.
 
-Half of what a stranger sends is nonsense; an IndexError in an operator would be answered as a
-fault of the server. Values are drawn at random, the same ones in every run.
+Strangers send nonsense; an IndexError in an operator would be reported as a fault of the server.
+Values are random, but the same in every run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _bounded_memory() -> Iterator[None]:
 
 
 def _draw_attribute(draw: random.Random, operator: Any, name: str, length: int) -> str:
-    """Return the text of an attribute; most tuples have the length, as some must be alike."""
+    """Return the text of an attribute; most tuples have the same length, as some must match."""
     choices = attribute_fields(operator)[name].metadata["choices"]
     if choices:
         return draw.choice(choices)
@@ -103,7 +103,7 @@ def _check_shapes(op: Any, raw: Any, inputs: list[Any], outputs: list[Any]) -> N
 
 @pytest.mark.parametrize("name", _OPERATORS)
 def test_a_huge_count_is_refused_before_names_are_made(name: str) -> None:
-    """Counts of inputs are the reader's affair, which sees whether the inputs are there."""
+    """Counts of inputs are checked by the reader, which knows the inputs."""
     operator = get_operator(name)
     draw = random.Random(name)
     for key in attribute_fields(operator):

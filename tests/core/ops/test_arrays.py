@@ -1,12 +1,12 @@
-"""Norms, finiteness and zeros of many arrays."""
+"""Operators on many arrays: norms, finiteness and resetting to zero."""
 
 from __future__ import annotations
 
 import core as mx
 
 
-def test_finite_goes_on_from_what_out_holds() -> None:
-    """As in gradient scaling: chunk after chunk into one flag."""
+def test_multi_all_finite_accumulates_into_out() -> None:
+    """As gradient scaling uses it: chunk after chunk into one flag."""
     flag = mx.nd.ones((1,))
     mx.nd.all_finite(mx.nd.array([1.0, float("nan")]), out=flag)
     assert flag.asscalar() == 0

@@ -1,4 +1,4 @@
-"""Operator attributes: what MXNet writes is read, and what is wrong is refused with its name."""
+"""Operator attributes: MXNet's notation is parsed, and invalid values are refused by name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def make(name: str, **attributes: Any) -> Any:
 
 
 @pytest.mark.parametrize(("operator", "name", "text", "value"), READ)
-def test_reads_what_mxnet_writes(operator: str, name: str, text: Any, value: Any) -> None:
+def test_parses_mxnets_notation(operator: str, name: str, text: Any, value: Any) -> None:
     parsed = getattr(make(operator, **{name: text}), name)
     assert parsed == value
     assert type(parsed) is type(value)
@@ -60,25 +60,25 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("attributes", "message"), REFUSED)
-def test_refuses_the_rest_and_names_node_and_attribute(
+def test_refuses_invalid_values_naming_node_and_attribute(
     attributes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(AttributeValueError, match=f"^FullyConnected 'node0': {message}"):
         make("FullyConnected", **attributes)
 
 
-def test_asks_for_what_is_required() -> None:
+def test_required_attributes_must_be_given() -> None:
     with pytest.raises(AttributeValueError, match="attribute 'num_hidden' is required and missing"):
         make_operator("FullyConnected", "node0", {})
 
 
-def test_passes_over_what_belongs_to_the_graph_or_has_no_effect() -> None:
+def test_ignores_graph_attributes_and_ones_without_effect() -> None:
     assert make("FullyConnected", __lr_mult__="2") == make("FullyConnected")
     assert make("Dropout", cudnn_off="True") == make("Dropout")
     assert make("zeros_like", dtype="float16") == make("zeros_like")
 
 
-def test_gives_the_rest_to_an_operator_that_takes_any_attribute() -> None:
+def test_passes_unknown_attributes_to_operators_that_take_any() -> None:
     custom = get_operator("Custom")
     attributes = {"op_type": "mine", "scale": 2, "__shape__": "(1,)"}
     parsed = parse_attributes(custom, "node0", attributes)
@@ -96,24 +96,24 @@ def test_gives_the_rest_to_an_operator_that_takes_any_attribute() -> None:
         (None, "None"),
     ],
 )
-def test_writes_as_mxnet_does(value: object, text: str) -> None:
+def test_writes_attributes_as_mxnet_does(value: object, text: str) -> None:
     assert format_attribute(value) == text
 
 
 @pytest.mark.parametrize("name", sorted({get_operator(n).names[0] for n in registered_names()}))
-def test_help_says_what_each_attribute_is(name: str) -> None:
+def test_help_describes_each_attribute(name: str) -> None:
     fields = attribute_fields(get_operator(name))
     assert [key for key, field in fields.items() if not field.metadata["doc"]] == []
 
 
-def test_operators_of_one_base_that_add_no_attribute_are_not_taken_for_each_other() -> None:
+def test_operators_sharing_an_init_are_not_equal() -> None:
     sine, cosine = make_operator("sin", "node0", {}), make_operator("cos", "node0", {})
-    assert type(sine).__init__ is type(cosine).__init__  # generated once, for their base
+    assert type(sine).__init__ is type(cosine).__init__  # generated once, for their common base
     assert sine == make_operator("sin", "node1", {})
     assert sine != cosine
 
 
-def test_an_operator_that_adds_no_attribute_checks_those_of_its_base() -> None:
+def test_a_subclass_checks_its_bases_attributes() -> None:
     class Even(get_operator("FullyConnected")):  # type: ignore[misc]
         def __post_init__(self) -> None:
             if self.num_hidden % 2:

@@ -13,7 +13,7 @@ def infer(op: str, *inputs, **attrs):
     return make(op, attrs).infer_shape(list(inputs), [None])[1][0]
 
 
-def test_shape_as_published_graphs_write_it() -> None:
+def test_shapes_in_the_notation_of_published_graphs() -> None:
     operator = make_operator("broadcast_to", "node", {"shape": "[0, 8, 0]"})
     assert operator.infer_shape([(2, 1, 0)], [None])[1] == [(2, 8, 0)]
 
@@ -31,7 +31,7 @@ def test_shape_as_published_graphs_write_it() -> None:
         ("broadcast_like", [(1, 3), (4, 3)], {"lhs_axes": (0,), "rhs_axes": ()}, "one length"),
     ],
 )
-def test_shapes_that_do_not_broadcast(op: str, inputs, attrs, message: str) -> None:
+def test_incompatible_shapes_are_refused(op: str, inputs, attrs, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         infer(op, *inputs, **attrs)
 
@@ -41,6 +41,6 @@ def test_negative_dimensions_are_refused() -> None:
         make("broadcast_to", {"shape": (2, -3)})
 
 
-def test_like_needs_both_shapes() -> None:
+def test_broadcast_like_needs_both_shapes() -> None:
     assert infer("broadcast_like", (1, 3), None) is None
     assert infer("broadcast_like", (1, 0), (4, 3)) == (4, 3)

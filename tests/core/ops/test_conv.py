@@ -1,4 +1,4 @@
-"""Convolution and Deconvolution: layouts MXNet's CPU build lacks, inference, errors."""
+"""Convolution and Deconvolution: layouts that MXNet's CPU build lacks, inference, errors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_channels_last_equals_channels_first(op, data, weight, attrs) -> None:
         ((2, 2, 2), {"target_shape": (4, 4, 5)}, (4, 4, 5)),
     ],
 )
-def test_deconvolution_of_three_axes_transposes_convolution(kernel, attrs, output) -> None:
+def test_1d_deconvolution_is_the_transpose_of_convolution(kernel, attrs, output) -> None:
     data, weight, head = normal(2, 3, 3, 3, 4), normal(3, 2, *kernel), normal(2, 2, *output)
     deconv = apply(
         "Deconvolution", {"num_filter": 2, "kernel": kernel, **attrs}, [data, weight], [head]
@@ -79,12 +79,12 @@ def test_half_precision_accumulates_in_float32() -> None:
     assert got.outputs[0].item() == 4096
 
 
-def test_sizes_follow_from_the_output_where_stride_is_one() -> None:
+def test_input_sizes_are_inferred_from_the_output_at_stride_one() -> None:
     got = infer("Convolution", (0, 3, 0, 0), output=(2, 4, 7, 8), stride=(1, 2), pad=(1, 1))
     assert got == ([(2, 3, 7, 0), (4, 3, 3, 3)], [(2, 4, 7, 8)])
 
 
-def test_unknown_stays_unknown() -> None:
+def test_unknown_sizes_stay_unknown() -> None:
     assert infer("Convolution", (0, 0, 0, 8)) == ([(0, 0, 0, 8), (4, 0, 3, 3)], [(0, 4, 0, 6)])
     assert infer("Convolution", None, (4, 2, 3, 3)) == ([None, (4, 2, 3, 3)], [None])
     assert infer("Deconvolution", (0, 3, 0, 8)) == ([(0, 3, 0, 8), (3, 4, 3, 3)], [(0, 4, 0, 10)])
@@ -136,7 +136,7 @@ def test_channels_last_inference() -> None:
         ("Deconvolution", ((1, 3, 1, 1),), {"pad": (2, 2)}, "leaves no output"),
     ],
 )
-def test_contradicting_shapes(op, shapes, attrs, message) -> None:
+def test_contradicting_shapes_are_refused(op, shapes, attrs, message) -> None:
     with pytest.raises(ShapeError, match=message):
         infer(op, *shapes, **attrs)
 
@@ -160,7 +160,7 @@ def test_contradicting_shapes(op, shapes, attrs, message) -> None:
         ("Deconvolution", {"target_shape": (0, 4)}, "expected a size along every axis"),
     ],
 )
-def test_wrong_attributes(op, attrs, message) -> None:
+def test_invalid_attributes_are_refused(op, attrs, message) -> None:
     with pytest.raises(AttributeValueError, match=message):
         make(op, {"num_filter": 4, "kernel": (3, 3), **attrs})
 

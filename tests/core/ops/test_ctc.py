@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: errors, and the plugin's operator."""
+"""Connectionist temporal classification: errors, and the operator of the warp-ctc plugin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_lengths_are_inputs_where_used() -> None:
     assert infer((9, 2, 5), (2, 4), None, use_label_lengths=True)[0][2] == (2,)
 
 
-def test_shapes_that_contradict() -> None:
+def test_contradicting_shapes_are_refused() -> None:
     with pytest.raises(ShapeError, match="data has shape"):
         infer((9, 2), (2, 4))
     with pytest.raises(ShapeError, match=r"label has shape \(3, 4\), expected \(2, 0\)"):
@@ -31,7 +31,7 @@ def test_shapes_that_contradict() -> None:
         infer((3, 2, 5), (2, 4))
 
 
-def test_a_label_without_channel_is_refused() -> None:
+def test_an_out_of_range_label_is_refused() -> None:
     with pytest.raises(OutOfRange, match="index 5 is outside an axis of size 5"):
         apply("CTCLoss", {}, [np.zeros((4, 1, 5), "float32"), np.float32([[5, 0]])])
 
@@ -46,7 +46,7 @@ def test_half_precision() -> None:
     np.testing.assert_allclose(got.grads[0], wide.grads[0], atol=2e-3)
 
 
-def test_labels_that_do_not_fit_have_no_gradient() -> None:
+def test_labels_too_long_for_the_data_have_no_gradient() -> None:
     data = np.random.default_rng(0).normal(size=(3, 2, 4)).astype("float32")
     label = np.float32([[1, 1, 0], [1, 1, 1]])
     got = apply("CTCLoss", {}, [data, label], [np.ones(2, "float32")])
@@ -57,7 +57,7 @@ def test_labels_that_do_not_fit_have_no_gradient() -> None:
 
 
 def test_warp_ctc_has_the_gradient_of_the_loss() -> None:
-    """MXNet's CTCLoss gives the numbers; zeros among the labels are left out."""
+    """Values from MXNet's CTCLoss; zeros among the labels are dropped."""
     (case,) = (case for case in CASES if case.id == "plain")
     data, label = case.make_inputs().values()
     spread = np.zeros((3, 6), "float32")
@@ -76,7 +76,7 @@ def test_warp_ctc_has_the_gradient_of_the_loss() -> None:
     np.testing.assert_allclose(got.outputs[0], softmax, rtol=1e-5)
 
 
-def test_shapes_of_warp_ctc() -> None:
+def test_inferred_shapes_of_warp_ctc() -> None:
     attrs = {"input_length": 9, "label_length": 6}
     assert make("WarpCTC", attrs).infer_shape([(27, 5), None], [None])[0] == [(27, 5), (18,)]
     with pytest.raises(ShapeError, match="28 rows; expected a multiple of input_length 9"):
@@ -85,8 +85,8 @@ def test_shapes_of_warp_ctc() -> None:
         make("WarpCTC", {"input_length": 9})
 
 
-def test_what_lies_past_an_examples_end_has_no_gradient_even_if_nan() -> None:
-    """Numbers of MXNet 1.9.1."""
+def test_steps_after_an_examples_end_have_no_gradient_even_at_nan() -> None:
+    """Values from MXNet 1.9.1."""
     data = np.random.RandomState(0).randn(4, 2, 3).astype("float32")
     data[2:, 0] = np.nan
     inputs = [data, np.float32([[1, 2], [1, 2]]), np.float32([2, 4]), np.float32([2, 2])]

@@ -9,7 +9,7 @@ from core.errors import ShapeError
 from oracle.apply import apply, make
 
 
-def test_shapes_and_dtypes() -> None:
+def test_inferred_shapes_and_dtypes() -> None:
     assert make("cumsum", {}).infer_shape([(2, 3)], [None])[1] == [(6,)]
     assert make("cumsum", {"axis": 1}).infer_shape([None], [(2, 3)])[0] == [(2, 3)]
     wide = make("cumsum", {"dtype": "float64"})
@@ -19,7 +19,7 @@ def test_shapes_and_dtypes() -> None:
         make("cumsum", {"axis": 2}).infer_shape([(2, 3)], [None])
 
 
-def test_an_axis_from_the_end() -> None:
-    """MXNet takes none."""
+def test_a_negative_axis_counts_from_the_end() -> None:
+    """MXNet refuses negative axes."""
     got = apply("cumsum", {"axis": -1}, [np.float32([[1, 2], [3, 4]])])
     assert got.outputs[0].tolist() == [[1, 3], [3, 7]]

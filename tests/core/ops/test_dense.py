@@ -1,4 +1,4 @@
-"""What the golden rows of FullyConnected cannot say."""
+"""FullyConnected: what golden cases cannot cover."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def infer(data, weight=None, bias=None, output=None, **attrs):
     return operator.infer_shape([data, weight, bias], [output])
 
 
-def test_batch_follows_from_the_output() -> None:
+def test_batch_is_inferred_from_the_output() -> None:
     assert infer((0, 4), output=(3, 5))[0] == [(3, 4), (5, 4), (5,)]
     assert infer((0, 0, 4), output=(3, 2, 5), flatten="False")[0][0] == (3, 2, 4)
 
@@ -26,7 +26,7 @@ def test_unknown_features_stay_unknown() -> None:
     assert infer((2, 0, 3)) == ([(2, 0, 3), (5, 0), (5,)], [(2, 5)])
 
 
-def test_nothing_follows_without_data() -> None:
+def test_nothing_is_inferred_without_data() -> None:
     """As in MXNet, whose infer_shape_partial then gives () for weight and bias."""
     assert infer(None, weight=(5, 3)) == ([None, (5, 3), None], [None])
 
@@ -42,7 +42,7 @@ def test_nothing_follows_without_data() -> None:
         (((),), r"data has shape \(\)"),
     ],
 )
-def test_contradictions(shapes, message: str) -> None:
+def test_contradicting_shapes_are_refused(shapes, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         infer(*shapes)
 
@@ -53,7 +53,7 @@ def test_num_hidden_must_be_positive() -> None:
 
 
 def test_half_precision_accumulates_in_float32() -> None:
-    # 4096 ones sum to 4096; a float16 running sum would stop at 2048.
+    # 4096 ones sum to 4096; a running sum in float16 would stop at 2048.
     ones = {name: normal(1, 4096, loc=1, scale=0, dtype="float16") for name in ("data", "weight")}
     case = Case("half", "FullyConnected", {"num_hidden": 1, "no_bias": True}, ones)
     results = run_operator(case)
@@ -62,8 +62,8 @@ def test_half_precision_accumulates_in_float32() -> None:
     assert results["grad_data"].dtype == np.float16
 
 
-def test_a_column_of_biases() -> None:
-    """MXNet infers (num_hidden, 1) too."""
+def test_biases_may_be_a_column() -> None:
+    """MXNet infers (num_hidden, 1), too."""
     net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=4, name="fc")
     assert net.infer_shape(data=(2, 3), fc_bias=(4, 1))[0] == [(2, 3), (4, 3), (4, 1)]
     data, weight = mx.nd.ones((2, 3)), mx.nd.ones((4, 3))

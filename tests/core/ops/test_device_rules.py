@@ -1,7 +1,7 @@
-"""Operators call only what a GPU's array library takes.
+"""Operators use only what a GPU's array library supports.
 
-CuPy is stricter than NumPy: an output has exactly the shape of the broadcast inputs, a mask that of
-what it guards, and ``take`` has no mode. Here NumPy stands in for it, with these rules.
+CuPy is stricter than NumPy: outputs have exactly the shape of the broadcast inputs, masks that of
+the target, and ``take`` has no mode. NumPy stands in for it here, under these rules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CASES = [pytest.param(case, id=f"{family}-{case.id}") for family, case in all_c
 
 
 class StrictUfunc:
-    """An elementwise function that writes only outputs of the right shape."""
+    """An elementwise function that writes only outputs of exactly the right shape."""
 
     def __init__(self, ufunc: np.ufunc) -> None:
         self._ufunc = ufunc
@@ -35,7 +35,7 @@ class StrictUfunc:
 
 
 def strict_copyto(target: Any, source: Any, casting: str = "same_kind", where: Any = None) -> None:
-    """Copy; a mask and the source together have the target's shape."""
+    """Copy; mask and source together must have the target's shape."""
     if where is None:
         np.copyto(target, source, casting=casting)
         return
@@ -61,7 +61,7 @@ class StrictNumpy(ModuleType):
 
 
 @pytest.mark.parametrize("case", _CASES)
-def test_calls_are_those_of_a_gpu(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operators_follow_cupys_rules(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     prepared = OperatorRun.prepare(case)
     make_environment = prepared.environment
 

@@ -33,16 +33,16 @@ def infer(op: str, *inputs, output=None, **attrs):
         ("_npi_maximum", "broadcast_maximum"),
     ],
 )
-def test_old_names(alias: str, name: str) -> None:
+def test_old_names_are_aliases(alias: str, name: str) -> None:
     assert get_operator(alias).names[0] == name
 
 
-def test_names_that_mxnet_keeps_apart() -> None:
+def test_operators_that_mxnet_distinguishes_stay_distinct() -> None:
     assert get_operator("_npx_sigmoid") is not get_operator("sigmoid")
     assert get_operator("_npi_add").names == ("_npi_add",)
 
 
-def test_every_row_tells_what_it_computes() -> None:
+def test_every_operator_documents_what_it_computes() -> None:
     for row in UNARY:
         assert row.doc in (get_operator(row.names[0]).__doc__ or "")
     for pair in BINARY:
@@ -51,12 +51,12 @@ def test_every_row_tells_what_it_computes() -> None:
             assert pair.doc in (get_operator(names[0]).__doc__ or "")
 
 
-def test_equal_shapes_complete_each_other() -> None:
+def test_known_dimensions_complete_each_other() -> None:
     got = infer("elemwise_add", (0, 3), None, output=(2, 0))
     assert got == ([(2, 3), (2, 3)], [(2, 3)])
 
 
-def test_unequal_shapes_name_the_input() -> None:
+def test_contradicting_shapes_name_the_input() -> None:
     with pytest.raises(ShapeError, match=r"rhs has shape \(2, 4\), expected \(2, 3\)"):
         infer("elemwise_mul", (2, 3), (2, 4))
 
@@ -75,7 +75,7 @@ def test_broadcast_shapes(lhs, rhs, output) -> None:
     assert infer("broadcast_add", lhs, rhs) == ([lhs, rhs], [output])
 
 
-def test_shapes_that_do_not_broadcast() -> None:
+def test_incompatible_shapes_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"lhs \(2, 3\) and rhs \(2, 4\) do not broadcast"):
         infer("broadcast_mul", (2, 3), (2, 4))
 
@@ -123,14 +123,14 @@ def test_logarithm_of_a_small_sigmoid_is_finite() -> None:
     np.testing.assert_allclose(np.log(got), [-30.0, -80.0], rtol=1e-6)
 
 
-def test_gradients_that_are_passed_on() -> None:
+def test_gradients_passed_through_unchanged_are_declared() -> None:
     assert make("elemwise_add", {}).passes_gradient() == ((0, 0), (0, 1))
     assert make("elemwise_sub", {}).passes_gradient() == ((0, 0),)
     assert make("_rminus_scalar", {}).passes_gradient() == ()
     assert make("broadcast_add", {}).passes_gradient() == ()
 
 
-def test_only_what_the_gradient_needs_is_read() -> None:
+def test_backward_reads_only_what_it_needs() -> None:
     assert make("_mul_scalar", {}).backward_reads().inputs == ()
     assert make("_div_scalar", {}).backward_reads().inputs == ()
     assert make("_rdiv_scalar", {}).backward_reads().inputs == (0,)
@@ -139,7 +139,7 @@ def test_only_what_the_gradient_needs_is_read() -> None:
     assert make("sign", {}).gradient_inputs(1) == ()
 
 
-def test_exp_is_as_near_as_float32_allows() -> None:
+def test_exp_is_accurate_to_float32() -> None:
     x = np.linspace(-80, 80, 20001).astype("float32")
     got = apply("exp", {}, [x]).outputs[0].astype(np.float64)
     error = np.abs(got - np.exp(x.astype(np.float64))) / np.spacing(got.astype(np.float32))
@@ -156,6 +156,6 @@ def test_exp_is_as_near_as_float32_allows() -> None:
     ],
 )
 def test_functions_of_half_precision_round_once(op: str, x: float, expected: float) -> None:
-    """The numbers are MXNet's."""
+    """Values from MXNet."""
     got = apply(op, {}, [np.float16([x])])
     assert got.outputs[0].tolist() == [expected]

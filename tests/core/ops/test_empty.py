@@ -1,4 +1,4 @@
-"""Operators on batches without examples, or axes without elements, as np-shape mode has them."""
+"""Operators on empty batches and on axes of length 0, as np-shape mode allows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BATCHES: list[tuple[tuple[int, ...], Function]] = [
 
 
 @pytest.mark.parametrize(("shape", "function"), BATCHES)
-def test_layers_pass_on_what_is_empty(shape: tuple[int, ...], function: Function) -> None:
+def test_layers_accept_empty_batches(shape: tuple[int, ...], function: Function) -> None:
     with mx.np_shape(True):
         x = nd.zeros(shape)
         x.attach_grad()
@@ -40,7 +40,7 @@ def test_layers_pass_on_what_is_empty(shape: tuple[int, ...], function: Function
         assert y.shape == x.grad.shape == shape
 
 
-def test_means_of_what_is_empty() -> None:
+def test_means_of_nothing() -> None:
     with mx.np_shape(True):
         for shape, mean in (((0, 3), []), ((2, 0), [np.nan, np.nan])):
             x = nd.zeros(shape)
@@ -54,6 +54,6 @@ def test_means_of_what_is_empty() -> None:
 
 @pytest.mark.parametrize("shape", [(0, 6), (2, 0, 6), (0, 3, 6)])
 @pytest.mark.parametrize("topk", [-1, 0])
-def test_no_boxes_suppress_none(shape: tuple[int, ...], topk: int) -> None:
+def test_suppression_of_no_boxes(shape: tuple[int, ...], topk: int) -> None:
     with mx.np_shape(True):
         assert nd.contrib.box_nms(nd.zeros(shape), topk=topk).shape == shape

@@ -1,4 +1,4 @@
-"""Every operator against MXNet 1.9.1, on the operator alone."""
+"""Every operator called alone, against MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _compare(family: str, case: Case, results: dict[str, np.ndarray]) -> None:
 
 
 @every_case
-def test_equals_mxnet(family: str, case: Case) -> None:
+def test_results_match_mxnets(family: str, case: Case) -> None:
     _compare(family, case, run_operator(case))
 
 
@@ -65,7 +65,7 @@ def test_strided_inputs(family: str, case: Case) -> None:
 
 
 @every_case
-def test_leaves_inputs_alone(family: str, case: Case) -> None:
+def test_inputs_are_not_changed(family: str, case: Case) -> None:
     run = OperatorRun.prepare(case)
     before = [x.copy() for x in (*run.inputs, *run.heads)]
     run.forward()
@@ -81,7 +81,7 @@ def test_leaves_inputs_alone(family: str, case: Case) -> None:
 
 
 @every_case
-def test_each_gradient_alone(family: str, case: Case) -> None:
+def test_each_gradient_computed_alone_is_the_same(family: str, case: Case) -> None:
     for index in OperatorRun.prepare(case).gradient_indices():
         run = OperatorRun.prepare(case)
         run.forward()
@@ -92,7 +92,9 @@ def test_each_gradient_alone(family: str, case: Case) -> None:
 
 
 @every_case
-def test_declared_inplace_holds(family: str, case: Case) -> None:
+def test_results_are_right_where_operators_declare_to_work_in_place(
+    family: str, case: Case
+) -> None:
     operator = OperatorRun.prepare(case).operator
     expected = _golden(family, case, ("out", "grad_"))
     for source, target in operator.inplace_forward():
@@ -122,7 +124,7 @@ def test_declared_inplace_holds(family: str, case: Case) -> None:
 @pytest.mark.parametrize(
     ("family", "case"), [row for row in _CASES if row.values[1].inputs or row.values[1].aux]
 )
-def test_infers_each_shape_from_the_others(family: str, case: Case) -> None:
+def test_shapes_are_inferred_from_any_others(family: str, case: Case) -> None:
     actual = {name: x.shape for name, x in {**case.make_inputs(), **case.make_aux()}.items()}
     for key, value in _golden(family, case, ("shape_",)).items():
         name, mxnet = key.removeprefix("shape_"), tuple(int(n) for n in value)
@@ -143,7 +145,7 @@ def test_gradient_is_the_derivative(family: str, case: Case) -> None:
     assert analytic == pytest.approx(numeric, rel=1e-5, abs=1e-6)
 
 
-def test_what_declares_to_be_nonnegative_is() -> None:
+def test_operators_declared_nonnegative_are() -> None:
     declared = set()
     for family, case in all_cases():
         if len(case.inputs) != 1 or case.positional:
@@ -157,8 +159,8 @@ def test_what_declares_to_be_nonnegative_is() -> None:
 
 
 def test_every_operator_has_a_case() -> None:
-    """Operators that draw random numbers or run graphs have tests of other kinds. MXNet runs some
-    others on GPUs or on sparse arrays only: a test of operators names those."""
+    """Exempt are operators that are random or run graphs. For those MXNet runs only on GPUs or
+    sparse arrays, some other test of operators must name them."""
     cases = (*(case for _, case in all_cases()), *updates.CASES)
     covered = {get_operator(case.op) for case in cases}
     missing = [get_operator(name) for name in canonical_names()]
@@ -172,13 +174,13 @@ def draws_or_runs_graphs(operators: list[type[Operator]]) -> set[type[Operator]]
 
 
 def spellings(operator: type[Operator]) -> set[str]:
-    """Return the names of an operator, in the graph and in the module of its function."""
+    """Return an operator's names in graphs and in Python modules."""
     prefixes = ("", *PREFIXES)
     return {name.removeprefix(prefix) for name in operator.names for prefix in prefixes}
 
 
 def words_of_tests() -> set[str]:
-    """Return all words of the operators' other tests and of what MXNet computes for them."""
+    """Return all words in the other tests of operators and in their golden files."""
     here, topics = Path(__file__), Path(updates.__file__).parent
     others = [path for path in here.parent.rglob("test_*.py") if path != here]
     texts = (path.read_text() for path in (*others, *topics.glob("*.py")))

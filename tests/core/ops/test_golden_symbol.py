@@ -34,26 +34,26 @@ def _compare(family: str, case: Case, results: dict[str, np.ndarray], start: flo
 
 
 @every_case
-def test_equals_mxnet(family: str, case: Case) -> None:
+def test_results_match_mxnets(family: str, case: Case) -> None:
     _compare(family, case, run_symbol(mx, case))
 
 
 @every_case
-def test_unplanned_equals_mxnet(family: str, case: Case) -> None:
+def test_results_without_memory_planning_match_mxnets(family: str, case: Case) -> None:
     symbol = make_symbol(mx, case)
     unplanned = partial(bind, symbol, options=_UNPLANNED)
     _compare(family, case, run_symbol(mx, case, symbol, bind=unplanned))
 
 
 @every_gradient
-def test_gradients_are_added(family: str, case: Case) -> None:
+def test_gradients_are_added_with_grad_req_add(family: str, case: Case) -> None:
     wanted = case.gradient_names()
     requests = {name: "add" if name in wanted else "null" for name in case.inputs}
     _compare(family, case, run_symbol(mx, case, grad_req=requests, start=2.0), start=2.0)
 
 
 @every_gradient
-def test_each_gradient_alone(family: str, case: Case) -> None:
+def test_each_gradient_computed_alone_is_the_same(family: str, case: Case) -> None:
     for chosen in case.gradient_names():
         requests = {name: "write" if name == chosen else "null" for name in case.inputs}
         results = run_symbol(mx, case, grad_req=requests)
@@ -62,7 +62,7 @@ def test_each_gradient_alone(family: str, case: Case) -> None:
 
 
 @every_case
-def test_survives_json(family: str, case: Case) -> None:
+def test_graphs_survive_json(family: str, case: Case) -> None:
     symbol = make_symbol(mx, case)
     text = symbol.tojson()
     again = mx.sym.load_json(text)

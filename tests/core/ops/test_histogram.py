@@ -1,4 +1,4 @@
-"""Histograms: through the functions that compose them, and errors."""
+"""Histograms: the composing functions, and errors."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from core.errors import AttributeValueError, ShapeError
 from oracle.apply import make
 
 
-def test_symbols_count() -> None:
+def test_histogram_as_a_symbol() -> None:
     counts, edges = mx.sym.histogram(mx.sym.Variable("x"), bins=2, range=(0, 4))
     numbers = mx.nd.array([0, 1, 2, 3, 4])
     assert counts.eval(x=numbers)[0].asnumpy().tolist() == [2, 3]
     assert edges.eval(x=numbers)[0].asnumpy().tolist() == [0, 2, 4]
 
 
-def test_refuses_half_a_description() -> None:
+def test_incomplete_bins_are_refused() -> None:
     with pytest.raises(AttributeValueError, match="give both, or neither and bins"):
         make("_histogram", {"bin_cnt": 3})
     with pytest.raises(AttributeValueError, match="expected the smaller edge first"):

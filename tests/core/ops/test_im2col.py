@@ -17,7 +17,7 @@ RANDOM = np.random.RandomState(0)
 
 
 def correlate_by_loops(window: Window, groups: int, images, weight, counts) -> np.ndarray:
-    """Return the maps as the definition says, element by element."""
+    """Return the convolution by its definition, element by element."""
     padded = np.pad(images, [(0, 0), (0, 0), *((p, p) for p in window.pad)])
     filters, per_group = len(weight), len(weight) // groups
     maps = np.zeros((len(images), filters, *counts))
@@ -44,7 +44,9 @@ WINDOWS = {
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
-def test_equals_plain_loops(monkeypatch, window: Window, groups: int, chunk: int) -> None:
+def test_chunked_correlation_matches_plain_loops(
+    monkeypatch, window: Window, groups: int, chunk: int
+) -> None:
     monkeypatch.setattr(im2col, "_WORTHWHILE_IMAGES", 1)
     monkeypatch.setattr(im2col, "_CHUNK_IMAGES", chunk)
     images, weight = (
@@ -59,7 +61,7 @@ def test_equals_plain_loops(monkeypatch, window: Window, groups: int, chunk: int
     correlation.correlate(images, weight, maps)
     np.testing.assert_allclose(maps, expected, atol=1e-12)
 
-    # The gradients are the transposes: <maps, grad> does not change when either side moves over.
+    # Gradients are transposes: <maps, grad> is the same whichever side the operator moves to.
     grad = RANDOM.normal(size=maps.shape)
     image_grad, weight_grad = np.full_like(images, np.nan), np.full_like(weight, np.nan)
     correlation.image_gradient(grad, weight, image_grad)
@@ -94,5 +96,5 @@ def test_only_small_images_share_a_chunk(batch: int, size: int, kernel: int, chu
     run = Run(np, True, DeviceRandom(Context("cpu", 0), 0), scratch)
     counts = window.counts((size, size))
     Correlation(run, window, 1, (batch, 20, size, size), (batch, 30, *counts), np.dtype("float32"))
-    # Only a chunk of several images needs room to turn its maps.
+    # Only a chunk of several images needs space to transpose its maps.
     assert ((30 * counts[0] * counts[1] * 16,) in taken) == (chunk == 16)

@@ -1,4 +1,4 @@
-"""Images changed by chance: what is drawn. What a factor does is compared with MXNet."""
+"""Random image transforms: their distribution. Their effect for a given factor is golden."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_half_of_the_images_are_flipped(side: str, axis: int) -> None:
     assert 70 < flipped < 130
 
 
-def test_factors_lie_between_their_limits() -> None:
+def test_factors_lie_within_their_limits() -> None:
     ones = mx.nd.ones((1, 1, 3))
     drawn = [
         mx.nd.image.random_brightness(ones, min_factor=0.5, max_factor=2.0).asnumpy()
@@ -41,7 +41,7 @@ def test_factors_lie_between_their_limits() -> None:
 
 
 @pytest.mark.parametrize("color", ["brightness", "contrast", "saturation", "hue"])
-def test_jitter_of_one_color_is_that_color_changed(color: str) -> None:
+def test_jitter_of_one_color_property_equals_its_own_operator(color: str) -> None:
     image = mx.nd.array(IMAGE, dtype="uint8")
     spreads = {"brightness": 0.0, "contrast": 0.0, "saturation": 0.0, "hue": 0.0, color: 0.2}
     low, high = (-0.2, 0.2) if color == "hue" else (0.8, 1.2)
@@ -61,7 +61,7 @@ def test_jitter_of_one_color_is_that_color_changed(color: str) -> None:
     assert bounds[0] - 1 <= least < most <= bounds[1] + 1
 
 
-def test_no_jitter_changes_nothing() -> None:
+def test_zero_jitter_changes_nothing() -> None:
     image = mx.nd.array(IMAGE, dtype="uint8")
     same = mx.nd.image.random_color_jitter(image, 0.0, 0.0, 0.0, 0.0)
     np.testing.assert_array_equal(same.asnumpy(), IMAGE)
@@ -75,7 +75,7 @@ def test_lighting_adds_one_color_to_all_pixels() -> None:
     for one in added:
         np.testing.assert_allclose(one, np.broadcast_to(one[0, 0], one.shape), atol=1e-3)
     red = np.array([one[0, 0, 0] for one in added])
-    # The first component has nearly all of it.
+    # The first component explains nearly all of it.
     deviation = 0.1 * np.sqrt((55.46 * 0.5675) ** 2 + (4.794 * 0.7192) ** 2 + (1.148 * 0.4009) ** 2)
     assert red.std() == pytest.approx(deviation, rel=0.2)
 
@@ -88,6 +88,6 @@ def test_a_symbol_draws_anew_in_every_pass() -> None:
     assert (first != second).all()
 
 
-def test_limits_that_cross_are_refused() -> None:
+def test_limits_out_of_order_are_refused() -> None:
     with pytest.raises(AttributeValueError, match="less than min_factor"):
         mx.nd.image.random_hue(mx.nd.ones((1, 1, 3)), min_factor=1.0, max_factor=0.5)

@@ -1,4 +1,4 @@
-"""Reading by index: inference, dtypes, and indices outside."""
+"""Reading by index: inference, dtypes, and out-of-range indices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def infer(op: str, *inputs, output=None, **attrs):
     return make(op, attrs).infer_shape(list(inputs), [output])
 
 
-def test_embedding_in_both_directions() -> None:
+def test_embedding_shapes_are_inferred_both_ways() -> None:
     attrs = {"input_dim": 5, "output_dim": 3}
     assert infer("Embedding", (0, 4), None, **attrs) == ([(0, 4), (5, 3)], [(0, 4, 3)])
     got = infer("Embedding", None, None, output=(2, 4, 3), **attrs)
@@ -32,7 +32,7 @@ def test_embedding_dtypes() -> None:
         operator.infer_type([I32, F16], [F32])
 
 
-def test_embedding_takes_sparse_grad_and_sizes() -> None:
+def test_embedding_accepts_sparse_grad_and_requires_output_dim() -> None:
     make("Embedding", {"input_dim": 5, "output_dim": 3, "sparse_grad": True})
     with pytest.raises(AttributeValueError, match="'output_dim' is required"):
         make("Embedding", {"input_dim": 5})
@@ -47,19 +47,19 @@ def test_rows_used_twice_get_the_sum() -> None:
 
 
 @pytest.mark.parametrize("index", [-1, 5])
-def test_take_can_refuse_indices_outside(index: int) -> None:
+def test_take_can_refuse_out_of_range_indices(index: int) -> None:
     data = np.zeros((5, 3), "float32")
     with pytest.raises(OutOfRange, match=f"index {index} is outside an axis of size 5"):
         apply("take", {"mode": "raise"}, [data, np.float32([0, index])])
 
 
 @pytest.mark.parametrize("index", [-4, 3])
-def test_gather_nd_refuses_indices_outside(index: int) -> None:
+def test_gather_nd_refuses_out_of_range_indices(index: int) -> None:
     with pytest.raises(IndexError, match=f"index {index} is outside"):
         apply("gather_nd", {}, [np.zeros((3, 2), "float32"), np.float32([[index]])])
 
 
-def test_index_vectors_longer_than_the_shape() -> None:
+def test_index_vectors_longer_than_the_shape_are_refused() -> None:
     with pytest.raises(ShapeError, match="select along 3 axes"):
         infer("gather_nd", (4, 3), (3, 2))
     with pytest.raises(ShapeError, match="select along 3 axes"):
@@ -76,7 +76,7 @@ def test_pick_shapes() -> None:
         infer("pick", (4, 3), (5,))
 
 
-def test_batch_take_wants_int32() -> None:
+def test_batch_take_needs_int32() -> None:
     operator = make("batch_take", {})
     assert operator.infer_type([F32, None], [None]) == ([F32, I32], [F32])
     with pytest.raises(TypeInferenceError, match="indices has dtype float32, expected int32"):
@@ -87,7 +87,7 @@ def test_batch_take_has_no_gradient() -> None:
     assert not make("batch_take", {}).has_backward()
 
 
-def test_fill_element_takes_a_matrix_and_one_element_for_each_row() -> None:
+def test_fill_element_sets_one_element_in_each_row() -> None:
     operator = "fill_element_0index"
     assert infer(operator, (2, 3), None, None) == ([(2, 3), (2,), (2,)], [(2, 3)])
     with pytest.raises(ShapeError, match=r"mhs has shape \(3,\), expected \(2,\)"):
@@ -97,21 +97,21 @@ def test_fill_element_takes_a_matrix_and_one_element_for_each_row() -> None:
     assert not make(operator, {}).has_backward()
 
 
-def test_fill_element_leaves_rows_whose_column_is_outside() -> None:
+def test_fill_element_skips_rows_with_an_out_of_range_column() -> None:
     inputs = [np.zeros((3, 3), "float32"), np.float32([5, 6, 7]), np.float32([0, 7, -1])]
     got = apply("fill_element_0index", {}, inputs)
     assert got.outputs[0].tolist() == [[5, 0, 0], [0, 0, 0], [0, 0, 0]]
 
 
-def test_one_hot_in_both_directions() -> None:
+def test_one_hot_shapes_are_inferred_both_ways() -> None:
     assert infer("one_hot", None, output=(2, 0), depth=4) == ([(2,)], [(2, 4)])
     with pytest.raises(AttributeValueError, match="minimum is 0"):
         make("one_hot", {"depth": -1})
 
 
 @pytest.mark.parametrize("names", [5000, 40, 3, 1])
-def test_rows_that_are_read_often_have_the_sum_of_all_gradients(names: int) -> None:
-    """Of rows that differ, of some that repeat, and of few that all do."""
+def test_rows_read_often_get_the_sum_of_all_gradients(names: int) -> None:
+    """For distinct rows, some repeated ones, and a few repeated ones only."""
     random = np.random.RandomState(names)
     data = random.randint(0, names, (20, 30)).astype("float32")
     grad = random.randn(20, 30, 8).astype("float32")

@@ -14,7 +14,7 @@ def infer(op: str, output=None, **attrs):
     return make(op, attrs).infer_shape([], [output])[1][0]
 
 
-def test_zeros_of_unknown_size_are_solved() -> None:
+def test_unknown_dimensions_of_zeros_are_inferred() -> None:
     assert infer("_zeros", shape=(0, 128)) == (0, 128)
     assert infer("_zeros", (32, 128), shape=(0, 128)) == (32, 128)
     assert infer("_zeros", (32, 128)) == (32, 128)
@@ -34,7 +34,7 @@ def test_context_is_accepted() -> None:
     make("_zeros", {"shape": (2,), "ctx": "cpu(0)"})
 
 
-def test_lengths_of_ranges() -> None:
+def test_lengths_of_aranges() -> None:
     assert infer("_arange", start=5) == (5,)
     assert infer("_arange", start=0, stop=5, step=2, repeat=2) == (6,)
     assert infer("_arange", start=0.5, stop=3.2, step=0.3) == (10,)
@@ -51,7 +51,7 @@ def test_lengths_of_ranges() -> None:
         ({}, "'start' is required"),
     ],
 )
-def test_ranges_that_are_none(attrs, message: str) -> None:
+def test_invalid_ranges_are_refused(attrs, message: str) -> None:
     with pytest.raises(AttributeValueError, match=f"_arange 'node'.*{message}"):
         make("_arange", attrs)
 
@@ -62,7 +62,7 @@ def test_negative_dimensions_are_refused(op: str, least: int) -> None:
         make(op, {"shape": (2, least - 1)})
 
 
-def test_lengths_of_minus_one_follow_from_who_reads() -> None:
+def test_dimensions_of_minus_one_are_inferred_from_the_reader() -> None:
     """MXNet's test_operator adds such arrays, transposed."""
     sides = mx.sym.ones(shape=(2, -1)), mx.sym.transpose(mx.sym.ones(shape=(3, -1)))
     (out,) = (sides[0] + sides[1]).bind(mx.cpu(), []).forward()

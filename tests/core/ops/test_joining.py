@@ -34,12 +34,12 @@ def test_concat_completes_its_inputs() -> None:
         (((2, 3), (2, 3, 1)), {}, r"arg1 has shape"),
     ],
 )
-def test_inputs_that_do_not_join(inputs, attrs, message: str) -> None:
+def test_inputs_that_cannot_be_joined_are_refused(inputs, attrs, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         infer("Concat", *inputs, **attrs)
 
 
-def test_output_too_short() -> None:
+def test_an_output_too_short_for_the_inputs_is_refused() -> None:
     with pytest.raises(ShapeError, match="too short"):
         infer("Concat", (2, 3), None, output=(2, 3))
 
@@ -49,7 +49,7 @@ def test_concat_needs_a_number_of_inputs() -> None:
         make("Concat", {})
 
 
-def test_gradients_before_the_wanted_one_are_given() -> None:
+def test_concat_needs_every_gradient_array() -> None:
     assert make("Concat", {"num_args": 2}).needs_every_gradient()
 
 
@@ -77,7 +77,7 @@ def test_repetitions_are_checked() -> None:
         repeat("repeat", (2, 3), repeats=2, axis=2)
 
 
-def test_half_precision_copies_are_summed_in_float32() -> None:
+def test_gradients_of_half_precision_copies_are_summed_in_float32() -> None:
     operator = make("repeat", {"repeats": 4096})
     gradient = np.zeros(1, "float16")
     run = type("Run", (), {"xp": np})()
@@ -85,7 +85,7 @@ def test_half_precision_copies_are_summed_in_float32() -> None:
     assert gradient[0] == 32768
 
 
-def test_concat_of_more_than_a_library_can_number() -> None:
+def test_concat_of_more_arrays_than_the_library_supports() -> None:
     columns = np.arange(4000, dtype=np.float32)
     data = mx.sym.Variable("data")
     joined = mx.sym.Concat(*[data + float(add) for add in columns[:3]], *[data] * 3997, dim=1)

@@ -8,7 +8,7 @@ from core.errors import ShapeError
 from oracle.apply import make
 
 
-def test_refuses_unlike_matrices() -> None:
+def test_matrices_of_different_widths_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"have \[3, 4\] columns"):
         make("khatri_rao", {"num_args": 2}).infer_shape([(2, 3), (2, 4)], [None])
     with pytest.raises(ShapeError, match="takes matrices"):

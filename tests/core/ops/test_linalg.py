@@ -14,7 +14,7 @@ def infer(op: str, *inputs, **attrs):
     return operator.infer_shape(list(inputs), [None] * len(operator.output_names()))
 
 
-def test_shapes_of_products() -> None:
+def test_inferred_shapes_of_products() -> None:
     assert infer("gemm2", (2, 3, 5, 4), (2, 4, 5, 2), axis=1)[1] == [(2, 3, 5, 2)]
     assert infer("gemm", (3, 4), (4, 2), None)[0][2] == (3, 2)
     with pytest.raises(ShapeError, match="summed over 4 and 5 elements"):
@@ -25,7 +25,7 @@ def test_shapes_of_products() -> None:
         infer("gemm2", (3, 4), (4, 2), axis=-1)
 
 
-def test_matrices_are_square() -> None:
+def test_matrices_must_be_square() -> None:
     assert infer("slogdet", (2, 5, 3, 3))[1] == [(2, 5), (2, 5)]
     assert infer("det", (3, 3))[1] == [(1,)]
     for op in ("inverse", "potrf", "det", "sumlogdiag", "extractdiag"):
@@ -44,7 +44,7 @@ def test_factors_of_rectangular_matrices() -> None:
         apply("_linalg_gelqf", {}, [np.eye(2, dtype="float16")])
 
 
-def test_matrices_without_inverse_or_root() -> None:
+def test_singular_and_indefinite_matrices_are_refused() -> None:
     with pytest.raises(MXNetError, match="_linalg_inverse: Singular matrix"):
         apply("_linalg_inverse", {}, [np.zeros((2, 2), "float32")])
     with pytest.raises(MXNetError, match=r"_linalg_potrf: .*not positive definite"):

@@ -13,13 +13,13 @@ def infer(op: str, shape: tuple[int, ...], **attributes: object):
     return output
 
 
-def test_a_diagonal_is_shorter_by_its_offset() -> None:
+def test_an_offset_shortens_the_diagonal() -> None:
     assert infer("extractdiag", (2, 4, 4), offset=-1) == (2, 3)
     assert infer("makediag", (2, 4), offset=2) == (2, 6, 6)
 
 
 @pytest.mark.parametrize("op", ["extractdiag", "extracttrian"])
-def test_reads_square_matrices_within_their_bounds(op: str) -> None:
+def test_matrices_must_be_square_and_offsets_within_them(op: str) -> None:
     with pytest.raises(ShapeError, match=r"A has shape \(2, 3\); expected square matrices"):
         infer(op, (2, 3))
     with pytest.raises(ShapeError, match="offset is 4; A has 4 rows"):
@@ -29,12 +29,12 @@ def test_reads_square_matrices_within_their_bounds(op: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["makediag", "maketrian"])
-def test_makes_nothing_of_a_scalar(op: str) -> None:
+def test_scalars_are_refused(op: str) -> None:
     with pytest.raises(ShapeError, match="A has no dimension; expected at least one"):
         infer(op, ())
 
 
-def test_a_triangle_has_no_4_elements() -> None:
+def test_a_length_that_fills_no_triangle_is_refused() -> None:
     with pytest.raises(
         ShapeError, match="A has 4 elements along the last axis; no triangle has that many"
     ):

@@ -1,4 +1,4 @@
-"""Output layers: what they ask of their label, and what they leave to others."""
+"""Output layers: shapes and dtypes of labels, and where their gradients come from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def infer_label(op: str, data, label=None, **attrs):
 
 
 @pytest.mark.parametrize("op", OUTPUTS)
-def test_only_data_gets_a_gradient_and_no_head_is_read(op: str) -> None:
+def test_only_data_gets_a_gradient_and_no_head_gradient_is_read(op: str) -> None:
     operator = make(op, {})
     assert operator.gradient_inputs(2) == (0,)
     assert not operator.backward_reads().out_grads
@@ -34,12 +34,12 @@ def test_only_data_gets_a_gradient_and_no_head_is_read(op: str) -> None:
         ("SVMOutput", {}, (4, 6), (4,)),
     ],
 )
-def test_label_follows_from_data(op, attrs, data, label) -> None:
+def test_label_shape_is_inferred_from_data(op, attrs, data, label) -> None:
     assert infer_label(op, data, **attrs) == label
 
 
 @pytest.mark.parametrize("label", [(4, 15), (4, 5, 3), (4, 1, 5, 3), (4, 6, 5, 3)])
-def test_labels_of_places(label) -> None:
+def test_labels_for_each_position(label) -> None:
     assert infer_label("SoftmaxOutput", (4, 6, 5, 3), label, multi_output=True) == label
 
 
@@ -60,22 +60,22 @@ def test_labels_of_places(label) -> None:
         ("softmax_cross_entropy", {}, (4, 6), (4, 1), r"label has shape \(4, 1\)"),
     ],
 )
-def test_labels_that_do_not_fit(op, attrs, data, label, message) -> None:
+def test_labels_of_the_wrong_shape_are_refused(op, attrs, data, label, message) -> None:
     with pytest.raises(ShapeError, match=message):
         infer_label(op, data, label, **attrs)
 
 
-def test_smooth_alpha_is_a_share() -> None:
+def test_smooth_alpha_must_be_between_0_and_1() -> None:
     with pytest.raises(AttributeValueError, match=r"'smooth_alpha' is 1\.5; its maximum is 1"):
         make("SoftmaxOutput", {"smooth_alpha": 1.5})
 
 
 @pytest.mark.parametrize("op", ["MakeLoss", "SVMOutput"])
-def test_what_shows_its_data_may_be_left_out_of_inference(op: str) -> None:
+def test_losses_are_identities_in_inference(op: str) -> None:
     assert make(op, {}).is_identity(is_train=False)
     assert not make(op, {}).is_identity(is_train=True)
 
 
-def test_label_is_of_datas_dtype() -> None:
+def test_label_has_datas_dtype() -> None:
     single = np.dtype("float32")
     assert make("SoftmaxOutput", {}).infer_type([single, None], [None])[0] == [single, single]

@@ -1,4 +1,4 @@
-"""Choosing by bits, against NumPy's own way."""
+"""Selecting elements by bit masks, against NumPy's ``where``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run() -> Run:
 
 
 def drawn(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
-    """Any bits that are a number of the dtype, nan and inf among them."""
+    """Random bits as numbers of the dtype, NaN and infinity among them."""
     random = np.random.RandomState(seed)
     if dtype == "bool":
         return np.asarray(random.rand(*shape) < 0.5)
@@ -30,8 +30,8 @@ def drawn(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (0, 3), (7,), (300, 333)], ids=str)
-def test_equals_numpy(run: Run, dtype: str, shape: tuple[int, ...]) -> None:
-    """More than a piece, less, one element, and none."""
+def test_matches_numpy(run: Run, dtype: str, shape: tuple[int, ...]) -> None:
+    """More than one block, less than one, one element, and none."""
     x, y, mask = drawn(dtype, shape, 1), drawn(dtype, shape, 2), drawn("bool", shape, 3)
     out, kept, inplace = np.empty(shape, dtype), np.empty(shape, dtype), y.copy()
     choose(run, mask, x, y, out)
@@ -42,7 +42,7 @@ def test_equals_numpy(run: Run, dtype: str, shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(kept, np.where(mask, x, np.zeros_like(x)))
 
 
-def test_arrays_with_gaps_and_masks_of_rows(run: Run) -> None:
+def test_strided_arrays_and_masks_of_rows(run: Run) -> None:
     x, y = drawn("int64", (6, 8), 1)[:, ::2], drawn("int64", (6, 8), 2)[::2]
     out, mask = np.empty((6, 4), "int64"), drawn("bool", (6, 4), 3)
     choose(run, mask, x, out * 0, out)

@@ -1,4 +1,4 @@
-"""Which module shows which operator, by MXNet's rule."""
+"""Which module contains which operator, by MXNet's rules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def module(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
         ("_linalg_", set()),
     ],
 )
-def test_names(module: types.ModuleType, prefix: str, shown: set[str]) -> None:
+def test_operators_are_in_the_module_of_their_prefix(
+    module: types.ModuleType, prefix: str, shown: set[str]
+) -> None:
     operators = OperatorNamespace("some.module", prefix, lambda cls, name: lambda: (cls, name))
     assert set(operators.names()) - set(vars(module)) == shown
     for name in shown:
@@ -43,17 +45,17 @@ def test_names(module: types.ModuleType, prefix: str, shown: set[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["_plus", "box_nms", "uniform_like", "nonsense"])
-def test_names_of_other_modules_are_not_there(module: types.ModuleType, name: str) -> None:
+def test_operators_of_other_modules_are_missing(module: types.ModuleType, name: str) -> None:
     operators = OperatorNamespace("some.module", PUBLIC, lambda cls, name: lambda: None)
     with pytest.raises(AttributeError, match=f"'some.module' has no attribute '{name}'"):
         operators.get(name)
 
 
-def test_a_misspelt_name_gets_a_hint(module: types.ModuleType) -> None:
+def test_a_misspelt_name_gets_a_suggestion(module: types.ModuleType) -> None:
     operators = OperatorNamespace("some.module", "_contrib_", lambda cls, name: lambda: None)
     with pytest.raises(AttributeError, match="did you mean 'box_nms'"):
         operators.get("box_nns")
 
 
-def test_every_prefix_is_a_word() -> None:
+def test_prefixes_are_single_words_between_underscores() -> None:
     assert all(prefix == f"_{prefix.strip('_')}_" for prefix in namespace.PREFIXES)

@@ -1,7 +1,7 @@
-"""Forward and backward of operators that networks train with allocate no array.
+"""Operators used in training allocate no arrays in their forward and backward passes.
 
-What an operator needs beside its arrays comes from ``run.scratch``, whose memory a bound plan
-keeps; everything else that a second step allocates counts here.
+What they need besides their arrays comes from ``run.scratch``, whose memory a bound plan keeps; any
+other allocation in a second step counts here.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ CASES = (
 
 
 class KeptScratch:
-    """Hands out the same arrays in every step, as a bound plan does."""
+    """Hands out the same arrays on every step, like a bound plan."""
 
     def __init__(self) -> None:
         self.kept: list[np.ndarray] = []
@@ -212,7 +212,7 @@ class KeptScratch:
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
-def test_a_step_allocates_nothing(case: Case) -> None:
+def test_a_repeated_step_allocates_nothing(case: Case) -> None:
     prepared = OperatorRun.prepare(case)
     grads = [
         np.empty_like(x) if i in prepared.gradient_indices() else None

@@ -26,7 +26,7 @@ def batch_norm_inputs() -> list[np.ndarray]:
     return [normal(4, 3, 2), normal(3), normal(3), normal(3), np.abs(normal(3))]
 
 
-def test_forward_leaves_the_moving_statistics_to_backward() -> None:
+def test_forward_does_not_update_the_moving_statistics() -> None:
     inputs = batch_norm_inputs()
     before = [x.copy() for x in inputs[3:]]
     apply("BatchNorm", {}, inputs)
@@ -38,14 +38,14 @@ def test_forward_leaves_the_moving_statistics_to_backward() -> None:
 
 
 @pytest.mark.parametrize(("attrs", "train"), [({}, False), ({"use_global_stats": True}, True)])
-def test_moving_statistics_stay_where_they_are_used(attrs, train) -> None:
+def test_moving_statistics_in_use_are_not_updated(attrs, train) -> None:
     inputs = batch_norm_inputs()
     before = [x.copy() for x in inputs[3:]]
     apply("BatchNorm", attrs, inputs, [normal(4, 3, 2)], train=train)
     np.testing.assert_array_equal(inputs[3:], before)
 
 
-def test_fixed_gamma_counts_as_one_and_stays() -> None:
+def test_fixed_gamma_counts_as_one_and_is_not_changed() -> None:
     inputs = batch_norm_inputs()
     gamma = inputs[1].copy()
     fixed = apply("BatchNorm", {}, inputs, [normal(4, 3, 2)])
@@ -56,7 +56,7 @@ def test_fixed_gamma_counts_as_one_and_stays() -> None:
     np.testing.assert_array_equal(fixed.outputs[0], free.outputs[0])
 
 
-def test_vectors_are_float32_where_data_is_float16() -> None:
+def test_parameters_are_float32_for_float16_data() -> None:
     half, single = np.dtype("float16"), np.dtype("float32")
     operator = make("BatchNorm", {})
     assert operator.infer_type([half, *[None] * 4], [None] * 3) == (
@@ -67,14 +67,14 @@ def test_vectors_are_float32_where_data_is_float16() -> None:
         operator.infer_type([half, half, None, None, None], [None] * 3)
 
 
-def test_shapes_follow_from_data() -> None:
+def test_shapes_are_inferred_from_data() -> None:
     got = infer("BatchNorm", (0, 3, 8))
     assert got == ([(0, 3, 8), (3,), (3,), (3,), (3,)], [(0, 3, 8), (3,), (3,)])
     assert infer("LayerNorm", (2, 3, 0))[0] == [(2, 3, 0), (0,), (0,)]
     assert infer("GroupNorm", None, (2,)) == ([None, (2,), None], [None] * 3)
 
 
-def test_initial_statistics_are_those_of_mxnet() -> None:
+def test_initial_statistics_match_mxnets() -> None:
     assert make("BatchNorm", {}).variable_initializers() == {
         "moving_mean": '["zero", {}]',
         "moving_var": '["one", {}]',
@@ -92,6 +92,6 @@ def test_initial_statistics_are_those_of_mxnet() -> None:
         ("GroupNorm", ((2, 4, 3),), {"num_groups": 3}, "4 channels, which num_groups 3 does not"),
     ],
 )
-def test_contradicting_shapes(op, shapes, attrs, message) -> None:
+def test_contradicting_shapes_are_refused(op, shapes, attrs, message) -> None:
     with pytest.raises(ShapeError, match=message):
         infer(op, *shapes, **attrs)

@@ -1,4 +1,4 @@
-"""L2Normalization and LRN: what they refuse."""
+"""L2Normalization and LRN: invalid input."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from oracle.apply import make
         ("LRN", {"nsize": 3}, (4,), r"expected \(batch, channels, ...\)"),
     ],
 )
-def test_data_with_too_few_axes(op, attrs, data, message) -> None:
+def test_data_with_too_few_axes_is_refused(op, attrs, data, message) -> None:
     with pytest.raises(ShapeError, match=message):
         make(op, attrs).infer_shape([data], [None, None])
 
 
-def test_lrn_needs_a_middle_channel() -> None:
+def test_lrn_needs_an_odd_nsize() -> None:
     with pytest.raises(AttributeValueError, match="LRN 'node': nsize is 4; expected an odd"):
         make("LRN", {"nsize": 4})

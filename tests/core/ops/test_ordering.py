@@ -33,7 +33,7 @@ def test_dtypes_of_topk() -> None:
     assert make("topk", {"ret_typ": "mask"}).infer_type([F64], [None]) == ([F64], [F64])
 
 
-def test_more_than_there_are() -> None:
+def test_k_and_axis_out_of_range_are_refused() -> None:
     with pytest.raises(ShapeError, match="k 9 is larger than the 4 elements"):
         make("topk", {"k": 9}).infer_shape([(2, 4)], [None])
     with pytest.raises(AttributeValueError, match="minimum is 0"):
@@ -43,13 +43,13 @@ def test_more_than_there_are() -> None:
 
 
 @pytest.mark.parametrize("ascending", [True, False])
-def test_equal_elements_keep_their_order(ascending: bool) -> None:
+def test_sorting_is_stable(ascending: bool) -> None:
     data = np.float32([[2, 1, 2, 1, 2]])
     got = apply("argsort", {"is_ascend": ascending}, [data]).outputs[0]
     assert got.tolist() == [[1, 3, 0, 2, 4] if ascending else [0, 2, 4, 1, 3]]
 
 
-def test_unsigned_numbers_sort_downwards() -> None:
+def test_unsigned_integers_sort_in_descending_order() -> None:
     data = np.array([[0, 255, 7]], "uint8")
     assert apply("sort", {"is_ascend": False}, [data]).outputs[0].tolist() == [[255, 7, 0]]
 
@@ -57,7 +57,7 @@ def test_unsigned_numbers_sort_downwards() -> None:
 @pytest.mark.parametrize("values", ["distinct", "ties", "all_equal", "nan", "infinite", "integers"])
 @pytest.mark.parametrize("ascending", [False, True], ids=["largest", "smallest"])
 @pytest.mark.parametrize(("axis", "k"), [(-1, 1), (-1, 7), (1, 3), (None, 5)])
-def test_few_of_many_are_those_that_sorting_puts_first(
+def test_topk_of_many_matches_a_full_sort(
     axis: int | None, k: int, ascending: bool, values: str
 ) -> None:
     random = np.random.RandomState(8)
@@ -73,7 +73,7 @@ def test_few_of_many_are_those_that_sorting_puts_first(
     attributes = {"axis": axis, "k": k, "is_ascend": ascending, "ret_typ": "both", "dtype": "int32"}
     found, places = apply("topk", attributes, [data]).outputs
     key = data if ascending else -data.astype("float64")
-    # NaN is beyond the largest: last of the smallest, first of the largest.
+    # NaN sorts above everything: last of the smallest, first of the largest.
     key = np.where(np.isnan(data), np.inf if ascending else -np.inf, key)
     flat, place = (key.reshape(-1), 0) if axis is None else (key, axis)
     expected = np.take(np.argsort(flat, axis=place, kind="stable"), range(k), axis=place)
@@ -84,8 +84,8 @@ def test_few_of_many_are_those_that_sorting_puts_first(
 
 @pytest.mark.parametrize("is_ascend", [False, True])
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_float32_sorts_as_a_stable_sort_does(axis: int, is_ascend: bool) -> None:
-    """Zeros of both signs are equal, infinities the outermost, nan of both signs above them."""
+def test_float32_sorts_like_a_stable_sort(axis: int, is_ascend: bool) -> None:
+    """Zeros of both signs are equal, infinities come at the ends, and NaN of either sign last."""
     random = np.random.RandomState(axis)
     data = random.randint(-3, 4, (5, 6, 7)).astype("float32")
     special = np.float32([np.nan, -np.nan, -0.0, 0.0, np.inf, -np.inf, 1e-45, -1e-45])

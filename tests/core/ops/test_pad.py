@@ -20,13 +20,13 @@ def enlarge(*inputs, **attrs):
     return make("UpSampling", attrs).infer_shape(list(inputs), [None])
 
 
-def test_minus_infinity_as_published_graphs_write_it() -> None:
+def test_minus_infinity_in_the_notation_of_published_graphs() -> None:
     attrs = {"mode": "constant", "pad_width": "(0,0,0,0,0,1,0,1)", "constant_value": "-inf"}
     operator = make_operator("Pad", "node", attrs)
     assert operator.infer_shape([(1, 3, 4, 4)], [None])[1] == [(1, 3, 5, 5)]
 
 
-def test_padding_in_both_directions() -> None:
+def test_padded_shapes_are_inferred_both_ways() -> None:
     assert pad((0, 1, 2, 0), pad_width=WIDTH) == ([(0, 1, 2, 0)], [(0, 1, 5, 0)])
     assert pad(None, (2, 1, 5, 5), pad_width=WIDTH) == ([(2, 1, 2, 2)], [(2, 1, 5, 5)])
 
@@ -40,7 +40,7 @@ def test_padding_in_both_directions() -> None:
         ({"pad_width": WIDTH, "mode": "reflect"}, (1, 1, 2, 2), "reflects more than the 2"),
     ],
 )
-def test_padding_that_does_not_fit(attrs, data, message: str) -> None:
+def test_padding_of_the_wrong_length_is_refused(attrs, data, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         pad(data, **attrs)
 
@@ -53,12 +53,12 @@ def test_padding_that_does_not_fit(attrs, data, message: str) -> None:
         ({"pad_width": WIDTH}, "'mode' is required"),
     ],
 )
-def test_padding_attributes(attrs, message: str) -> None:
+def test_invalid_padding_attributes_are_refused(attrs, message: str) -> None:
     with pytest.raises(AttributeValueError, match=message):
         make("Pad", attrs)
 
 
-def test_enlarged_shapes() -> None:
+def test_upsampled_shapes() -> None:
     assert enlarge((0, 2, 3, 4))[1] == [(0, 2, 6, 8)]
     assert enlarge((1, 2, 4, 4), (1, 3, 8, 8))[1] == [(1, 5, 8, 8)]
     bilinear = enlarge((1, 2, 3, 4), None, sample_type="bilinear", num_filter=2, num_args=1)
@@ -73,12 +73,12 @@ def test_enlarged_shapes() -> None:
         (((1, 2, 3),), {}, "expected 4 dimensions"),
     ],
 )
-def test_inputs_that_do_not_fit(inputs, attrs, message: str) -> None:
+def test_inputs_of_incompatible_sizes_are_refused(inputs, attrs, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         enlarge(*inputs, **attrs)
 
 
-def test_upsampling_attributes() -> None:
+def test_invalid_upsampling_attributes_are_refused() -> None:
     with pytest.raises(AttributeValueError, match="'num_filter' is required for bilinear"):
         make("UpSampling", {"scale": 2, "sample_type": "bilinear", "num_args": 1})
     with pytest.raises(AttributeValueError, match="minimum is 1"):

@@ -1,4 +1,4 @@
-"""float16 arrays are computed on in float32."""
+"""float16 arrays are computed in float32."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.random import DeviceRandom
 
 
 class Double:
-    """Doubles its first input; counts calls in its second, as an auxiliary state."""
+    """Doubles its first input and counts calls in its second, an auxiliary state."""
 
     def __init__(self) -> None:
         self.seen: list[np.ndarray] = []

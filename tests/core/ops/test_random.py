@@ -10,7 +10,7 @@ from oracle.apply import apply, make
 
 COUNT = 40000
 
-# Mean and variance from the definition of each distribution (MXNet's parameters).
+# Mean and variance by the definition of each distribution, with MXNet's parameters.
 MOMENTS = [
     ("uniform", {"low": 1, "high": 3}, 2.0, 1 / 3),
     ("normal", {"loc": 2, "scale": 3}, 2.0, 9.0),
@@ -53,13 +53,13 @@ def test_each_element_has_its_own_parameters() -> None:
     np.testing.assert_array_equal(drawn[1], 100)
 
 
-def test_seed_decides() -> None:
+def test_the_same_seed_gives_the_same_numbers() -> None:
     draws = [apply("_random_normal", {"shape": (5,)}, [], seed=s).outputs[0] for s in (1, 1, 2)]
     np.testing.assert_array_equal(draws[0], draws[1])
     assert (draws[0] != draws[2]).any()
 
 
-def test_integers_stay_in_their_range() -> None:
+def test_integers_stay_within_their_range() -> None:
     drawn = apply("_random_randint", {"low": -2, "high": 3, "shape": (1000,)}, []).outputs[0]
     assert drawn.dtype == np.int32
     assert set(drawn.tolist()) == {-2, -1, 0, 1, 2}
@@ -76,7 +76,7 @@ def test_parameters_are_checked() -> None:
         make("_sample_normal", {}).infer_shape([(4, 5), (3,)], [None])
 
 
-def test_unknown_dimensions_are_solved() -> None:
+def test_unknown_dimensions_are_inferred() -> None:
     operator = make("_random_normal", {"shape": (0, 3)})
     assert operator.infer_shape([], [(2, 3)])[1] == [(2, 3)]
     assert make("_random_normal", {}).infer_shape([], [None])[1] == [None]
@@ -103,7 +103,7 @@ def test_unique_zipfian_classes() -> None:
         assert len(set(row)) == 200
         assert 0 <= row.min() <= row.max() < 500
         assert 200 < count < 1500
-    # Class 0 is the likeliest, with probability log(2) / log(501), so it comes early.
+    # Class 0 is likeliest, with probability log(2) / log(501), so it comes early.
     assert (classes == 0).any(axis=1).all()
     np.testing.assert_array_less(np.nonzero(classes == 0)[1], 60)
 
@@ -129,7 +129,7 @@ def test_multinomial_follows_its_probabilities() -> None:
     np.testing.assert_array_equal(drawn[1], 0)
 
 
-def test_multinomial_gives_the_logarithm_and_its_gradient() -> None:
+def test_multinomial_returns_log_probabilities_with_their_gradient() -> None:
     chances = np.float32([0.2, 0.3, 0.5])
     heads = [np.zeros(6, "int32"), np.float32([1, 2, 3, 4, 5, 6])]
     got = apply("_sample_multinomial", {"shape": (6,), "get_prob": True}, [chances], heads)
@@ -149,8 +149,8 @@ def test_multinomial_shapes(attrs, data, expected) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "classes"), [("uint8", 255), ("float16", 2048)])
-def test_multinomial_wants_a_dtype_for_its_classes(dtype: str, classes: int) -> None:
-    """As MXNet, which would give wrong classes otherwise."""
+def test_multinomial_needs_a_dtype_that_holds_its_classes(dtype: str, classes: int) -> None:
+    """As in MXNet, which would otherwise give wrong classes."""
     operator = make("_sample_multinomial", {"dtype": dtype})
     assert operator.infer_shape([(classes,)], [None])[1] == [(1,)]
     with pytest.raises(ShapeError, match=f"{classes + 1} classes, but {dtype} holds .* {classes}"):

@@ -27,7 +27,7 @@ def infer(op: str, data, **attrs):
         ({"axis": 0}, (4,), (1,)),
     ],
 )
-def test_shapes(attrs, data, expected) -> None:
+def test_inferred_shapes(attrs, data, expected) -> None:
     assert infer("sum", data, **attrs) == expected
 
 
@@ -57,18 +57,18 @@ def test_numpy_sum_of_everything_is_a_scalar() -> None:
     assert got.outputs[0].item() == 7.5
 
 
-def test_positions_have_the_dtype_of_the_data() -> None:
+def test_argmax_has_the_dtype_of_the_data() -> None:
     operator = make("argmax", {"axis": 1})
     assert operator.infer_type([np.dtype("float16")], [None])[1] == [np.dtype("float16")]
 
 
-def test_position_of_nan() -> None:
+def test_argmax_with_nan() -> None:
     data = np.float32([[1, np.nan, 3]])
     assert apply("argmax", {"axis": 1}, [data]).outputs[0].tolist() == [1.0]
 
 
 def test_square_sum() -> None:
-    # The example of MXNet's documentation, and its gradient by hand.
+    # The example in MXNet's documentation, and its gradient by hand.
     data = mx.nd.array([[0, 0], [1, 2], [0, 0], [3, 4], [0, 0]])
     square_sum = mx.nd._internal._square_sum
     assert square_sum(data.tostype("row_sparse"), axis=1).asnumpy().tolist() == [0, 5, 0, 25, 0]

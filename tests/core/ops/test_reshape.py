@@ -41,7 +41,7 @@ def test_codes_with_unknown_dimensions(codes: str, data, expected) -> None:
         ({"shape": (0, -1)}, (0, 0, 4), (5, 8), (0, 0, 4)),
     ],
 )
-def test_data_follows_from_the_output(attrs, data, output, solved) -> None:
+def test_data_shape_is_inferred_from_the_output(attrs, data, output, solved) -> None:
     assert infer("Reshape", data, output, **attrs)[0] == [solved]
 
 
@@ -60,12 +60,12 @@ def test_data_follows_from_the_output(attrs, data, output, solved) -> None:
         ((-4, 2, 4), (6,), "splits 6 into 2 x 4"),
     ],
 )
-def test_codes_that_do_not_fit(shape, data, message: str) -> None:
+def test_codes_that_do_not_fit_are_refused(shape, data, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         infer("Reshape", data, shape=shape)
 
 
-def test_codes_that_do_not_fit_backwards() -> None:
+def test_codes_that_do_not_fit_the_output_are_refused() -> None:
     with pytest.raises(ShapeError, match="more dimensions than data"):
         infer("Reshape", (10, 6), shape=(0, -4, 2, -1), reverse=True)
 
@@ -78,24 +78,24 @@ def test_a_shape_is_needed() -> None:
 
 
 @pytest.mark.parametrize("shape", ["(2, x)", "(2, 3", "2.5"])
-def test_malformed_shape(shape: str) -> None:
+def test_malformed_shapes_are_refused(shape: str) -> None:
     with pytest.raises(AttributeValueError, match=r"Reshape 'node': attribute 'shape' is"):
         make_operator("Reshape", "node", {"shape": shape})
 
 
-def test_flatten_keeps_what_is_unknown() -> None:
+def test_flatten_keeps_unknown_dimensions() -> None:
     assert infer("Flatten", (0, 3, 2)) == ([(0, 3, 2)], [(0, 6)])
     assert infer("Flatten", (4, 0, 2)) == ([(4, 0, 2)], [(4, 0)])
     assert infer("Flatten", (0, 3, 2), (5, 6)) == ([(5, 3, 2)], [(5, 6)])
 
 
-def test_expand_dims_in_both_directions() -> None:
+def test_expand_dims_is_inferred_both_ways() -> None:
     assert infer("expand_dims", None, (4, 1, 3), axis=1) == ([(4, 3)], [(4, 1, 3)])
     assert infer("expand_dims", (0, 3), (4, 1, 0), axis=1) == ([(4, 3)], [(4, 1, 3)])
 
 
 @pytest.mark.parametrize("axis", [3, -4])
-def test_expand_dims_outside(axis: int) -> None:
+def test_expand_dims_refuses_an_axis_out_of_range(axis: int) -> None:
     with pytest.raises(ShapeError, match=f"axis is {axis}; expected -3 to 2"):
         infer("expand_dims", (4, 2), axis=axis)
 
@@ -109,12 +109,12 @@ def test_squeeze_errors() -> None:
         infer("squeeze", (1, 4, 1), axis=5)
 
 
-def test_squeeze_in_both_directions() -> None:
+def test_squeeze_is_inferred_both_ways() -> None:
     assert infer("squeeze", (0, 4, 0), (4, 3), axis=0) == ([(1, 4, 3)], [(4, 3)])
     assert infer("squeeze", (0, 4, 1)) == ([(0, 4, 1)], [None])
 
 
-def test_views_say_so() -> None:
+def test_operators_that_return_views_declare_it() -> None:
     for op, attrs in (
         ("Reshape", {"shape": (-1,)}),
         ("Flatten", {}),
@@ -127,7 +127,7 @@ def test_views_say_so() -> None:
     assert not make("transpose", {}).is_view()
 
 
-def test_elements_of_a_strided_output() -> None:
+def test_reshaping_into_a_strided_output() -> None:
     operator = make("Reshape", {"shape": (3, 2)})
     wide = np.zeros((3, 4), "float32")
     data = np.arange(6, dtype="float32").reshape(2, 3)

@@ -1,4 +1,4 @@
-"""Images of another size: inference and errors."""
+"""Resizing images: inference and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def infer(op: str, *inputs, output=None, **attrs):
     return make(op, attrs).infer_shape(list(inputs), [output])
 
 
-def test_shapes() -> None:
+def test_inferred_shapes() -> None:
     pool = "_contrib_AdaptiveAvgPooling2D"
     assert infer(pool, (2, 3, 0, 0), output_size=(4, 5))[1] == [(2, 3, 4, 5)]
     assert infer(pool, (0, 3, 7, 7), output=(2, 0, 0, 0))[0] == [(2, 3, 7, 7)]
@@ -22,7 +22,7 @@ def test_shapes() -> None:
         infer(pool, (2, 3, 7))
 
 
-def test_modes() -> None:
+def test_modes_of_bilinear_resize() -> None:
     resize = "_contrib_BilinearResize2D"
     assert make(resize, {"mode": "like"}).input_names() == ("data", "like")
     like = infer(resize, (2, 3, 4, 5), (1, 1, 8, 9), mode="like")

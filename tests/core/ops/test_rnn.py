@@ -1,4 +1,4 @@
-"""The fused RNN: sequence lengths, dropout between layers, parameter layout, errors."""
+"""The fused RNN operator: sequence lengths, dropout between layers, parameter layout, errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def attributes(mode: str, **more: object) -> dict[str, object]:
 
 
 def arrays(attrs: dict[str, object]) -> list[np.ndarray]:
-    """Return random inputs but for the lengths, in float64."""
+    """Return random float64 inputs, except for the lengths."""
     random = np.random.RandomState(1)
     operator = make("RNN", attrs)
     count = len(operator.input_names())
@@ -50,7 +50,7 @@ def heads_for(attrs: dict[str, object], inputs: list[np.ndarray]) -> list[np.nda
 
 
 @pytest.mark.parametrize(("mode", "more"), KINDS)
-def test_every_sequence_runs_as_if_it_were_alone(mode: str, more: dict[str, object]) -> None:
+def test_sequences_in_a_batch_do_not_affect_each_other(mode: str, more: dict[str, object]) -> None:
     attrs = attributes(mode, **more)
     inputs = arrays(attrs)
     ragged = {**attrs, "use_sequence_length": True}
@@ -94,7 +94,7 @@ def test_gradient_with_dropout_is_the_derivative(mode: str, more: dict[str, obje
     assert analytic == pytest.approx(numeric, rel=1e-5)
 
 
-def test_dropout_is_between_layers_and_in_training_only() -> None:
+def test_dropout_applies_between_layers_in_training_only() -> None:
     inputs = arrays(attributes("gru"))
 
     def output(p: float, layers: int, train: bool) -> np.ndarray:
@@ -107,7 +107,7 @@ def test_dropout_is_between_layers_and_in_training_only() -> None:
     assert len(inputs) == 3
 
 
-def test_all_dropped_leaves_the_second_layer_its_biases() -> None:
+def test_dropping_everything_leaves_the_second_layer_its_biases() -> None:
     attrs = attributes("rnn_tanh", p=1.0, bidirectional=False)
     data, parameters, state = arrays(attrs)
     got = apply("RNN", attrs, [data, parameters, state]).outputs[0]
@@ -123,14 +123,14 @@ def infer(data, *others, **attrs):
     return operator.infer_shape(inputs, [None] * len(operator.output_names()))
 
 
-def test_shapes_follow_from_data() -> None:
+def test_shapes_are_inferred_from_data() -> None:
     inputs, outputs = infer((5, 2, 4), state_outputs=True, use_sequence_length=True)
     assert inputs == [(5, 2, 4), (204,), (2, 2, 3), (2, 2, 3), (2,)]
     assert outputs[:3] == [(5, 2, 3), (2, 2, 3), (2, 2, 3)]
     assert infer((0, 0, 4))[0] == [(0, 0, 4), (204,), (2, 0, 3), (2, 0, 3)]
 
 
-def test_names() -> None:
+def test_input_and_output_names() -> None:
     operator = make("RNN", {"mode": "gru", "state_size": 3, "num_layers": 1, "state_outputs": True})
     assert operator.input_names() == ("data", "parameters", "state")
     assert operator.output_names()[: operator.visible_outputs()] == ("output", "state_output")
@@ -145,7 +145,7 @@ def test_names() -> None:
         (((5, 2, 4), None, None, (2, 1, 3)), r"state_cell has shape \(2, 1, 3\)"),
     ],
 )
-def test_contradicting_shapes(shapes, message) -> None:
+def test_contradicting_shapes_are_refused(shapes, message) -> None:
     with pytest.raises(ShapeError, match=message):
         infer(*shapes)
 
@@ -159,7 +159,7 @@ def test_lengths_may_have_a_dtype_of_their_own() -> None:
         operator.infer_type([single, whole, None, None], [None] * 3)
 
 
-def test_shapes_of_projected_states() -> None:
+def test_inferred_shapes_with_projection() -> None:
     inputs, outputs = infer((5, 2, 4), state_outputs=True, projection_size=2)
     assert inputs == [(5, 2, 4), (180,), (2, 2, 2), (2, 2, 3)]
     assert outputs[:3] == [(5, 2, 2), (2, 2, 2), (2, 2, 3)]
@@ -210,7 +210,7 @@ def test_nan_in_a_clipped_memory(stops_nan: bool) -> None:
         ),
     ],
 )
-def test_projections_and_clips_that_are_refused(
+def test_unsupported_projections_and_clips_are_refused(
     mode: str, attrs: dict[str, object], message: str
 ) -> None:
     with pytest.raises(AttributeValueError, match=f"RNN 'node': .*{message}"):

@@ -1,4 +1,4 @@
-"""The fused RNN's parameter vector and reserve."""
+"""The fused RNN's parameter vector and reserve space."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from core.ops.rnn_layout import ReserveLayout, parameter_size, split_parameters
 
 
-def test_parameters_lie_weights_first() -> None:
+def test_weights_come_before_biases() -> None:
     size = parameter_size(layers=2, directions=2, inputs=3, hidden=2, gates=1)
     layers = split_parameters(np.arange(size), 2, 2, 3, 2, 1)
     firsts = [[[int(array.flat[0]) for array in cell[:4]] for cell in layer] for layer in layers]
@@ -17,7 +17,7 @@ def test_parameters_lie_weights_first() -> None:
     assert size == 60
 
 
-def test_weights_of_projections_follow_those_of_states() -> None:
+def test_projection_weights_follow_the_layers_other_weights() -> None:
     size = parameter_size(layers=2, directions=1, inputs=3, hidden=2, gates=1, projected=1)
     layers = split_parameters(np.arange(size), 2, 1, 3, 2, 1, 1)
     firsts = [[int(array.flat[0]) for array in cell] for (cell,) in layers]

@@ -1,4 +1,4 @@
-"""The layout of fused parameters, against sizes known from MXNet's RNN operator."""
+"""The layout of fused parameters, against known sizes of MXNet's RNN operator."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def test_arrays_fill_the_vector_without_gaps(mode: str, bidirectional: bool, lay
 
 
 def test_size_of_an_lstm_layer() -> None:
-    # 4 gates of (input, hidden) to hidden weights and two biases.
+    # 4 gates of input-to-hidden and hidden-to-hidden weights, and two biases.
     assert packed_size("lstm", 1, 200, 200, False) == 4 * (200 * 200 + 200 * 200 + 2 * 200)
 
 
-def test_input_size_is_found_again() -> None:
+def test_input_size_is_found_from_the_vectors_size() -> None:
     size = packed_size("gru", 2, 5, 11, True)
     assert input_size_of(size, "gru", 2, 5, True) == 11
     with pytest.raises(ValueError, match="no parameter vector of 2 gru layers of 5"):

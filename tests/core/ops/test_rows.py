@@ -1,4 +1,4 @@
-"""Gradients of few rows, against dense sums."""
+"""Row-sparse gradients against dense sums."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ INDICES = np.array([4, 0, 4, 2])
 VALUES = np.arange(8, dtype=np.float32).reshape(4, 2)
 
 
-def test_rows_that_repeat_are_summed() -> None:
+def test_repeated_rows_are_summed() -> None:
     rows, sums = sum_rows(np, INDICES, VALUES, VALUES.dtype)
     np.testing.assert_array_equal(rows, [0, 2, 4])
     np.testing.assert_array_equal(sums, [VALUES[1], VALUES[3], VALUES[0] + VALUES[2]])
 
 
-def test_more_is_added_to_what_is_there() -> None:
+def test_later_rows_are_added_to_earlier_ones() -> None:
     rows = Rows((5, 2), VALUES.dtype)
     np.testing.assert_array_equal(rows.dense(np), np.zeros((5, 2)))
     rows.add(np, INDICES, VALUES)
@@ -30,7 +30,7 @@ def test_more_is_added_to_what_is_there() -> None:
     assert rows.indices is None
 
 
-def test_arrays_of_more_axes() -> None:
+def test_arrays_with_more_axes() -> None:
     values = np.arange(12.0).reshape(2, 2, 3)
     rows, sums = sum_rows(np, np.array([3, 3]), values, values.dtype)
     np.testing.assert_array_equal(rows, [3])

@@ -1,4 +1,4 @@
-"""Choices by condition and diagonals: inference and errors."""
+"""``where`` and diagonals: inference and errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def infer(op: str, *inputs, output=None, **attrs):
     return make(op, attrs).infer_shape(list(inputs), [output])
 
 
-def test_where_completes_its_inputs() -> None:
+def test_where_completes_its_inputs_shapes() -> None:
     got = infer("where", (2, 0), (2, 3), None)
     assert got == ([(2, 3), (2, 3), (2, 3)], [(2, 3)])
     assert infer("where", (0,), (2, 3), None)[0][0] == (2,)
@@ -23,7 +23,7 @@ def test_where_completes_its_inputs() -> None:
 
 
 @pytest.mark.parametrize("condition", [(3,), (2, 4)])
-def test_conditions_that_do_not_fit(condition) -> None:
+def test_conditions_of_the_wrong_shape_are_refused(condition) -> None:
     with pytest.raises(ShapeError, match="condition has shape"):
         infer("where", condition, (2, 3), None)
 
@@ -33,7 +33,7 @@ def test_condition_keeps_its_dtype() -> None:
     assert got == ([I32, F32, F32], [F32])
 
 
-def test_gradient_of_what_was_not_chosen_is_zero_even_for_nan() -> None:
+def test_elements_not_chosen_get_zero_gradient_even_at_nan() -> None:
     x = np.float32([1, 2])
     got = apply("where", {}, [np.float32([1, 0]), x, x], [np.float32([np.nan, 3])])
     np.testing.assert_array_equal(got.grads[1], [np.nan, 0])

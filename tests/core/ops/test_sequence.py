@@ -1,4 +1,4 @@
-"""Sequence operators: inference, lengths outside and errors."""
+"""Sequence operators: inference, out-of-range lengths and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_lengths_are_an_input_where_used(op: str) -> None:
 
 
 @pytest.mark.parametrize("op", OPERATORS)
-def test_lengths_follow_from_the_batch(op: str) -> None:
+def test_lengths_shape_is_inferred_from_the_batch(op: str) -> None:
     assert infer(op, (5, 2, 3), None, **LENGTHS)[0][1] == (2,)
     with pytest.raises(ShapeError, match=r"sequence_length has shape \(3,\), expected \(2,\)"):
         infer(op, (5, 2, 3), (3,), **LENGTHS)
@@ -36,7 +36,7 @@ def test_data_needs_time_and_batch(op: str) -> None:
         infer(op, (5,))
 
 
-def test_axes() -> None:
+def test_axes_are_checked() -> None:
     assert infer("SequenceMask", (5, 2, 3), None, axis=1, **LENGTHS)[0][1] == (5,)
     assert infer("SequenceLast", (5, 2, 3), axis=1)[1] == [(5, 3)]
     with pytest.raises(ShapeError, match="axis is 2; expected 0 or 1"):
@@ -45,12 +45,12 @@ def test_axes() -> None:
         infer("SequenceReverse", (2, 3, 4), axis=1)
 
 
-def test_data_follows_from_the_output() -> None:
+def test_data_shape_is_inferred_from_the_output() -> None:
     assert infer("SequenceMask", None, output=(5, 2))[0] == [(5, 2)]
     assert infer("SequenceLast", (5, 0, 3), output=(2, 3))[0] == [(5, 2, 3)]
 
 
-def test_lengths_beyond_the_data_are_cut() -> None:
+def test_lengths_beyond_the_data_are_clipped() -> None:
     data = np.arange(6, dtype="float32").reshape(3, 2)
     lengths = np.float32([9, -2])
     mask = apply("SequenceMask", {**LENGTHS, "value": -1}, [data, lengths]).outputs[0]

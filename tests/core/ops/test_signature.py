@@ -1,4 +1,4 @@
-"""Calls of operators as MXNet's generated functions take them."""
+"""Calling operators in the ways MXNet's generated functions allow."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Dense(Operator):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Join(Operator):
-    """Any number of inputs."""
+    """Takes any number of inputs."""
 
     names: ClassVar[tuple[str, ...]] = ("Join",)
     variadic: ClassVar[str | None] = "num_args"
@@ -49,7 +49,7 @@ class Join(Operator):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Moody(Operator):
-    """Inputs that depend on a required attribute."""
+    """Has inputs that depend on a required attribute."""
 
     names: ClassVar[tuple[str, ...]] = ("Moody",)
 
@@ -83,11 +83,11 @@ def test_inputs_and_attributes_by_keyword() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", np.float16, np.dtype("float16")])
-def test_dtype_becomes_its_name(dtype: object) -> None:
+def test_dtypes_become_their_names(dtype: object) -> None:
     assert split(Dense, a, dtype=dtype).attributes == {"dtype": "float16"}
 
 
-def test_variadic_counts_its_inputs() -> None:
+def test_variadic_operators_count_their_inputs() -> None:
     assert split(Join, a, b, c).attributes == {"num_args": 3}
     assert split(Join, arg0=a, arg1=b).attributes == {"num_args": 2}
     assert split(Join, a, num_args=2).attributes == {"num_args": 2}
@@ -126,7 +126,7 @@ def test_order_inputs_follows_the_operator() -> None:
         ),
     ],
 )
-def test_order_inputs_refuses(operator, arguments, message: str) -> None:
+def test_order_inputs_refuses_missing_and_unknown_names(operator, arguments, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         order_inputs(operator, split(type(operator), **arguments))
 
@@ -136,12 +136,12 @@ def test_order_inputs_checks_the_count() -> None:
         order_inputs(Join(num_args=3), split(Join, a, b))
 
 
-def test_names_that_depend_on_a_required_attribute_must_be_declared() -> None:
+def test_input_names_that_depend_on_an_attribute_must_be_declared() -> None:
     with pytest.raises(TypeError, match="Moody must declare all_inputs"):
         argument_names(Moody)
 
 
-def test_signature_and_doc_come_from_the_declaration() -> None:
+def test_signature_and_docstring_come_from_the_declaration() -> None:
     assert str(operator_signature(Dense, ("name",))) == (
         "(data=None, weight=None, bias=None, num_hidden=Ellipsis, no_bias=False, dtype=None, *, "
         "name=None)"

@@ -16,13 +16,13 @@ def infer(op: str, *inputs, outputs=None, **attrs):
     return operator.infer_shape(list(inputs), list(outputs or [None] * count))
 
 
-def test_bounds_as_published_graphs_write_them() -> None:
+def test_bounds_in_the_notation_of_published_graphs() -> None:
     attrs = {"begin": "(None, 32, None, None)", "end": "(None, None, None, None)"}
     operator = make_operator("slice", "node", attrs)
     assert operator.infer_shape([(1, 64, 7, 7)], [None])[1] == [(1, 32, 7, 7)]
 
 
-def test_negative_begin_beyond_the_start() -> None:
+def test_a_negative_begin_before_the_start_is_clipped() -> None:
     data = np.arange(5, dtype="float32")
     got = apply("slice", {"begin": (-9,), "end": (2,)}, [data]).outputs[0]
     np.testing.assert_array_equal(got, [0, 1])
@@ -44,7 +44,7 @@ def test_unknown_dimensions_stay_unknown() -> None:
         ({"begin": (1,), "end": ("x",)}, "an integer or None"),
     ],
 )
-def test_malformed_bounds(attrs, message: str) -> None:
+def test_malformed_bounds_are_refused(attrs, message: str) -> None:
     with pytest.raises(AttributeValueError, match=f"slice 'node'.*{message}"):
         make("slice", attrs)
 
@@ -57,18 +57,18 @@ def test_malformed_bounds(attrs, message: str) -> None:
         ((5,), (6,), "select nothing of axis 0"),
     ],
 )
-def test_bounds_that_do_not_fit(begin, end, message: str) -> None:
+def test_out_of_range_bounds_are_refused(begin, end, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         infer("slice", (5, 4), begin=begin, end=end)
 
 
 @pytest.mark.parametrize(("begin", "end"), [(0, 9), (3, 2), (2, 2), (-9, 2), (5, None)])
-def test_slice_axis_needs_a_range(begin, end) -> None:
+def test_slice_axis_refuses_invalid_ranges(begin, end) -> None:
     with pytest.raises(ShapeError, match="select no range of axis 0, which has size 5"):
         infer("slice_axis", (5, 4), axis=0, begin=begin, end=end)
 
 
-def test_slice_axis_in_both_directions() -> None:
+def test_slice_axis_is_inferred_both_ways() -> None:
     got = infer("slice_axis", (0, 8), outputs=[(4, 0)], axis=1, begin=2, end=5)
     assert got == ([(4, 8)], [(4, 3)])
     with pytest.raises(ShapeError, match="axis 2 is out of range"):
@@ -91,12 +91,12 @@ def test_slice_like_errors() -> None:
         ({"num_outputs": 3, "axis": 5}, (2, 6), "axis 5 is out of range"),
     ],
 )
-def test_splits_that_do_not_fit(attrs, data, message: str) -> None:
+def test_lengths_that_cannot_be_split_are_refused(attrs, data, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         infer("SliceChannel", data, **attrs)
 
 
-def test_split_completes_the_data() -> None:
+def test_split_infers_the_data_shape() -> None:
     got = infer("SliceChannel", (0, 6), outputs=[(4, 2), None, None], num_outputs=3)
     assert got == ([(4, 6)], [(4, 2)] * 3)
     got = infer("SliceChannel", (0, 2), outputs=[None, (5,)], num_outputs=2, squeeze_axis=True)
@@ -125,12 +125,12 @@ def test_output_names() -> None:
         ({"num_args": 1, "h_w": (2, 2)}, [(5, 6)], "expected 4 dimensions"),
     ],
 )
-def test_crops_that_do_not_fit(attrs, inputs, message: str) -> None:
+def test_crops_outside_the_data_are_refused(attrs, inputs, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         infer("Crop", *inputs, **attrs)
 
 
-def test_crop_attributes() -> None:
+def test_invalid_crop_attributes_are_refused() -> None:
     with pytest.raises(AttributeValueError, match="maximum is 2"):
         make("Crop", {"num_args": 3})
     with pytest.raises(AttributeValueError, match=r"'offset' is .* expected two numbers"):

@@ -11,14 +11,14 @@ from oracle.apply import apply, make
 FLOAT, HALF, INT = np.dtype("float32"), np.dtype("float16"), np.dtype("int32")
 
 
-def test_a_length_beyond_the_axis_counts_all() -> None:
+def test_a_length_beyond_the_axis_counts_everything() -> None:
     data = np.array([[1.0, 2.0, 3.0]], dtype="float32")
     lengths = np.array([9], dtype="int32")
     got = apply("softmax", {"use_length": True}, [data, lengths])
     np.testing.assert_array_equal(got.outputs[0], apply("softmax", {}, [data]).outputs[0])
 
 
-def test_length_has_the_shape_without_the_axis() -> None:
+def test_length_has_datas_shape_without_the_axis() -> None:
     operator = make("softmax", {"use_length": True, "axis": 1})
     assert operator.input_names() == ("data", "length")
     assert operator.infer_shape([(2, 3, 4), None], [None])[0] == [(2, 3, 4), (2, 4)]
@@ -44,6 +44,6 @@ def test_axis_out_of_range(op: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["log_softmax", "softmin"])
-def test_only_softmax_takes_lengths(op: str) -> None:
+def test_only_softmax_accepts_lengths(op: str) -> None:
     with pytest.raises(AttributeValueError, match=f"{op} 'node': use_length is True; only softmax"):
         make(op, {"use_length": True})

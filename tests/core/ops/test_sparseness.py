@@ -1,4 +1,4 @@
-"""The penalty of sparse autoencoders in a module, and what it refuses."""
+"""IdentityAttachKLSparseReg in a module, and invalid input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import core as mx
 from core.errors import ShapeError
 
 
-def test_units_become_seldom_active() -> None:
+def test_the_penalty_lowers_mean_activation() -> None:
     def mean_activation(penalty: float) -> float:
         mx.random.seed(0)
         data = mx.sym.Variable("data")
@@ -32,7 +32,7 @@ def test_units_become_seldom_active() -> None:
     assert mean_activation(0.2) < 0.5 * mean_activation(0.0)
 
 
-def test_arrays_are_given_by_name() -> None:
+def test_the_moving_average_is_passed_by_name() -> None:
     moving = mx.nd.array([0.5, 0.5])
     data = mx.nd.array([[0.2, 0.9]])
     passed = mx.nd.IdentityAttachKLSparseReg(data, 0.3, moving_avg=moving)
@@ -40,7 +40,7 @@ def test_arrays_are_given_by_name() -> None:
     np.testing.assert_array_equal(moving.asnumpy(), [0.5, 0.5])
 
 
-def test_data_are_flat() -> None:
+def test_data_must_be_two_dimensional() -> None:
     net = mx.sym.IdentityAttachKLSparseReg(mx.sym.Variable("data"))
     with pytest.raises(ShapeError, match=r"expected \(batch, units\)"):
         net.infer_shape(data=(2, 3, 4))

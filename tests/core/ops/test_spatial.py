@@ -1,4 +1,4 @@
-"""Reading images along grids: inference, errors, points outside."""
+"""Sampling images along grids: inference, errors, points outside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oracle.apply import apply, make
 TRANSFORMER = {"transform_type": "affine", "sampler_type": "bilinear", "target_shape": (4, 5)}
 
 
-def test_shapes() -> None:
+def test_inferred_shapes() -> None:
     grid = make("GridGenerator", {"transform_type": "affine", "target_shape": (4, 5)})
     assert grid.infer_shape([(3, 0)], [None]) == ([(3, 6)], [(3, 2, 4, 5)])
     sampler = make("BilinearSampler", {"cudnn_off": True})
@@ -24,7 +24,7 @@ def test_shapes() -> None:
 
 
 @pytest.mark.parametrize("shape", [(4,), (0, 5), (4, 5, 6)])
-def test_a_target_has_height_and_width(shape) -> None:
+def test_target_shape_must_have_height_and_width(shape) -> None:
     with pytest.raises(AttributeValueError, match="expected height and width"):
         make("GridGenerator", {"transform_type": "affine", "target_shape": shape})
     transformer = make("SpatialTransformer", {**TRANSFORMER, "target_shape": shape})
@@ -32,8 +32,8 @@ def test_a_target_has_height_and_width(shape) -> None:
         transformer.infer_shape([(3, 2, 7, 8), None], [None])
 
 
-def test_points_outside_have_no_gradient() -> None:
-    """The other image gets none of it, nor do its own borders."""
+def test_points_outside_get_no_gradient() -> None:
+    """Neither the other image nor this one's border gets any of it."""
     data = np.ones((2, 1, 3, 3), "float32")
     loc = np.float32([[1, 0, 9, 0, 1, 9], [0.5, 0, 0, 0, 0.5, 0]])
     got = apply("SpatialTransformer", TRANSFORMER, [data, loc], [np.ones((2, 1, 4, 5), "f4")])

@@ -1,4 +1,4 @@
-"""Special functions against the standard library's."""
+"""Special functions against Python's ``math``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POINTS = np.concatenate([np.linspace(-6.3, 30.0, 301), [1e-12, 0.46875, 100.5]])
 @pytest.mark.parametrize(
     ("op", "expected"), [("erf", math.erf), ("gamma", math.gamma), ("gammaln", math.lgamma)]
 )
-def test_double_precision(op: str, expected) -> None:
+def test_float64_accuracy(op: str, expected) -> None:
     got = apply(op, {}, [POINTS]).outputs[0]
     wanted = np.array([expected(x) for x in POINTS])
     np.testing.assert_allclose(got, wanted, rtol=1e-11, atol=1e-15)
@@ -40,8 +40,8 @@ def _slope(op: str, points: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
-def test_ends_and_poles_are_mxnets(dtype: str) -> None:
-    """The values are MXNet 1.9.1's; the digamma function has its largest number at its poles."""
+def test_poles_and_limits_match_mxnets(dtype: str) -> None:
+    """Values from MXNet 1.9.1; at its poles, digamma gives the largest number."""
     inf, nan = math.inf, math.nan
     top = np.finfo("float64").max if dtype == "float64" else inf
     points = np.array([0.0, -0.0, -1.0, -2.0, inf, -inf, nan], dtype)
@@ -56,7 +56,7 @@ def test_ends_and_poles_are_mxnets(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["erfinv", "round"])
-def test_zero_keeps_its_sign(op: str) -> None:
+def test_the_sign_of_zero_is_kept(op: str) -> None:
     got = apply(op, {}, [np.float32([0.0, -0.0])]).outputs[0]
     assert np.signbit(got).tolist() == [False, True]
 

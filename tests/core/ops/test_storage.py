@@ -1,4 +1,4 @@
-"""Storage types of results, as MXNet 1.9.1 gives them, and the operators about storage."""
+"""Storage types of results as in MXNet 1.9.1, and the operators on storage."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNARY += "arcsinh arctanh expm1 log1p degrees radians negative relu identity Blo
 
 @pytest.mark.parametrize("name", UNARY.split())
 @pytest.mark.parametrize("stype", [RSP, CSR])
-def test_functions_that_keep_zeros_keep_the_storage(name: str, stype: str) -> None:
+def test_zero_preserving_functions_keep_the_storage_type(name: str, stype: str) -> None:
     found = getattr(nd, name)(ARRAYS[stype])
     assert found.stype == stype
     np.testing.assert_allclose(found.asnumpy(), getattr(nd, name)(DENSE).asnumpy())
@@ -36,7 +36,7 @@ def test_functions_that_keep_zeros_keep_the_storage(name: str, stype: str) -> No
 
 @pytest.mark.parametrize("name", ["cos", "sigmoid", "softsign", "ones_like", "erf"])
 @pytest.mark.parametrize("stype", [RSP, CSR])
-def test_functions_that_do_not_give_dense_arrays(name: str, stype: str) -> None:
+def test_other_functions_give_dense_arrays(name: str, stype: str) -> None:
     assert getattr(nd, name)(ARRAYS[stype]).stype == "default"
 
 
@@ -55,7 +55,7 @@ PAIRS = ((RSP, RSP), (CSR, CSR), (RSP, DNS), (DNS, RSP), (CSR, DNS), (DNS, CSR))
         (nd._internal._power, (DNS, DNS, DNS, DNS, DNS, DNS)),
     ],
 )
-def test_functions_of_two(function: Callable[..., Any], stypes: tuple[str, ...]) -> None:
+def test_binary_functions(function: Callable[..., Any], stypes: tuple[str, ...]) -> None:
     found = [function(ARRAYS[left], ARRAYS[right]).stype for left, right in PAIRS]
     assert tuple(found) == stypes
 
@@ -83,7 +83,9 @@ def test_functions_of_two(function: Callable[..., Any], stypes: tuple[str, ...])
         (lambda x: nd.contrib.quadratic(x, a=1, b=2, c=3), (DNS, DNS)),
     ],
 )
-def test_other_results(compute: Callable[[Any], Any], stypes: tuple[str, str]) -> None:
+def test_storage_types_of_other_operators(
+    compute: Callable[[Any], Any], stypes: tuple[str, str]
+) -> None:
     assert (compute(ARRAYS[RSP]).stype, compute(ARRAYS[CSR]).stype) == stypes
 
 
@@ -106,7 +108,7 @@ def test_gradients_pass_through_sparse_results() -> None:
     np.testing.assert_array_equal(x.grad.asnumpy(), 18 * DENSE.asnumpy())
 
 
-def test_cast_storage_is_the_identity_of_numbers() -> None:
+def test_cast_storage_does_not_change_values() -> None:
     values = np.float32([[1, 0], [2, 3]])
     got = apply("cast_storage", {"stype": "csr"}, [values], [values + 1])
     np.testing.assert_array_equal(got.outputs[0], values)
@@ -115,7 +117,7 @@ def test_cast_storage_is_the_identity_of_numbers() -> None:
         make("cast_storage", {"stype": "coo"})
 
 
-def test_retained_rows_and_their_gradient() -> None:
+def test_sparse_retain_and_its_gradient() -> None:
     values = np.arange(6, dtype="float32").reshape(3, 2) + 1
     got = apply("_sparse_retain", {}, [values, np.float32([0, 2])], [10 * values])
     np.testing.assert_array_equal(got.outputs[0], [[1, 2], [0, 0], [5, 6]])
@@ -150,10 +152,10 @@ def test_retained_rows_and_their_gradient() -> None:
         (lambda x: 0 - x, False),
     ],
 )
-def test_functions_that_map_zero_to_zero_keep_the_storage(
+def test_zero_preserving_functions_of_numbers_keep_the_storage_type(
     stype: str, compare: Any, sparse: bool
 ) -> None:
-    """As in MXNet 1.9.1, and those with an array are dense."""
+    """As in MXNet 1.9.1; functions of another array give dense results."""
     found = compare(ARRAYS[stype])
     assert found.stype == (stype if sparse else "default")
     np.testing.assert_array_equal(found.asnumpy(), compare(DENSE).asnumpy())

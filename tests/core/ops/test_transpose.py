@@ -12,7 +12,7 @@ def infer(op: str, data, output=None, **attrs):
     return make(op, attrs).infer_shape([data], [output])
 
 
-def test_transpose_in_both_directions() -> None:
+def test_transpose_is_inferred_both_ways() -> None:
     got = infer("transpose", (0, 4, 2), (3, 0, 0), axes=(0, 2, 1))
     assert got == ([(3, 4, 2)], [(3, 2, 4)])
     assert infer("transpose", None, (3, 2)) == ([(2, 3)], [(3, 2)])
@@ -20,12 +20,12 @@ def test_transpose_in_both_directions() -> None:
 
 
 @pytest.mark.parametrize("axes", [(0, 2), (0, 2, 2), (0, 3, 2), (0, -1, 1)])
-def test_axes_that_are_no_order(axes) -> None:
+def test_axes_that_are_not_a_permutation_are_refused(axes) -> None:
     with pytest.raises(ShapeError, match="expected each of 0 to 2 once"):
         infer("transpose", (1, 4, 1), axes=axes)
 
 
-def test_axes_outside() -> None:
+def test_axes_out_of_range_are_refused() -> None:
     with pytest.raises(ShapeError, match="axis 3 is out of range"):
         infer("SwapAxis", (2, 3, 4), dim1=0, dim2=3)
     with pytest.raises(ShapeError, match="axis 2 is out of range"):
@@ -34,7 +34,7 @@ def test_axes_outside() -> None:
         make("reverse", {})
 
 
-def test_blocks() -> None:
+def test_space_to_depth_and_depth_to_space() -> None:
     got = infer("depth_to_space", (0, 8, 2, 3), block_size=2)
     assert got == ([(0, 8, 2, 3)], [(0, 2, 4, 6)])
     assert infer("space_to_depth", None, (1, 8, 2, 3), block_size=2)[0] == [(1, 2, 4, 6)]

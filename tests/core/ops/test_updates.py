@@ -1,4 +1,4 @@
-"""Steps of optimizers against MXNet 1.9.1, over the old weight and apart from it."""
+"""Optimizer steps against MXNet 1.9.1, in place and into another array."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RUNS = [
 
 
 @pytest.mark.parametrize(("case", "apart"), _RUNS)
-def test_equals_mxnet(case: Case, apart: bool) -> None:
+def test_results_match_mxnets(case: Case, apart: bool) -> None:
     start = f"{case.id}/{'apart' if apart else 'over'}/"
     expected = {
         key.removeprefix(start): value for key, value in _GOLDEN.items() if key.startswith(start)
@@ -38,14 +38,14 @@ def test_golden_file_holds_the_cases_and_no_others() -> None:
     assert {key.split("/")[0] for key in _GOLDEN} == {case.id for case in CASES}
 
 
-def test_many_weights_need_as_many_rates() -> None:
+def test_multi_weight_updates_need_as_many_rates() -> None:
     arrays = [mx.nd.ones((2,))] * 4
     with pytest.raises(mx.base.MXNetError, match="lrs has 1 numbers; expected one for each of 2"):
         mx.nd.multi_sgd_update(*arrays, lrs=(0.1,), wds=(0.0, 0.0), num_weights=2)
 
 
 @pytest.mark.parametrize("name", ["lrs", "wds", "etas"])
-def test_adamw_of_many_weights_needs_as_many_rates(name: str) -> None:
+def test_multi_weight_adamw_needs_as_many_rates(name: str) -> None:
     rates = {"lrs": (0.1,), "wds": (0.1,), "etas": (0.1,), name: (0.1, 0.2)}
     arrays = [[mx.nd.ones((2,))]] * 4
     with pytest.raises(mx.base.MXNetError, match=f"{name} has 2 numbers; expected one for each"):
@@ -54,8 +54,8 @@ def test_adamw_of_many_weights_needs_as_many_rates(name: str) -> None:
 
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("op", ["adamw", "lamb"])
-def test_many_weights_step_as_each_alone(op: str, half: bool) -> None:
-    """The functions put lists of arrays in the operators' order."""
+def test_multi_weight_updates_match_separate_ones(op: str, half: bool) -> None:
+    """The functions reorder lists of arrays into the operators' order."""
 
     def arrays() -> list[list[mx.nd.NDArray]]:
         lists = [
@@ -83,14 +83,14 @@ def test_many_weights_step_as_each_alone(op: str, half: bool) -> None:
     assert together[0][0].asnumpy().tolist() != arrays()[0][0].asnumpy().tolist()
 
 
-def test_norms_are_single_numbers() -> None:
+def test_norms_must_be_single_numbers() -> None:
     weight, norm = mx.nd.ones((2, 3)), mx.nd.ones((2,))
     with pytest.raises(mx.base.MXNetError, match=r"r1 has shape \(2,\), expected \(1,\)"):
         mx.nd.lamb_update_phase2(weight, weight, norm, norm, lr=0.1)
 
 
-def test_symbols_update_states_between_other_inputs() -> None:
-    """MXNet's symbols refuse these operators; here states may stand anywhere among the inputs."""
+def test_states_may_stand_between_other_inputs_of_a_symbol() -> None:
+    """MXNet's symbols refuse these operators; here states may be anywhere among the inputs."""
     names = ("w0", "g0", "m0", "w1", "g1", "m1")
     symbol = mx.sym.multi_sgd_mom_update(
         *map(mx.sym.Variable, names), lrs=(1.0, 0.5), wds=(0.0, 0.0), momentum=0.5, num_weights=2
@@ -104,7 +104,7 @@ def test_symbols_update_states_between_other_inputs() -> None:
     assert [array.asnumpy().tolist() for array in states.values()] == [[-3.0, -3.0], [-1.0, -1.0]]
 
 
-def test_steps_of_row_sparse_gradients_equal_mxnets() -> None:
+def test_row_sparse_updates_match_mxnets() -> None:
     golden = golden_file.topic("sparse_steps")
     found = sparse_steps.run(mx)
     assert found.keys() == golden.keys()
@@ -112,14 +112,14 @@ def test_steps_of_row_sparse_gradients_equal_mxnets() -> None:
         assert_close(name, found[name], value)
 
 
-def test_adagrad_has_no_weight_decay() -> None:
+def test_adagrad_refuses_weight_decay() -> None:
     arrays = [mx.nd.ones((2, 2))] * 3
     with pytest.raises(mx.base.MXNetError, match=r"'wd' is 0\.1; its maximum is 0"):
         mx.nd.sparse.adagrad_update(*arrays, lr=0.1, wd=0.1)
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_a_symbol_of_adamw_takes_a_number_as_factor(half: bool) -> None:
+def test_adamw_as_a_symbol_takes_a_constant_scale(half: bool) -> None:
     names = ["weight", "grad", "mean", "var", *["weight32"] * half]
     arrays = [mx.nd.array([k + 1.0, 2 * k - 1]) for k in range(len(names))]
     arrays = [x.astype("float16") if half and k < 2 else x for k, x in enumerate(arrays)]

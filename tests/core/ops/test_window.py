@@ -1,4 +1,4 @@
-"""Windows over images, and layouts."""
+"""Sliding windows over images, and layouts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from core.ops.window import (
         (Window((2, 3), (3, 1), (1, 2), (0, 2)), (9, 6)),
     ],
 )
-def test_slices_hold_what_the_definition_says(window: Window, image: tuple[int, ...]) -> None:
+def test_slices_match_the_definition(window: Window, image: tuple[int, ...]) -> None:
     padded = np.zeros([n + 2 * p for n, p in zip(image, window.pad, strict=True)])
     padded.flat = np.arange(padded.size)
     counts = window.counts(image)
@@ -44,7 +44,7 @@ def test_slices_hold_what_the_definition_says(window: Window, image: tuple[int, 
     assert all(beyond), "one more window would fit"
 
 
-def test_layouts_move_the_channels() -> None:
+def test_layouts_move_the_channel_axis() -> None:
     assert is_channels_last("NHWC")
     assert not is_channels_last("NCHW")
     assert not is_channels_last(None)
@@ -54,7 +54,7 @@ def test_layouts_move_the_channels() -> None:
     assert channels_first(None, "NHWC") is None
 
 
-def test_checks() -> None:
+def test_invalid_windows_are_refused() -> None:
     check_window((3, 3), stride=(), pad=(1, 1))
     with pytest.raises(AttributeValueError, match=r"kernel is \(\); expected 1 to 3 axes"):
         check_window(())

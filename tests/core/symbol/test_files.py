@@ -163,8 +163,8 @@ def test_binding_is_handed_to_the_executor(monkeypatch: pytest.MonkeyPatch) -> N
     }
 
 
-def test_files_of_the_other_mode_have_0_for_an_unknown_length() -> None:
-    """MXNet reads it so in np-shape mode; files of that mode have -1 there, and 0 is a length."""
+def test_in_files_without_np_shape_0_means_unknown() -> None:
+    """MXNet reads them so in np-shape mode, too; files of that mode write -1, and 0 is a length."""
     weight = mx.sym.var("w", shape=(3, 0))
     classic = mx.sym.FullyConnected(mx.sym.var("data"), weight, num_hidden=3).tojson()
     with mx.np_shape(True):

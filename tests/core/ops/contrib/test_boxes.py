@@ -24,12 +24,12 @@ def infer(op: str, *inputs, outputs=(None, None), **attrs):
         ({"coord_start": 3}, "coord_start is 3; a box has 6 numbers"),
     ],
 )
-def test_places_in_a_box_are_checked(attrs, message: str) -> None:
+def test_indices_of_score_class_and_coordinates_are_checked(attrs, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         infer("_contrib_box_nms", (2, 5, 6), **attrs)
 
 
-def test_boxes_have_enough_numbers() -> None:
+def test_boxes_need_enough_numbers() -> None:
     with pytest.raises(ShapeError, match="4 numbers a box; expected at least 5"):
         infer("_contrib_box_nms", (2, 5, 4))
     with pytest.raises(ShapeError, match=r"expected \(\.\.\., boxes, numbers\)"):
@@ -38,7 +38,7 @@ def test_boxes_have_enough_numbers() -> None:
         infer("_contrib_box_iou", (3, 4), (2, 5))
 
 
-def test_shapes() -> None:
+def test_inferred_shapes() -> None:
     assert infer("_contrib_box_nms", (2, 5, 6))[1] == [(2, 5, 6), (2, 5, 1)]
     assert infer("_contrib_box_iou", (2, 3, 4), (5, 4))[1] == [(2, 3, 5)]
     matching = infer("_contrib_bipartite_matching", (2, 3, 4), threshold=0.5)
@@ -50,8 +50,8 @@ def test_shapes() -> None:
     assert encoded[1] == [(2, 3, 4), (2, 3, 4)]
 
 
-def test_origins_beyond_what_half_precision_counts() -> None:
-    """The gradient goes back to box 3000, which float16 cannot number."""
+def test_gradients_go_to_boxes_float16_cannot_number() -> None:
+    """The gradient belongs to box 3000; float16 would round its index."""
     boxes = np.zeros((3001, 5), "float16")
     boxes[3000] = [0.5, 0, 0, 1, 1]
     head = np.zeros_like(boxes)

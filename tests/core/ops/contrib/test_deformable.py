@@ -1,4 +1,4 @@
-"""Deformable convolution: inference, errors, and the gradient that MXNet has on a GPU only."""
+"""Deformable convolution: inference, errors, and the gradient, which MXNet has on GPUs only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_gradient_is_the_derivative(case) -> None:
     assert analytic == pytest.approx(numeric, rel=1e-5, abs=1e-6)
 
 
-def test_shapes() -> None:
+def test_inferred_shapes() -> None:
     attrs = {"kernel": (3, 3), "num_filter": 8, "num_deformable_group": 2, "stride": (2, 2)}
     operator = make("_contrib_ModulatedDeformableConvolution", attrs)
     found = operator.infer_shape([(2, 4, 9, 9), None, None, None, None], [None])
@@ -29,19 +29,19 @@ def test_shapes() -> None:
 
 
 @pytest.mark.parametrize("attrs", [{"kernel": (3,)}, {"layout": "NCW"}])
-def test_images_have_two_axes(attrs) -> None:
+def test_data_must_have_two_spatial_axes(attrs) -> None:
     operator = make("_contrib_DeformableConvolution", {"kernel": (3, 3), "num_filter": 8, **attrs})
     with pytest.raises(AttributeValueError, match="expected two axes, NCHW"):
         operator.infer_shape([(2, 4, 9, 9), None, None, None], [None])
 
 
-def test_groups_share_the_filters() -> None:
+def test_num_filter_must_be_divisible_by_num_group() -> None:
     attrs = {"kernel": (3, 3), "num_filter": 8, "num_group": 3}
     with pytest.raises(AttributeValueError, match="expected a multiple of num_group 3"):
         make("_contrib_DeformableConvolution", attrs)
 
 
-def test_channels_that_groups_do_not_divide() -> None:
+def test_channels_must_be_divisible_by_groups() -> None:
     attrs = {"kernel": (3, 3), "num_filter": 8, "num_deformable_group": 3}
     operator = make("_contrib_DeformableConvolution", attrs)
     with pytest.raises(ShapeError, match="4 channels, which num_deformable_group 3"):

@@ -15,13 +15,13 @@ def infer(*inputs, **attrs):
     return operator.infer_shape(list(inputs), [None])
 
 
-def test_shapes() -> None:
+def test_inferred_shapes() -> None:
     found = infer((2, 16, 7, 8), (5, 0), (0, 4, 0, 0), part_size=2)
     assert found == ([(2, 16, 7, 8), (5, 5), (5, 4, 2, 2)], [(5, 4, 3, 3)])
     assert infer((2, 16, 7, 8), (5, 5), no_trans=True)[1] == [(5, 4, 3, 3)]
 
 
-def test_errors() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(ShapeError, match="15 channels; expected output_dim 4 times 4 groups"):
         infer((2, 15, 7, 8), (5, 5), None)
     with pytest.raises(AttributeValueError, match="trans has 6 channels; expected two for each"):

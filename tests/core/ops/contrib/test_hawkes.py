@@ -1,4 +1,4 @@
-"""Self-exciting events: what golden cases do not show."""
+"""Hawkes processes: what golden cases do not cover."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_without_excitation_it_is_a_poisson_process() -> None:
     assert likelihood(0.7, [], 10.0) == pytest.approx(-0.5 * 10)
 
 
-def test_excitation_makes_events_that_follow_closely_likelier() -> None:
+def test_excitation_makes_clustered_events_likelier() -> None:
     assert likelihood(0.5, [1.0, 0.1], 5.0) > likelihood(0.5, [1.0, 2.0], 5.0)
 
 

@@ -1,4 +1,4 @@
-"""Masks in graphs: composed, not bound."""
+"""Boolean masks in graphs: they compose, but cannot be bound."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import core as mx
 from core.errors import ShapeError
 
 
-def test_a_mask_is_composed_and_written_but_not_bound() -> None:
+def test_a_mask_can_be_composed_and_saved_but_not_bound() -> None:
     masked = mx.sym.contrib.boolean_mask(mx.sym.Variable("x"), mx.sym.Variable("chosen"))
     again = mx.sym.load_json(masked.tojson())
     assert again.list_arguments() == ["x", "chosen"]

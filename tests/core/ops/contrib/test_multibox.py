@@ -30,12 +30,12 @@ def test_attributes_are_checked(op: str, attrs, message: str) -> None:
         make(f"_contrib_{op}", attrs)
 
 
-def test_lists_as_old_files_write_them() -> None:
+def test_lists_in_the_notation_of_old_files() -> None:
     prior = make("MultiBoxPrior", {"sizes": "[0.2, 0.3]", "ratios": "(1,2,0.5,3,0.333333333333)"})
     assert prior.infer_shape([(1, 8, 3, 4)], [None])[1] == [(1, 72, 4)]
 
 
-def test_shapes_follow_from_each_other() -> None:
+def test_inferred_shapes() -> None:
     target = make("MultiBoxTarget", {}).infer_shape([(1, 30, 4), (2, 4, 5), None], [None] * 3)
     assert target == ([(1, 30, 4), (2, 4, 5), (2, 0, 30)], [(2, 120), (2, 120), (2, 30)])
     detection = make("MultiBoxDetection", {}).infer_shape([(2, 4, 30), None, None], [None])
@@ -44,8 +44,8 @@ def test_shapes_follow_from_each_other() -> None:
         make("MultiBoxTarget", {}).infer_shape([(1, 30, 4), (2, 4, 4), None], [None] * 3)
 
 
-def test_too_few_negatives() -> None:
-    """MXNet ends with a failed check here."""
+def test_too_few_negatives_are_refused() -> None:
+    """MXNet aborts with a failed check here."""
     box = np.float32([[0.1, 0.1, 0.5, 0.5]])
     anchors = np.repeat(box, 5, axis=0)[None]
     label = np.concatenate((np.zeros((1, 1), "float32"), box), axis=1)[None]

@@ -13,7 +13,7 @@ SMALL = {"scales": (2,), "ratios": (1,), "rpn_post_nms_top_n": 4, "rpn_min_size"
 
 
 @pytest.mark.parametrize("op", ["ROIPooling", "_contrib_ROIAlign"])
-def test_shapes(op: str) -> None:
+def test_inferred_shapes(op: str) -> None:
     operator = make(op, POOL)
     found = operator.infer_shape([(2, 8, 6, 7), (5, 0)], [None])
     assert found == ([(2, 8, 6, 7), (5, 5)], [(5, 8, 2, 3)])
@@ -26,7 +26,7 @@ def test_an_output_needs_height_and_width() -> None:
         make("ROIPooling", {"pooled_size": (2,), "spatial_scale": 1})
 
 
-def test_channels_that_do_not_fit_the_places() -> None:
+def test_channels_that_do_not_match_the_bins_are_refused() -> None:
     align = make("_contrib_ROIAlign", {**POOL, "position_sensitive": True})
     with pytest.raises(ShapeError, match="8 channels; expected a multiple of 6 places"):
         align.infer_shape([(2, 8, 6, 7), (5, 5)], [None])
@@ -62,7 +62,7 @@ def test_half_precision() -> None:
     np.testing.assert_allclose(got.grads[0], wide.grads[0], atol=5e-3)
 
 
-def test_shapes_of_proposals() -> None:
+def test_inferred_shapes_of_proposals() -> None:
     found = make("_contrib_MultiProposal", SMALL).infer_shape(
         [(3, 2, 5, 6), None, None], [None] * 2
     )
@@ -75,7 +75,7 @@ def test_shapes_of_proposals() -> None:
         make("_contrib_Proposal", {"ratios": (0.0,)})
 
 
-def test_an_image_larger_than_the_map() -> None:
+def test_an_image_larger_than_the_feature_map_is_refused() -> None:
     inputs = [np.zeros(shape, "float32") for shape in ((1, 2, 5, 6), (1, 4, 5, 6))]
     with pytest.raises(MXNetError, match="im_info says 200 by 90 pixels, but cls_prob has 5 by 6"):
         apply("_contrib_Proposal", SMALL, [*inputs, np.float32([[200, 90, 1]])])

@@ -1,4 +1,4 @@
-"""Suppression against the plain definition, one box after the other."""
+"""Non-maximum suppression against the plain definition, one box after the other."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def one_by_one(boxes, classes, threshold: float) -> np.ndarray:
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.7])
 @pytest.mark.parametrize("count_classes", [1, 5])
 @pytest.mark.parametrize("size", [0.05, 1.0])
-def test_is_greedy(monkeypatch, most_pairs, threshold, count_classes, size) -> None:
+def test_suppression_is_greedy(monkeypatch, most_pairs, threshold, count_classes, size) -> None:
     monkeypatch.setattr(suppression, "_MOST_PAIRS", most_pairs)
     boxes = make_boxes(300, size)
     classes = np.random.default_rng(1).integers(0, count_classes, 300)
@@ -44,13 +44,13 @@ def test_is_greedy(monkeypatch, most_pairs, threshold, count_classes, size) -> N
     np.testing.assert_array_equal(got, one_by_one(boxes, classes, threshold))
 
 
-def test_a_box_at_the_threshold_may_stay() -> None:
+def test_a_box_at_the_threshold_may_be_kept() -> None:
     boxes = corners_of(np, np.float32([[0, 0, 2, 1], [0, 0, 1, 1]]), "corner")
     assert Suppression(np, 0.5).stays(boxes).tolist() == [True, True]
     assert Suppression(np, 0.5, includes_threshold=True).stays(boxes).tolist() == [True, False]
 
 
-def test_boxes_without_end() -> None:
+def test_boxes_of_infinite_size() -> None:
     boxes = np.float32([[0, 0, 1, 1], [0, 0, np.inf, np.inf], [0, 0, 1, 0.9], [np.nan, 0, 1, 1]])
     with np.errstate(all="ignore"):
         got = Suppression(np, 0.5).stays(corners_of(np, boxes, "corner"))
@@ -65,8 +65,9 @@ def test_no_boxes() -> None:
 @pytest.mark.parametrize("includes_threshold", [False, True])
 @pytest.mark.parametrize("count_classes", [0, 1, 5])
 @pytest.mark.parametrize(("count", "size"), [(1, 1.0), (16, 1.0), (300, 0.05), (1000, 1.0)])
-def test_the_kernel_in_c_decides_alike(count, size, count_classes, includes_threshold) -> None:
-    """Corners on a grid, so that some overlap by just the threshold; one box is nowhere."""
+def test_the_c_kernel_agrees(count, size, count_classes, includes_threshold) -> None:
+    """Corners on a grid, so that some overlaps equal the threshold exactly; one box has NaN
+    corners."""
     sides = np.round(make_boxes(count, size) * 8) / 8
     sides[count // 2] = np.nan
     boxes = corners_of(np, sides, "corner")
@@ -82,7 +83,7 @@ def test_the_kernel_in_c_decides_alike(count, size, count_classes, includes_thre
 
 
 @pytest.mark.skipif(not is_available(), reason="the kernels are not compiled, or no AVX-512")
-def test_other_numbers_than_float32_are_left_to_arrays() -> None:
+def test_other_dtypes_run_on_numpy() -> None:
     sides = corners_of(np, make_boxes(5, 1.0).astype("float64"), "corner")
     arrays = (sides.left, sides.top, sides.right, sides.bottom, sides.area)
     assert suppress(arrays, None, 0.5, False, 5) is None

@@ -1,6 +1,6 @@
-"""Fourier transforms against NumPy's, count sketches against sums; MXNet has them on GPUs only.
+"""Fourier transforms against NumPy, count sketches against sums; MXNet has them on GPUs only.
 
-What is expected is what MXNet's ``test_operator_gpu.py`` expects.
+Expected values follow MXNet's ``test_operator_gpu.py``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def test_count_sketch() -> None:
     np.testing.assert_allclose(result.grads[0], head[:, places[0].astype(int)] * signs)
 
 
-def test_shapes_that_do_not_fit() -> None:
+def test_wrong_shapes_are_refused() -> None:
     with pytest.raises(ShapeError, match="alternating real and imaginary parts"):
         make("_contrib_ifft", {}).infer_shape([(2, 3)], [None])
     with pytest.raises(ShapeError, match="expected two axes, or four"):

@@ -1,4 +1,4 @@
-"""Real numbers as bytes and back; MXNet's own numbers are in the golden file of ``quantized``."""
+"""Quantizing and dequantizing; results of MXNet are in the golden file ``quantized``."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NUMBERS = mx.nd.array([-3, -0.5, 0, 0.26, 1, 7])
     ("out_type", "expected", "low"),
     [("uint8", [0, 0, 0, 66, 255, 255], -1), ("int8", [-128, -64, 0, 33, 127, 127], -1)],
 )
-def test_bytes_and_back(out_type: str, expected: list[int], low: float) -> None:
-    """The numbers are those of MXNet 1.9.1."""
+def test_quantizing_and_dequantizing(out_type: str, expected: list[int], low: float) -> None:
+    """Values from MXNet 1.9.1."""
     ends = mx.nd.array([-1]), mx.nd.array([1])
     data, *range_ = mx.nd.contrib.quantize(NUMBERS, *ends, out_type=out_type)
     assert data.dtype == np.dtype(out_type)
@@ -31,20 +31,20 @@ def test_bytes_and_back(out_type: str, expected: list[int], low: float) -> None:
     np.testing.assert_allclose(back, NUMBERS.asnumpy().clip(lowest, 1), atol=1 / 127)
 
 
-def test_signed_bytes_span_as_much_on_both_sides_of_zero() -> None:
+def test_int8_ranges_are_symmetric() -> None:
     ends = mx.nd.array([-0.25]), mx.nd.array([0.5])
     data, low, high = mx.nd.contrib.quantize(NUMBERS, *ends, out_type="int8")
     assert (low.asscalar(), high.asscalar()) == (-0.5, 0.5)
     assert data.asnumpy().tolist() == [-128, -127, 0, 66, 127, 127]
 
 
-def test_data_of_zeros_stays_zeros() -> None:
+def test_zeros_stay_zeros() -> None:
     data, *range_ = mx.nd.contrib.quantize_v2(mx.nd.zeros((2, 3)))
     assert data.asnumpy().tolist() == [[0] * 3] * 2
     assert mx.nd.contrib.dequantize(data, *range_).asnumpy().tolist() == [[0] * 3] * 2
 
 
-def test_inference() -> None:
+def test_inferred_shapes_and_dtypes() -> None:
     symbol = mx.sym.contrib.quantize(mx.sym.Variable("data"), name="q")
     assert symbol.list_arguments() == ["data", "q_min_range", "q_max_range"]
     assert symbol.infer_shape(data=(2, 3)) == ([(2, 3), (1,), (1,)], [(2, 3), (1,), (1,)], [])
@@ -53,14 +53,14 @@ def test_inference() -> None:
         make("_contrib_dequantize", {}).infer_type([np.dtype("int32"), None, None], [None])
 
 
-def test_bytes_of_the_other_kind_are_refused() -> None:
+def test_data_of_the_other_byte_type_is_refused() -> None:
     """MXNet would read uint8 as int8."""
     with pytest.raises(TypeInferenceError, match="expected float32, or int8"):
         mx.nd.contrib.quantize_v2(mx.nd.zeros((2,), dtype="uint8"), out_type="auto")
 
 
 @pytest.mark.parametrize("name", ["quantize_v2", "requantize", "quantized_elemwise_add"])
-def test_half_a_range_is_refused(name: str) -> None:
+def test_half_a_calibration_range_is_refused(name: str) -> None:
     with pytest.raises(AttributeValueError, match="give both or none"):
         make(f"_contrib_{name}", {"min_calib_range": "1"})
 
@@ -74,7 +74,7 @@ def test_half_a_range_is_refused(name: str) -> None:
         ("quantized_conv", {"kernel": "(2, 2)", "num_filter": "3", "pad": "(1,)"}, "pad is"),
     ],
 )
-def test_what_bytes_cannot_do_is_refused(
+def test_what_quantized_operators_do_not_support_is_refused(
     name: str, attributes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(AttributeValueError, match=message):
@@ -86,8 +86,8 @@ def _infer(name: str, attributes: dict[str, Any]) -> None:
     operator.infer_type([None] * len(operator.input_names()), [None] * 3)
 
 
-def test_a_bias_is_brought_to_the_scale_of_the_sums() -> None:
-    """MXNet's kernel for CPUs adds it as it is; on GPUs, and in the fully connected layer, not."""
+def test_a_bias_is_rescaled_to_the_scale_of_the_sums() -> None:
+    """MXNet rescales it on GPUs and in fully connected layers, but not in convolutions on CPUs."""
     ends = {
         name: mx.nd.array([1.0 if "max" in name else -1.0])
         for name in ("min_data", "max_data", "min_weight", "max_weight", "min_bias", "max_bias")
@@ -103,7 +103,7 @@ def test_a_bias_is_brought_to_the_scale_of_the_sums() -> None:
 
 
 @pytest.mark.parametrize(("kind", "most"), [("int8", 127), ("uint8", 255)])
-def test_the_range_of_a_convolutions_sums_is_that_of_its_data(kind: str, most: int) -> None:
+def test_a_convolutions_output_range_follows_from_its_inputs(kind: str, most: int) -> None:
     data = mx.nd.array(np.full((1, 1, 2, 2), most), dtype=kind)
     weight = mx.nd.array(np.full((1, 1, 1, 1), 127), dtype="int8")
     ends = [mx.nd.array([end]) for end in (0, 3, -0.5, 0.5)]

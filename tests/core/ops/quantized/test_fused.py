@@ -1,4 +1,4 @@
-"""Layers that MXNet has fused for oneDNN, against MXNet 1.9.1."""
+"""Layers that MXNet fused for oneDNN, against MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from oracle.topics.fused_layers import CASES, graph
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_equals_mxnet(name: str) -> None:
+def test_results_match_mxnets(name: str) -> None:
     outputs = fused_layers.run_case(mx, name)
     assert len(outputs) == CASES[name].output_count
     for index, output in enumerate(outputs):
         assert_close(name, output, golden_file.topic("fused_layers")[f"{name}/{index}"])
 
 
-def test_names_are_mxnets() -> None:
+def test_names_match_mxnets() -> None:
     symbol = mx.sym.load_json(graph(CASES["int8_norm_relu"]))
     assert symbol.list_outputs() == ["fused_output", "fused_output_min", "fused_output_max"]
     assert symbol.list_auxiliary_states() == ["mean", "var"]
@@ -46,7 +46,7 @@ def test_parameters_are_inferred() -> None:
     assert types == [np.uint8, np.float32, np.float32]
 
 
-def test_floats_are_no_bytes() -> None:
+def test_float_inputs_are_refused() -> None:
     symbol = mx.sym.load_json(graph(CASES["int8_bytes"]))
     with pytest.raises(TypeInferenceError, match="expected int8 or uint8"):
         symbol.infer_type(data="float32")
@@ -93,15 +93,15 @@ def _nodes(node: dict[str, Any]) -> Any:
         ("int8_sum", lambda node: node["attrs"].pop("with_sum"), "none is True"),
     ],
 )
-def test_contradictions_are_refused(
+def test_contradictory_attributes_are_refused(
     name: str, change: Callable[[dict[str, Any]], None], message: str
 ) -> None:
     with pytest.raises(AttributeValueError, match=message):
         mx.sym.load_json(_changed(name, change))
 
 
-def test_weights_that_change_count() -> None:
-    """Weights are made bytes when they change, not at each run, and not only once."""
+def test_changed_weights_are_quantized_again() -> None:
+    """They are quantized when they change, not on each run, and not only once."""
     case = dataclasses.replace(CASES["int8_norm_relu"])
     symbol = mx.sym.load_json(graph(case))
     arrays = fused_layers.arrays_of(case, "int8_norm_relu", symbol)
