@@ -14,11 +14,13 @@ __all__ = [
     "MOVED_REGIONS",
     "REGION_MAXIMA",
     "REGION_MEANS",
+    "ROTATED_REGIONS",
     "SPATIAL_TRANSFORMER",
     "DeformableConvolution",
     "GroupedRegionPooling",
     "MovedRegionPooling",
     "RegionPooling",
+    "RotatedRegionPooling",
     "SpatialTransformer",
 ]
 
@@ -104,6 +106,15 @@ class MovedRegionPooling(Protocol):
         """Return each region's image, where it begins, and its size, both across and down."""
 
 
+class RotatedRegionPooling(Protocol):
+    """``RROIAlign``."""
+
+    def frames(self, xp: Any, rois: Array, images: int) -> tuple[Array, Array]:
+        """Return each region's image, and (regions, 8) numbers: its center across and down, the
+        cosine and sine of its angle, its height and width, and how many points a bin has down and
+        across."""
+
+
 class SpatialTransformer(Protocol):
     """``SpatialTransformer``."""
 
@@ -119,4 +130,5 @@ SPATIAL_TRANSFORMER = Kind[SpatialTransformer]("spatial transformer")
 DEFORMABLE_CONVOLUTION = Kind[DeformableConvolution]("deformable convolution")
 REGION_MAXIMA = Kind[RegionPooling]("maxima of regions")
 REGION_MEANS = Kind[GroupedRegionPooling]("means of regions")
+ROTATED_REGIONS = Kind[RotatedRegionPooling]("means of rotated regions")
 MOVED_REGIONS = Kind[MovedRegionPooling]("means of moved regions")

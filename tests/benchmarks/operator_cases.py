@@ -130,8 +130,10 @@ _PROPOSING = {
     "bbox_pred": Draw((1, 48, 38, 63), -0.3, 0.3),
     "im_info": Values([[600, 1000, 1.0]]),
 }
+_ROTATED = [[0, 50 + 7 * i, 60 + 4 * i, 40 + 2 * i, 180 - 2 * i, 5 * i - 90] for i in range(64)]
 _DEFORMING = {"kernel": (3, 3), "pad": (2, 2), "dilate": (2, 2), "num_filter": 256}
 _AFFINE = [[0.9, 0.1, 0.05, -0.1, 0.95, 0.1]] * 8
+_POSITIVE = np.eye(128) + np.full((16, 1, 1), 1 / 128)
 _RNN = {"state_size": 128, "num_layers": 1, "state_outputs": True}
 
 
@@ -210,6 +212,14 @@ CASES: dict[str, Case] = {
         },
         (),
         **_DEFORMING,
+    ),
+    "RROIAlign": Case(
+        "_contrib_RROIAlign",
+        {"data": (1, 256, 38, 50), "rois": Values(_ROTATED)},
+        (),
+        pooled_size=(7, 7),
+        spatial_scale=1 / 16,
+        sampling_ratio=2,
     ),
     "Proposal": Case("_contrib_Proposal", _PROPOSING, ()),
     "MultiProposal": Case("_contrib_MultiProposal", _PROPOSING, ()),
@@ -454,6 +464,7 @@ CASES: dict[str, Case] = {
     "Pad/reflect": _one("Pad", mode="reflect", pad_width=(0, 0, 0, 0, 1, 1, 1, 1)),
     "depth_to_space": _one("depth_to_space", block_size=2),
     "space_to_depth": _one("space_to_depth", block_size=2),
+    "col2im": _one("col2im", (4, 64 * 9, 784), kernel=(3, 3), pad=(1, 1), output_size=(28, 28)),
     "im2col": _one("im2col", (4, 64, 28, 28), kernel=(3, 3), pad=(1, 1)),
     # -- choosing
     "one_hot": Case("one_hot", {"indices": Draw((512,), 0, 5749, whole=True)}, (), depth=5749),
@@ -506,6 +517,11 @@ CASES: dict[str, Case] = {
     "norm": _one("norm", SEQUENCE, axis=2),
     "dot": _two("dot", (512, 512), (512, 512)),
     "batch_dot": _two("batch_dot", (96, 128, 64), (96, 128, 64), transpose_b=True),
+    "linalg_potrf": Case("_linalg_potrf", {"A": Values(_POSITIVE)}),
+    "linalg_trsm": Case("_linalg_trsm", {"A": Values(_POSITIVE), "B": (16, 128, 128)}, ("A", "B")),
+    "linalg_trmm": Case("_linalg_trmm", {"A": Values(_POSITIVE), "B": (16, 128, 128)}, ("A", "B")),
+    "linalg_inverse": Case("_linalg_inverse", {"A": Values(_POSITIVE)}),
+    "linalg_det": Case("_linalg_det", {"A": Values(_POSITIVE)}),
     "linalg_gemm2": _two("_linalg_gemm2", (16, 128, 128), (16, 128, 128)),
     "khatri_rao": Case("khatri_rao", {"a": (64, 100), "b": (64, 100)}, (), num_args=2),
     "add_n": Case("add_n", {"a": IMAGE, "b": IMAGE, "c": IMAGE}, ("a", "b", "c"), num_args=3),

@@ -42,6 +42,7 @@ from .moved_regions import moved_regions
 from .piecewise import piecewise, piecewise_backward
 from .recurrent import recurrent, recurrent_layer
 from .regions import region_maxima, region_means
+from .rotated_regions import rotated_regions
 from .sampling import bilinear_sampler, spatial_transformer
 from .special import special
 
@@ -66,6 +67,7 @@ def register_kernels(table: KernelTable) -> None:
     table.register("numpy", arrays.LEADING, leading)
     table.register("numpy", layers.DECONVOLUTION, deconvolution)
     table.register("numpy", layers.EMBEDDING, embedding)
+    table.register("numpy", kinds.ROTATED_REGIONS, rotated_regions)
     _both(table, CTC, ctc_loss)
     _both(table, arrays.CAST, cast)
     _both(table, arrays.POINTWISE, special)

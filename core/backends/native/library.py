@@ -31,6 +31,7 @@ __all__ = [
     "RecurrentTensors",
     "Regions",
     "Resizing",
+    "RotatedRegions",
     "Sampling",
     "SamplingWindow",
     "SuppressionLimit",
@@ -121,6 +122,18 @@ class MovedRegions(ctypes.Structure):
         *((name, c_long) for name in ("images", "channels", "height", "width", "regions", "bins")),
         *((name, c_long) for name in ("groups", "classes", "parts", "samples", "threads")),
         ("reach", c_float),
+    )
+
+
+class RotatedRegions(ctypes.Structure):
+    """Rotated regions and their bins; mirrors the structure in ``rotated_regions.c``."""
+
+    _fields_ = tuple(
+        (name, c_long)
+        for name in (
+            *("images", "channels", "height", "width", "regions", "rows", "columns"),
+            "threads",
+        )
     )
 
 
@@ -224,6 +237,7 @@ _PROBLEM, _MAPS, _FOLLOWS = POINTER(Problem), POINTER(Maps), POINTER(Follows)
 _SAMPLING, _WINDOW = POINTER(Sampling), POINTER(SamplingWindow)
 _BOXES, _LIMIT = POINTER(Boxes), POINTER(SuppressionLimit)
 _REGIONS, _MOVED = POINTER(Regions), POINTER(MovedRegions)
+_ROTATED = POINTER(RotatedRegions)
 _RESIZING, _TAPS = POINTER(Resizing), POINTER(ImageTaps)
 _ALIGNMENT, _TARGETS = POINTER(Alignment), POINTER(Targets)
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -259,6 +273,8 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "half_to_float": (None, (c_long, *[c_void_p] * 2, c_long)),
     "suppress_scratch": (c_long, (c_long,)),
     "suppress": (None, (c_long, _BOXES, _LIMIT, c_long, *[c_void_p] * 2)),
+    "rotated_means_scratch": (c_long, (_ROTATED,)),
+    "rotated_means": (None, (_ROTATED, *[c_void_p] * 5)),
     "moved_means_samples": (c_long, ()),
     "moved_means": (None, (_MOVED, *[c_void_p] * 6)),
     "moved_means_spread": (None, (_MOVED, *[c_void_p] * 6)),
@@ -314,6 +330,8 @@ class Library:
     half_to_float: Callable[..., None]
     suppress_scratch: Callable[[int], int]
     suppress: Callable[..., None]
+    rotated_means_scratch: Callable[..., int]
+    rotated_means: Callable[..., None]
     moved_means_samples: Callable[[], int]
     moved_means: Callable[..., None]
     moved_means_spread: Callable[..., None]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from ...capabilities import sampling as kinds
+from ...capabilities.kinds import implements
 from ...types import Array, Shape
 from ..attributes import attribute
 from ..interpolation import neighbors
@@ -18,6 +19,7 @@ __all__ = ["RROIAlign"]
 
 
 @register("_contrib_RROIAlign")
+@implements(kinds.ROTATED_REGIONS)
 class RROIAlign(OnRegions):
     """Means of interpolated points of a map, in rotated regions.
 
@@ -54,20 +56,33 @@ class RROIAlign(OnRegions):
         data, rois = inputs
         out = outputs[0]
         out.fill(0)
-        for region, image in enumerate(image_numbers(rois, len(data)).tolist()):
+        images, frames = self.frames(run.xp, rois, len(data))
+        for region, image in enumerate(images.tolist()):
             if image >= 0:
-                out[region] = self._mean(run.xp, data[image], rois[region, 1:].tolist())
+                out[region] = self._mean(run.xp, data[image], frames[region].tolist())
 
-    def _mean(self, xp: Any, data: Array, roi: list[float]) -> Array:
-        middle_x, middle_y, width, height = (number * self.spatial_scale for number in roi[:4])
+    def frames(self, xp: Any, rois: Array, images: int) -> tuple[Array, Array]:
+        """Return images and frames of the regions; see ``RotatedRegionPooling``."""
+        middle_x, middle_y, width, height, angle = rois[:, 1:].astype("float64").T
+        turned = xp.deg2rad(angle)
+        sizes = [xp.maximum(size * self.spatial_scale, 1.0) for size in (height, width)]
+        steps = [size / places for size, places in zip(sizes, self.pooled_size, strict=True)]
+        if self.sampling_ratio > 0:
+            counts = [xp.full_like(step, self.sampling_ratio) for step in steps]
+        else:
+            counts = [xp.ceil(step) for step in steps]
+        middles = [middle * self.spatial_scale for middle in (middle_x, middle_y)]
+        columns = (*middles, xp.cos(turned), xp.sin(turned), *sizes, *counts)
+        return image_numbers(rois, images), xp.stack(columns, axis=1)
+
+    def _mean(self, xp: Any, data: Array, frame: list[float]) -> Array:
+        middle_x, middle_y, cosine, sine, *sizes = frame
         y, x = (
-            self._points(xp, max(size, 1.0), places).astype(data.dtype)
-            for size, places in zip((height, width), self.pooled_size, strict=True)
+            _points(xp, size, places, int(count)).astype(data.dtype)
+            for size, count, places in zip(sizes[:2], sizes[2:], self.pooled_size, strict=True)
         )
         shape = (*y.shape, *x.shape)
         y = xp.broadcast_to(y[:, :, None, None], shape)
-        angle = math.radians(roi[4])
-        cosine, sine = math.cos(angle), math.sin(angle)
         across = x * cosine + y * sine + middle_x
         down = y * cosine - x * sine + middle_y
         rows, columns = data.shape[1:]
@@ -81,9 +96,8 @@ class RROIAlign(OnRegions):
         mean: Array = value.mean(axis=(2, 4))
         return mean
 
-    def _points(self, xp: Any, size: float, places: int) -> Array:
-        """Return the distances of all points from the region's center, (places, points)."""
-        step = size / places
-        count = self.sampling_ratio if self.sampling_ratio > 0 else math.ceil(step)
-        point = (xp.arange(count) + 0.5) / count
-        return (xp.arange(places)[:, None] + point) * step - size / 2
+
+def _points(xp: Any, size: float, places: int, count: int) -> Array:
+    """Return the distances of all points from the region's center, (places, points)."""
+    point = (xp.arange(count) + 0.5) / count
+    return (xp.arange(places)[:, None] + point) * (size / places) - size / 2

@@ -154,3 +154,31 @@ def test_a_region_of_a_missing_image_is_refused() -> None:
     )
     with pytest.raises(mx.MXNetError, match="index 2 is outside an axis of size 2"):
         trained(symbol, values, None)
+
+
+@pytest.mark.parametrize(("channels", "ratio"), [(3, 2), (16, 1), (37, -1)])
+def test_rotated_means_match_the_reference(channels: int, ratio: int) -> None:
+    random = np.random.RandomState(6)
+    count = 40
+    rois = np.empty((count, 6), "float32")
+    rois[:, 0] = random.randint(-1, 2, count)
+    rois[:, 1:3] = random.uniform(-10, 60, (count, 2))
+    rois[:, 3:5] = random.uniform(0, 90, (count, 2))
+    rois[:, 5] = random.uniform(-200, 200, count)
+    data = random.randn(2, channels, 11, 14).astype("float32")
+    symbol = mx.sym.contrib.RROIAlign(
+        mx.sym.Variable("data"),
+        mx.sym.Variable("rois"),
+        pooled_size=(3, 4),
+        spatial_scale=0.3,
+        sampling_ratio=ratio,
+    )
+    outputs = []
+    for options in (None, REFERENCE):
+        arguments = {"data": mx.nd.array(data), "rois": mx.nd.array(rois)}
+        executor = bind(symbol, mx.cpu(), arguments, None, grad_req="null", options=options)
+        outputs.append(executor.forward(is_train=False)[0].asnumpy())
+        assert kernels(executor) == (set() if options else {"native:rotated_means"})
+    assert abs(outputs[1]).max() > 1
+    assert (outputs[1][rois[:, 0] < 0] == 0).all()
+    np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-4, atol=2e-5)
