@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import AttributeValueError
-from ..types import Array, DType, Shape, normalize_axis, shape_size
+from ..types import Array, DType, Shape, is_half, normalize_axis, shape_size
 from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .registry import register
@@ -108,14 +108,17 @@ class Eye(_Source):
 def _write_range(run: Run, out: Array, start: float, step: float, repeat: int = 1) -> None:
     """Write start, start + step, ... into a vector, each number ``repeat`` times."""
     place = run.xp.arange(out.size) // repeat
+    if isinstance(step, np.float32):
+        place = place.astype("float32")
     run.xp.copyto(out, start + step * place, casting="unsafe")
 
 
 def _in_dtype(dtype: DType, start: float, step: float) -> tuple[float, float]:
-    """Return start and step, truncated for integer dtypes, as in NumPy."""
-    if dtype.kind not in "iu":
-        return start, step
-    return math.trunc(start), math.trunc(step)
+    """Return start and step, truncated for integer dtypes, as in NumPy. As in MXNet, each number is
+    computed in the range's own dtype; half precision, where MXNet truncates, in float64."""
+    if dtype.kind in "iu":
+        return math.trunc(start), math.trunc(step)
+    return (start, step) if is_half(dtype) else (dtype.type(start), dtype.type(step))
 
 
 @register("_arange")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ..errors import ShapeError
-from ..types import Array, DType, Shape, merge_dtypes
+from ..types import Array, DType, Shape, merge_dtypes, shape_size
 from .attributes import attribute
 from .lookup import read_at
 from .operator import Operator, Reads, Run
@@ -163,8 +163,12 @@ class SequenceLast(_OnSequences):
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         data = inputs[0]
         rows = self._rows(run, data.shape, inputs[1] if self.use_sequence_length else None)
-        table = data.reshape(data.shape[0] * data.shape[1], -1)
-        read_at(run, table, rows, outputs[0].reshape(rows.shape[0], -1))
+        size = shape_size(data.shape[2:])
+        table = data.reshape(data.shape[0] * data.shape[1], size)
+        if data.size:
+            read_at(run, table, rows, outputs[0].reshape(rows.shape[0], size))
+        else:
+            outputs[0].fill(0)
 
     def backward(
         self,
@@ -178,6 +182,8 @@ class SequenceLast(_OnSequences):
         assert gradient is not None
         rows = self._rows(run, gradient.shape, inputs[1] if self.use_sequence_length else None)
         gradient.fill(0)
+        if not gradient.size:
+            return
         first, second = rows // gradient.shape[1], rows % gradient.shape[1]
         gradient[first, second] = out_grads[0]
 
@@ -199,7 +205,7 @@ class SequenceReverse(_OnSequences):
         return super().infer_shape(inputs, outputs)
 
     def _reverse(self, run: Run, x: Array, lengths: Array | None, out: Array) -> None:
-        if lengths is None:
+        if lengths is None or not x.size:
             run.xp.copyto(out, x[::-1])
             return
         steps, batch = x.shape[:2]

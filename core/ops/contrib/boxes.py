@@ -91,14 +91,15 @@ class BipartiteMatching(WithoutGradient):
         xp, shape = run.xp, inputs[0].shape
         rows, columns = shape[-2:]
         worst = xp.inf if self.is_ascend else -xp.inf
-        scores = inputs[0].reshape(-1, rows, columns).astype("float64")
-        matches = [output.reshape(-1, output.shape[-1]) for output in outputs]
+        count = shape_size(shape[:-2])
+        scores = inputs[0].reshape(count, rows, columns).astype("float64")
+        matches = [output.reshape(count, output.shape[-1]) for output in outputs]
         for match in matches:
             match.fill(-1)
         example = xp.arange(len(scores))
         limit = self.topk + 1 if self.topk > 0 else rows
         for _ in range(min(rows, columns, limit)):
-            flat = scores.reshape(len(scores), -1)
+            flat = scores.reshape(count, rows * columns)
             best = (xp.argmin if self.is_ascend else xp.argmax)(flat, axis=1)
             score = flat[example, best]
             is_good = score < self.threshold if self.is_ascend else score > self.threshold
@@ -347,7 +348,7 @@ class BoxNMS(Operator):
         xp, grad, data_grad = run.xp, out_grads[0], in_grads[0]
         assert data_grad is not None
         count, width = grad.shape[-2:]
-        origins = outputs[1].reshape(-1, count)
+        origins = outputs[1].reshape(shape_size(outputs[1].shape[:-2]), count)
         example, place = xp.nonzero(origins >= 0)
         target = run.scratch((len(origins), count, width), grad.dtype)
         target.fill(0)

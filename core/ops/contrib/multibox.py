@@ -308,7 +308,7 @@ class MultiBoxDetection(WithoutGradient):
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         xp, probabilities = run.xp, inputs[0]
-        offsets = inputs[1].reshape(len(probabilities), -1, 4)
+        offsets = inputs[1].reshape(len(probabilities), inputs[2].shape[1], 4)
         boxes = self._decode(xp, offsets, inputs[2][0])
         outputs[0].fill(-1)
         if probabilities.shape[1] < 2:

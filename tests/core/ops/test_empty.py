@@ -57,3 +57,37 @@ def test_means_of_nothing() -> None:
 def test_suppression_of_no_boxes(shape: tuple[int, ...], topk: int) -> None:
     with mx.np_shape(True):
         assert nd.contrib.box_nms(nd.zeros(shape), topk=topk).shape == shape
+
+
+LENGTHS = nd.ones(3)
+
+EMPTY: list[tuple[tuple[int, ...], Function, list[tuple[int, ...]]]] = [
+    ((2, 0, 6), nd.contrib.box_nms, [(2, 0, 6)]),
+    ((0, 6), nd.contrib.box_nms, [(0, 6)]),
+    ((4, 3, 0), nd.SequenceLast, [(3, 0)]),
+    ((0, 3, 2), nd.SequenceLast, [(3, 2)]),
+    ((4, 3, 0), lambda x: nd.SequenceLast(x, LENGTHS, use_sequence_length=True), [(3, 0)]),
+    ((0, 3, 2), lambda x: nd.SequenceReverse(x, LENGTHS, use_sequence_length=True), [(0, 3, 2)]),
+    ((2, 0, 4), lambda x: nd.contrib.bipartite_matching(x, threshold=0.5), [(2, 0), (2, 4)]),
+    ((3, 0), lambda x: nd.contrib.bipartite_matching(x, threshold=0.5), [(3,), (0,)]),
+    (
+        (0, 3, 5),
+        lambda x: nd.contrib.MultiBoxDetection(x, nd.zeros((0, 20)), nd.zeros((1, 5, 4))),
+        [(0, 5, 6)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("shape", "function", "expected"), EMPTY)
+def test_operators_on_nothing_have_gradients(
+    shape: tuple[int, ...], function: Function, expected: list[tuple[int, ...]]
+) -> None:
+    with mx.np_shape(True):
+        x = nd.zeros(shape)
+        x.attach_grad()
+        with mx.autograd.record():
+            found = function(x)
+        outputs = found if isinstance(found, list) else [found]
+        outputs[0].backward()
+        assert [output.asnumpy().shape for output in outputs] == expected
+        assert x.grad.asnumpy().shape == shape

@@ -7,6 +7,7 @@ import pytest
 
 import core as mx
 from core.errors import AttributeValueError, ShapeError, TypeInferenceError
+from oracle import golden_file
 from oracle.apply import make
 
 
@@ -67,3 +68,11 @@ def test_dimensions_of_minus_one_are_inferred_from_the_reader() -> None:
     sides = mx.sym.ones(shape=(2, -1)), mx.sym.transpose(mx.sym.ones(shape=(3, -1)))
     (out,) = (sides[0] + sides[1]).bind(mx.cpu(), []).forward()
     np.testing.assert_array_equal(out.asnumpy(), np.full((2, 3), 2))
+
+
+def test_ranges_of_odd_steps_have_the_bits_of_mxnet() -> None:
+    expected = golden_file.ops("init")["arange_tenths/out0"]
+    found = mx.nd.arange(0.3, 9, 0.1).asnumpy()
+    np.testing.assert_array_equal(found, expected)
+    like = mx.nd.contrib.arange_like(mx.nd.zeros(found.size), start=0.3, step=0.1)
+    np.testing.assert_array_equal(like.asnumpy(), expected)

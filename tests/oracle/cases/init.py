@@ -15,6 +15,7 @@ CASES = (
     Case("full_int", "_full", {"shape": (4,), "value": 2.5, "dtype": "int32"}, grads=False),
     Case("arange_stop", "_arange", {"start": 5}, grads=False),
     Case("arange", "_arange", {"start": 0, "stop": 5}, grads=False),
+    Case("arange_tenths", "_arange", {"start": 0.3, "stop": 9, "step": 0.1}, grads=False),
     Case("arange_step", "_arange", {"start": 0.5, "stop": 3.2, "step": 0.3}, grads=False),
     Case(
         "arange_integers",
