@@ -100,6 +100,31 @@ class Backend(Protocol):
         """
         ...
 
+    def solve_triangular(
+        self,
+        triangle: Array,
+        sides: Array,
+        out: Array,
+        *,
+        lower: bool,
+        transpose: bool,
+        rightside: bool,
+    ) -> bool:
+        """Solve ``A X = B`` for stacks of triangular matrices A.
+
+        Args:
+            triangle: A; its other triangle is not read.
+            sides: B.
+            out: X is written here; may be B.
+            lower: A is lower triangular, otherwise upper.
+            transpose: A is transposed.
+            rightside: solve ``X A = B``.
+
+        Returns:
+            False if there is no kernel for this; the caller then uses array operations.
+        """
+        ...
+
     def suppress(
         self,
         sides: Sequence[Array],

@@ -104,6 +104,19 @@ class CupyBackend:
         """Return False: this backend has no fused kernel."""
         return False
 
+    def solve_triangular(
+        self,
+        triangle: Array,
+        sides: Array,
+        out: Array,
+        *,
+        lower: bool,
+        transpose: bool,
+        rightside: bool,
+    ) -> bool:
+        """Return False: this backend has no kernel."""
+        return False
+
     def suppress(
         self,
         sides: Sequence[Array],

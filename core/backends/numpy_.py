@@ -12,6 +12,7 @@ from ..types import Array, DType, Shape, shape_size
 from .backend import Chain
 from .native.chain import chained
 from .native.suppression import suppress
+from .native.triangular import solve_triangular
 from .native.updates import update
 from .steps import FusedStep
 
@@ -81,6 +82,21 @@ class NumpyBackend:
     ) -> bool:
         """Call the C kernel, if it is available."""
         return update(weight, gradient, states, step)
+
+    def solve_triangular(
+        self,
+        triangle: Array,
+        sides: Array,
+        out: Array,
+        *,
+        lower: bool,
+        transpose: bool,
+        rightside: bool,
+    ) -> bool:
+        """Call the C kernel, if it is available."""
+        return solve_triangular(
+            triangle, sides, out, lower=lower, transpose=transpose, rightside=rightside
+        )
 
     def suppress(
         self,

@@ -132,6 +132,7 @@ class Plan:
                 self._scratch.take,
                 bodies,
                 arena.backend.suppress,
+                arena.backend.solve_triangular,
             )
             for mode in (is_train, self._backward_is_train)
         )

@@ -52,7 +52,14 @@ def run_of(context: Context, is_train: bool) -> Run:
     """Return the run settings of operators on a context; scratch memory is allocated per call."""
     backend = backend_of(context)
     random = device_random(context)
-    return Run(backend.xp, is_train, random, backend.empty, suppress=backend.suppress)
+    return Run(
+        backend.xp,
+        is_train,
+        random,
+        backend.empty,
+        suppress=backend.suppress,
+        solve_triangular=backend.solve_triangular,
+    )
 
 
 def execute(

@@ -289,11 +289,19 @@ class Trsm(_Triangular):
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0,), outputs=(0,))
 
-    def inverse_of(self, run: Run, a: Array) -> Array:
-        return inverse_of(run, self.operand(run, a), self.names[0])
+    def solution(self, run: Run, a: Array, sides: Array, out: Array, *, transpose: bool) -> None:
+        """Write the solution for ``sides``, of the transposed system if ``transpose`` is set."""
+        where = {"lower": self.lower, "rightside": self.rightside}
+        turn = self.transpose != transpose
+        solve = run.solve_triangular
+        if solve is None or not solve(a, sides, out, transpose=turn, **where):
+            inverse = turned(inverse_of(run, self.operand(run, a), self.names[0]), transpose)
+            out[...] = sides @ inverse if self.rightside else inverse @ sides
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        outputs[0][...] = self.times(self.inverse_of(run, inputs[0]), inputs[1])
+        self.solution(run, inputs[0], inputs[1], outputs[0], transpose=False)
+        if self.alpha != 1:
+            outputs[0][...] *= self.alpha
 
     def backward(
         self,
@@ -304,8 +312,8 @@ class Trsm(_Triangular):
         in_grads: Sequence[Array | None],
     ) -> None:
         grad, out = out_grads[0], outputs[0]
-        back = turned(self.inverse_of(run, inputs[0]))
-        pull = grad @ back if self.rightside else back @ grad
+        pull = run.scratch(grad.shape, grad.dtype)
+        self.solution(run, inputs[0], grad, pull, transpose=True)
         of_a = turned(out) @ pull if self.rightside else pull @ turned(out)
         self.into_triangle(run, -of_a, in_grads[0])
         if in_grads[1] is not None:

@@ -39,10 +39,21 @@ class Potrf(Square):
         xp, lower, grad = run.xp, outputs[0], out_grads[0]
         if not self.lower:
             lower, grad = turned(lower), turned(grad)
-        inverse = inverse_of(run, lower, self.names[0])
         half = xp.tril(turned(lower) @ xp.tril(grad))
         symmetric = half + turned(xp.tril(half, -1))
-        in_grads[0][...] = 0.5 * (turned(inverse) @ symmetric @ inverse)
+        symmetric *= 0.5
+        self._between_inverses(run, outputs[0], symmetric, in_grads[0])
+
+    def _between_inverses(self, run: Run, factor: Array, middle: Array, out: Array) -> None:
+        """Write ``L⁻ᵀ middle L⁻¹``, L being the lower triangular factor."""
+        solve, where = run.solve_triangular, {"lower": self.lower}
+        if (
+            solve is None
+            or not solve(factor, middle, out, transpose=self.lower, rightside=False, **where)
+            or not solve(factor, out, out, transpose=not self.lower, rightside=True, **where)
+        ):
+            inverse = inverse_of(run, turned(factor, not self.lower), self.names[0])
+            out[...] = turned(inverse) @ middle @ inverse
 
 
 @register("_linalg_potri", "linalg_potri")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias, TypeGuard, overload
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeGuard, overload
 
 import numpy as np
 
@@ -39,6 +39,21 @@ class Reads:
 Suppress: TypeAlias = Callable[[Sequence[Array], Array | None, float, bool, int], Array | None]
 
 
+class SolveTriangular(Protocol):
+    """``Backend.solve_triangular``."""
+
+    def __call__(
+        self,
+        triangle: Array,
+        sides: Array,
+        out: Array,
+        *,
+        lower: bool,
+        transpose: bool,
+        rightside: bool,
+    ) -> bool: ...
+
+
 class Run:
     """The environment in which an operator runs.
 
@@ -48,9 +63,10 @@ class Run:
         random: the device's random number generator.
         bodies: runs an operator's subgraphs; None outside of executors.
         suppress: the backend's non-maximum suppression (``Backend.suppress``), or None.
+        solve_triangular: the backend's solver (``Backend.solve_triangular``), or None.
     """
 
-    __slots__ = ("_allocate", "bodies", "is_train", "random", "suppress", "xp")
+    __slots__ = ("_allocate", "bodies", "is_train", "random", "solve_triangular", "suppress", "xp")
 
     def __init__(
         self,
@@ -60,9 +76,11 @@ class Run:
         allocate: Callable[[Shape, DType], Array],
         bodies: Bodies | None = None,
         suppress: Suppress | None = None,
+        solve_triangular: SolveTriangular | None = None,
     ) -> None:
         self.bodies = bodies
         self.suppress = suppress
+        self.solve_triangular = solve_triangular
         self.xp = xp
         self.is_train = is_train
         self.random = random

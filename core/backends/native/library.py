@@ -35,6 +35,7 @@ __all__ = [
     "Sampling",
     "SamplingWindow",
     "SuppressionLimit",
+    "Systems",
     "Targets",
     "Tensor",
     "UpdateStep",
@@ -132,6 +133,18 @@ class RotatedRegions(ctypes.Structure):
         (name, c_long)
         for name in (
             *("images", "channels", "height", "width", "regions", "rows", "columns"),
+            "threads",
+        )
+    )
+
+
+class Systems(ctypes.Structure):
+    """Triangular systems of equations; mirrors the structure in ``triangular.c``."""
+
+    _fields_ = tuple(
+        (name, c_long)
+        for name in (
+            *("matrices", "size", "columns", "is_lower", "is_transposed", "is_right"),
             "threads",
         )
     )
@@ -275,6 +288,8 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "suppress": (None, (c_long, _BOXES, _LIMIT, c_long, *[c_void_p] * 2)),
     "rotated_means_scratch": (c_long, (_ROTATED,)),
     "rotated_means": (None, (_ROTATED, *[c_void_p] * 5)),
+    "triangular_scratch": (c_long, (POINTER(Systems),)),
+    "triangular_solve": (None, (POINTER(Systems), *[c_void_p] * 4)),
     "moved_means_samples": (c_long, ()),
     "moved_means": (None, (_MOVED, *[c_void_p] * 6)),
     "moved_means_spread": (None, (_MOVED, *[c_void_p] * 6)),
@@ -332,6 +347,8 @@ class Library:
     suppress: Callable[..., None]
     rotated_means_scratch: Callable[..., int]
     rotated_means: Callable[..., None]
+    triangular_scratch: Callable[..., int]
+    triangular_solve: Callable[..., None]
     moved_means_samples: Callable[[], int]
     moved_means: Callable[..., None]
     moved_means_spread: Callable[..., None]
