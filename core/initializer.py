@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .errors import UsageError
-from .ndarray import NDArray
+from .ndarray import NDArray, RowSparseNDArray
 from .ndarray import load as load_arrays
 from .ops.rnn_packing import input_size_of, packed_arrays
 from .random import device_random, host_random
@@ -89,7 +89,11 @@ class Initializer:
         if arr.stype != "default":
             dense = arr.tostype("default")
             self(desc, dense)
-            dense.copyto(arr)
+            if isinstance(arr, RowSparseNDArray):
+                arr[:] = 0  # stores every row, those of zeros as well
+                arr.data[:] = dense
+            else:
+                dense.copyto(arr)
             return
         if not isinstance(desc, InitDesc):
             warnings.warn(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ShapeError, did_you_mean
 from ..graph.infer import infer_graph
 from ..graph.nodes import Entry
 from ..ndarray import NDArray
@@ -38,6 +38,10 @@ def reshape_bound(
 
     Arguments and errors are those of ``Executor.reshape``.
     """
+    known = [node.name for node in (*graph.arguments, *graph.auxiliaries)]
+    for name in shapes:
+        if name not in known:
+            raise ShapeError(f"the graph has no input {name!r}{did_you_mean(name, known)}")
     spec_of = _infer(graph, bound, {name: tuple(shape) for name, shape in shapes.items()})
     made: dict[int, NDArray] = {}
 

@@ -15,6 +15,7 @@ from ..errors import MXNetError, UsageError
 from ..initializer import InitDesc, Uniform
 from ..ndarray import NDArray, arange, zeros
 from ..ndarray.np_shape import is_np_shape
+from ..ndarray.sparse_array import BaseSparseNDArray
 from ..symbol import Symbol
 from ..types import Shape, to_dtype
 from .keeper import Keeper, store_updates
@@ -307,7 +308,10 @@ class Parameter(ParameterNames):
     def zero_grad(self) -> None:
         """Set the gradients to zero."""
         for array in self._grad or ():
-            array[:] = 0
+            if isinstance(array, BaseSparseNDArray):
+                array.clear()
+            else:
+                array[:] = 0
 
     # -- inside -----------------------------------------------------------------------------
 

@@ -96,6 +96,13 @@ class RowSparseNDArray(BaseSparseNDArray):
             rows = backend.xp.flatnonzero((raw != 0).reshape(raw.shape[0], -1).any(axis=1))
             self._hold(raw[rows].astype(self._data.dtype), (rows.astype(_INT64),))
 
+    def _fill(self, value: float) -> None:
+        """Make all elements equal. As in MXNet every row is stored then, of zeros as well."""
+        backend = backend_of(self._context)
+        with backend.scope():
+            values = backend.xp.full(self.shape, value, self._data.dtype)
+            self._hold(values, (backend.xp.arange(self.shape[0], dtype=_INT64),))
+
     def container(self) -> Rows:
         """Return the rows as operators take them; nothing is copied."""
         rows = Rows(self.shape, self._data.dtype)

@@ -116,7 +116,7 @@ class CSRNDArray(BaseSparseNDArray):
         """Refuse all but zero, as MXNet does."""
         if value != 0:
             raise ValueError("Assigning numeric types to CSRNDArray is not implemented yet.")
-        super()._fill(value)
+        self.clear()
 
     def take_rows(self, rows: np.ndarray[Any, Any]) -> CSRNDArray:
         """Return a matrix of the rows with these numbers, in their order."""

@@ -185,10 +185,11 @@ class BaseSparseNDArray(NDArray):
 
     def _fill(self, value: float) -> None:
         """Make all elements equal."""
-        if value == 0:
-            type(self).zeros(self.shape, self._context, np.dtype(self.dtype)).copyto(self)
-        else:
-            self.assign_dense(np.full(self.shape, value, self.dtype))
+        raise NotImplementedError
+
+    def clear(self) -> None:
+        """Make all elements zero, without storing any."""
+        type(self).zeros(self.shape, self._context, np.dtype(self.dtype)).copyto(self)
 
     def _binary_inplace(self, array_op: str, scalar_op: str, other: Any) -> NDArray:
         self._binary(array_op, scalar_op, other).copyto(self)

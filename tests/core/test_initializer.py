@@ -48,6 +48,7 @@ def test_row_sparse_arrays_get_the_values_of_dense_ones(
     mx.init.Zero()(mx.init.InitDesc("embed_weight"), sparse)
     assert sparse.stype == "row_sparse"
     assert not sparse.asnumpy().any()
+    assert sparse.indices.asnumpy().tolist() == list(range(8))  # as in MXNet
 
 
 @pytest.mark.parametrize(

@@ -77,3 +77,8 @@ def test_the_monitor_is_kept(layer):
     layer.set_monitor_callback(lambda name, values: seen.append((name, values.shape)))
     layer.reshape(x=(2, 4)).forward()
     assert seen == [(layer._symbol.list_outputs()[0], (2, 4))]
+
+
+def test_an_unknown_name_is_an_error(layer):
+    with pytest.raises(ShapeError, match="the graph has no input 'fc_weigth'; did you mean"):
+        layer.reshape(fc_weigth=(4, 4))

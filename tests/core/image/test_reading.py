@@ -117,3 +117,14 @@ def test_min_area_is_a_deprecated_name_of_area() -> None:
 def test_invalid_rotations_are_refused(call: object, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call(mx.nd.ones((3, 4, 5)))  # type: ignore[operator]
+
+
+def test_operators_of_images_have_their_internal_names() -> None:
+    internal, buffer = mx.nd._internal, mx.nd.array(np.frombuffer(ENCODED, "uint8"), dtype="uint8")
+    image = internal._cvimdecode(buffer, 1, to_rgb=0)
+    np.testing.assert_array_equal(image.asnumpy(), PIXELS[..., ::-1])
+    assert internal._cvimresize(image, w=3, h=2, interp=1).shape == (2, 3, 3)
+    padded = internal._cvcopyMakeBorder(image, 1, 0, 2, 0, type=0, values=(1, 2, 3))
+    assert padded.shape == (PIXELS.shape[0] + 1, PIXELS.shape[1] + 2, 3)
+    assert padded[0, 0].asnumpy().tolist() == [1, 2, 3]
+    assert "_cvimread" in dir(internal)
