@@ -16,7 +16,16 @@ from ..onednn.kernel import are_float32
 from ..onednn.memory import MemoryDesc, blocked, channels_last, layout_of
 from . import library
 
-__all__ = ["Convolution", "convolve_bytes", "problem_of"]
+__all__ = [
+    "Convolution",
+    "convolve_bytes",
+    "described",
+    "direct_problem",
+    "is_last",
+    "problem_of",
+    "tensor_of",
+    "tiles_together",
+]
 
 _FLOAT32 = np.dtype("float32")
 
@@ -78,7 +87,7 @@ class Convolution:
             return None
         data = request.inputs[0]
         assert data is not None
-        found = cls(direct.data, direct.output, pad, _is_last(request, data), apart)
+        found = cls(direct.data, direct.output, pad, is_last(request, data), apart)
         is_kept = request.is_constant[1] and not request.is_train
         return found if found._wins(is_kept=is_kept) else None
 
@@ -108,15 +117,12 @@ class Convolution:
     @property
     def layouts(self) -> tuple[Layout | None, Layout | None]:
         """The layouts of data and output."""
-        return layout_of(self._described(self.data)), layout_of(self.result_desc)
+        return layout_of(described(self.data, is_last=self.is_last)), layout_of(self.result_desc)
 
     @property
     def result_desc(self) -> MemoryDesc:
         """The output as oneDNN describes it."""
-        return self._described(self.output)
-
-    def _described(self, shape: Shape) -> MemoryDesc:
-        return channels_last(shape) if self.is_last else blocked(shape)
+        return described(self.output, is_last=self.is_last)
 
     def transposed(self) -> Convolution:
         """Return the convolution of the output's gradient that gives the data's gradient."""
@@ -126,6 +132,7 @@ class Convolution:
     def as_c(self) -> library.Problem:
         """Return it as a C structure, for the current number of threads."""
         threads = library.threads()
+        most = _TILES if self.output[1] > _FEW else _TILES_OF_FEW
         return library.Problem(
             images=self.data[0],
             inputs=self.data[1],
@@ -133,32 +140,43 @@ class Convolution:
             pad_y=self.pad[0],
             pad_x=self.pad[1],
             dilation=self.dilation,
-            data=self._tensor(self.data),
-            result=self._tensor(self.output),
-            tiles=self._tiles(threads),
+            data=tensor_of(self.data, is_last=self.is_last),
+            result=tensor_of(self.output, is_last=self.is_last),
+            tiles=tiles_together(self.output[0] * self._tiles_of_image, most, threads),
             threads=threads,
         )
 
-    def _tiles(self, threads: int) -> int:
-        """Return the number of tiles that a thread transforms together, balanced between the
-        threads."""
-        count = self.output[0] * self._tiles_of_image
-        most = _TILES if self.output[1] > _FEW else _TILES_OF_FEW
-        turns = -(-count // (most * threads))
-        tiles = -(-count // (turns * threads))
-        return tiles if tiles % 4 else tiles + 1
 
-    def _tensor(self, shape: Shape) -> library.Tensor:
-        _, channels, height, width = shape
-        pixel = channels if self.is_last else _LANES
-        return library.Tensor(
-            height=height,
-            width=width,
-            image=channels * height * width,
-            block=_LANES if self.is_last else height * width * _LANES,
-            row=width * pixel,
-            pixel=pixel,
-        )
+def described(shape: Shape, *, is_last: bool) -> MemoryDesc:
+    """Return images as oneDNN describes them, with channels last or in blocks of 16."""
+    return channels_last(shape) if is_last else blocked(shape)
+
+
+def tensor_of(shape: Shape, *, is_last: bool) -> library.Tensor:
+    """Return images as C describes them."""
+    _, channels, height, width = shape
+    pixel = channels if is_last else _LANES
+    return library.Tensor(
+        height=height,
+        width=width,
+        image=channels * height * width,
+        block=_LANES if is_last else height * width * _LANES,
+        row=width * pixel,
+        pixel=pixel,
+    )
+
+
+def tiles_together(count: int, most: int, threads: int) -> int:
+    """Return the number of tiles that a thread transforms together, balanced between threads.
+
+    Args:
+        count: tiles of the batch.
+        most: largest number.
+        threads: number of threads.
+    """
+    turns = -(-count // (most * threads))
+    tiles = -(-count // (turns * threads))
+    return tiles if tiles % 4 else tiles + 1
 
 
 def _tiles_along(size: int, dilation: int) -> int:
@@ -168,7 +186,7 @@ def _tiles_along(size: int, dilation: int) -> int:
     return longer * -(-(each + 1) // 2) + (dilation - longer) * -(-each // 2)
 
 
-def _is_last(request: KernelRequest[object], data: TensorSpec) -> bool:
+def is_last(request: KernelRequest[object], data: TensorSpec) -> bool:
     """Return whether to use channels last: as in the data's layout or, for plain data, as
     neighbouring oneDNN kernels do, which is channels last in inference and blocks in training or
     if the program prefers them."""
@@ -184,11 +202,16 @@ def convolve_bytes(problem: library.Problem) -> int:
     return int(floats * _FLOAT32.itemsize)
 
 
-def problem_of(request: KernelRequest[object], layer: Layer) -> Convolution | None:
-    """Return the convolution of a step or of its gradients; None if oneDNN shall compute it."""
+def direct_problem(request: KernelRequest[object], layer: Layer) -> DirectProblem | None:
+    """Return a step's convolution as oneDNN would compute it; None if no kernel here can."""
     out = request.outputs[0]
     if library.library() is None or out is None or not are_float32(request):
         return None
-    if not has_channels_first(layer):
-        return None
-    return Convolution.of(request, DirectProblem.of(layer, request.inputs, out))
+    return DirectProblem.of(layer, request.inputs, out) if has_channels_first(layer) else None
+
+
+def problem_of(request: KernelRequest[object], layer: Layer) -> Convolution | None:
+    """Return the convolution of a step or of its gradients; None if another kernel shall compute
+    it."""
+    direct = direct_problem(request, layer)
+    return None if direct is None else Convolution.of(request, direct)

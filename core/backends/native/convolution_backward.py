@@ -19,7 +19,7 @@ from ..kernels import (
 )
 from ..onednn.kernel import present
 from .convolution import Convolution, convolve_bytes, problem_of
-from .convolution_weights import Weights
+from .convolution_weights import of_tiles
 from .library import in_turn, loaded, pointer
 
 __all__ = ["convolution_backward"]
@@ -46,7 +46,7 @@ class _Backward(Kernel):
     def __init__(self, request: KernelRequest[object], problem: Convolution) -> None:
         self._has_data, self._has_weight = (grad is not None for grad in request.in_grads[:2])
         self._of_data, self._of_weight = problem.transposed().as_c(), problem.as_c()
-        self._weights = Weights(self._of_data, is_kept=False, is_turned=True)
+        self._weights = of_tiles(self._of_data, is_kept=False, is_turned=True)
         self._is_shared = self._weights.nbytes > _SUMS_OF_THREAD
         if self._is_shared:
             self._of_weight.tiles = _TILES_IN_COMMON

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,12 +24,40 @@ from ..onednn.fused import fold
 from ..onednn.kernel import present
 from .activated import Activated
 from .convolution import Convolution, convolve_bytes, problem_of
-from .convolution_weights import Weights
+from .convolution_weights import Weights, along_lines, of_tiles
 from .library import in_turn, loaded, pointer
+from .line_convolution import LineConvolution, line_problem_of
 
 __all__ = ["convolution", "fused_convolution"]
 
 _FLOAT32 = np.dtype("float32")
+
+
+class _Method(NamedTuple):
+    """How ``winograd.c`` or ``lines.c`` computes a convolution.
+
+    Attributes:
+        problem: the C structure.
+        weights: the weights it takes.
+        convolve: the C function.
+        scratch_bytes: what that needs.
+    """
+
+    problem: Any
+    weights: Weights
+    convolve: Callable[..., None]
+    scratch_bytes: int
+
+
+def _method(found: Convolution | LineConvolution, *, is_kept: bool) -> _Method:
+    if isinstance(found, LineConvolution):
+        lines = found.as_c()
+        floats = loaded().lines_convolve_scratch(lines) * lines.threads
+        weights = along_lines(lines, is_kept=is_kept)
+        return _Method(lines, weights, loaded().lines_convolve, floats * _FLOAT32.itemsize)
+    problem = found.as_c()
+    weights = of_tiles(problem, is_kept=is_kept)
+    return _Method(problem, weights, loaded().winograd_convolve, convolve_bytes(problem))
 
 
 class _Forward(Kernel):
@@ -50,7 +78,7 @@ class _Forward(Kernel):
     def __init__(
         self,
         request: KernelRequest[object],
-        problem: Convolution,
+        problem: Convolution | LineConvolution,
         layer: Layer,
         norm: BatchNorm | None = None,
         *,
@@ -59,11 +87,11 @@ class _Forward(Kernel):
     ) -> None:
         # In training weights change at each step, so caching their transform would not help.
         is_kept = request.is_constant[1] and not request.is_train
-        self._problem = problem.as_c()
+        self._method = _method(problem, is_kept=is_kept)
+        self._weights, self._outputs = self._method.weights, problem.output[1]
         self._layer, self._norm = layer, norm
         self._has_residual, self._slope = has_residual, slope
-        self._weights = Weights(self._problem, is_kept=is_kept)
-        self.scratchpad_bytes = self._weights.scratch_bytes + convolve_bytes(self._problem)
+        self.scratchpad_bytes = self._weights.scratch_bytes + self._method.scratch_bytes
         data, result = problem.layouts
         inputs = (data, *(None for _ in request.inputs[1:]))
         if has_residual:
@@ -81,8 +109,8 @@ class _Forward(Kernel):
             weights, bias = self._folded(self._norm, arrays, resources)
         calls.append(
             partial(
-                loaded().winograd_convolve,
-                self._problem,
+                self._method.convolve,
+                self._method.problem,
                 pointer(arrays.inputs[0]),
                 pointer(weights),
                 None if bias is None else pointer(bias),
@@ -100,9 +128,9 @@ class _Forward(Kernel):
         """Return weights and bias with the batch norm folded in, which the plan caches."""
         count, size = (5 if self._layer.no_bias else 6), self._weights.nbytes
         kept = resources.keep(
-            ("winograd", norm.eps, norm.fix_gamma),
+            (self._weights.key, norm.eps, norm.fix_gamma),
             range(1, 1 + count),
-            size + self._problem.outputs * _FLOAT32.itemsize,
+            size + self._outputs * _FLOAT32.itemsize,
             partial(self._fold, norm, arrays.inputs[1 : 1 + count]),
         )
         return kept[:size], kept[size:]
@@ -116,8 +144,9 @@ class _Forward(Kernel):
 
 def convolution(request: KernelRequest[Layer]) -> Kernel | None:
     """Prepare the forward pass."""
-    problem = problem_of(request, request.operator)
-    return None if problem is None else _Forward(request, problem, request.operator)
+    layer = request.operator
+    problem = problem_of(request, layer) or line_problem_of(request, layer)
+    return None if problem is None else _Forward(request, problem, layer)
 
 
 def fused_convolution(request: KernelRequest[FusedConvolution]) -> Kernel | None:
@@ -126,7 +155,7 @@ def fused_convolution(request: KernelRequest[FusedConvolution]) -> Kernel | None
     A ReLU, which may be leaky, is applied to results before they are stored.
     """
     fused = request.operator
-    problem = problem_of(request, fused.layer)
+    problem = problem_of(request, fused.layer) or line_problem_of(request, fused.layer)
     function = None if fused.activation is None else fused.activation.pointwise()
     if problem is None or (function is None and fused.activation is not None):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any
 
@@ -11,35 +11,42 @@ import numpy as np
 from ...types import Array
 from ..kernels import KernelArrays, KernelResources
 from ..onednn.kernel import present
-from .library import Problem, loaded, pointer
+from .library import Lines, Problem, loaded, pointer
 
-__all__ = ["Weights"]
+__all__ = ["Weights", "along_lines", "of_tiles"]
 
-_PLACES = 16
-"""Elements of a transformed 4x4 tile; each has a separate matrix of weights."""
+_FLOAT32 = np.dtype("float32")
+_PLACES, _PLACES_OF_LINE = 16, 6
+"""Elements of a transformed tile; each has a separate matrix of weights."""
+_SHORT = 4
+"""Longest window along a line that has one part, and needs one matrix of each."""
 _WEIGHT = 1
 """Position of the weights among a convolution's inputs."""
+
+Transform = Callable[[Any, Any], None]
+"""Transforms weights, given their address and that of the result."""
 
 
 class Weights:
     """The weights of a convolution in the form that its kernel reads.
 
     Args:
-        problem: the convolution.
+        key: what tells the form from others.
+        nbytes: size in that form.
+        transform: makes it.
         is_kept: whether the plan caches them, which requires a version; otherwise they are
             transformed into the first ``scratch_bytes`` of the scratchpad.
-        is_turned: whether the convolution computes the data's gradient, for which kernels are
-            rotated by 180 degrees.
 
     Attributes:
+        key: what tells the form from others.
         nbytes: their size.
+        scratch_bytes: what they take of the scratchpad.
     """
 
-    def __init__(self, problem: Problem, *, is_kept: bool, is_turned: bool = False) -> None:
-        self._is_kept, self._is_turned = is_kept, is_turned
-        itemsize = np.dtype("float32").itemsize
-        self.nbytes = int(_PLACES * problem.inputs * problem.outputs * itemsize)
-        self.scratch_bytes = 0 if is_kept else self.nbytes
+    def __init__(self, key: Hashable, nbytes: int, transform: Transform, *, is_kept: bool) -> None:
+        self.key, self.nbytes, self._transform = key, nbytes, transform
+        self._is_kept = is_kept
+        self.scratch_bytes = 0 if is_kept else nbytes
 
     def bind(
         self,
@@ -50,18 +57,35 @@ class Weights:
         """Return their memory; a call that must precede the convolution is added to ``calls``."""
         weight = present(arrays.inputs[_WEIGHT])
         if self._is_kept:
-            key = ("winograd", self._is_turned)
             make = partial(self.transform, weight)
-            return resources.keep(key, (_WEIGHT,), self.nbytes, make)
+            return resources.keep(self.key, (_WEIGHT,), self.nbytes, make)
         target = present(resources.scratchpad)[: self.nbytes]
         calls.append(self._call(weight, target))
         return target
 
     def transform(self, weight: Array, target: Array) -> None:
-        """Transform weights of shape ``(outputs, inputs, 3, 3)`` into bytes."""
+        """Transform weights of shape ``(outputs, inputs, rows, columns)`` into bytes."""
         self._call(weight, target)()
 
     def _call(self, weight: Array, target: Array) -> Callable[[], Any]:
-        shape = weight.shape[:2]
-        places = pointer(weight), pointer(target)
-        return partial(loaded().winograd_transform_weights, *shape, self._is_turned, *places)
+        return partial(self._transform, pointer(weight), pointer(target))
+
+
+def of_tiles(problem: Problem, *, is_kept: bool, is_turned: bool = False) -> Weights:
+    """Return the weights of a 3x3 convolution; ``is_turned`` for that of the output's gradient
+    which gives the data's: its windows are rotated by 180 degrees."""
+    outputs, inputs = problem.outputs, problem.inputs
+    if is_turned:
+        outputs, inputs = inputs, outputs
+    transform = partial(loaded().winograd_transform_weights, outputs, inputs, is_turned)
+    nbytes = _PLACES * inputs * outputs * _FLOAT32.itemsize
+    return Weights(("winograd", is_turned), nbytes, transform, is_kept=is_kept)
+
+
+def along_lines(problem: Lines, *, is_kept: bool) -> Weights:
+    """Return the weights of a convolution with windows of 1xN or Nx1."""
+    outputs, inputs, taps = problem.outputs, problem.inputs, problem.taps
+    parts = 1 if taps <= _SHORT else 2
+    transform = partial(loaded().lines_transform_weights, outputs, inputs, taps)
+    nbytes = _PLACES_OF_LINE * parts * inputs * outputs * _FLOAT32.itemsize
+    return Weights("lines", nbytes, transform, is_kept=is_kept)

@@ -23,6 +23,7 @@ __all__ = [
     "ImageTaps",
     "Interleaving",
     "Library",
+    "Lines",
     "Maps",
     "MatrixVector",
     "MovedRegions",
@@ -65,6 +66,18 @@ class Problem(ctypes.Structure):
 
     _fields_ = (
         *((name, c_long) for name in ("images", "inputs", "outputs", "pad_y", "pad_x", "dilation")),
+        ("data", Tensor),
+        ("result", Tensor),
+        ("tiles", c_long),
+        ("threads", c_long),
+    )
+
+
+class Lines(ctypes.Structure):
+    """A convolution along lines and how to compute it; mirrors the structure in ``lines.c``."""
+
+    _fields_ = (
+        *((name, c_long) for name in ("images", "inputs", "outputs", "taps", "is_vertical", "pad")),
         ("data", Tensor),
         ("result", Tensor),
         ("tiles", c_long),
@@ -247,6 +260,7 @@ class Targets(ctypes.Structure):
 
 
 _PROBLEM, _MAPS, _FOLLOWS = POINTER(Problem), POINTER(Maps), POINTER(Follows)
+_LINES = POINTER(Lines)
 _SAMPLING, _WINDOW = POINTER(Sampling), POINTER(SamplingWindow)
 _BOXES, _LIMIT = POINTER(Boxes), POINTER(SuppressionLimit)
 _REGIONS, _MOVED = POINTER(Regions), POINTER(MovedRegions)
@@ -261,6 +275,9 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "winograd_convolve": (None, (_PROBLEM, *[c_void_p] * 4, c_float, *[c_void_p] * 2)),
     "winograd_weight_grad_scratch": (c_long, (_PROBLEM, c_int)),
     "winograd_weight_grad": (None, (_PROBLEM, *[c_void_p] * 5, c_int)),
+    "lines_transform_weights": (None, (*[c_long] * 3, *[c_void_p] * 2)),
+    "lines_convolve_scratch": (c_long, (_LINES,)),
+    "lines_convolve": (None, (_LINES, *[c_void_p] * 4, c_float, *[c_void_p] * 2)),
     "chain_run": (c_int, (c_void_p,)),
     "matrix_vector": (None, (POINTER(MatrixVector),)),
     "update": (None, (c_void_p, c_int, c_long, *[c_void_p] * 5, c_long)),
@@ -320,6 +337,9 @@ class Library:
     winograd_convolve: Callable[..., None]
     winograd_weight_grad_scratch: Callable[..., int]
     winograd_weight_grad: Callable[..., None]
+    lines_transform_weights: Callable[..., None]
+    lines_convolve_scratch: Callable[..., int]
+    lines_convolve: Callable[..., None]
     chain_run: Callable[..., int]
     matrix_vector: Callable[..., None]
     update: Callable[..., None]
