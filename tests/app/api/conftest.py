@@ -1,4 +1,4 @@
-"""A server, and what most tests of its routes begin with."""
+"""A server, and fixtures most route tests start from."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(data_dir: Path) -> Iterator[ServerProcess]:
-    """A server as users run it, its executor a process of its own, for all tests of routes."""
+    """A server as users run it, its executor in its own process, shared by all route tests."""
     settings = ENVIRONMENT | {"MODSERVE_MAX_BODY_BYTES": str(1 << 20)}
     with running_server(data_dir, environment=settings) as server:
         yield server
@@ -34,9 +34,9 @@ def server(data_dir: Path) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 async def api(server: ServerProcess) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a server that has no modules, jobs and datasets yet.
+    """A client of a server without modules, jobs or datasets.
 
-    Whatever it is answered must be declared in the OpenAPI document.
+    Every answer it gets must be declared in the OpenAPI document.
     """
     hooks = {"response": [check_declared]}
     async with httpx.AsyncClient(base_url=server.url, timeout=60, event_hooks=hooks) as client:
@@ -47,7 +47,7 @@ async def api(server: ServerProcess) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture
 async def inside(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a server in this process, whose insides a test can reach."""
+    """A client of a server in this process, whose internals a test can reach."""
     app = create_app(Settings(data_dir=tmp_path, executor_form="in_process", log_level="error"))
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
@@ -68,7 +68,7 @@ def remove_all(client: Client) -> None:
 
 
 async def post(api: httpx.AsyncClient, path: str, body: Any = None, status: int = 200) -> Any:
-    """Post JSON and return the parsed answer, whose status must be this."""
+    """Post JSON, check the status, and return the parsed answer."""
     response = await api.post(path, json=body)
     assert response.status_code == status, response.text
     return response.json()

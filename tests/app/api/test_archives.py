@@ -1,4 +1,4 @@
-"""Archives of mxnet-model-server through HTTP: uploaded, and served from the models folder."""
+"""Archives of mxnet-model-server over HTTP: uploaded, and served from the models folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path, data_dir: Path) -> Iterator[ServerProcess]:
-    """A server that looks at the folder on request alone."""
+    """A server that scans the folder only on request."""
     settings = {
         "MODSERVE_MODELS_DIR": str(folder),
         "MODSERVE_MODELS_POLL_SECONDS": "0",
@@ -66,7 +66,7 @@ def best_of(client: Client, module: str, image: bytes) -> list[str]:
 
 
 @pytest.mark.parametrize("file", ["tiny-1.0.mar", "tiny-0.2.model", "tiny-0.1.model"])
-def test_what_the_tools_wrote_is_taken_over(client: Client, file: str) -> None:
+def test_an_archive_of_the_original_tools_is_imported(client: Client, file: str) -> None:
     module = client.create_from_archive(ARCHIVES / file)
     assert (module["name"], module["stage"], module["checkpoint"]) == ("tiny", "initialized", "0")
     assert module["bind"]["data_shapes"][0]["shape"] == [1, 3, 4, 5]
@@ -92,7 +92,7 @@ def test_what_the_tools_wrote_is_taken_over(client: Client, file: str) -> None:
     assert client.module("tiny")["archive"] == archive
 
 
-def test_it_is_there_after_the_executor_died_and_can_be_trained(
+def test_an_imported_module_survives_its_executor_and_can_be_trained(
     client: Client, tmp_path: Path
 ) -> None:
     path = write_archive(tmp_path / "digits.mar", files_of_model(2))
@@ -109,7 +109,7 @@ def test_it_is_there_after_the_executor_died_and_can_be_trained(
     assert client.module("mine")["stage"] == "initialized"
 
 
-def test_what_an_archive_does_not_say_is_worked_out_and_told(
+def test_what_an_archive_leaves_out_is_inferred_and_reported(
     client: Client, tmp_path: Path
 ) -> None:
     files = files_of_model() | {"synset.txt": b"only one\n"}
@@ -186,7 +186,7 @@ SIGNATURE = {"inputs": [{"data_name": "data", "data_shape": [0, FEATURES + 1]}]}
         (changed() | {"../../evil": b""}, MANIFEST, 422, "paths inside the archive"),
     ],
 )
-def test_refused_archives_leave_nothing(
+def test_refused_archives_leave_nothing_behind(
     client: Client,
     data_dir: Path,
     tmp_path: Path,
@@ -216,14 +216,14 @@ def test_refused_archives_leave_nothing(
         ({}, {"archive": ("a.mar", b"x"), "params": ("a-0000.params", b"x")}, "beside an archive"),
     ],
 )
-def test_refused_forms(client: Client, form: Any, files: Any, said: str) -> None:
+def test_invalid_forms_are_refused(client: Client, form: Any, files: Any, said: str) -> None:
     with pytest.raises(ClientError) as caught:
         client.request("POST", "/v1/modules", data=form, files=files)
     assert caught.value.status == 422
     assert said in caught.value.problem["detail"]
 
 
-def test_an_archive_is_no_checkpoint(client: Client, tmp_path: Path) -> None:
+def test_an_archive_is_not_accepted_as_a_checkpoint(client: Client, tmp_path: Path) -> None:
     path = write_archive(tmp_path / "digits.mar", files_of_model())
     client.create_from_archive(path)
     files = {"archive": ("digits.mar", path.read_bytes())}
@@ -249,17 +249,17 @@ def test_archives_in_the_models_folder(
     assert answer_of(client.predict("digits", data=EXAMPLES)) == 2
     assert client.module("digits")["archive"]["model"] == "digits"
     assert list((data_dir / "uploads").iterdir()) == []
-    # Replaced, as a whole.
+    # Replaced as a whole.
     shutil.copy(write_archive(tmp_path / "a.mar", files_of_model(0)), folder / "digits.model")
     client.reload_models()
     assert answer_of(client.predict("digits", data=EXAMPLES)) == 0
-    # Broken: what is served stays.
+    # Broken: the old model stays in service.
     (folder / "digits.model").write_bytes(b"PK\x03\x04")
     (state,) = [one for one in client.reload_models() if one["name"] == "digits"]
     assert state["state"] == "ready"
     assert "archive" in state["reason"]
     assert answer_of(client.predict("digits", data=EXAMPLES)) == 0
-    # Two of a name.
+    # Two with the same name.
     write_archive(folder / "digits.model", files_of_model(0))
     write_model(folder / "digits", 1)
     (state,) = [one for one in client.reload_models() if one["name"] == "digits"]

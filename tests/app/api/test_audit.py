@@ -1,4 +1,4 @@
-"""The audit log is not filled by those who are refused again and again."""
+"""Repeated refusals do not fill the audit log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.api.audit import Audit
 SCOPE = {"method": "GET", "path": "/v1/jobs", "client": ("10.0.0.1", 4), "state": {}}
 
 
-def test_many_refusals_become_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_refusals_are_logged_as_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
     audit = Audit()
     with capture_logs() as lines:
         monkeypatch.setattr(time, "monotonic", lambda: 7.0)

@@ -1,4 +1,4 @@
-"""Wrong requests: each gets a 4xx that names the field, and nothing changes."""
+"""Invalid requests: each gets a 4xx that names the field, and nothing changes."""
 
 import io
 import json
@@ -95,7 +95,7 @@ async def test_unknown_and_missing_attribute(api: httpx.AsyncClient, network: di
     ],
     ids=str,
 )
-async def test_module_that_cannot_be(
+async def test_invalid_modules_are_refused(
     api: httpx.AsyncClient, network: dict, change: dict[str, Any]
 ) -> None:
     response = await api.post("/v1/modules", json={"name": "net", "symbol": network, **change})
@@ -147,7 +147,7 @@ async def test_contradicting_shapes(created: httpx.AsyncClient) -> None:
     ],
     ids=str,
 )
-async def test_wrong_tensors(
+async def test_invalid_tensors_are_refused(
     initialized: httpx.AsyncClient, inputs: dict[str, Any], word: str
 ) -> None:
     response = await initialized.post("/v1/modules/net/predict", json={"inputs": inputs})
@@ -178,7 +178,7 @@ async def test_pickled_npy_is_never_loaded(initialized: httpx.AsyncClient) -> No
     await refused(response, 422, "invalid", "object")
 
 
-async def test_npy_that_promises_more_than_it_holds(initialized: httpx.AsyncClient) -> None:
+async def test_npy_with_less_data_than_declared_is_refused(initialized: httpx.AsyncClient) -> None:
     header = b"\x93NUMPY\x01\x00"
     text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (100000000000,), }"
     text += b" " * (118 - len(text)) + b"\n"
@@ -204,7 +204,9 @@ async def test_nan_is_refused_where_it_would_ruin_the_parameters(
     assert (await initialized.get("/v1/modules/net/params")).json()["params"] == before
 
 
-async def test_wrong_stage_says_what_to_call_first(created: httpx.AsyncClient) -> None:
+async def test_a_call_at_the_wrong_stage_says_what_to_call_first(
+    created: httpx.AsyncClient,
+) -> None:
     response = await created.post("/v1/modules/net/params/init", json={})
     await refused(response, 409, "wrong_stage", "POST /v1/modules/net/bind", "created")
     response = await created.post("/v1/modules/net/predict", json=GOOD)
@@ -213,7 +215,7 @@ async def test_wrong_stage_says_what_to_call_first(created: httpx.AsyncClient) -
     assert response.status_code == 409, response.text
 
 
-async def test_backward_and_update_out_of_turn(ready: httpx.AsyncClient) -> None:
+async def test_backward_and_update_out_of_order_are_refused(ready: httpx.AsyncClient) -> None:
     for call in ("backward", "update"):
         response = await ready.post(f"/v1/modules/net/{call}")
         await refused(response, 409, "wrong_stage", "forward")
@@ -230,7 +232,7 @@ async def test_backward_and_update_out_of_turn(ready: httpx.AsyncClient) -> None
         ({"initializer": {"initializer": "xavie"}}, "initializer.initializer", "xavier"),
     ],
 )
-async def test_what_the_engine_does_not_know_is_refused_when_a_fit_is_submitted(
+async def test_names_unknown_to_the_engine_are_refused_when_a_fit_is_submitted(
     api: httpx.AsyncClient, changes: dict[str, Any], field: str, word: str
 ) -> None:
     await api.post("/v1/modules", json={"name": "net", "symbol": NETWORK})
@@ -252,16 +254,16 @@ async def test_update_and_backward_need_no_inputs(ready: httpx.AsyncClient) -> N
     await refused(response, 422, "invalid", "inputs")
 
 
-async def test_a_slash_too_many_is_no_path(api: httpx.AsyncClient) -> None:
+async def test_a_path_with_an_extra_slash_is_not_found(api: httpx.AsyncClient) -> None:
     await refused(await api.get("/v1/modules/"), 404, "not_found", "/v1/modules/")
 
 
-async def test_the_key_of_a_symbol_that_is_not_there(initialized: httpx.AsyncClient) -> None:
+async def test_a_missing_bucket_key_is_not_found(initialized: httpx.AsyncClient) -> None:
     response = await initialized.get("/v1/modules/net/symbol?key=20")
     await refused(response, 404, "not_found", "leave key out")
 
 
-async def test_a_file_of_another_kind_is_told_how_to_say_so(api: httpx.AsyncClient) -> None:
+async def test_a_file_that_is_not_npz_is_told_of_the_kind_parameter(api: httpx.AsyncClient) -> None:
     response = await api.put("/v1/datasets/table", content=b"1,2")
     await refused(response, 422, "damaged", "?kind=")
 
@@ -326,7 +328,9 @@ async def test_npz_bomb(initialized: httpx.AsyncClient) -> None:
     await refused(response, 413, "too_large")
 
 
-async def test_media_types_and_verbs(initialized: httpx.AsyncClient) -> None:
+async def test_unsupported_media_types_and_methods_are_refused(
+    initialized: httpx.AsyncClient,
+) -> None:
     response = await initialized.post(
         "/v1/modules/net/predict", content=b"x", headers={"Content-Type": "text/html"}
     )
@@ -342,7 +346,7 @@ async def test_media_types_and_verbs(initialized: httpx.AsyncClient) -> None:
     await refused(response, 405, "method_not_allowed", "use GET, POST")
 
 
-async def test_optimizer_that_cannot_be(initialized: httpx.AsyncClient) -> None:
+async def test_invalid_optimizers_are_refused(initialized: httpx.AsyncClient) -> None:
     for body, word in (
         ({"name": "sdg"}, "sgd"),
         ({"name": "sgd", "options": {"momentun": 0.9}}, "momentun"),
@@ -356,7 +360,7 @@ async def test_optimizer_that_cannot_be(initialized: httpx.AsyncClient) -> None:
     assert (await initialized.get("/v1/modules/net")).json()["stage"] == "initialized"
 
 
-async def test_initializer_that_cannot_be(bound: httpx.AsyncClient) -> None:
+async def test_invalid_initializers_are_refused(bound: httpx.AsyncClient) -> None:
     for body, word in (
         ({"initializer": "xaver"}, "xavier"),
         ({"initializer": "xavier", "options": {"magnitud": 1}}, "magnitud"),
@@ -367,7 +371,7 @@ async def test_initializer_that_cannot_be(bound: httpx.AsyncClient) -> None:
         assert word in response.text, (body, response.text)
 
 
-async def test_job_that_cannot_be(initialized: httpx.AsyncClient) -> None:
+async def test_invalid_jobs_are_refused(initialized: httpx.AsyncClient) -> None:
     good = {"dataset": "none", "epochs": 1, "batch_size": 4}
     for body, status, word in (
         (good, 404, "none"),
@@ -383,7 +387,7 @@ async def test_job_that_cannot_be(initialized: httpx.AsyncClient) -> None:
     assert (await initialized.get("/v1/jobs")).json()["items"] == []
 
 
-async def test_half_written_checkpoint(initialized: httpx.AsyncClient) -> None:
+async def test_incomplete_checkpoints_are_refused(initialized: httpx.AsyncClient) -> None:
     await initialized.post("/v1/modules/net/checkpoints", json={"epoch": 1})
     whole = (await initialized.get("/v1/modules/net/checkpoints/1/files/net-0001.params")).content
     before = (await initialized.get("/v1/modules/net/params")).json()["params"]
@@ -415,7 +419,7 @@ async def test_states_that_run_code_are_refused(ready: httpx.AsyncClient) -> Non
     await still_works(ready)
 
 
-async def test_what_the_executor_refuses_has_got_and_expected(bound: httpx.AsyncClient) -> None:
+async def test_errors_from_the_executor_have_got_and_expected(bound: httpx.AsyncClient) -> None:
     response = await bound.post("/v1/modules/net/predict", json=GOOD)
     problem = await refused(response, 409, "wrong_stage")
     assert problem["call"] == "POST /v1/modules/net/params/init"
@@ -448,7 +452,7 @@ async def test_what_the_executor_refuses_has_got_and_expected(bound: httpx.Async
         ({"fixed_param_names": ["fc_wight"]}, "; did you mean 'fc_weight'?"),
     ],
 )
-async def test_names_of_no_argument(
+async def test_names_of_unknown_arguments_are_refused(
     api: httpx.AsyncClient, network: dict, names: dict[str, list[str]], expected: str
 ) -> None:
     response = await api.post("/v1/modules", json={"name": "net", "symbol": network, **names})
@@ -458,7 +462,9 @@ async def test_names_of_no_argument(
     assert expected in row["expected"]
 
 
-async def test_a_symbol_as_text(api: httpx.AsyncClient, network: dict) -> None:
+async def test_a_symbol_as_text_is_refused_unless_it_is_a_graph(
+    api: httpx.AsyncClient, network: dict
+) -> None:
     for text in ("lenet-symbol.json", "[1]", '{"nodes": ', "\ud800"):
         body = json.dumps({"name": "net", "symbol": text}).encode()
         response = await api.post("/v1/modules", content=body)
@@ -494,7 +500,7 @@ def deep(depth: int, inside: str = "1") -> str:
         ('{"data": [1e400]}', "body"),
     ],
 )
-async def test_tensors_that_cannot_be(
+async def test_malformed_json_tensors_are_refused(
     initialized: httpx.AsyncClient, tensor: str, field: str
 ) -> None:
     body = f'{{"inputs": {{"data": {tensor}}}}}'
@@ -523,7 +529,7 @@ def npy(descr: str, shape: str, data: bytes = b"") -> bytes:
         npy("<f4" * 2000, "(1,)"),
     ],
 )
-async def test_npy_that_cannot_be(initialized: httpx.AsyncClient, body: bytes) -> None:
+async def test_malformed_npy_is_refused(initialized: httpx.AsyncClient, body: bytes) -> None:
     response = await initialized.post("/v1/modules/net/predict", content=body)
     assert response.status_code == 422, response.text
     assert response.json()["errors"][0]["field"] == "body"

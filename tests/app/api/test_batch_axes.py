@@ -1,4 +1,4 @@
-"""Outputs whose first axis is not a batch: cut along the one that is, or answered whole."""
+"""Outputs whose first axis is not the batch: cut along the right axis, or returned whole."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def by_step() -> mx.sym.Symbol:
 
 
 def load(client: Client, folder: Path, name: str, symbol: mx.sym.Symbol) -> np.ndarray:
-    """Upload and bind; return what the net computes of all examples, the examples first."""
+    """Upload and bind; return what the net computes for all examples, examples first."""
     client.create_from_files(name, save(folder, symbol, data=(2, 4, 6)))
     client.bind(name, [{"name": "data", "shape": [2, 4, 6]}], for_training=False)
     values = client.params(name)
@@ -48,8 +48,8 @@ def test_rows_along_another_axis(client: Client, tmp_path: Path, count: int) -> 
     np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
-def test_rows_that_cannot_be_told_apart_come_whole(client: Client, tmp_path: Path) -> None:
-    """Five examples of four steps are twenty rows, as MXNet answers them: by step."""
+def test_outputs_without_a_batch_axis_are_returned_whole(client: Client, tmp_path: Path) -> None:
+    """Five examples of four steps make twenty rows, ordered by step as in MXNet."""
     flat = mx.sym.Reshape(by_step(), shape=(-3, 0), name="flat")
     expected = load(client, tmp_path, "flat", flat)[:5].transpose(1, 0, 2).reshape(20, 3)
     (output,) = client.module("flat")["live"]["outputs"]
@@ -65,7 +65,7 @@ def test_rows_that_cannot_be_told_apart_come_whole(client: Client, tmp_path: Pat
         assert json.loads(answer.headers["x-batch-axes"]) == {"flat_output": None}
 
 
-def test_an_output_that_compares_the_examples_has_no_row_of_padding(
+def test_an_output_that_compares_examples_contains_no_padding(
     client: Client, tmp_path: Path
 ) -> None:
     x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, flatten=False, name="fc")
@@ -76,7 +76,7 @@ def test_an_output_that_compares_the_examples_has_no_row_of_padding(
     np.testing.assert_allclose(got, expected @ expected.T, rtol=1e-4)
 
 
-def test_a_net_that_refuses_numbers_answers_the_others(client: Client) -> None:
+def test_a_request_the_net_refuses_does_not_affect_later_ones(client: Client) -> None:
     rows = mx.sym.Variable("rows_weight", shape=(5, 3))
     net = mx.sym.take(rows, mx.sym.Variable("data"), mode="raise", name="take")
     client.create_module("rows", net.tojson())
@@ -84,7 +84,7 @@ def test_a_net_that_refuses_numbers_answers_the_others(client: Client) -> None:
     client.init_params("rows", "xavier")
     executor = client.executors()[0]["pid"]
     first = client.predict("rows", data=np.array([0, 4], "f"))["take_output"]
-    for _ in range(2):  # the second is prepared as one that is known
+    for _ in range(2):  # by the second request the module is known
         with pytest.raises(Invalid, match="outside an axis of size 5"):
             client.predict("rows", data=np.array([1, 5], "f"))
     again = client.predict("rows", data=np.array([0, 4], "f"))["take_output"]

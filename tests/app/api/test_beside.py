@@ -1,4 +1,4 @@
-"""What is read, checked and copied for one module keeps no call on another one waiting."""
+"""Reading, checking and copying for one module does not delay calls on others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SECONDS = 30.0
 
 
 class Gate:
-    """Lets a function wait until it is opened; knows whether somebody waits."""
+    """Blocks a function until opened, and knows whether someone is waiting."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -63,7 +63,7 @@ async def send(api: httpx.AsyncClient, method: str, path: str, body: Any) -> Non
 
 
 @pytest.mark.parametrize("slow", ["verify_checkpoint", "read_params", "check_values"])
-async def test_a_checkpoint_is_loaded_beside_calls_on_other_modules(
+async def test_a_checkpoint_loads_without_delaying_other_modules(
     inside: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, slow: str
 ) -> None:
     await make(inside, "net")
@@ -82,10 +82,10 @@ async def test_a_checkpoint_is_loaded_beside_calls_on_other_modules(
     await loading
     after = await predicted(inside, "net")
     assert after != before
-    assert await behind == after  # it came when the load was under way
+    assert await behind == after  # it was sent while the load was in progress
 
 
-async def test_parameters_are_set_beside_calls_on_other_modules(
+async def test_setting_parameters_does_not_delay_other_modules(
     inside: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make(inside, "net")
@@ -106,7 +106,7 @@ async def test_parameters_are_set_beside_calls_on_other_modules(
     np.testing.assert_allclose(probabilities, probabilities[0])
 
 
-async def test_symbols_are_parsed_beside_calls_on_other_modules(
+async def test_parsing_symbols_does_not_delay_other_modules(
     inside: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make(inside, "other")

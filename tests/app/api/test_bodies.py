@@ -1,4 +1,4 @@
-"""Bodies: limited before they are read, strict, and read whatever curl calls them."""
+"""Request bodies: limited before they are read, strict, and read whatever type curl gives them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMIT = 1 << 20
 
 
 class Fake:
-    """The part of a request that is looked at."""
+    """The part of a request that the code looks at."""
 
     def __init__(self, length: str | None) -> None:
         self.headers = {} if length is None else {"content-length": length}
@@ -36,7 +36,7 @@ def test_announced_length(header: str | None, expected: int | None) -> None:
 
 
 async def test_a_body_over_the_limit_is_refused_by_its_length(server: ServerProcess) -> None:
-    """The answer comes while none of the body has been sent."""
+    """The refusal comes before any of the body is sent."""
     host, port = httpx.URL(server.url).host, httpx.URL(server.url).port
     reader, writer = await asyncio.open_connection(host, port)
     head = f"POST /v1/modules HTTP/1.1\r\nHost: {host}\r\nContent-Length: {LIMIT + 1}\r\n\r\n"
@@ -49,7 +49,7 @@ async def test_a_body_over_the_limit_is_refused_by_its_length(server: ServerProc
     assert b"MODSERVE_MAX_BODY_BYTES" in rest
 
 
-async def test_a_body_that_says_no_length_is_read_to_the_limit(api: httpx.AsyncClient) -> None:
+async def test_a_body_without_a_length_is_read_up_to_the_limit(api: httpx.AsyncClient) -> None:
     async def body() -> AsyncIterator[bytes]:
         for _ in range(40):
             yield b" " * (1 << 16)
@@ -58,7 +58,7 @@ async def test_a_body_that_says_no_length_is_read_to_the_limit(api: httpx.AsyncC
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
 
 
-async def test_a_body_in_pieces_is_one(initialized: httpx.AsyncClient) -> None:
+async def test_a_chunked_body_is_joined(initialized: httpx.AsyncClient) -> None:
     async def body() -> AsyncIterator[bytes]:
         for piece in (b'{"learning', b'_rate": ', b"0.25", b"}"):
             yield piece
@@ -106,7 +106,7 @@ async def test_other_bodies_are_refused(
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
 
 
-async def test_bodies_in_memory_are_limited_together(tmp_path: Path) -> None:
+async def test_bodies_in_memory_share_a_limit(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, executor_form="in_process", max_bodies_bytes=100_000)
     app = create_app(settings)
     may_end, has_begun = asyncio.Event(), asyncio.Event()
@@ -129,6 +129,6 @@ async def test_bodies_in_memory_are_limited_together(tmp_path: Path) -> None:
             assert (await api.post("/v1/modules", content=b"{}")).status_code == 422
             may_end.set()
             assert (await first).status_code == 422
-            for _ in range(10):  # all of it was given back
+            for _ in range(10):  # all of it has been released
                 answer = await api.post("/v1/modules", content=b" " * 90_000 + b"{}")
                 assert answer.status_code == 422, answer.text

@@ -1,4 +1,4 @@
-"""Memory of request bodies: counted for all requests, given back at their ends."""
+"""Memory of request bodies: counted over all requests, released when they end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def end(request: Request) -> None:
         call()
 
 
-def test_bodies_of_all_requests_are_counted_and_given_back() -> None:
+def test_bodies_of_all_requests_are_counted_and_released() -> None:
     memory = BodyMemory(100_000)
     first, second = new_request(), new_request()
     memory.take(first, 60_000)
@@ -33,7 +33,7 @@ def test_bodies_of_all_requests_are_counted_and_given_back() -> None:
     memory.take(new_request(), 90_000)
 
 
-def test_a_body_in_tiny_chunks_costs_what_it_takes() -> None:
+def test_a_body_in_tiny_chunks_is_counted_at_its_real_cost() -> None:
     memory, request = BodyMemory(100_000), new_request()
 
     def take_in_tiny_chunks() -> None:

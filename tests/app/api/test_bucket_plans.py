@@ -1,4 +1,4 @@
-"""Plans of buckets from the lengths that were asked for."""
+"""Bucket plans derived from the lengths requested so far."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from served.padded_sums import FEATURES, ask, create
 from served.processes import ENVIRONMENT
 
 
-def test_a_plan_follows_what_was_asked_for_and_outlives_the_server(tmp_path: Path) -> None:
+def test_a_plan_follows_the_requested_lengths_and_survives_a_restart(tmp_path: Path) -> None:
     with running_server(tmp_path, environment=ENVIRONMENT) as server, Client(server.url) as client:
         create(client)
         empty = client.bucket_plan("net", 3)
@@ -45,7 +45,7 @@ def test_a_plan_follows_what_was_asked_for_and_outlives_the_server(tmp_path: Pat
 
 
 def values_for(client: Client, steps: int) -> np.ndarray:
-    """Return what examples of ones give, without a server's help."""
+    """Return the outputs for examples of ones, computed without a server."""
     params = client.params("net")
     summed = np.full(FEATURES, steps, np.float32)
     found: np.ndarray = summed @ params["fc_weight"].T + params["fc_bias"]
@@ -53,7 +53,7 @@ def values_for(client: Client, steps: int) -> np.ndarray:
 
 
 def asked_until(url: str, end: Event, expected: dict[int, np.ndarray], seed: int) -> Iterator[int]:
-    """Ask for examples of many lengths until the end; yield each that was right."""
+    """Request examples of many lengths until the end, yielding each correct answer."""
     random = np.random.default_rng(seed)
     with Client(url) as client:
         while not end.is_set():
@@ -93,7 +93,7 @@ def test_a_plan_is_applied_without_a_dropped_request(tmp_path: Path) -> None:
         assert client.bucket_plan("net", 3)["bound"] == kept
 
 
-def test_a_plan_is_not_applied_to_a_module_that_has_moved_on(tmp_path: Path) -> None:
+def test_a_plan_is_not_applied_to_a_module_that_has_changed(tmp_path: Path) -> None:
     with running_server(tmp_path, environment=ENVIRONMENT) as server, Client(server.url) as client:
         create(client)
         ask(client, {3: 2, 8: 2})
@@ -121,6 +121,6 @@ async def test_a_module_without_lengths_has_no_plan(api: httpx.AsyncClient) -> N
 
 
 @pytest.mark.parametrize("query", ["", "?k=1", "?k=65", "?k=many"])
-async def test_how_many_must_be_said(api: httpx.AsyncClient, query: str) -> None:
+async def test_the_number_of_buckets_is_required(api: httpx.AsyncClient, query: str) -> None:
     refused = await api.get(f"/v1/modules/net/buckets/plan{query}")
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "k")

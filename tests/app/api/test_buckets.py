@@ -1,4 +1,4 @@
-"""Buckets of one symbol that holds for any length: created, bound, trained, asked."""
+"""Buckets made from one symbol that works for any length: created, bound, trained, queried."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPEN: dict[str, Any] = {
 
 
 def symbol() -> dict[str, Any]:
-    """Return a classifier of the mean of the first steps of a sequence."""
+    """Return a classifier of the mean over the first steps of a sequence."""
     data, lengths = mx.sym.Variable("data"), mx.sym.Variable("lengths")
     steps = mx.sym.SwapAxis(data, dim1=0, dim2=1)
     masked = mx.sym.SequenceMask(steps, lengths, use_sequence_length=True)
@@ -41,7 +41,7 @@ def body(**changes: Any) -> dict[str, Any]:
 
 
 def sequences(count: int = 40) -> bytes:
-    """Return sequences of 2 to 8 steps, one after the other; each class has its feature."""
+    """Return sequences of 2 to 8 steps, concatenated; each class has its own feature."""
     random = np.random.RandomState(4)
     labels, lengths = random.randint(0, CLASSES, count), random.randint(2, 9, count)
     frames = random.normal(size=(lengths.sum(), FEATURES)).astype(np.float32)
@@ -62,7 +62,7 @@ async def created(api: httpx.AsyncClient) -> httpx.AsyncClient:
     return api
 
 
-async def test_bind_makes_a_bucket_of_each_length(created: httpx.AsyncClient) -> None:
+async def test_bind_creates_a_bucket_for_each_length(created: httpx.AsyncClient) -> None:
     bound = await created.post("/v1/modules/net/bind", json=OPEN)
     assert bound.status_code == 200, bound.text
     await created.post("/v1/modules/net/params/init", json={"initializer": "xavier", "seed": 1})
@@ -86,7 +86,7 @@ async def test_bind_makes_a_bucket_of_each_length(created: httpx.AsyncClient) ->
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "data")
 
 
-async def test_a_bucket_may_have_shapes_of_its_own(created: httpx.AsyncClient) -> None:
+async def test_a_bucket_may_have_its_own_shapes(created: httpx.AsyncClient) -> None:
     own = json.loads(json.dumps(OPEN).replace("null", "3").replace(f"[{BATCH}", "[2"))
     bound = await created.post("/v1/modules/net/bind", json={**OPEN, "buckets": {"3": own}})
     assert bound.status_code == 200, bound.text
@@ -95,7 +95,7 @@ async def test_a_bucket_may_have_shapes_of_its_own(created: httpx.AsyncClient) -
     assert buckets["5"]["data_shapes"][0]["shape"] == [BATCH, 5, FEATURES]
 
 
-async def test_a_fit_takes_each_example_to_its_bucket(created: httpx.AsyncClient) -> None:
+async def test_a_fit_puts_each_example_into_its_bucket(created: httpx.AsyncClient) -> None:
     await created.put("/v1/datasets/sequences?kind=npz", content=sequences())
     await created.post("/v1/modules/net/bind", json=OPEN)
     inputs = {
@@ -134,7 +134,7 @@ async def test_a_fit_takes_each_example_to_its_bucket(created: httpx.AsyncClient
         ({"symbol": None, "symbols": {"3": symbol()}, "default_bucket_key": 3}, "buckets"),
     ],
 )
-async def test_lengths_that_do_not_fit(
+async def test_lengths_that_fit_no_bucket_are_refused(
     api: httpx.AsyncClient, changes: dict[str, Any], field: str
 ) -> None:
     refused = await api.post("/v1/modules", json=body(**changes))
@@ -150,7 +150,7 @@ def test_symbols_of_all_lengths_fit_in_a_message() -> None:
         many.to_record("cpu(0)")
 
 
-async def test_axes_that_must_not_be_open(api: httpx.AsyncClient) -> None:
+async def test_unsupported_open_axes_are_refused(api: httpx.AsyncClient) -> None:
     async def refusal(name: str, shapes: Any) -> str:
         refused = await api.post(f"/v1/modules/{name}/bind", json=shapes)
         assert refused.status_code == 422, refused.text
@@ -169,7 +169,7 @@ async def test_axes_that_must_not_be_open(api: httpx.AsyncClient) -> None:
 
 
 def language_model(steps: int) -> dict[str, Any]:
-    """Return a model that predicts the next of 6 words from each; its labels are flattened."""
+    """Return a model that predicts the next of 6 words everywhere; its labels are flattened."""
     words = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=6, output_dim=4, name="embed")
     rows = mx.sym.Reshape(words, shape=(-1, 4), name=f"rows_of_{steps}")
     net = mx.sym.FullyConnected(rows, num_hidden=6, name="next")
@@ -178,7 +178,7 @@ def language_model(steps: int) -> dict[str, Any]:
     return parsed
 
 
-async def test_labels_whose_shapes_do_not_follow_from_the_data_are_as_bound(
+async def test_labels_not_inferred_from_the_data_keep_their_bound_shapes(
     api: httpx.AsyncClient,
 ) -> None:
     symbols = {str(steps): language_model(steps) for steps in (3, 5)}

@@ -1,4 +1,4 @@
-"""``If-None-Match`` saves answers, ``If-Match`` keeps clients from undoing each other's changes."""
+"""``If-None-Match`` saves downloads; ``If-Match`` prevents lost updates."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def etag_of(api: httpx.AsyncClient, path: str) -> str:
         "/v1/datasets/examples/file",
     ],
 )
-async def test_what_the_client_has_is_not_sent_again(saved: httpx.AsyncClient, path: str) -> None:
+async def test_an_unchanged_resource_is_not_sent_again(saved: httpx.AsyncClient, path: str) -> None:
     full = await saved.get(path)
     etag = full.headers["etag"]
     for known in (etag, f"W/{etag}", f'"other", {etag}', "*"):
@@ -72,7 +72,7 @@ async def test_what_the_client_has_is_not_sent_again(saved: httpx.AsyncClient, p
 @pytest.mark.parametrize(
     "path", [f"{MODULE}/checkpoints/1/files/net-0001.params", "/v1/datasets/examples/file"]
 )
-async def test_head_tells_of_a_file_what_get_would(saved: httpx.AsyncClient, path: str) -> None:
+async def test_head_has_the_headers_of_get(saved: httpx.AsyncClient, path: str) -> None:
     full = await saved.get(path)
     for asked in ({}, {"Range": "bytes=0-3"}):
         head = await saved.head(path, headers=asked)
@@ -85,7 +85,7 @@ async def test_head_tells_of_a_file_what_get_would(saved: httpx.AsyncClient, pat
     assert (await saved.delete(path)).headers["allow"].startswith("GET, HEAD")
 
 
-async def test_the_description_tells_the_etag_too(saved: httpx.AsyncClient) -> None:
+async def test_the_body_contains_the_etag_too(saved: httpx.AsyncClient) -> None:
     for path in (MODULE, f"{MODULE}/checkpoints/1", "/v1/datasets/examples"):
         answer = await saved.get(path)
         assert answer.json()["etag"] == answer.headers["etag"]
@@ -93,7 +93,7 @@ async def test_the_description_tells_the_etag_too(saved: httpx.AsyncClient) -> N
 
 @pytest.mark.parametrize("field", ["12-3", '"open', '"a" "b"', ""])
 @pytest.mark.parametrize("name", ["If-None-Match", "If-Match"])
-async def test_what_is_no_etag_is_refused(saved: httpx.AsyncClient, name: str, field: str) -> None:
+async def test_malformed_etags_are_refused(saved: httpx.AsyncClient, name: str, field: str) -> None:
     ask = saved.get if name == "If-None-Match" else saved.delete
     refused = await ask(MODULE, headers={name: field})
     assert refused.status_code == 422
@@ -103,11 +103,11 @@ async def test_what_is_no_etag_is_refused(saved: httpx.AsyncClient, name: str, f
 @pytest.mark.parametrize(
     ("verb", "path", "body"), CHANGES, ids=[f"{verb} {path}" for verb, path, _ in CHANGES]
 )
-async def test_no_module_is_changed_that_has_moved_on(
+async def test_a_module_that_has_changed_is_not_overwritten(
     saved: httpx.AsyncClient, verb: str, path: str, body: Any
 ) -> None:
     seen = await etag_of(saved, MODULE)
-    await saved.patch(f"{MODULE}/serving", json={"max_delay_us": 5})  # by somebody else
+    await saved.patch(f"{MODULE}/serving", json={"max_delay_us": 5})  # by another client
     present = await etag_of(saved, MODULE)
     assert seen != present
     content = {"content": b"states"} if path == "/optimizer/states" else {"json": body}
@@ -118,7 +118,7 @@ async def test_no_module_is_changed_that_has_moved_on(
 
 
 @pytest.mark.parametrize("path", ["/serving", "/optimizer"])
-async def test_of_two_who_change_a_module_at_once_one_is_refused(
+async def test_of_two_concurrent_changes_one_is_refused(
     saved: httpx.AsyncClient, path: str
 ) -> None:
     seen = {"If-Match": await etag_of(saved, MODULE)}
@@ -129,7 +129,7 @@ async def test_of_two_who_change_a_module_at_once_one_is_refused(
     assert sorted(answer.status_code for answer in answers) == [200, 412, 412, 412]
 
 
-async def test_a_change_of_what_was_seen_is_made(saved: httpx.AsyncClient) -> None:
+async def test_a_change_with_the_current_etag_succeeds(saved: httpx.AsyncClient) -> None:
     for field in (await etag_of(saved, MODULE), "*"):
         headers = {"If-Match": field}
         changed = await saved.post(f"{MODULE}/params/init", json={"seed": 3}, headers=headers)
@@ -139,7 +139,7 @@ async def test_a_change_of_what_was_seen_is_made(saved: httpx.AsyncClient) -> No
     assert (await saved.delete(MODULE, headers=headers)).status_code == 204
 
 
-async def test_a_weak_etag_is_never_the_one(saved: httpx.AsyncClient) -> None:
+async def test_a_weak_etag_never_matches(saved: httpx.AsyncClient) -> None:
     weak = {"If-Match": f"W/{await etag_of(saved, MODULE)}"}
     assert (await saved.delete(MODULE, headers=weak)).status_code == 412
 
@@ -152,7 +152,7 @@ async def test_checkpoints(saved: httpx.AsyncClient) -> None:
     file = f"{path}/files/other-0001.params"
     assert (await saved.put(file, content=params, headers=stale)).status_code == 412
     assert (await saved.put(file, content=params, headers=seen)).status_code == 200
-    assert (await saved.delete(path, headers=seen)).status_code == 412  # it has a file more
+    assert (await saved.delete(path, headers=seen)).status_code == 412  # it has another file now
     seen = {"If-Match": await etag_of(saved, path)}
     assert (await saved.delete(path, headers=seen)).status_code == 204
 
@@ -185,7 +185,7 @@ async def test_jobs(saved: httpx.AsyncClient) -> None:
     assert (await saved.delete(path, headers={"If-Match": seen})).status_code == 204
 
 
-def test_the_document_declares_headers_and_what_they_bring_about() -> None:
+def test_the_document_declares_the_headers_and_their_effects() -> None:
     document = openapi_document()
     for path, operations in document["paths"].items():
         for verb, operation in operations.items():
@@ -206,7 +206,7 @@ OF_NO_RESOURCE = {"reload_models"}
 
 
 def changes() -> list[tuple[str, str, dict[str, Any]]]:
-    """Return verb, path and operation of each route that changes what has an ETag."""
+    """Return method, path and operation of each route that changes a resource with an ETag."""
     return [
         (verb.upper(), path, operation)
         for path, operations in openapi_document()["paths"].items()
@@ -217,7 +217,7 @@ def changes() -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def content_of(operation: dict[str, Any], bodies: dict[str, Any]) -> dict[str, Any]:
-    """Return a body that the operation takes, as options of a request."""
+    """Return a body the operation accepts, as keyword arguments of a request."""
     name = operation["operationId"]
     media = operation.get("requestBody", {}).get("content", {})
     if name in bodies:
@@ -227,7 +227,7 @@ def content_of(operation: dict[str, Any], bodies: dict[str, Any]) -> dict[str, A
     return {"content": b"[]"} if media else {}
 
 
-async def test_every_change_of_what_has_an_etag_is_refused_when_that_has_moved_on(
+async def test_every_change_with_an_outdated_etag_is_refused(
     saved: httpx.AsyncClient,
 ) -> None:
     job = (await saved.post(f"{MODULE}/fit", json=fit_body(epochs=1))).json()["id"]
@@ -258,7 +258,7 @@ async def test_every_change_of_what_has_an_etag_is_refused_when_that_has_moved_o
         name = operation["operationId"]
         assert "if-match" in {one["name"] for one in operation["parameters"]}, name
         if name == "apply_bucket_plan":
-            continue  # for modules with buckets; test_bucket_plans has it
+            continue  # for modules with buckets; see test_bucket_plans
         refused = await saved.request(
             verb,
             path.format(**places),

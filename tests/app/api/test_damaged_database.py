@@ -1,4 +1,4 @@
-"""A database whose pages turn out to be damaged while the server runs."""
+"""A database that turns out to be corrupt while the server runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def api(server: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
 
 @contextmanager
 def damaged(server: FastAPI) -> Iterator[None]:
-    """Let every statement meet a page that is none, as SQLite tells it."""
+    """Make every statement fail the way SQLite reports a corrupt page."""
 
     def fail(connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
         found = sqlite3.DatabaseError("database disk image is malformed")
@@ -54,7 +54,7 @@ def damaged(server: FastAPI) -> Iterator[None]:
 
 
 async def job_when(api: httpx.AsyncClient, path: str, holds: Callable[[Any], Any]) -> Any:
-    """Return a job when something holds of it."""
+    """Wait until a predicate holds for a job, and return it."""
     async with asyncio.timeout(60):
         while not holds(found := (await api.get(path)).json()):
             assert found["status"] in ("queued", "running"), found
@@ -62,7 +62,7 @@ async def job_when(api: httpx.AsyncClient, path: str, holds: Callable[[Any], Any
     return found
 
 
-async def test_callers_are_told_and_all_goes_on_where_it_can_be_read_again(
+async def test_callers_get_an_error_and_work_resumes_once_the_database_is_readable(
     server: FastAPI, api: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert (await api.post("/v1/modules", json={"name": "net", "symbol": NETWORK})).is_success

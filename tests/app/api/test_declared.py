@@ -1,7 +1,7 @@
-"""The running server answers what the OpenAPI document declares: statuses, codes, headers, members.
+"""The running server answers as the OpenAPI document declares: statuses, codes, headers, members.
 
-All tests with the client ``api`` hold that of what they are answered; here are the routes and
-the codes that none of them needs to ask for.
+The ``api`` client checks this in all its tests; here are the routes and codes no other test
+reaches.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PLACES = {
 
 @pytest.fixture
 async def trained(ready: httpx.AsyncClient) -> httpx.AsyncClient:
-    """The client, with a checkpoint, a dataset, and a fit that has ended."""
+    """The client, with a checkpoint, a dataset, and a finished fit."""
     assert (await ready.post(f"{MODULE}/checkpoints", json={"epoch": 1})).is_success
     assert (await ready.put("/v1/datasets/examples", content=examples_npz())).is_success
     labels = await ready.put(f"{MODULE}/labels/softmax_output", content=b"zero\none\ntwo")
@@ -54,12 +54,12 @@ async def trained(ready: httpx.AsyncClient) -> httpx.AsyncClient:
 
 
 def get_routes() -> list[str]:
-    """Return the paths that can be read, but for streams without an end."""
+    """Return the paths that support GET, except endless streams."""
     paths = openapi_document()["paths"]
     return [path for path, verbs in paths.items() if "get" in verbs and path != "/v1/events"]
 
 
-async def test_whatever_can_be_read_is_as_declared(trained: httpx.AsyncClient) -> None:
+async def test_every_readable_route_answers_as_declared(trained: httpx.AsyncClient) -> None:
     job = (await trained.get("/v1/jobs")).json()["items"][0]["id"]
     found: list[int] = []
     for path in get_routes():
@@ -71,7 +71,7 @@ async def test_whatever_can_be_read_is_as_declared(trained: httpx.AsyncClient) -
     assert found.count(200) > 40, "some have nothing to show for this module"
 
 
-async def test_parts_of_files_are_as_declared(trained: httpx.AsyncClient) -> None:
+async def test_partial_content_is_as_declared(trained: httpx.AsyncClient) -> None:
     for path in (f"{MODULE}/checkpoints/1/files/net-0001.params", "/v1/datasets/examples/file"):
         for value, status in (("bytes=0-3", 206), ("bytes=0-1,4-5", 206), ("bytes=999999-", 416)):
             part = await trained.get(path, headers={"Range": value})
@@ -81,7 +81,7 @@ async def test_parts_of_files_are_as_declared(trained: httpx.AsyncClient) -> Non
         assert part.json()["code"] == "range_not_satisfiable"
 
 
-async def test_every_form_of_an_answer_is_as_declared(trained: httpx.AsyncClient) -> None:
+async def test_every_media_type_of_an_answer_is_as_declared(trained: httpx.AsyncClient) -> None:
     for form in ("application/json", "application/x-npz", "application/x-npy"):
         answer = await trained.post(f"{MODULE}/predict", json=INPUTS, headers={"Accept": form})
         assert answer.is_success, answer.text
@@ -103,7 +103,7 @@ def events_of(text: str) -> list[dict[str, Any]]:
 
 
 async def test_events_are_as_declared(trained: httpx.AsyncClient) -> None:
-    """Each event's facts are those of one of the kinds declared, with no other members."""
+    """The payload of each event is one of the declared kinds, without extra members."""
     job = (await trained.get("/v1/jobs")).json()["items"][0]["id"]
     found = events_of((await trained.get(f"/v1/jobs/{job}/events")).text)
     await trained.delete(MODULE)
@@ -122,14 +122,14 @@ async def test_events_are_as_declared(trained: httpx.AsyncClient) -> None:
 
 
 def _as_page(event: dict[str, Any]) -> httpx.Response:
-    """Return an answer of the route that has events in pages."""
+    """Return a page of events as the route would answer it."""
     request = httpx.Request("GET", "http://server/v1/jobs/1/metrics")
     page = {"items": [event], "next_cursor": None}
     return httpx.Response(200, json=page, request=request)
 
 
 def changed_network(**members: Any) -> dict[str, Any]:
-    """Return the creation of a module whose third node, the layer, is another."""
+    """Return a create request whose third node, the layer, is different."""
     nodes = [*NETWORK["nodes"]]
     nodes[3] = nodes[3] | members
     return {"json": {"name": "odd", "symbol": NETWORK | {"nodes": nodes}}}
@@ -182,8 +182,8 @@ REFUSED: dict[str, Ask] = {
 }
 
 
-async def test_what_is_refused_is_as_declared(trained: httpx.AsyncClient) -> None:
-    """The client itself fails where code, status, header or member is not declared."""
+async def test_refusals_are_as_declared(trained: httpx.AsyncClient) -> None:
+    """The client itself fails on an undeclared code, status, header or member."""
     await trained.post("/v1/modules", json={"name": "new", "symbol": NETWORK})
     once = {"name": "once", "symbol": NETWORK}
     await trained.post("/v1/modules", json=once, headers={"Idempotency-Key": "once"})
@@ -213,7 +213,7 @@ ELSEWHERE = {
     "executor_gone": "e2e/test_deaths.py",
     "storage_full": "e2e/test_disk_full.py",
     "out_of_memory": "e2e/test_memory_budget.py",
-    # Clients see these only where others have a module put away again and again.
+    # Clients see these only where others keep a module from staying in memory.
     "not_resident": "services/test_instances.py",
     "version_not_loaded": "executor/predict/test_loaded_versions.py",
     "version_replaced": "executor/predict/test_loaded_versions.py",
@@ -221,7 +221,7 @@ ELSEWHERE = {
 """Tests that provoke what takes more than a request."""
 
 
-def test_every_code_is_provoked() -> None:
+def test_every_error_code_is_provoked_somewhere() -> None:
     answered = {code for code, entry in CATALOG.items() if entry.status is not None}
     assert answered == REFUSED.keys() | ELSEWHERE.keys()
     assert not REFUSED.keys() & ELSEWHERE.keys()
@@ -231,7 +231,7 @@ def test_every_code_is_provoked() -> None:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A server that asks for keys, and one for reading once in ten seconds."""
+    """A server with API keys, and a key that allows one read in ten seconds."""
     folder = tmp_path_factory.mktemp("guarded")
     key = add_key(folder, "slow", "read", rate=0.1)
     with running_server(folder, environment=ENVIRONMENT) as server:
@@ -246,7 +246,7 @@ async def outside(guarded: tuple[ServerProcess, str]) -> AsyncIterator[httpx.Asy
         yield client
 
 
-async def test_what_keys_are_refused_by_is_as_declared(
+async def test_refusals_of_keys_are_as_declared(
     outside: httpx.AsyncClient, guarded: tuple[ServerProcess, str]
 ) -> None:
     for path in ("/v1/modules", "/v2"):
@@ -266,7 +266,7 @@ def altered(change: Callable[[httpx.Response], httpx.Response]) -> list[str]:
     return undeclared(change(httpx.Response(200, json=body, request=request)))
 
 
-def test_the_check_finds_what_is_not_declared() -> None:
+def test_the_check_finds_undeclared_answers() -> None:
     def with_header(answer: httpx.Response) -> httpx.Response:
         answer.headers["X-Secret"] = "1"
         return answer

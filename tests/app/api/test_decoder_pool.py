@@ -1,4 +1,4 @@
-"""Decoder processes: what they answer, what ends them, and that the next body is decoded."""
+"""Decoder processes: their answers, what ends them, and that the next body is decoded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def pool() -> AsyncIterator[DecoderPool]:
 
 
 def pids() -> set[int]:
-    """The decoder processes of this process."""
+    """The decoder processes started by this process."""
     listed = subprocess.run(
         ["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())],
         capture_output=True,
@@ -95,7 +95,7 @@ async def test_the_symbols_of_a_module_come_as_canonical_text(pool: DecoderPool)
         ({"op": "job", "kind": "fit"}, b"{}", "invalid", "dataset"),
     ],
 )
-async def test_what_is_wrong_with_a_body_is_told(
+async def test_errors_in_a_body_are_reported(
     pool: DecoderPool, work: dict[str, str], body: bytes, code: str, field: str | None
 ) -> None:
     with pytest.raises(HostError) as refused:
@@ -105,7 +105,7 @@ async def test_what_is_wrong_with_a_body_is_told(
     await works(pool)
 
 
-async def test_a_process_that_was_killed_is_replaced(pool: DecoderPool) -> None:
+async def test_a_killed_process_is_replaced(pool: DecoderPool) -> None:
     await works(pool)
     for _ in range(3):
         (pid,) = pids()
@@ -114,7 +114,7 @@ async def test_a_process_that_was_killed_is_replaced(pool: DecoderPool) -> None:
         assert pids() != {pid}
 
 
-async def test_a_body_that_takes_too_much_memory_is_refused(pool: DecoderPool) -> None:
+async def test_a_body_that_needs_too_much_memory_is_refused(pool: DecoderPool) -> None:
     for element in (b"[]", b"{}", b'"a"', b"1.5"):
         body = b'{"inputs": {"data": [%s]}}' % b",".join([element] * (20 * MIB // len(element)))
         with pytest.raises((TooLarge, HostError)) as refused:
@@ -136,7 +136,7 @@ async def test_a_body_that_takes_too_long_is_refused() -> None:
         await pool.close()
 
 
-async def test_only_so_many_wait(pool: DecoderPool) -> None:
+async def test_the_queue_is_bounded(pool: DecoderPool) -> None:
     body = orjson.dumps({"inputs": {"data": list(range(1000))}})
     answers = await asyncio.gather(
         *(pool.decode(TENSORS, body) for _ in range(40)), return_exceptions=True

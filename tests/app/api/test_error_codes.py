@@ -1,4 +1,4 @@
-"""Every error code is told, at /v1/errors and in the document."""
+"""Every error code is documented, at /v1/errors and in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_codes_that_only_jobs_have_are_listed(api: httpx.AsyncClient) -> N
     assert of_jobs == set(CODE_OF_A_JOB.findall(moves)) - CODES
 
 
-async def test_the_type_of_a_problem_leads_to_its_code(api: httpx.AsyncClient) -> None:
+async def test_the_type_of_a_problem_links_to_its_code(api: httpx.AsyncClient) -> None:
     problem = (await api.get("/v1/modules/nobody")).json()
     told = await api.get(problem["type"])
     assert told.status_code == 200
@@ -39,7 +39,7 @@ async def test_the_type_of_a_problem_leads_to_its_code(api: httpx.AsyncClient) -
     assert (told.json()["code"], told.json()["status"]) == ("not_found", 404)
 
 
-async def test_a_code_that_is_none_is_not_found(api: httpx.AsyncClient) -> None:
+async def test_an_unknown_code_is_not_found(api: httpx.AsyncClient) -> None:
     refused = await api.get("/v1/errors/not_fond")
     assert refused.status_code == 404
     assert "did you mean 'not_found'" in refused.json()["detail"]

@@ -1,4 +1,4 @@
-"""Streams of events: from where, of what, and again after a break."""
+"""Event streams: where they start, filters, and reconnecting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from served.network import NETWORK, examples_npz, fit_body
 
 @pytest.fixture
 async def two(ready: httpx.AsyncClient) -> httpx.AsyncClient:
-    """The client, with modules ``net`` and ``other``, and a fit of each that has ended."""
+    """The client, with modules ``net`` and ``other``, and a finished fit of each."""
     await ready.put("/v1/datasets/examples", content=examples_npz())
     await ready.post("/v1/modules", json={"name": "other", "symbol": NETWORK})
     for module in ("net", "other"):
@@ -33,7 +33,7 @@ async def fit(api: httpx.AsyncClient, module: str) -> int:
 
 
 async def frames(api: httpx.AsyncClient, last: int, **query: Any) -> list[dict[str, Any]]:
-    """Follow /v1/events and return what came up to the event with the id ``last``."""
+    """Follow /v1/events and return everything up to the event with id ``last``."""
     found = []
     async with api.stream("GET", "/v1/events", params=query) as stream:
         async for line in stream.aiter_lines():
@@ -55,7 +55,7 @@ async def ended(api: httpx.AsyncClient, module: str) -> dict[str, Any]:
     return dict(events[-1])
 
 
-async def test_a_stream_says_first_when_to_come_again(two: httpx.AsyncClient) -> None:
+async def test_a_stream_begins_with_its_retry_time(two: httpx.AsyncClient) -> None:
     (job,) = (await two.get("/v1/jobs?module=net")).json()["items"]
     text = (await two.get(f"/v1/jobs/{job['id']}/events")).text
     assert text.startswith("retry: 1000\nid: 0\n\n")
@@ -78,7 +78,7 @@ async def test_events_of_kinds_and_jobs(two: httpx.AsyncClient) -> None:
     assert len(everything) > 2
 
 
-async def test_a_filtered_stream_goes_on_after_the_last_event(two: httpx.AsyncClient) -> None:
+async def test_a_filtered_stream_resumes_after_the_last_event(two: httpx.AsyncClient) -> None:
     last = await ended(two, "net")
     everything = await frames(two, last["id"], module="net")
     seen = everything[len(everything) // 2]["id"]
@@ -86,7 +86,9 @@ async def test_a_filtered_stream_goes_on_after_the_last_event(two: httpx.AsyncCl
     assert everything == [one for one in everything if one["id"] <= seen] + rest
 
 
-async def test_only_what_happens_from_now_on(server: ServerProcess, two: httpx.AsyncClient) -> None:
+async def test_a_stream_may_start_at_the_present(
+    server: ServerProcess, two: httpx.AsyncClient
+) -> None:
     before = await ended(two, "other")
     async with two.stream("GET", "/v1/events?after=latest") as stream:
         lines = stream.aiter_lines()

@@ -1,4 +1,4 @@
-"""Filters of lists, each of one value or several."""
+"""List filters with one value or several."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from served.network import BIND, NETWORK, examples_npz, fit_body
 
 
 async def names(api: httpx.AsyncClient, path: str, **query: Any) -> list[Any]:
-    """Return the names, or what else they are known by, of a list's items."""
+    """Return the names, or other identifiers, of a list's items."""
     answer = await api.get(path, params=query)
     assert answer.status_code == 200, answer.text
     return [
@@ -58,7 +58,7 @@ async def test_modules(many: httpx.AsyncClient, query: dict[str, Any], expected:
     assert await names(many, "/v1/modules", **query) == expected
 
 
-async def test_pages_of_what_is_filtered(many: httpx.AsyncClient) -> None:
+async def test_pagination_of_filtered_lists(many: httpx.AsyncClient) -> None:
     first = (await many.get("/v1/modules?stage=created,bound&limit=1")).json()
     assert [one["name"] for one in first["items"]] == ["Other"]
     cursor = first["next_cursor"]
@@ -123,7 +123,7 @@ async def test_executors(many: httpx.AsyncClient) -> None:
         ("/v1/executors?name=gpu(0)", "one of cpu(0)"),
     ],
 )
-async def test_wrong_values_are_told_the_right_ones(
+async def test_invalid_values_are_answered_with_the_valid_ones(
     created: httpx.AsyncClient, path: str, expected: str
 ) -> None:
     refused = await created.get(path)

@@ -1,4 +1,4 @@
-"""Modules made from another one's checkpoint: copied, cut, given a new last layer."""
+"""Modules made from another module's checkpoint: copied, cut, or given a new last layer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def params(api: httpx.AsyncClient, name: str) -> dict[str, np.ndarray]:
 
 
 async def fit(api: httpx.AsyncClient, name: str, dataset: str, epochs: int) -> dict[str, Any]:
-    """Train and return the job when it is over."""
+    """Train, wait, and return the finished job."""
     body = {
         "dataset": dataset,
         "epochs": epochs,
@@ -63,7 +63,7 @@ async def fit(api: httpx.AsyncClient, name: str, dataset: str, epochs: int) -> d
 
 
 def digits(classes: range, count: int) -> bytes:
-    """Return the digits of some classes, their labels counted from 0."""
+    """Return the digits of some classes, with labels counted from 0."""
     with np.load(MNIST) as archive:
         images, labels = archive["train_images"], archive["train_labels"].astype(np.int64)
     chosen = np.flatnonzero(np.isin(labels, classes))[:count]
@@ -84,7 +84,7 @@ async def tuned(api: httpx.AsyncClient) -> httpx.AsyncClient:
     return api
 
 
-async def test_a_new_head_learns_on_fixed_features(tuned: httpx.AsyncClient) -> None:
+async def test_a_new_head_is_trained_on_frozen_features(tuned: httpx.AsyncClient) -> None:
     before = await params(tuned, "lenet")
     created = await create(tuned, fixed_param_patterns=["c1", "c2"])
     assert created["origin"] == {
@@ -107,7 +107,7 @@ async def test_a_new_head_learns_on_fixed_features(tuned: httpx.AsyncClient) -> 
     assert answer["outputs"]["softmax_output"]["shape"] == [2, 5]
 
 
-async def test_initializing_keeps_what_there_was_and_draws_the_rest(
+async def test_init_keeps_copied_parameters_and_draws_the_rest(
     tuned: httpx.AsyncClient,
 ) -> None:
     before = await params(tuned, "lenet")
@@ -129,7 +129,7 @@ async def test_initializing_keeps_what_there_was_and_draws_the_rest(
     )
 
 
-async def test_a_module_is_cut_for_its_features(tuned: httpx.AsyncClient) -> None:
+async def test_a_module_is_cut_to_its_features(tuned: httpx.AsyncClient) -> None:
     created = await create(tuned, head=None)
     assert (created["params"], created["checkpoint"]) == ("checkpoint", "1")
     assert created["label_names"] == []
@@ -141,7 +141,7 @@ async def test_a_module_is_cut_for_its_features(tuned: httpx.AsyncClient) -> Non
     assert list(answer["outputs"]) == [FLAT]
 
 
-async def test_a_module_is_copied_and_outlives_the_first(tuned: httpx.AsyncClient) -> None:
+async def test_a_copy_outlives_the_original(tuned: httpx.AsyncClient) -> None:
     before = await params(tuned, "lenet")
     created = await create(
         tuned, output=None, head=None, **{"from": {"module": "lenet", "epoch": 1}}
@@ -156,7 +156,7 @@ async def test_a_module_is_copied_and_outlives_the_first(tuned: httpx.AsyncClien
         np.testing.assert_array_equal(after[name], value)
 
 
-async def test_what_is_refused(tuned: httpx.AsyncClient) -> None:
+async def test_invalid_requests_are_refused(tuned: httpx.AsyncClient) -> None:
     for changes, field in (
         ({"output": "flaten0_output"}, "output"),
         ({"output": None}, "output"),
@@ -194,8 +194,8 @@ async def server(settings: Settings) -> AsyncIterator[tuple[httpx.AsyncClient, S
             yield api, app.state.services
 
 
-async def test_what_was_made_comes_back_after_a_restart(tmp_path: Path) -> None:
-    """The server begins anew on the same data: kept parameters and a seed make the same values."""
+async def test_derived_modules_are_restored_after_a_restart(tmp_path: Path) -> None:
+    """The server restarts on the same data: kept parameters and a seed give the same values."""
     settings = Settings(data_dir=tmp_path, executor_form="in_process", log_level="error")
     shapes = {
         "data_shapes": [{"name": "data", "shape": [4, 1, 28, 28]}],

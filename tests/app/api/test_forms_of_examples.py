@@ -1,4 +1,4 @@
-"""Arrays whose examples have another form than the module is bound for."""
+"""Arrays whose examples differ in layout or scale from what the module is bound for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SGD = {"name": "sgd", "options": {"learning_rate": 0.1}}
 
 @pytest.fixture
 def client(server: ServerProcess, tmp_path: Path) -> Iterator[Client]:
-    """A client, a module bound for images of three channels, and such images in every form."""
+    """A client, a module bound for three-channel images, and such images in every layout."""
     x = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=4, name="conv")
     x = mx.sym.FullyConnected(x, num_hidden=3, name="fc")
     first = np.random.RandomState(2).rand(12, 3, SIDE, SIDE + 1).astype("f")
@@ -44,7 +44,7 @@ def client(server: ServerProcess, tmp_path: Path) -> Iterator[Client]:
 
 
 def score(client: Client, **source: Any) -> tuple[dict[str, Any], dict[str, float]]:
-    """Return how an input was taken, and the loss."""
+    """Return how an input was interpreted, and the loss."""
     job = client.score(
         "eye", dataset="pictures", inputs={"data": source}, batch_size=4, metrics=["ce"]
     )
@@ -53,7 +53,7 @@ def score(client: Client, **source: Any) -> tuple[dict[str, Any], dict[str, floa
     return ended["params"]["inputs"]["data"], ended["result"]["metrics"]
 
 
-def test_the_form_that_is_bound_is_taken_where_none_is_said(client: Client) -> None:
+def test_without_a_form_examples_are_taken_as_bound(client: Client) -> None:
     taken, loss = score(client, array="first")
     assert (taken["shape"], taken["axes"]) == (None, None)
     for array, form in (
@@ -67,7 +67,7 @@ def test_the_form_that_is_bound_is_taken_where_none_is_said(client: Client) -> N
     assert score(client, array="last", axes=[2, 0, 1])[1] == loss
 
 
-def test_labels_of_another_number_are_refused_at_once(client: Client, tmp_path: Path) -> None:
+def test_a_different_number_of_labels_is_refused_at_once(client: Client, tmp_path: Path) -> None:
     np.savez(tmp_path / "few.npz", data=np.zeros((8, 3, 5, 6)), softmax_label=np.zeros(7))
     client.put_dataset("few", tmp_path / "few.npz")
     with pytest.raises(ClientError) as refused:
@@ -89,7 +89,7 @@ def test_labels_of_another_number_are_refused_at_once(client: Client, tmp_path: 
         ),
     ],
 )
-def test_forms_that_would_mix_the_numbers_up_are_refused(
+def test_forms_that_would_scramble_the_data_are_refused(
     client: Client, source: dict[str, Any], field: str, said: str
 ) -> None:
     with pytest.raises(ClientError) as refused:

@@ -1,4 +1,4 @@
-"""Requests made up from the OpenAPI document, sound and unsound ones: no 5xx, no surprise."""
+"""Requests generated from the OpenAPI document, valid and invalid: no 5xx, no surprise."""
 
 import json
 import random
@@ -31,7 +31,7 @@ def operations(document: dict[str, Any]) -> list[Any]:
 
 
 def without_security(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the document as of a server without keys, so that no keys are made up."""
+    """Return the document of a server without keys, so that none are generated."""
     paths = {
         path: {
             verb: {name: one for name, one in operation.items() if name != "security"}
@@ -47,7 +47,7 @@ UNSECURED = operations(without_security(DOCUMENT))
 
 
 class World:
-    """A server, its administrator's key, and what requests can name on it."""
+    """A server, its administrator's key, and the resources requests can name."""
 
     def __init__(self, url: str, key: str) -> None:
         self.url = url
@@ -72,7 +72,7 @@ class World:
         self._http.close()
 
     def prepare(self) -> None:
-        """Bring about again what requests have deleted or changed."""
+        """Restore what requests have deleted or changed."""
         if not self._is_complete():
             self._clear()
             self._call("PUT", "/v1/datasets/examples", content=examples_npz())
@@ -137,11 +137,11 @@ SETTINGS = settings(
 
 
 def ask(world: World, case: Any, data: st.DataObject) -> None:
-    """Send a request, three of four times with the names of things that are there."""
+    """Send a request, three times of four with names that exist."""
     world.prepare()
     if data.draw(st.sampled_from([True, True, True, False])):
         case.path_parameters = {name: world.names[name] for name in case.path_parameters}
-    # A schema cannot say all that a sound request needs: shapes that agree, names that are there.
+    # A schema cannot express all that a valid request needs: matching shapes, existing names.
     case.call_and_validate(
         base_url=world.url,
         timeout=30,
@@ -153,7 +153,7 @@ def ask(world: World, case: Any, data: st.DataObject) -> None:
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
 @SETTINGS
 @given(data=st.data())
-def test_sound_requests(world: World, operation: Any, data: st.DataObject) -> None:
+def test_valid_requests(world: World, operation: Any, data: st.DataObject) -> None:
     ask(world, data.draw(operation.as_strategy(generation_mode=GenerationMode.POSITIVE)), data)
 
 
@@ -164,7 +164,7 @@ def test_sound_requests(world: World, operation: Any, data: st.DataObject) -> No
 )
 @SETTINGS
 @given(data=st.data())
-def test_unsound_requests(world: World, operation: Any, data: st.DataObject) -> None:
+def test_invalid_requests(world: World, operation: Any, data: st.DataObject) -> None:
     ask(world, data.draw(operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)), data)
 
 
@@ -209,7 +209,9 @@ MEDIA = (JSON, NPY, NPZ, SAFETENSORS, "multipart/form-data; boundary=b", "text/p
 
 @settings(SETTINGS, max_examples=120)
 @given(body=BODIES, call=st.sampled_from(CALLS), media=st.sampled_from(MEDIA))
-def test_bodies_of_no_schema(world: World, body: bytes, call: str, media: str | None) -> None:
+def test_bodies_that_match_no_schema(
+    world: World, body: bytes, call: str, media: str | None
+) -> None:
     world.prepare()
     headers = world.headers | ({"Content-Type": media} if media else {})
     url = f"{world.url}/v1/modules/net/{call}"
@@ -224,7 +226,7 @@ def test_bodies_of_no_schema(world: World, body: bytes, call: str, media: str | 
     body=BODIES | st.binary(max_size=2000),
     kind=st.sampled_from(["npz", "npy", "csv", "libsvm", "recordio", "text"]),
 )
-def test_files_that_are_no_datasets(world: World, body: bytes, kind: str) -> None:
+def test_files_that_are_not_datasets(world: World, body: bytes, kind: str) -> None:
     url = f"{world.url}/v1/datasets/noise?kind={kind}"
     answer = httpx.put(url, content=body, headers=world.headers, timeout=60)
     assert answer.status_code < 500, answer.text

@@ -1,4 +1,4 @@
-"""What Prometheus is told of executors that are processes."""
+"""Prometheus gauges for executors in their own processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.domain.job import JobStatus
 from app.services.statistics import Statistics
 
 
-def test_each_executor_and_each_status_has_a_row(tmp_path: Path) -> None:
+def test_each_executor_and_status_has_a_sample(tmp_path: Path) -> None:
     facts = {"restarts": 2, "rss_bytes": 1e6, "calls_under_way": 3, "request_bytes": 64}
     executors = SimpleNamespace(
         names=["gpu(0)", "gpu(1)"],

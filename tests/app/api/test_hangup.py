@@ -14,14 +14,14 @@ def request(messages: asyncio.Queue[dict[str, Any]]) -> Request:
     return Request({"type": "http", "method": "POST", "path": "/", "headers": []}, messages.get)
 
 
-async def test_work_that_is_done_at_once_is_returned():
+async def test_work_that_finishes_immediately_is_returned():
     async def work() -> int:
         return 3
 
     assert await unless_hung_up(request(asyncio.Queue()), work()) == 3
 
 
-async def test_work_goes_on_while_the_client_is_there():
+async def test_work_continues_while_the_client_is_connected():
     async def work() -> int:
         await asyncio.sleep(0.1)
         return 3
@@ -29,7 +29,7 @@ async def test_work_goes_on_while_the_client_is_there():
     assert await unless_hung_up(request(asyncio.Queue()), work()) == 3
 
 
-async def test_work_is_cancelled_when_the_client_is_gone():
+async def test_work_is_cancelled_when_the_client_disconnects():
     messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     ended = asyncio.Event()
 
@@ -45,7 +45,7 @@ async def test_work_is_cancelled_when_the_client_is_gone():
     await asyncio.wait_for(ended.wait(), 60)
 
 
-async def test_what_the_work_raises_is_raised():
+async def test_exceptions_of_the_work_propagate():
     async def work() -> None:
         await asyncio.sleep(0.05)
         raise ValueError("no")

@@ -1,4 +1,4 @@
-"""Folders of images uploaded as datasets, trained on and predicted with."""
+"""Image folders uploaded as datasets, used for training and prediction."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ async def ended(api: httpx.AsyncClient, job: dict[str, Any]) -> dict[str, Any]:
     return job
 
 
-async def test_a_folder_is_trained_on_and_names_the_classes(api: httpx.AsyncClient) -> None:
+async def test_a_folder_is_trained_on_and_its_subfolders_name_the_classes(
+    api: httpx.AsyncClient,
+) -> None:
     made = await upload(api, FILES, size=8)
     assert made["classes"] == ["cat", "dog"]
     assert made["kind"] == "npz"
@@ -101,7 +103,7 @@ async def test_a_folder_is_trained_on_and_names_the_classes(api: httpx.AsyncClie
     assert "classes_of=pets" in error["hint"]
 
 
-async def test_the_transform_of_a_module_holds(api: httpx.AsyncClient) -> None:
+async def test_training_and_prediction_apply_the_same_transform(api: httpx.AsyncClient) -> None:
     """What is trained on is what a prediction makes of the same image."""
     symbol = mx.sym.Flatten(mx.sym.Variable("data"), name="flat").tojson()
     await post(api, "/v1/modules", {"name": "eye", "symbol": symbol, "label_names": []}, 201)
@@ -122,7 +124,7 @@ async def test_the_transform_of_a_module_holds(api: httpx.AsyncClient) -> None:
     assert refused["errors"][0]["field"] == "size"
 
 
-async def test_broken_images_are_all_named_and_change_nothing(api: httpx.AsyncClient) -> None:
+async def test_all_broken_images_are_named_and_nothing_changes(api: httpx.AsyncClient) -> None:
     before = await upload(api, FILES, size=4)
     broken = {"train/cat/x.png": b"no image", "train/dog/y.jpg": b"\xff\xd8\xff"}
     refused = await upload(api, FILES | broken, 422, size=4)
@@ -144,7 +146,7 @@ async def test_broken_images_are_all_named_and_change_nothing(api: httpx.AsyncCl
         ({"size": "8", "colour": "rgb"}, "colour"),
     ],
 )
-async def test_what_a_query_cannot_say(
+async def test_invalid_query_parameters_are_refused(
     api: httpx.AsyncClient, query: dict[str, str], field: str
 ) -> None:
     refused = await upload(api, FILES, 422, **query)

@@ -1,4 +1,4 @@
-"""Looking into a module: its graph, what its steps take, the figures of its parameters."""
+"""Inspecting a module: its graph, the time of its steps, statistics of its parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHAPE = (2, 3, 8, 8)
 
 
 def network() -> Any:
-    """Return a convolution with what is fused into it, a view, and a layer on top."""
+    """Return a convolution with fused operators, a view, and a layer on top."""
     net = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=4, name="conv")
     net = mx.sym.BatchNorm(net, fix_gamma=False, name="bn")
     net = mx.sym.Activation(net, act_type="relu", name="relu")
@@ -44,7 +44,7 @@ def client(server: ServerProcess) -> Iterator[Client]:
         client.delete_module("looked")
 
 
-def test_a_graph_has_its_parameters_folded_in_and_all_shapes(client: Client) -> None:
+def test_a_graph_lists_parameters_with_their_node_and_all_shapes(client: Client) -> None:
     graph = client.graph("looked")
     assert graph["is_bound"]
     nodes = graph["nodes"]
@@ -73,7 +73,7 @@ def test_a_graph_has_its_parameters_folded_in_and_all_shapes(client: Client) -> 
             assert one["dtype"] == "float32"
 
 
-def test_each_bucket_has_shapes_of_its_own(client: Client) -> None:
+def test_each_bucket_has_its_own_shapes(client: Client) -> None:
     padded_sums.create(client, "lengths")
     try:
         for key, steps in (("6", 6), (None, 12)):
@@ -89,7 +89,7 @@ def test_each_bucket_has_shapes_of_its_own(client: Client) -> None:
         client.delete_module("lengths")
 
 
-def test_a_module_that_is_not_bound_has_a_graph_without_shapes(client: Client) -> None:
+def test_an_unbound_module_has_a_graph_without_shapes(client: Client) -> None:
     client.create_module("bare", NETWORK)
     try:
         graph = client.graph("bare")
@@ -104,13 +104,13 @@ def test_a_module_that_is_not_bound_has_a_graph_without_shapes(client: Client) -
         client.delete_module("bare")
 
 
-def test_nodes_that_ran_as_one_are_told_together(client: Client) -> None:
+def test_fused_nodes_are_reported_together(client: Client) -> None:
     profile = client.profile("looked", runs=3, batch=2)
     assert (profile["batch"], profile["runs"], profile["device"]) == (2, 3, "cpu(0)")
     steps = profile["steps"]
     together = [one["nodes"] for one in steps if one["nodes"]]
     told = Counter(name for names in together for name in set(names))
-    # What has a kernel for it is one step; elsewhere each operator is.
+    # Fused into one step where a kernel supports it; separate operators elsewhere.
     assert together in (
         [["conv", "bn", "relu"], ["fc"], ["softmax"]],
         [["conv"], ["bn", "relu"], ["fc"], ["softmax"]],
@@ -123,7 +123,7 @@ def test_nodes_that_ran_as_one_are_told_together(client: Client) -> None:
     assert profile["seconds"] > 0
 
 
-def test_predictions_and_a_profile_go_side_by_side(client: Client) -> None:
+def test_predictions_and_profiling_do_not_interfere(client: Client) -> None:
     data = np.random.default_rng(0).normal(size=SHAPE).astype("f")
     expected = client.predict("looked", data=data)["softmax_output"]
     before = client.params("looked")
@@ -148,7 +148,7 @@ def test_predictions_and_a_profile_go_side_by_side(client: Client) -> None:
         ({"speed": 1}, "speed"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(
+def test_what_cannot_be_profiled_is_refused(
     client: Client, body: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(ClientError, match=told) as refused:
@@ -157,7 +157,7 @@ def test_what_cannot_be_measured_is_refused(
 
 
 def check(figures: dict[str, Any], values: np.ndarray, span: tuple[float, float]) -> None:
-    """Compare what was told with NumPy's figures of the whole array at once."""
+    """Compare the reported statistics with NumPy's over the whole array at once."""
     wide = values.astype(np.float64).reshape(-1)
     finite = wide[np.isfinite(wide)]
     assert (figures["shape"], figures["dtype"]) == (list(values.shape), values.dtype.name)
@@ -178,7 +178,7 @@ def check(figures: dict[str, Any], values: np.ndarray, span: tuple[float, float]
     assert figures["histogram"]["high"] == pytest.approx(edges[-1])
 
 
-def test_figures_are_those_that_numpy_finds(client: Client) -> None:
+def test_statistics_match_numpys(client: Client) -> None:
     params = client.params("looked")
     damaged = params["fc_weight"].copy()
     damaged[0, :3] = np.nan, np.inf, -np.inf
@@ -233,7 +233,7 @@ def test_two_checkpoints_are_compared(client: Client, tmp_path: Path) -> None:
         assert refused.value.status in (404, 422)
 
 
-def test_figures_of_checkpoints_need_no_module_on_its_device(client: Client) -> None:
+def test_statistics_of_checkpoints_need_no_bound_module(client: Client) -> None:
     client.create_module("other", NETWORK)
     try:
         client.bind("other", **BIND)

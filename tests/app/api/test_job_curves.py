@@ -1,4 +1,4 @@
-"""What a fit leaves for its curves: the learning rate of each batch, histograms of arrays."""
+"""Data recorded for a fit's curves: the learning rate of each batch, histograms of arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EPOCHS = 2
 
 @pytest.fixture
 def client(server: ServerProcess, tmp_path: Path) -> Iterator[Client]:
-    """A client, a module with parameters of its own and a dataset."""
+    """A client, a module with initialized parameters and a dataset."""
     with Client(server.url) as client:
         client.create_module("curves", NETWORK)
         client.bind("curves", **BIND)
@@ -44,12 +44,12 @@ def test_the_learning_rate_of_each_batch_follows_its_schedule(client: Client) ->
     job = fit(client, optimizer={"name": "sgd", "options": {"learning_rate": 0.08} | schedule})
     rates = client.job_series(job, "learning_rate")["values"]
     assert len(rates) >= 4
-    # MXNet's FactorScheduler lowers the rate when more than `step` updates were made with it.
+    # MXNet's FactorScheduler lowers the rate after more than `step` updates.
     expected = [0.08 * 0.5 ** ((update - 1) // 2) for update in range(1, len(rates) + 1)]
     np.testing.assert_allclose(rates, expected, rtol=1e-6)
 
 
-def test_histograms_are_of_the_weights_and_gradients(client: Client) -> None:
+def test_histograms_show_weights_and_gradients(client: Client) -> None:
     before = client.params("curves")
     job = fit(client, monitor={"interval": 2, "pattern": "*weight"})
     after = client.params("curves")
@@ -71,7 +71,7 @@ def test_histograms_are_of_the_weights_and_gradients(client: Client) -> None:
         assert [sum(row) for row in gradients["counts"]] == [before[name].size] * 2
 
 
-def test_a_fit_without_a_monitor_has_none(client: Client) -> None:
+def test_a_fit_without_a_monitor_has_no_histograms(client: Client) -> None:
     job = fit(client)
     with pytest.raises(ClientError) as refused:
         client.job_histograms(job)
@@ -79,7 +79,7 @@ def test_a_fit_without_a_monitor_has_none(client: Client) -> None:
     assert "monitor" in refused.value.problem["detail"]
 
 
-def test_a_job_that_is_deleted_leaves_no_file(data_dir: Path, client: Client) -> None:
+def test_deleting_a_job_deletes_its_files(data_dir: Path, client: Client) -> None:
     job = fit(client, monitor={"interval": 1})
     files = [path for path in data_dir.rglob(f"{job}.*") if path.parent.name == "metrics"]
     assert sorted(path.suffix for path in files) == [".histograms", ".series"]

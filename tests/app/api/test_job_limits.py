@@ -1,4 +1,4 @@
-"""Retries, deadlines, places in the queue, and jobs that are deleted or grow old."""
+"""Retries, deadlines, queue positions, and deleting or expiring jobs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def is_over(job: dict[str, Any]) -> bool:
     return job["status"] in {"succeeded", "failed", "cancelled"}
 
 
-async def test_limits_are_told_and_checked(net: httpx.AsyncClient) -> None:
+async def test_limits_are_reported_and_validated(net: httpx.AsyncClient) -> None:
     said = {"max_retries": 3, "deadline_seconds": 60, "timeout_seconds": 30.5, "priority": 2}
     job = await submit(net, fit_body(), **said)
     assert (job["max_retries"], job["timeout_seconds"]) == (3, 30.5)
@@ -62,7 +62,7 @@ async def test_limits_are_told_and_checked(net: httpx.AsyncClient) -> None:
     await job_when(net, job["id"], is_over)
 
 
-async def test_a_fit_that_runs_too_long_saves_and_fails_and_can_go_on(
+async def test_a_fit_that_times_out_saves_fails_and_can_be_resumed(
     net: httpx.AsyncClient,
 ) -> None:
     job = await submit(net, NEVER_ENDING, timeout_seconds=1.0)
@@ -81,7 +81,7 @@ async def test_a_fit_that_runs_too_long_saves_and_fails_and_can_go_on(
     assert f"going on from checkpoint {checkpoints[0]['tag']}" in log
 
 
-async def test_a_job_that_waits_beyond_its_deadline_fails(net: httpx.AsyncClient) -> None:
+async def test_a_job_still_queued_at_its_deadline_fails(net: httpx.AsyncClient) -> None:
     running = await submit(net, NEVER_ENDING)
     waiting = await submit(net, fit_body(), deadline_seconds=0.5)
     late = await job_when(net, waiting["id"], is_over)
@@ -91,7 +91,7 @@ async def test_a_job_that_waits_beyond_its_deadline_fails(net: httpx.AsyncClient
     await job_when(net, running["id"], is_over)
 
 
-async def test_queued_jobs_know_their_place_and_running_ones_their_end(
+async def test_queued_jobs_report_their_position_and_running_ones_their_end(
     net: httpx.AsyncClient,
 ) -> None:
     done = await submit(net, fit_body())
@@ -112,7 +112,7 @@ async def test_queued_jobs_know_their_place_and_running_ones_their_end(
     await job_when(net, running["id"], is_over)
 
 
-async def test_only_finished_jobs_are_deleted_and_nothing_of_them_stays(
+async def test_only_finished_jobs_can_be_deleted_and_leave_nothing_behind(
     net: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     headers = {"Idempotency-Key": "one"}
@@ -141,12 +141,12 @@ async def test_only_finished_jobs_are_deleted_and_nothing_of_them_stays(
     await job_when(net, running["id"], is_over)
 
 
-async def test_history_is_kept_to_what_the_settings_say(tmp_path: Path) -> None:
+async def test_history_is_limited_by_the_settings(tmp_path: Path) -> None:
     settings = Settings(
         data_dir=tmp_path, executor_form="in_process", log_level="error", keep_jobs=2
     )
     ids = []
-    for _ in range(2):  # surplus is removed at the start, too
+    for _ in range(2):  # excess jobs are removed at startup, too
         app = create_app(settings)
         async with app.router.lifespan_context(app):
             transport = httpx.ASGITransport(app=app)
@@ -164,7 +164,7 @@ async def test_history_is_kept_to_what_the_settings_say(tmp_path: Path) -> None:
                 assert [job["id"] for job in found] == ids[:-3:-1]
 
 
-async def test_every_batch_is_in_the_series_once_though_the_fit_was_paused(
+async def test_a_paused_fit_records_every_batch_once(
     net: httpx.AsyncClient,
 ) -> None:
     checkpoint = {"epochs": 0, "batches": 3}

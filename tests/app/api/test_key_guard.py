@@ -1,4 +1,4 @@
-"""What the guard does while an answer is under way."""
+"""The key guard while an answer is in progress."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVENTS, PLAIN = "text/event-stream", "application/octet-stream"
 
 
 class Asking:
-    """A request of an application that sends one line and then nothing for ever."""
+    """A request to an application that sends one line and then stays silent."""
 
     def __init__(self, ring: KeyRing, key: str, media_type: str) -> None:
         self.sent: list[Message] = []
@@ -65,7 +65,7 @@ async def ring(tmp_path: Path) -> AsyncIterator[KeyRing]:
     await ring.stop()
 
 
-async def test_a_silent_stream_of_events_ends_with_its_key(ring: KeyRing, tmp_path: Path) -> None:
+async def test_a_silent_event_stream_ends_with_its_key(ring: KeyRing, tmp_path: Path) -> None:
     key = add_key(tmp_path, "follower", "read")
     ring.start()
     asked = await until_taken(ring, key, EVENTS)
@@ -75,13 +75,13 @@ async def test_a_silent_stream_of_events_ends_with_its_key(ring: KeyRing, tmp_pa
     await asyncio.sleep(0)
     assert not asked.task.done(), "another key's end is none of its"
     revoke_key(tmp_path, "follower")
-    async with asyncio.timeout(60):  # nothing is sent meanwhile that it could end at
+    async with asyncio.timeout(60):  # nothing is sent in the meantime that would trigger the check
         await asked.task
     assert asked.sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
     assert not asked.hang_up.is_set()
 
 
-async def test_another_answer_goes_on(ring: KeyRing, tmp_path: Path) -> None:
+async def test_other_answers_continue(ring: KeyRing, tmp_path: Path) -> None:
     key = add_key(tmp_path, "reader", "read")
     ring.start()
     asked = await until_taken(ring, key, PLAIN)

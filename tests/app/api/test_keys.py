@@ -1,4 +1,4 @@
-"""API keys over HTTP: who may ask for what, from the first key to its end."""
+"""API keys over HTTP: what each may do, from the first key to its expiry."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def refused(answer: httpx.Response, code: int) -> None:
         assert answer.json()["code"] == "unauthorized"
 
 
-def test_each_key_may_do_what_its_scopes_say(server: ServerProcess, keys: dict[str, str]) -> None:
+def test_each_key_may_do_what_its_scopes_allow(server: ServerProcess, keys: dict[str, str]) -> None:
     body = {"inputs": {"data": [[1, 2, 3, 4, 5]]}}
     asked = {
         "read": ("GET", "/v1/modules", None),
@@ -87,7 +87,7 @@ def test_each_key_may_do_what_its_scopes_say(server: ServerProcess, keys: dict[s
                 assert wanted in answer.json()["detail"]
 
 
-def test_nothing_but_a_few_paths_is_answered_without_a_key(server: ServerProcess) -> None:
+def test_only_a_few_paths_need_no_key(server: ServerProcess) -> None:
     for path in ("/livez", "/readyz", "/v2/health/live", "/v2/health/ready"):
         assert httpx.get(server.url + path).status_code == 200
         assert httpx.head(server.url + path).status_code == 200
@@ -104,7 +104,9 @@ def test_nothing_but_a_few_paths_is_answered_without_a_key(server: ServerProcess
         assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_documents_and_metrics_are_for_readers(server: ServerProcess, keys: dict[str, str]) -> None:
+def test_documents_and_metrics_need_the_read_scope(
+    server: ServerProcess, keys: dict[str, str]
+) -> None:
     for path in ("/metrics", "/openapi.json"):
         assert status(server, "GET", path, keys["read"]) == 200
         assert status(server, "GET", path, keys["infer"]) == 403
@@ -112,7 +114,7 @@ def test_documents_and_metrics_are_for_readers(server: ServerProcess, keys: dict
             assert status(server, "HEAD", path, keys["infer"]) == 403
 
 
-def test_the_ways_to_send_a_key(server: ServerProcess, keys: dict[str, str]) -> None:
+def test_a_key_can_be_sent_in_several_ways(server: ServerProcess, keys: dict[str, str]) -> None:
     key = keys["read"]
     for fields in (
         {"Authorization": f"Bearer {key}"},
@@ -125,9 +127,9 @@ def test_the_ways_to_send_a_key(server: ServerProcess, keys: dict[str, str]) -> 
         assert answer.status_code == 200, fields
 
 
-def test_what_is_no_key_is_refused(server: ServerProcess, keys: dict[str, str]) -> None:
+def test_malformed_keys_are_refused(server: ServerProcess, keys: dict[str, str]) -> None:
     key, other = keys["read"], keys["admin"]
-    start = "_".join(key.split("_", 2)[:2])  # the secret may have a "_" of its own
+    start = "_".join(key.split("_", 2)[:2])  # the secret may contain a "_" itself
     for fields in (
         [("Authorization", f"Basic {key}")],
         [("Authorization", key)],
@@ -152,7 +154,7 @@ def test_what_is_no_key_is_refused(server: ServerProcess, keys: dict[str, str]) 
         refused(httpx.get(f"{server.url}/v1/modules", headers=raw), 401)
 
 
-def test_a_key_in_the_address_is_not_taken_nor_shown(
+def test_a_key_in_the_url_is_neither_accepted_nor_logged(
     server: ServerProcess, keys: dict[str, str]
 ) -> None:
     for query in ("api_key", "key", "access_token", "X-API-Key", "Authorization"):
@@ -196,7 +198,7 @@ def test_a_key_in_the_address_is_not_taken_nor_shown(
         "/v1/modules#/livez",
     ],
 )
-def test_no_spelling_of_a_path_leads_around_its_scope(
+def test_no_spelling_of_a_path_bypasses_its_scope(
     server: ServerProcess, keys: dict[str, str], target: str
 ) -> None:
     without = exchange(server.url, head(f"GET {target}"))
@@ -206,9 +208,7 @@ def test_no_spelling_of_a_path_leads_around_its_scope(
     assert b'"items"' not in without.body + infer.body
 
 
-def test_two_keys_on_one_connection_are_each_their_own(
-    server: ServerProcess, keys: dict[str, str]
-) -> None:
+def test_keys_on_one_connection_are_kept_apart(server: ServerProcess, keys: dict[str, str]) -> None:
     asked = [("read", 200), ("infer", 403), ("none", 401), ("admin", 200), ("infer", 403)]
     text = b"".join(
         head("GET /v1/modules", f"X-API-Key: {keys.get(name, 'none')}") for name, _ in asked
@@ -224,7 +224,7 @@ def test_two_keys_on_one_connection_are_each_their_own(
             stream.read(size)
 
 
-def test_trailers_and_fields_after_the_body_are_no_keys(
+def test_trailers_and_fields_after_the_body_are_not_keys(
     server: ServerProcess, keys: dict[str, str]
 ) -> None:
     text = head("POST /v1/modules/net/predict", "Transfer-Encoding: chunked", "Trailer: X-API-Key")
@@ -232,7 +232,7 @@ def test_trailers_and_fields_after_the_body_are_no_keys(
     assert exchange(server.url, text).status == 401
 
 
-def test_a_body_is_not_read_of_who_may_not_send_it(
+def test_the_body_of_an_unauthorized_request_is_not_read(
     server: ServerProcess, keys: dict[str, str]
 ) -> None:
     with connect(server.url) as sock:
@@ -244,7 +244,7 @@ def test_a_body_is_not_read_of_who_may_not_send_it(
         assert read_answer(sock).status == 403
 
 
-def test_changes_and_refusals_are_in_the_log_by_the_id_of_the_key(
+def test_the_audit_log_names_the_key_of_changes_and_refusals(
     server: ServerProcess, keys: dict[str, str]
 ) -> None:
     ids = {name: key.split("_")[1] for name, key in keys.items()}
@@ -254,7 +254,7 @@ def test_changes_and_refusals_are_in_the_log_by_the_id_of_the_key(
         ("audited-2", "POST", "/v1/modules/none/fit", keys["read"]),
         ("audited-3", "GET", "/v1/jobs", "nonsense"),
     ):
-        # Where many are refused in a second, some of them are not noted.
+        # Beyond a rate, refusals are only counted.
         headers = bearer(key) | {"X-Request-Id": name}
         ask = partial(httpx.request, verb, server.url + path, headers=headers)
         wait_until(partial(is_noted, server, name, ask), "a refusal is noted", 5)
@@ -277,7 +277,9 @@ def audit_lines(server: ServerProcess) -> list[str]:
     return [line for line in server.log.read_text().splitlines() if "modserve.audit" in line]
 
 
-def test_keys_come_and_go_while_the_server_runs(server: ServerProcess, data_dir: Path) -> None:
+def test_keys_can_be_added_and_removed_while_the_server_runs(
+    server: ServerProcess, data_dir: Path
+) -> None:
     key = add_key(data_dir, "brief", "read")
     wait_until(lambda: status(server, "GET", "/v1/modules", key) == 200, "the key is taken", 1)
     with httpx.Client(base_url=server.url, headers=bearer(key)) as client:
@@ -286,13 +288,13 @@ def test_keys_come_and_go_while_the_server_runs(server: ServerProcess, data_dir:
         wait_until(lambda: client.get("/v1/modules").status_code == 401, "it is refused", 1)
 
 
-def test_a_key_ends_at_its_time(server: ServerProcess, data_dir: Path) -> None:
+def test_a_key_expires(server: ServerProcess, data_dir: Path) -> None:
     key = add_key(data_dir, "short", "read", expires="2s")
     wait_until(lambda: status(server, "GET", "/v1/modules", key) == 200, "the key is taken", 1)
     wait_until(lambda: status(server, "GET", "/v1/modules", key) == 401, "it is refused", 3)
 
 
-def test_a_stream_of_events_ends_with_its_key(server: ServerProcess, data_dir: Path) -> None:
+def test_an_event_stream_ends_with_its_key(server: ServerProcess, data_dir: Path) -> None:
     key = add_key(data_dir, "follower", "read")
     wait_until(lambda: status(server, "GET", "/v1/modules", key) == 200, "the key is taken", 1)
     with httpx.stream("GET", f"{server.url}/v1/events", headers=bearer(key), timeout=60) as answer:
@@ -318,7 +320,7 @@ def test_an_upload_ends_with_its_key(server: ServerProcess, data_dir: Path) -> N
         assert read_answer(sock).status == 401
 
 
-def test_what_a_key_may_ask_has_an_end(server: ServerProcess, data_dir: Path) -> None:
+def test_a_keys_rate_is_limited(server: ServerProcess, data_dir: Path) -> None:
     key = add_key(data_dir, "slow", "read", rate=0.1)
     wait_until(lambda: status(server, "GET", "/v1/modules", key) != 401, "the key is taken", 1)
     answer = httpx.get(f"{server.url}/v1/modules", headers=bearer(key))
@@ -327,7 +329,7 @@ def test_what_a_key_may_ask_has_an_end(server: ServerProcess, data_dir: Path) ->
     assert 1 <= int(answer.headers["retry-after"]) <= 10
 
 
-def test_so_does_what_it_may_ask_at_a_time(server: ServerProcess, data_dir: Path) -> None:
+def test_a_keys_concurrent_requests_are_limited(server: ServerProcess, data_dir: Path) -> None:
     key = add_key(data_dir, "single", "read", concurrency=1)
     wait_until(lambda: status(server, "GET", "/v1/modules", key) == 200, "the key is taken", 1)
     with httpx.stream("GET", f"{server.url}/v1/events", headers=bearer(key)) as answer:
@@ -336,7 +338,7 @@ def test_so_does_what_it_may_ask_at_a_time(server: ServerProcess, data_dir: Path
     wait_until(lambda: status(server, "GET", "/v1/modules", key) == 200, "the place is free")
 
 
-def test_the_client_brings_its_key(
+def test_the_client_sends_its_key(
     server: ServerProcess, keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Client(server.url, key=keys["read"]) as client:
@@ -348,7 +350,7 @@ def test_the_client_brings_its_key(
         assert [one["name"] for one in client.modules()] == ["net"]
 
 
-def test_the_inference_protocol_refuses_in_its_own_form(
+def test_the_inference_protocol_refuses_in_its_own_format(
     server: ServerProcess, keys: dict[str, str]
 ) -> None:
     url = f"{server.url}/v2"

@@ -20,7 +20,7 @@ def fixed(described: dict[str, Any]) -> list[str]:
     return [row["name"] for row in described["live"]["arguments"] if row["fixed"]]
 
 
-async def test_a_detection_module_says_what_it_fixes(api: httpx.AsyncClient) -> None:
+async def test_a_detection_module_reports_its_fixed_parameters(api: httpx.AsyncClient) -> None:
     given = body(kind="detection", fixed_param_patterns=["fc_"], excluded_param_patterns=["bias"])
     created = await api.post("/v1/modules", json=given)
     assert created.status_code == 201, created.text
@@ -31,7 +31,7 @@ async def test_a_detection_module_says_what_it_fixes(api: httpx.AsyncClient) -> 
     assert fixed(described) == ["fc_weight"]
 
 
-async def test_a_form_says_the_same(api: httpx.AsyncClient) -> None:
+async def test_a_multipart_form_gives_the_same(api: httpx.AsyncClient) -> None:
     files = {"symbol": ("net-symbol.json", json.dumps(NETWORK).encode())}
     fields: dict[str, Any] = {"name": "net", "kind": "detection", "fixed_param_patterns": ["bias"]}
     created = await api.post("/v1/modules", data=fields, files=files)
@@ -56,7 +56,7 @@ async def test_compression_needs_the_device_store(api: httpx.AsyncClient) -> Non
     assert taken.status_code == 200, taken.text
 
 
-async def test_a_mutable_module_reports_shapes_that_contradict(api: httpx.AsyncClient) -> None:
+async def test_a_mutable_module_reports_contradicting_shapes(api: httpx.AsyncClient) -> None:
     await api.post("/v1/modules", json=body(kind="mutable"))
     await api.post("/v1/modules/net/bind", json=BIND)
     await api.post("/v1/modules/net/params/init", json={"initializer": "one"})
@@ -78,6 +78,8 @@ async def test_a_mutable_module_reports_shapes_that_contradict(api: httpx.AsyncC
         ({"compression_params": {"type": "2bit"}}, "compression_params"),
     ],
 )
-async def test_what_is_refused(api: httpx.AsyncClient, changes: Any, field: str) -> None:
+async def test_invalid_modules_are_refused(
+    api: httpx.AsyncClient, changes: Any, field: str
+) -> None:
     refused = await api.post("/v1/modules", json=body(**changes))
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, field)

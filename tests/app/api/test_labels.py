@@ -1,4 +1,4 @@
-"""Labels set and answered through HTTP."""
+"""Class labels set and returned over HTTP."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_the_best_classes_come_with_their_labels(
         assert [one["label"] for one in same] == [one["label"] for one in best]
 
 
-async def test_labels_that_are_removed_are_null(initialized: httpx.AsyncClient) -> None:
+async def test_removed_labels_are_null(initialized: httpx.AsyncClient) -> None:
     await initialized.put(OUTPUT, content=b"cat\ndog\nbird")
     assert (await initialized.delete(OUTPUT)).status_code == 204
     assert (await initialized.get(OUTPUT)).status_code == 404
@@ -73,7 +73,7 @@ async def test_labels_that_are_removed_are_null(initialized: httpx.AsyncClient) 
         ("/v1/modules/other/labels/softmax", b"a\nb\nc", 404, "other"),
     ],
 )
-async def test_refused_labels(
+async def test_invalid_labels_are_refused(
     initialized: httpx.AsyncClient, path: str, content: bytes, status: int, said: str
 ) -> None:
     answer = await initialized.put(path, content=content)
@@ -83,7 +83,7 @@ async def test_refused_labels(
 
 
 @pytest.mark.parametrize("top_k", ["0", "-1", "x", "1001"])
-async def test_refused_counts(initialized: httpx.AsyncClient, top_k: str) -> None:
+async def test_invalid_counts_are_refused(initialized: httpx.AsyncClient, top_k: str) -> None:
     body = {"inputs": {"data": [[0.0] * FEATURES]}}
     answer = await initialized.post(f"/v1/modules/net/predict?top_k={top_k}", json=body)
     assert answer.status_code == 422

@@ -1,4 +1,4 @@
-"""Large bodies are read and written beside the event loop."""
+"""Large bodies are read and written off the event loop."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MANY = 5_000
 
 @pytest.fixture
 def api(inside: httpx.AsyncClient) -> httpx.AsyncClient:
-    """A client of a server whose threads a test can look at."""
+    """A client of a server whose threads a test can observe."""
     return inside
 
 
 @pytest.mark.parametrize(("size", "is_here"), [(0, True), (1 << 14, True), (1 << 15, False)])
-async def test_only_what_is_large_goes_into_a_thread(size: int, is_here: bool) -> None:
+async def test_only_large_bodies_use_a_thread(size: int, is_here: bool) -> None:
     thread = await beside_the_loop(size, threading.get_ident)
     assert (thread == threading.get_ident()) is is_here
 
@@ -88,7 +88,7 @@ def large_network() -> dict[str, Any]:
 
 @pytest.mark.parametrize("as_text", [False, True])
 @pytest.mark.parametrize("as_form", [False, True])
-async def test_large_symbols_are_stored_as_small_ones_are(
+async def test_large_symbols_are_stored_like_small_ones(
     api: httpx.AsyncClient, as_text: bool, as_form: bool
 ) -> None:
     network = large_network()
@@ -105,7 +105,7 @@ async def test_large_symbols_are_stored_as_small_ones_are(
     assert (await api.get("/v1/modules/net/symbol")).json() == network
 
 
-async def test_other_json_is_small(initialized: httpx.AsyncClient) -> None:
+async def test_the_limit_for_other_json_is_small(initialized: httpx.AsyncClient) -> None:
     for path in ("bind", "optimizer", "fit", "load", "params/init"):
         body = b'{"x": "%s"}' % (b"a" * (1 << 18))
         answer = await initialized.post(f"/v1/modules/net/{path}", content=body)
@@ -122,7 +122,7 @@ async def test_other_json_is_small(initialized: httpx.AsyncClient) -> None:
         ("forward", b'{"inputs": {}, %s}' % b",".join(b'"a%d":1' % n for n in range(2000))),
     ],
 )
-async def test_of_very_many_faults_some_are_told(
+async def test_many_errors_in_a_body_are_truncated(
     initialized: httpx.AsyncClient, path: str, body: bytes
 ) -> None:
     answer = await initialized.post(f"/v1/modules/net/{path}", content=body)
@@ -131,7 +131,7 @@ async def test_of_very_many_faults_some_are_told(
     assert len(answer.content) < 1 << 16
 
 
-async def test_nothing_is_brought_to_the_disk_on_the_loop(
+async def test_the_event_loop_never_syncs_to_disk(
     api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[int] = []

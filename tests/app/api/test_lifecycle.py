@@ -22,7 +22,7 @@ def batch() -> np.ndarray:
     return np.random.RandomState(0).rand(BATCH, FEATURES).astype(np.float32)
 
 
-async def test_stages_follow_the_calls(created: httpx.AsyncClient) -> None:
+async def test_each_call_leads_to_the_next_stage(created: httpx.AsyncClient) -> None:
     async def stage() -> str:
         return (await created.get("/v1/modules/net")).json()["stage"]
 
@@ -41,7 +41,7 @@ async def test_stages_follow_the_calls(created: httpx.AsyncClient) -> None:
         assert answer.json()["stage"] == expected == await stage()
 
 
-async def test_description_knows_what_the_engine_inferred(ready: httpx.AsyncClient) -> None:
+async def test_description_has_the_inferred_shapes(ready: httpx.AsyncClient) -> None:
     answer = (await ready.get("/v1/modules/net")).json()
     assert answer["live"] is not None
     text = str(answer["live"])
@@ -49,7 +49,7 @@ async def test_description_knows_what_the_engine_inferred(ready: httpx.AsyncClie
     assert "softmax_output" in text
 
 
-async def test_predict_reads_and_answers_every_media_type(initialized: httpx.AsyncClient) -> None:
+async def test_predict_reads_and_writes_every_media_type(initialized: httpx.AsyncClient) -> None:
     x = batch()
     bodies = {
         "application/json": httpx.Response(200, json={"inputs": {"data": x.tolist()}}).content,
@@ -74,7 +74,7 @@ async def test_predict_reads_and_answers_every_media_type(initialized: httpx.Asy
 
 
 @pytest.mark.parametrize("content_type", [None, "application/x-www-form-urlencoded"])
-async def test_a_body_without_a_type_is_known_by_its_first_bytes(
+async def test_a_body_without_a_media_type_is_recognized_by_its_first_bytes(
     initialized: httpx.AsyncClient, content_type: str | None
 ) -> None:
     """As curl sends bodies with ``-T`` and with ``--data-binary``."""
@@ -118,7 +118,7 @@ async def test_predict_takes_any_number_of_examples(initialized: httpx.AsyncClie
         assert response.json()["outputs"]["softmax_output"]["shape"] == [count, CLASSES]
 
 
-async def test_predictions_equal_numpy(initialized: httpx.AsyncClient) -> None:
+async def test_predictions_match_numpys(initialized: httpx.AsyncClient) -> None:
     params = (await initialized.get("/v1/modules/net/params")).json()["params"]
     weight = np.array(params["fc_weight"]["data"])
     bias = np.array(params["fc_bias"]["data"])
@@ -131,7 +131,7 @@ async def test_predictions_equal_numpy(initialized: httpx.AsyncClient) -> None:
     np.testing.assert_allclose(read_output("application/json", response), expected, rtol=1e-4)
 
 
-async def test_parameters_are_set_and_fetched(initialized: httpx.AsyncClient) -> None:
+async def test_parameters_can_be_set_and_read_back(initialized: httpx.AsyncClient) -> None:
     weight = np.arange(15, dtype=np.float32).reshape(CLASSES, FEATURES)
     stream = io.BytesIO()
     np.savez(stream, fc_weight=weight)
@@ -147,7 +147,7 @@ async def test_parameters_are_set_and_fetched(initialized: httpx.AsyncClient) ->
     np.testing.assert_array_equal(np.load(io.BytesIO(one.content)), weight)
 
 
-async def test_a_step_by_hand_lowers_the_loss(ready: httpx.AsyncClient) -> None:
+async def test_a_manual_training_step_lowers_the_loss(ready: httpx.AsyncClient) -> None:
     body = {"inputs": {"data": batch().tolist(), "softmax_label": [0, 1, 2, 0]}}
 
     async def loss() -> float:
@@ -170,7 +170,7 @@ async def test_forward_outputs_can_be_fetched_again(ready: httpx.AsyncClient) ->
     assert forward.json()["outputs"] == again.json()["outputs"]
 
 
-async def test_fields_of_a_step_go_in_the_query_of_binary_tensors(ready: httpx.AsyncClient) -> None:
+async def test_with_binary_tensors_other_fields_go_in_the_query(ready: httpx.AsyncClient) -> None:
     content = write_npz({"data": batch(), "softmax_label": np.zeros(4, "f")})
     headers = {"Content-Type": "application/x-npz"}
     options: dict[str, Any] = {"content": content, "headers": headers}
@@ -188,20 +188,20 @@ async def test_fields_of_a_step_go_in_the_query_of_binary_tensors(ready: httpx.A
     assert again.json() == update.json()
 
 
-async def test_a_field_of_a_step_is_given_once(ready: httpx.AsyncClient) -> None:
+async def test_a_repeated_query_field_is_refused(ready: httpx.AsyncClient) -> None:
     body = {"inputs": {"data": batch().tolist()}, "is_train": False}
     answer = await ready.post("/v1/modules/net/forward", params={"is_train": True}, json=body)
     assert answer.status_code == 422
     assert "is_train" in answer.json()["detail"]
 
 
-async def test_learning_rate_is_changed(ready: httpx.AsyncClient) -> None:
+async def test_learning_rate_can_be_changed(ready: httpx.AsyncClient) -> None:
     answer = await ready.patch("/v1/modules/net/optimizer", json={"learning_rate": 0.125})
     assert answer.status_code == 200, answer.text
     assert (await ready.get("/v1/modules/net/optimizer")).json()["learning_rate"] == 0.125
 
 
-async def test_optimizer_states_go_out_and_in(ready: httpx.AsyncClient) -> None:
+async def test_optimizer_states_can_be_downloaded_and_uploaded(ready: httpx.AsyncClient) -> None:
     await ready.post(
         "/v1/modules/net/optimizer",
         json={"name": "sgd", "options": {"learning_rate": 0.1, "momentum": 0.9}},
@@ -242,7 +242,7 @@ async def test_checkpoint_is_saved_listed_fetched_and_loaded(ready: httpx.AsyncC
     assert (await ready.get("/v1/modules/net/params")).json()["params"] == before
 
 
-async def test_delete_frees_the_name(created: httpx.AsyncClient) -> None:
+async def test_a_deleted_modules_name_can_be_reused(created: httpx.AsyncClient) -> None:
     symbol = (await created.get("/v1/modules/net/symbol")).json()
     assert (await created.delete("/v1/modules/net")).status_code == 204
     assert (await created.get("/v1/modules/net")).status_code == 404
@@ -250,14 +250,14 @@ async def test_delete_frees_the_name(created: httpx.AsyncClient) -> None:
     assert again.status_code == 201, again.text
 
 
-async def test_etag_guards_deletion(created: httpx.AsyncClient) -> None:
+async def test_deletion_checks_the_etag(created: httpx.AsyncClient) -> None:
     etag = (await created.get("/v1/modules/net")).headers["etag"]
     refused = await created.delete("/v1/modules/net", headers={"If-Match": '"0-0"'})
     assert refused.status_code == 412
     assert (await created.delete("/v1/modules/net", headers={"If-Match": etag})).status_code == 204
 
 
-async def test_idempotency_key_makes_one_module(api: httpx.AsyncClient, network: dict) -> None:
+async def test_idempotency_key_creates_one_module(api: httpx.AsyncClient, network: dict) -> None:
     body = {"name": "once", "symbol": network}
     headers = {"Idempotency-Key": "abc"}
     first = await api.post("/v1/modules", json=body, headers=headers)
@@ -284,6 +284,6 @@ async def test_operations(api: httpx.AsyncClient) -> None:
     assert 'modserve_http_requests_total{method="GET",route="/livez"' in metrics
 
 
-async def test_a_module_without_buckets_has_none(initialized: httpx.AsyncClient) -> None:
+async def test_a_module_without_buckets_lists_none(initialized: httpx.AsyncClient) -> None:
     answer = await initialized.get("/v1/modules/net/buckets")
     assert (answer.status_code, answer.json()["items"]) == (200, [])

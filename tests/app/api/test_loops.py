@@ -32,7 +32,7 @@ async def _post(api: httpx.AsyncClient, path: str, body: Any, status: int = 200)
     return answer.json()
 
 
-async def test_a_loop_is_trained_and_asked(api: httpx.AsyncClient) -> None:
+async def test_a_loop_is_trained_and_predicts(api: httpx.AsyncClient) -> None:
     await _post(api, "", {"name": "net", "symbol": recurrent()}, 201)
     shapes = {
         "data_shapes": [{"name": "data", "shape": [8, 5, 3]}],

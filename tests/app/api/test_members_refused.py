@@ -1,4 +1,4 @@
-"""Members of a body that a route has no use for are refused, not skipped."""
+"""Members of a body that a route does not use are refused, not ignored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NET = "/v1/modules/net"
         ("POST", "/predict", {"inputs": {"data": INPUTS["data"]}, "buckte": 20}, "buckte"),
     ],
 )
-async def test_members(
+async def test_unused_members_are_refused(
     ready: httpx.AsyncClient, verb: str, path: str, body: dict[str, Any], field: str
 ) -> None:
     before = (await ready.get(f"{NET}/params")).json()
@@ -61,7 +61,7 @@ async def test_all_states_are_set_to_one_value(api: httpx.AsyncClient) -> None:
     np.testing.assert_array_equal(answer["states"]["h"]["data"], np.full((2, 3), 2.0))
 
 
-async def test_input_gradients_that_are_not_there(api: httpx.AsyncClient) -> None:
+async def test_missing_input_gradients_are_refused(api: httpx.AsyncClient) -> None:
     await api.post("/v1/modules", json={"name": "net", "symbol": NETWORK})
     await api.post(f"{NET}/bind", json=BIND)
     await api.post(f"{NET}/params/init", json={"seed": 1})
@@ -77,7 +77,7 @@ async def test_input_gradients_that_are_not_there(api: httpx.AsyncClient) -> Non
     assert grads["data"]["shape"] == [BATCH, FEATURES]
 
 
-async def test_a_call_at_the_wrong_time_blames_no_field(ready: httpx.AsyncClient) -> None:
+async def test_a_call_at_the_wrong_time_names_no_field(ready: httpx.AsyncClient) -> None:
     await ready.post(f"{NET}/forward", json={"inputs": INPUTS, "is_train": False})
     refused = await ready.post(f"{NET}/backward")
     assert (refused.status_code, refused.json()["code"]) == (409, "wrong_stage")
@@ -93,7 +93,7 @@ async def test_an_unknown_field_of_a_form_is_named(api: httpx.AsyncClient) -> No
     assert rows["fixed_params"].endswith("did you mean 'fixed_param_names'?")
 
 
-async def test_patterns_that_do_nothing_are_refused(api: httpx.AsyncClient) -> None:
+async def test_patterns_that_match_nothing_are_refused(api: httpx.AsyncClient) -> None:
     given = {"name": "net", "symbol": NETWORK}
     alone = await api.post("/v1/modules", json={**given, "excluded_param_patterns": ["fc"]})
     assert alone.status_code == 422
@@ -126,7 +126,7 @@ async def test_a_fit_that_could_only_fail_is_refused(
     assert (await ready.get("/v1/jobs")).json()["items"] == []
 
 
-async def test_the_input_with_another_number_of_examples_is_named(
+async def test_an_input_with_a_different_number_of_examples_is_named(
     ready: httpx.AsyncClient,
 ) -> None:
     inputs = {**INPUTS, "softmax_label": [0, 1]}
@@ -136,7 +136,7 @@ async def test_the_input_with_another_number_of_examples_is_named(
     assert row["expected"] == f"{BATCH}, as in 'data'"
 
 
-async def test_files_that_mxnet_does_not_write_are_no_part_of_a_checkpoint(
+async def test_checkpoints_refuse_files_mxnet_does_not_write(
     created: httpx.AsyncClient,
 ) -> None:
     refused = await created.put(f"{NET}/checkpoints/3/files/weights.bin", content=b"1")
@@ -146,7 +146,7 @@ async def test_files_that_mxnet_does_not_write_are_no_part_of_a_checkpoint(
     assert (await created.get(f"{NET}/checkpoints")).json()["items"] == []
 
 
-async def test_a_message_names_its_field_once(api: httpx.AsyncClient) -> None:
+async def test_a_message_names_its_field_only_once(api: httpx.AsyncClient) -> None:
     given = {"name": "net", "symbol": NETWORK, "contexts": ["cpu(0)", "cpu(1)"]}
     refused = await api.post("/v1/modules", json={**given, "compression_params": {"type": "1bit"}})
     assert refused.json()["detail"].count("compression_params") == 1

@@ -1,4 +1,4 @@
-"""Metrics with options, of outputs by their names, without padding."""
+"""Metrics with options, on named outputs, without padding."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def client(server: ServerProcess) -> Iterator[Client]:
 
 
 def language_model() -> mx.sym.Symbol:
-    """Return a net that says which word comes next; 0 fills sentences up."""
+    """Return a net that predicts the next word; sentences are padded with 0."""
     x = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=CLASSES, output_dim=4, name="embed")
     x = mx.sym.FullyConnected(mx.sym.Reshape(x, shape=(-3, 0)), num_hidden=CLASSES, name="fc")
     label = mx.sym.Reshape(mx.sym.Variable("softmax_label"), shape=(-1,))
@@ -60,7 +60,7 @@ def probabilities(params: dict[str, np.ndarray], words: np.ndarray) -> np.ndarra
     return scores / scores.sum(axis=1, keepdims=True)
 
 
-def test_options_and_no_padding(client: Client, tmp_path: Path) -> None:
+def test_metrics_take_options_and_ignore_padding(client: Client, tmp_path: Path) -> None:
     params = begin(client, tmp_path)
     words = np.concatenate(ROWS)
     wanted = np.concatenate([[*row[1:], 0] for row in ROWS])
@@ -88,7 +88,7 @@ def test_options_and_no_padding(client: Client, tmp_path: Path) -> None:
     )
 
 
-def test_a_fit_counts_the_same(client: Client, tmp_path: Path) -> None:
+def test_a_fit_computes_the_same_metrics(client: Client, tmp_path: Path) -> None:
     params = begin(client, tmp_path)
     words = np.concatenate(ROWS)
     wanted = np.concatenate([[*row[1:], 0] for row in ROWS])
@@ -119,7 +119,7 @@ def test_a_fit_counts_the_same(client: Client, tmp_path: Path) -> None:
         (["accuracy", {"name": "mse", "labels": ["label"]}], "metrics[1].labels[0]"),
     ],
 )
-def test_what_is_no_metric_is_refused(
+def test_invalid_metrics_are_refused(
     client: Client, tmp_path: Path, metrics: list, field: str
 ) -> None:
     begin(client, tmp_path)

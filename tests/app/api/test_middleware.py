@@ -1,4 +1,4 @@
-"""Every request has an id and is counted by its route, whatever becomes of it."""
+"""Every request has an id and is counted by route, whatever happens to it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def greet(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": scope["state"]["request_id"].encode()})
 
 
-async def test_a_request_without_an_id_is_given_one() -> None:
+async def test_a_request_without_an_id_gets_one() -> None:
     first, second = await ask(greet), await ask(greet)
     assert len(first.text) == 32
     assert first.text != second.text
@@ -44,20 +44,20 @@ async def test_the_clients_id_is_kept() -> None:
 
 
 @pytest.mark.parametrize("given", ["", "a b", "x" * 65, "a;b", "<script>", "é", "a\tb"])
-async def test_an_id_that_is_no_plain_word_is_replaced(given: str) -> None:
+async def test_an_id_of_other_characters_is_replaced(given: str) -> None:
     answer = await ask(greet, headers={"X-Request-Id": given.encode("latin-1")})
     assert answer.text != given
     assert len(answer.text) == 32
 
 
 def count(route: str, status: int) -> float:
-    """Return how often a route was answered with a status in this process."""
+    """Return how often this process answered a route with a status."""
     labels = {"method": "GET", "route": route, "status": str(status)}
     return REGISTRY.get_sample_value("modserve_http_requests_total", labels) or 0.0
 
 
 async def counted_by_server(api: httpx.AsyncClient, route: str, status: int) -> float:
-    """Return how often a route was answered with a status, as /metrics says."""
+    """Return how often a route was answered with a status, according to /metrics."""
     labels = f'{{method="GET",route="{route}",status="{status}"}}'
     counted = re.compile(rf"^modserve_http_requests_total{re.escape(labels)} (\S+)$", re.MULTILINE)
     found = counted.search((await api.get("/metrics")).text)
@@ -80,7 +80,7 @@ async def test_executors_and_jobs_are_measured(api: httpx.AsyncClient) -> None:
     assert 'modserve_jobs{status="queued"} 0.0' in text
 
 
-async def test_paths_that_are_no_routes_are_counted_as_one(api: httpx.AsyncClient) -> None:
+async def test_unknown_paths_are_counted_as_one(api: httpx.AsyncClient) -> None:
     before = await counted_by_server(api, "unknown", 404)
     for path in ("/wp-login.php", "/v2/../etc", "/x" * 50):
         assert (await api.get(path)).status_code == 404
@@ -96,7 +96,7 @@ async def test_a_request_that_fails_is_counted_as_500() -> None:
     assert count("unknown", 500) == before + 1
 
 
-async def test_a_failure_after_the_answer_began_is_raised_on() -> None:
+async def test_a_failure_after_the_response_started_is_raised() -> None:
     async def fail_late(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         raise RuntimeError("broken")
@@ -107,7 +107,7 @@ async def test_a_failure_after_the_answer_began_is_raised_on() -> None:
         )
 
 
-async def test_a_client_that_hangs_up_is_counted_and_no_failure() -> None:
+async def test_a_client_disconnect_is_counted_but_not_a_failure() -> None:
     async def read(scope: Scope, receive: Receive, send: Send) -> None:
         await Request(scope, receive).body()
 
@@ -120,7 +120,7 @@ async def test_a_client_that_hangs_up_is_counted_and_no_failure() -> None:
 
 
 async def receive_nothing() -> Message:
-    """Say that the client has hung up."""
+    """Report that the client has disconnected."""
     return {"type": "http.disconnect"}
 
 
@@ -130,7 +130,7 @@ async def drop(message: Message) -> None:
 
 @pytest.fixture
 def all_levels() -> Iterator[None]:
-    """Log at debug level, whatever a server that ran before was set to."""
+    """Log at debug level, whatever an earlier server configured."""
     config, root = structlog.get_config(), logging.getLogger()
     level = root.level
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG))
@@ -151,7 +151,7 @@ async def test_requests_are_logged_with_their_id() -> None:
     assert entry["milliseconds"] >= 0
 
 
-async def test_what_is_no_request_passes() -> None:
+async def test_other_protocols_pass_through() -> None:
     seen = []
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -162,7 +162,7 @@ async def test_what_is_no_request_passes() -> None:
     assert seen == [{"type": "lifespan"}]
 
 
-async def test_a_request_that_the_end_cuts_off_is_told_to_come_again() -> None:
+async def test_a_request_cut_off_by_shutdown_is_told_to_retry() -> None:
     has_begun = asyncio.Event()
     sent: list[Message] = []
 
@@ -179,7 +179,7 @@ async def test_a_request_that_the_end_cuts_off_is_told_to_come_again() -> None:
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
     task = asyncio.create_task(RequestContext(wait)(scope, receive, send))
     await has_begun.wait()
-    task.cancel()  # as uvicorn does, when its time to end is over
+    task.cancel()  # as uvicorn does when its shutdown timeout is over
     await task
     assert sent[0]["status"] == 503
     assert b"retry-after" in dict(sent[0]["headers"])

@@ -1,4 +1,4 @@
-"""How models of the models folder are served: versions, sequences, instances, as declared."""
+"""Models in the models folder with declared versions, sequences and instances."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server of two executors that looks at the folder on request alone."""
+    """A server with two executors that scans the folder only on request."""
     settings = {
         "MODSERVE_MODELS_DIR": str(folder),
         "MODSERVE_MODELS_POLL_SECONDS": "0",
@@ -55,7 +55,7 @@ def client(server: ServerProcess, folder: Path) -> Iterator[Client]:
 
 
 def load(client: Client, folder: Path, declaration: str, *epochs: int) -> Any:
-    """Have a model ``digits`` of these epochs; return why it is not served, if it is not."""
+    """Write a model ``digits`` with these epochs; return why it is not served, or None."""
     write_model(folder / "digits", *epochs, declaration=declaration)
     (state,) = client.reload_models()
     return state["reason"]
@@ -85,7 +85,7 @@ def test_versions(client: Client, folder: Path) -> None:
 
 
 def test_instances(client: Client, folder: Path) -> None:
-    """The last epoch is promoted, unless another one is."""
+    """The last epoch is promoted unless another one is named."""
 
     def is_ready() -> bool:
         found = client.module("digits")["instances"]
@@ -102,8 +102,8 @@ def test_instances(client: Client, folder: Path) -> None:
     wait_until(is_ready, "both instances of the other module")
 
 
-def test_one_that_was_half_made_when_its_server_died_is_made_again(tmp_path: Path) -> None:
-    """An epoch was still to be added."""
+def test_a_model_half_created_when_the_server_died_is_created_again(tmp_path: Path) -> None:
+    """One epoch had not been added yet."""
     settings = {"MODSERVE_MODELS_DIR": str(tmp_path / "models")}
     write_model(tmp_path / "models" / "digits", 1, 2, declaration="versions: {promoted: 1}")
     for turn in range(2):
@@ -178,7 +178,7 @@ def test_sequences(client: Client, folder: Path) -> None:
         ("states: [{state: data}]", "states[0].output"),
     ],
 )
-def test_what_cannot_be_is_told_with_its_field(
+def test_invalid_declarations_name_their_field(
     client: Client, folder: Path, declaration: str, said: str
 ) -> None:
     assert load(client, folder, "", 1, 2) is None

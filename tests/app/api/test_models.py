@@ -1,4 +1,4 @@
-"""The models folder through HTTP: served, changed under load, broken, emptied."""
+"""The models folder over HTTP: served, changed under load, broken, emptied."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server that looks at the folder on request alone."""
+    """A server that scans the folder only on request."""
     settings = {"MODSERVE_MODELS_DIR": str(folder), "MODSERVE_MODELS_POLL_SECONDS": "0"}
     data = tmp_path_factory.mktemp("data")
     with running_server(data, environment=ENVIRONMENT | settings) as server:
@@ -73,7 +73,7 @@ def predict(client: Client, name: str) -> int:
     return answer_of(client.predict(name, data=EXAMPLES))
 
 
-def test_a_model_is_served_by_the_name_of_its_folder(client: Client, folder: Path) -> None:
+def test_a_model_is_served_under_its_folders_name(client: Client, folder: Path) -> None:
     write_model(folder / "digits", 1, 2)
     (state,) = client.reload_models()
     assert state == {
@@ -91,7 +91,7 @@ def test_a_model_is_served_by_the_name_of_its_folder(client: Client, folder: Pat
     assert [one["epoch"] for one in client.checkpoints("digits")] == [2, 1]
 
 
-def test_what_the_declaration_says_holds(client: Client, folder: Path) -> None:
+def test_the_declaration_is_applied(client: Client, folder: Path) -> None:
     text = (
         f"inputs: {{data: {{shape: [8, {FEATURES}], dtype: float32}}}}\n"
         "max_batch_size: 16\nmax_delay_us: 50\n"
@@ -105,7 +105,7 @@ def test_what_the_declaration_says_holds(client: Client, folder: Path) -> None:
     assert predict(client, "digits") == 1
 
 
-def test_changed_files_are_taken_over_without_a_lost_request(
+def test_changed_files_are_reloaded_without_a_lost_request(
     server: ServerProcess, client: Client, folder: Path
 ) -> None:
     write_model(folder / "digits", 1)
@@ -152,7 +152,7 @@ def test_changed_files_are_taken_over_without_a_lost_request(
         ("modserve.yaml", b"buckets: [3]", "inputs"),
     ],
 )
-def test_broken_files_leave_what_is_served(
+def test_broken_files_do_not_affect_the_model_in_service(
     client: Client, folder: Path, file: str, content: bytes, said: str
 ) -> None:
     write_model(folder / "digits", 1)
@@ -173,9 +173,7 @@ def test_broken_files_leave_what_is_served(
     assert warnings(client) == ""
 
 
-def test_a_broken_model_does_not_keep_others_from_being_served(
-    client: Client, folder: Path
-) -> None:
+def test_a_broken_model_does_not_stop_others(client: Client, folder: Path) -> None:
     write_model(folder / "sound", 1)
     write_model(folder / "broken")
     client.reload_models()
@@ -187,7 +185,7 @@ def test_a_broken_model_does_not_keep_others_from_being_served(
     assert caught.value.status == 404
 
 
-def test_a_model_that_lies_in_the_folder_itself_is_told(client: Client, folder: Path) -> None:
+def test_a_model_directly_in_the_folder_is_reported(client: Client, folder: Path) -> None:
     write_model(folder / "net", 1)
     misplaced = folder / "net-symbol.json"
     shutil.copy(folder / "net" / misplaced.name, misplaced)
@@ -199,7 +197,7 @@ def test_a_model_that_lies_in_the_folder_itself_is_told(client: Client, folder: 
     assert warnings(client) == ""
 
 
-def test_a_model_that_is_removed_is_not_served(client: Client, folder: Path) -> None:
+def test_a_removed_model_is_no_longer_served(client: Client, folder: Path) -> None:
     write_model(folder / "digits", 1)
     client.reload_models()
     shutil.rmtree(folder / "digits")
@@ -210,7 +208,7 @@ def test_a_model_that_is_removed_is_not_served(client: Client, folder: Path) -> 
     assert client.modules() == []
 
 
-def test_the_folder_wins_over_the_store_which_keeps_its_own(client: Client, folder: Path) -> None:
+def test_the_folder_takes_precedence_over_the_store(client: Client, folder: Path) -> None:
     client.create_module("digits", NETWORK)
     client.bind("digits", **BIND)
     client.init_params("digits", initializer="xavier", seed=1)
@@ -226,7 +224,7 @@ def test_the_folder_wins_over_the_store_which_keeps_its_own(client: Client, fold
     assert [one["is_from_folder"] for one in client.modules()] == [False]
 
 
-def test_a_model_of_the_folder_is_changed_there_alone(client: Client, folder: Path) -> None:
+def test_a_model_from_the_folder_cannot_be_changed_over_http(client: Client, folder: Path) -> None:
     write_model(folder / "digits", 1)
     client.reload_models()
     for method, path, body in (
@@ -249,10 +247,10 @@ def test_a_model_of_the_folder_is_changed_there_alone(client: Client, folder: Pa
     assert predict(client, "digits") == 1
 
 
-def test_no_answer_shows_the_name_of_the_module_behind_a_model(
+def test_no_answer_reveals_the_module_behind_a_model(
     server: ServerProcess, client: Client, folder: Path
 ) -> None:
-    """Neither an error, of a route or of the executor, nor what is told of the model."""
+    """Neither errors, of routes or the executor, nor the model's description."""
     write_model(folder / "digits", 1)
     client.reload_models()
     client.predict("digits", data=EXAMPLES)
@@ -299,14 +297,14 @@ def test_no_answer_shows_the_name_of_the_module_behind_a_model(
     assert "'digits'" in " ".join(answer.text for answer in answers)
 
 
-def test_it_comes_back_after_its_executor_died(client: Client, folder: Path) -> None:
+def test_a_model_survives_the_death_of_its_executor(client: Client, folder: Path) -> None:
     write_model(folder / "digits", 2)
     client.reload_models()
     end_executor(client)
     assert predict(client, "digits") == 2
 
 
-def test_a_module_is_made_from_a_model_of_the_folder(client: Client, folder: Path) -> None:
+def test_a_module_can_be_made_from_a_model_of_the_folder(client: Client, folder: Path) -> None:
     write_model(folder / "digits", 2)
     client.reload_models()
     client.create_from_module("mine", "digits")
@@ -314,7 +312,7 @@ def test_a_module_is_made_from_a_model_of_the_folder(client: Client, folder: Pat
     assert predict(client, "mine") == 2
 
 
-def test_labels_lie_beside_the_model(client: Client, folder: Path) -> None:
+def test_labels_are_read_from_beside_the_model(client: Client, folder: Path) -> None:
     text = "outputs: {softmax_output: {labels: synset.txt}}\n"
     write_model(folder / "digits", 1, declaration=text)
     client.reload_models()
@@ -333,7 +331,7 @@ def test_labels_lie_beside_the_model(client: Client, folder: Path) -> None:
         assert said in state_of(client, "digits")["reason"]
 
 
-def test_images_of_a_declared_transform(client: Client, folder: Path, tmp_path: Path) -> None:
+def test_images_with_a_declared_transform(client: Client, folder: Path, tmp_path: Path) -> None:
     text = (
         "inputs: {data: {shape: [1, 1, 1, 5], transform: {color: gray, mean: [9]}}}\n"
         "outputs: {softmax_output: {labels: synset.txt}}\n"
@@ -355,7 +353,7 @@ def test_images_of_a_declared_transform(client: Client, folder: Path, tmp_path: 
     assert "inputs.data.transform.mean" in state_of(client, "digits")["reason"]
 
 
-def test_texts_of_a_declared_vocabulary(client: Client, folder: Path) -> None:
+def test_texts_with_a_declared_vocabulary(client: Client, folder: Path) -> None:
     text = (
         f"inputs: {{data: {{shape: [1, {FEATURES}], transform: "
         "{type: text, vocabulary: vocab.txt, unknown: <unk>}}}\n"
@@ -395,7 +393,7 @@ def test_buckets(client: Client, folder: Path) -> None:
     assert answer_of(outputs) == 1
 
 
-def test_polling_and_a_start_with_what_was_loaded_before(tmp_path: Path) -> None:
+def test_polling_and_restarting_with_loaded_models(tmp_path: Path) -> None:
     folder, data = tmp_path / "models", tmp_path / "data"
     write_model(folder / "digits", 1)
     settings = {"MODSERVE_MODELS_DIR": str(folder), "MODSERVE_MODELS_POLL_SECONDS": "0.05"}

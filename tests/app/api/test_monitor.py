@@ -1,4 +1,4 @@
-"""Statistics over HTTP: of a pass by hand, and as events of a fit."""
+"""Monitor statistics over HTTP: of a manual pass, and as events of a fit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def rows(api: httpx.AsyncClient, **query: str) -> list[tuple[str, str]]:
     return [(row["name"], row["of"]) for row in response.json()["items"]]
 
 
-async def test_a_pass_is_monitored(ready: httpx.AsyncClient) -> None:
+async def test_a_pass_returns_statistics(ready: httpx.AsyncClient) -> None:
     held = [("fc_weight", "parameter"), ("fc_bias", "parameter")]
     gradients = [("fc_weight", "gradient"), ("fc_bias", "gradient")]
     assert await rows(ready) == held + gradients
@@ -56,7 +56,7 @@ async def test_a_fit_writes_statistics_as_events(ready: httpx.AsyncClient) -> No
 
 
 @pytest.mark.parametrize("pattern", ["", "x" * 201])
-async def test_patterns_that_are_refused(ready: httpx.AsyncClient, pattern: str) -> None:
+async def test_invalid_patterns_are_refused(ready: httpx.AsyncClient, pattern: str) -> None:
     refused = await ready.get("/v1/modules/net/monitor", params={"pattern": pattern})
     assert refused.status_code == 422
     step = {**BODY, "monitor": pattern}
@@ -67,7 +67,7 @@ async def test_patterns_that_are_refused(ready: httpx.AsyncClient, pattern: str)
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "monitor.pattern")
 
 
-async def test_only_passes_forward_are_monitored(ready: httpx.AsyncClient) -> None:
+async def test_update_refuses_a_monitor(ready: httpx.AsyncClient) -> None:
     await ready.post("/v1/modules/net/forward_backward", json=BODY)
     refused = await ready.post("/v1/modules/net/update", json={"inputs": {}, "monitor": "*"})
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "monitor")

@@ -1,4 +1,4 @@
-"""Moving averages, which training passes change: the module says that they are nowhere else."""
+"""Moving averages change in training passes: the module reports that they are not saved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def is_durable(api: httpx.AsyncClient) -> bool:
     return bool((await api.get(NET)).json()["durable"])
 
 
-async def test_a_backward_pass_after_a_save_moves_them_again(api: httpx.AsyncClient) -> None:
+async def test_a_backward_pass_after_a_save_changes_them_again(api: httpx.AsyncClient) -> None:
     symbol = json.loads(perceptron(batch_norm=True).tojson())
     created = await api.post("/v1/modules", json={"name": "averaged", "symbol": symbol})
     assert created.status_code == 201, created.text

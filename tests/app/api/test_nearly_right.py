@@ -1,4 +1,4 @@
-"""Sound bodies with one thing wrong, every one of them: refused with 4xx, or done; never 5xx."""
+"""Every valid body with one thing wrong: refused with 4xx or accepted, never 5xx."""
 
 import asyncio
 import copy
@@ -102,7 +102,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def spoilt(body: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Yield bodies that differ from this one in one place, with the path of it."""
+    """Yield copies of the body that differ in one place, with its path."""
     for path in places(body):
         for odd in (*ODD, ...):
             other = copy.deepcopy(body)
@@ -117,7 +117,7 @@ def spoilt(body: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
 
 
 @pytest.mark.parametrize("path", BODIES)
-async def test_one_thing_wrong(ready: httpx.AsyncClient, path: str) -> None:
+async def test_one_wrong_value_never_gives_a_5xx(ready: httpx.AsyncClient, path: str) -> None:
     await ready.put("/v1/datasets/examples", content=examples_npz())
     verb, body = BODIES[path]
     for place, other in spoilt(body):
@@ -136,7 +136,7 @@ async def test_one_thing_wrong(ready: httpx.AsyncClient, path: str) -> None:
 
 
 async def end(api: httpx.AsyncClient, job: dict[str, Any]) -> dict[str, Any]:
-    """Return a job when it has ended; one that would take long is cancelled in its first epoch."""
+    """Return a job once it has ended; a long one is cancelled in its first epoch."""
     path = f"/v1/jobs/{job['id']}"
     while job["status"] in ("queued", "running"):
         if job["progress"].get("batch") and job["requested"] is None:

@@ -1,4 +1,4 @@
-"""Checkpoints fetched as ONNX models, and run by onnxruntime."""
+"""Checkpoints downloaded as ONNX models and run by onnxruntime."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def client(server: ServerProcess, tmp_path: Path) -> Iterator[Client]:
             client.delete_module(module["name"])
 
 
-def test_the_model_computes_what_the_module_does(client: Client, tmp_path: Path) -> None:
+def test_the_onnx_model_gives_the_modules_outputs(client: Client, tmp_path: Path) -> None:
     target = tmp_path / "net.onnx"
     with pytest.raises(Conflict, match="bind it first"):
         client.get_onnx("net", 3, target)
@@ -57,7 +57,7 @@ def test_the_model_computes_what_the_module_does(client: Client, tmp_path: Path)
         client.get_onnx("net", 4, target)
 
 
-def test_what_onnx_cannot_say_is_named(client: Client, tmp_path: Path) -> None:
+def test_what_onnx_cannot_express_is_named(client: Client, tmp_path: Path) -> None:
     pooled = mx.sym.Pooling(
         mx.sym.Variable("data"), kernel=(2, 2), pool_type="lp", p_value=2, name="pool"
     )
@@ -73,7 +73,7 @@ def test_what_onnx_cannot_say_is_named(client: Client, tmp_path: Path) -> None:
     assert [*tmp_path.glob("pooled*")] == []
 
 
-def test_what_is_left_out_is_told(client: Client, tmp_path: Path) -> None:
+def test_what_the_export_leaves_out_is_reported(client: Client, tmp_path: Path) -> None:
     data, label = mx.sym.Variable("data"), mx.sym.Variable("softmax_label")
     net = mx.sym.FullyConnected(data, num_hidden=3, name="fc")
     loss = mx.sym.softmax_cross_entropy(net, label, name="loss")

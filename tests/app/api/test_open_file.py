@@ -1,4 +1,4 @@
-"""Downloads outlive the names of what is downloaded."""
+"""Downloads survive the deletion or renaming of their file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("how", ["replaced", "removed"])
-async def test_a_file_is_sent_whole_whatever_becomes_of_its_name(path: Path, how: str) -> None:
+async def test_a_file_is_sent_whole_even_if_its_name_goes(path: Path, how: str) -> None:
     response = OpenFileResponse(path.open("rb"), "net-0001.params", {"ETag": '"1"'})
     if how == "replaced":
         other = path.with_name("other")
@@ -41,7 +41,7 @@ async def test_a_file_is_sent_whole_whatever_becomes_of_its_name(path: Path, how
     assert answer.headers["etag"] == '"1"'
 
 
-async def test_a_part_can_be_asked_for(path: Path) -> None:
+async def test_a_range_can_be_requested(path: Path) -> None:
     answer = await fetch(OpenFileResponse(path.open("rb"), "file"), Range="bytes=10-19")
     assert (answer.status_code, answer.content) == (206, CONTENT[10:20])
 
@@ -53,13 +53,13 @@ async def test_the_file_is_closed_at_the_end(path: Path) -> None:
 
 
 @pytest.mark.parametrize("unsound", ["x", "bytes=", "bytes=-", "bytes=9-3", "rows=1-2", "bytes=1"])
-async def test_a_range_that_is_none_is_passed_over(path: Path, unsound: str) -> None:
+async def test_an_invalid_range_is_ignored(path: Path, unsound: str) -> None:
     response = OpenFileResponse(path.open("rb"), "file", {"ETag": '"1"'})
     answer = await fetch(response, Range=unsound)
     assert (answer.status_code, answer.content) == (200, CONTENT)
 
 
 @pytest.mark.parametrize("sound", ["bytes=-5", "bytes=5-", "bytes=0-0", "bytes=1-2, 4-5"])
-async def test_ranges_of_every_form_are_taken(path: Path, sound: str) -> None:
+async def test_every_form_of_range_is_accepted(path: Path, sound: str) -> None:
     response = OpenFileResponse(path.open("rb"), "file", {"ETag": '"1"'})
     assert (await fetch(response, Range=sound)).status_code == 206

@@ -1,4 +1,4 @@
-"""The OpenAPI document: committed, complete, and about errors as they are."""
+"""The OpenAPI document: committed, complete, and accurate about errors."""
 
 import re
 from pathlib import Path
@@ -42,12 +42,12 @@ def test_every_operation_has_summary_description_and_problem_answers(document: d
             assert operation.get("description"), where
             for status, answer in operation["responses"].items():
                 if status == "416":
-                    continue  # of a Range, which the library of file answers reads
+                    continue  # of a Range, which the library that answers with files handles
                 if (status >= "400" or status == "default") and path.startswith("/v1"):
                     assert "application/problem+json" in answer["content"], f"{where} {status}"
 
 
-def test_every_operation_has_an_id_of_its_own_as_verb_and_noun(document: dict) -> None:
+def test_every_operation_has_a_unique_verb_noun_id(document: dict) -> None:
     ids = [
         operation["operationId"]
         for operations in document["paths"].values()
@@ -58,7 +58,7 @@ def test_every_operation_has_an_id_of_its_own_as_verb_and_noun(document: dict) -
     assert {"fit_module", "predict_module", "get_job_metrics"} <= set(ids)
 
 
-def test_every_tag_that_is_used_is_described(document: dict) -> None:
+def test_every_tag_in_use_is_described(document: dict) -> None:
     described = {tag["name"] for tag in document["tags"] if tag["description"]}
     for path, operations in document["paths"].items():
         for verb, operation in operations.items():
@@ -82,7 +82,7 @@ def test_every_json_body_has_an_example(document: dict) -> None:
                 assert "example" in media, f"{verb} {path}"
 
 
-def test_whatever_takes_a_name_can_answer_404(document: dict) -> None:
+def test_every_route_with_a_name_can_answer_404(document: dict) -> None:
     for path, operations in document["paths"].items():
         for verb, operation in operations.items():
             if "{module}" in path or "{job}" in path:

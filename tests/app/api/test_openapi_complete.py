@@ -1,4 +1,4 @@
-"""The OpenAPI document says what a stranger needs: of every route, answer, member and header."""
+"""The OpenAPI document describes every route, answer, member and header."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def texts(node: Any) -> Iterator[str]:
 
 
 def has_values(schema: dict[str, Any], document: dict[str, Any]) -> bool:
-    """Return whether the values of a schema's texts are listed."""
+    """Return whether all strings in a schema have their values listed."""
     if "$ref" in schema:
         return has_values(
             document["components"]["schemas"][schema["$ref"].split("/")[-1]], document
@@ -80,7 +80,7 @@ def test_every_parameter_and_header_is_described(document: dict[str, Any]) -> No
                 assert declared["description"], (where, status, name)
 
 
-def test_every_answer_has_a_form(document: dict[str, Any]) -> None:
+def test_every_answer_has_a_schema(document: dict[str, Any]) -> None:
     for where, operation in operations(document):
         for status, answer in operation["responses"].items():
             if status in ("204", "304"):
@@ -112,7 +112,7 @@ def test_enumerations_list_their_values(document: dict[str, Any]) -> None:
     assert open_ == []
 
 
-def test_moments_and_names_have_one_form(document: dict[str, Any]) -> None:
+def test_timestamps_and_names_have_one_format(document: dict[str, Any]) -> None:
     for name, member, found in members(document):
         assert re.fullmatch(r"[a-z][a-z0-9_]*", member), (name, member)
         if member.endswith("_at"):
@@ -120,12 +120,12 @@ def test_moments_and_names_have_one_form(document: dict[str, Any]) -> None:
             assert any(one.get("format") == "date-time" for one in options), (name, member)
 
 
-def test_nothing_reads_as_our_source_does(document: dict[str, Any]) -> None:
+def test_no_text_refers_to_our_source_code(document: dict[str, Any]) -> None:
     found = [text for text in texts(document) if OF_PYTHON.search(text)]
     assert found == []
 
 
-def test_every_route_says_what_key_it_needs(document: dict[str, Any]) -> None:
+def test_every_route_states_the_key_it_needs(document: dict[str, Any]) -> None:
     for path, found in document["paths"].items():
         for verb, operation in found.items():
             needed = {scope for entry in operation["security"] for (scope,) in entry.values()}

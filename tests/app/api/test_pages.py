@@ -1,4 +1,4 @@
-"""The dashboard's files: safe headers, lasting names, and nothing that is not theirs."""
+"""The dashboard's files: safe headers, cacheable names, and nothing else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATIC = Path(__file__).parents[3] / "app" / "static"
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A client of a server that has keys; it has none of them."""
+    """A client without a key, of a server that has keys."""
     folder = tmp_path_factory.mktemp("pages")
     add_key(folder, "someone", "admin")
     with (
@@ -32,12 +32,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 def loaded_by(text: str) -> list[str]:
-    """Return what a page loads, as it writes the addresses."""
+    """Return the addresses a page loads, as written."""
     return re.findall(r'(?:src|href)="([^"]+)"', text.partition("<body")[0])
 
 
 @pytest.mark.parametrize("path", ["/", "/docs"])
-def test_pages_are_open_and_let_nothing_foreign_in(pages: httpx.Client, path: str) -> None:
+def test_pages_need_no_key_and_load_nothing_foreign(pages: httpx.Client, path: str) -> None:
     answer = pages.get(path)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -56,7 +56,7 @@ def test_pages_are_open_and_let_nothing_foreign_in(pages: httpx.Client, path: st
     assert not re.search(r"<style|<script(?![^>]*\ssrc=)|\son\w+=|style=", answer.text)
 
 
-def test_files_are_kept_for_good_and_packed(pages: httpx.Client) -> None:
+def test_assets_are_cached_forever_and_compressed(pages: httpx.Client) -> None:
     names = [path.name for path in STATIC.iterdir() if path.suffix != ".html"]
     assert {Path(name).suffix for name in names} >= {".js", ".css"}
     for name in names:
@@ -75,7 +75,7 @@ def test_files_are_kept_for_good_and_packed(pages: httpx.Client) -> None:
     assert pages.get(f"/static/{script}").headers["content-type"].startswith("text/javascript")
 
 
-def test_a_page_that_is_known_is_not_sent_again(pages: httpx.Client) -> None:
+def test_an_unchanged_page_is_not_sent_again(pages: httpx.Client) -> None:
     etag = pages.get("/").headers["etag"]
     answer = pages.get("/", headers={"If-None-Match": etag})
     assert (answer.status_code, answer.content) == (304, b"")
@@ -98,7 +98,7 @@ def test_they_are_counted_by_their_paths(tmp_path: Path) -> None:
         assert line in after
 
 
-def test_guides_are_open_and_so_is_what_they_name(pages: httpx.Client) -> None:
+def test_guides_and_their_resources_need_no_key(pages: httpx.Client) -> None:
     answer = pages.get("/guides/index")
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["cache-control"] == "no-cache"
@@ -111,7 +111,7 @@ def test_guides_are_open_and_so_is_what_they_name(pages: httpx.Client) -> None:
         assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
-def test_a_link_from_anywhere_leads_to_the_dashboard(pages: httpx.Client) -> None:
+def test_a_link_from_another_site_opens_the_dashboard(pages: httpx.Client) -> None:
     fields = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
     for path in ("/", "/docs", "/?from=wiki"):
         assert pages.get(path, headers=fields).status_code == 200
@@ -127,12 +127,12 @@ def test_a_link_from_anywhere_leads_to_the_dashboard(pages: httpx.Client) -> Non
         *("/static//etc/passwd", "/redoc", "/docs/oauth2-redirect", "/docs/"),
     ],
 )
-def test_nothing_else_is_served(pages: httpx.Client, path: str) -> None:
+def test_no_other_files_are_served(pages: httpx.Client, path: str) -> None:
     answer = pages.get(path)
     assert answer.status_code in (401, 404)
     assert answer.headers["content-type"] == "application/problem+json"
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/static/none.js", "/guides/index"])
-def test_pages_are_only_read(pages: httpx.Client, path: str) -> None:
+def test_pages_are_read_only(pages: httpx.Client, path: str) -> None:
     assert pages.post(path).status_code == 405

@@ -1,4 +1,4 @@
-"""Errors as answers: RFC 9457 for every path, with nothing of the server's inside."""
+"""Errors as RFC 9457 problems on every path, without the server's internals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ERRORS: dict[str, Exception] = {
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    """A client of an application that raises what the path names."""
+    """A client of an application that raises the error the path names."""
     app = FastAPI()
     app.add_middleware(RequestContext)
     install_error_handlers(app)
@@ -49,7 +49,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def problem(client: httpx.AsyncClient, path: str, status: int, code: str) -> dict:
-    """Return the problem that a request is refused with, checked for what all of them have."""
+    """Return the problem a request is refused with, after checking what all problems share."""
     answer = await client.get(path)
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == PROBLEM_JSON
@@ -76,14 +76,14 @@ async def problem(client: httpx.AsyncClient, path: str, status: int, code: str) 
         ("engine", 422, "invalid_shape", "Convolution 'c1': data has 4 channels"),
     ],
 )
-async def test_errors_are_answers(
+async def test_errors_become_problems(
     client: httpx.AsyncClient, name: str, status: int, code: str, detail: str
 ) -> None:
     body = await problem(client, f"/v1/raise/{name}", status, code)
     assert detail in body["detail"]
 
 
-async def test_fields_at_fault_are_named(client: httpx.AsyncClient) -> None:
+async def test_invalid_fields_are_named(client: httpx.AsyncClient) -> None:
     body = await problem(client, "/v1/raise/invalid", 422, "invalid")
     assert body["errors"] == [
         {
@@ -96,7 +96,7 @@ async def test_fields_at_fault_are_named(client: httpx.AsyncClient) -> None:
     assert (await problem(client, "/v1/raise/host", 422, "invalid"))["errors"][0]["field"] == "data"
 
 
-async def test_members_of_one_error_only(client: httpx.AsyncClient) -> None:
+async def test_members_specific_to_one_error(client: httpx.AsyncClient) -> None:
     stage = await problem(client, "/v1/raise/stage", 409, "wrong_stage")
     assert (stage["needs"], stage["is"]) == ("bound", "created")
     assert (await problem(client, "/v1/raise/large", 413, "too_large"))["limit"] == 1024
@@ -108,7 +108,7 @@ async def test_members_of_one_error_only(client: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize(
     ("name", "secret"), [("bug", "/home"), ("strange", "secret"), ("file", "/home")]
 )
-async def test_our_own_faults_show_nothing_and_are_logged(
+async def test_internal_errors_reveal_nothing_and_are_logged(
     client: httpx.AsyncClient, name: str, secret: str
 ) -> None:
     with structlog.testing.capture_logs() as logs:
@@ -120,7 +120,7 @@ async def test_our_own_faults_show_nothing_and_are_logged(
     assert entry["exc_info"] is ERRORS[name]
 
 
-async def test_fastapis_own_refusals_have_the_same_form(client: httpx.AsyncClient) -> None:
+async def test_fastapis_own_errors_have_the_same_form(client: httpx.AsyncClient) -> None:
     body = await problem(client, "/v1/raise/bug?count=0", 422, "invalid")
     assert body["errors"][0]["field"] == "count"
     assert "greater than or equal to 1" in body["errors"][0]["expected"]

@@ -1,4 +1,4 @@
-"""Examples that differ in length, trained on as people have them."""
+"""Training on examples of different lengths, in the formats people have."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIT = {"epochs": 2, "batch_size": 2, "optimizer": {"name": "sgd"}}
 
 @pytest.fixture
 def client(server: ServerProcess) -> Iterator[Client]:
-    """A client, and a module that takes words of up to five letters."""
+    """A client, and a module that accepts words of up to five letters."""
     x = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=9, output_dim=4, name="embed")
     x = mx.sym.FullyConnected(mx.sym.sum(x, axis=1), num_hidden=2, name="fc")
     symbol = mx.sym.SoftmaxOutput(x, name="softmax").tojson()
@@ -56,7 +56,9 @@ def lists_of(rows: list[list[int]]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("form", ["jsonl", "npz", "lists in npz"])
-def test_lengths_are_taken_without_being_told(client: Client, tmp_path: Path, form: str) -> None:
+def test_lengths_are_found_without_being_declared(
+    client: Client, tmp_path: Path, form: str
+) -> None:
     if form == "jsonl":
         file = write_lines(tmp_path / "words.jsonl")
     elif form == "lists in npz":
@@ -72,7 +74,7 @@ def test_lengths_are_taken_without_being_told(client: Client, tmp_path: Path, fo
     assert job["result"]["samples"] == 2 * len(ROWS)
 
 
-def test_a_wrong_form_is_refused_with_the_right_one(client: Client, tmp_path: Path) -> None:
+def test_a_wrong_format_is_answered_with_the_right_one(client: Client, tmp_path: Path) -> None:
     client.put_dataset("words", write_npz(tmp_path / "words.npz", **FLAT), kind="npz")
     inputs = {"softmax_label": "softmax_label"}
     with pytest.raises(ClientError) as refused:

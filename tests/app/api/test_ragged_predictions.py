@@ -1,4 +1,4 @@
-"""Examples that differ in length, in one request."""
+"""Examples of different lengths in one request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = [[1, 2, 3], [4, 5, 6, 7], [2], [7, 6, 5]]
 
 @pytest.fixture
 def client(server: ServerProcess) -> Iterator[Client]:
-    """A client, and a module with an output per example and one per position."""
+    """A client, and a module with one output per example and one per position."""
     x = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=9, output_dim=4, name="embed")
     positions = mx.sym.softmax(x, name="positions")
     whole = mx.sym.FullyConnected(mx.sym.max(x, axis=1), num_hidden=2, name="whole")
@@ -43,11 +43,11 @@ def ask(client: Client, body: Any) -> dict[str, Any]:
     "body",
     [{"inputs": {"data": ROWS}}, {"data": ROWS}, {"data": ROWS, "bucket": None}],
 )
-def test_each_has_the_outputs_that_it_has_alone(client: Client, body: dict) -> None:
+def test_each_example_gets_the_outputs_it_gets_alone(client: Client, body: dict) -> None:
     check(client, ask(client, body)["outputs"])
 
 
-def test_a_body_of_any_size_has_them(client: Client) -> None:
+def test_bodies_of_any_size_give_the_same(client: Client) -> None:
     rows = ROWS * 2000
     outputs = ask(client, {"inputs": {"data": rows}})["outputs"]
     for output in outputs.values():
@@ -70,7 +70,7 @@ def check(client: Client, outputs: dict[str, Any]) -> None:
     np.testing.assert_allclose(outputs["whole_output"]["data"], expected, rtol=1e-5)
 
 
-def test_outputs_of_one_shape_have_all_forms(client: Client) -> None:
+def test_outputs_of_equal_shape_come_in_every_media_type(client: Client) -> None:
     x = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=9, output_dim=4, name="embed")
     whole = mx.sym.FullyConnected(mx.sym.max(x, axis=1), num_hidden=3, name="whole")
     client.create_module("classes", whole.tojson(), buckets=[3, 5])
@@ -91,7 +91,7 @@ def test_outputs_of_one_shape_have_all_forms(client: Client) -> None:
     ]
 
 
-def test_no_best_classes_of_outputs_of_differing_lengths(client: Client) -> None:
+def test_top_classes_of_ragged_outputs_are_refused(client: Client) -> None:
     with pytest.raises(ClientError) as refused:
         client.request("POST", "/v1/modules/words/predict?top_k=2", json={"data": ROWS})
     (row,) = refused.value.problem["errors"]
@@ -106,7 +106,7 @@ def test_no_best_classes_of_outputs_of_differing_lengths(client: Client) -> None
         ([[1, 2, 3], [[1, 2], [3]]], "inputs.data[1]", "lists of equal length"),
     ],
 )
-def test_what_is_wrong_is_named(client: Client, data: list, field: str, expected: str) -> None:
+def test_errors_name_the_example(client: Client, data: list, field: str, expected: str) -> None:
     with pytest.raises(ClientError) as refused:
         ask(client, {"inputs": {"data": data}})
     (row,) = refused.value.problem["errors"]
@@ -114,7 +114,7 @@ def test_what_is_wrong_is_named(client: Client, data: list, field: str, expected
     assert expected in row["expected"]
 
 
-def test_a_module_without_buckets_says_that_it_takes_one_length(client: Client) -> None:
+def test_a_module_without_buckets_reports_its_one_length(client: Client) -> None:
     client.create_module("plain", mx.sym.Variable("data").tojson())
     client.bind("plain", [{"name": "data", "shape": [2, 3]}], for_training=False)
     client.init_params("plain")

@@ -1,4 +1,4 @@
-"""Every route has a scope, and every row of the table a route."""
+"""Every route has a scope, and every row of the scope table a route."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUESTION = ("POST", "/v2/repository/index")
 
 
 def routes() -> set[tuple[str, str]]:
-    """Return verb and path of all routes, documents and mounts among them."""
+    """Return method and path of all routes, including documents and mounts."""
     found = set()
     for route in iter_route_contexts(create_app(Settings()).routes):
         verbs = route.methods or {"GET"}
@@ -31,13 +31,13 @@ def test_every_scope_has_a_route() -> None:
     assert not SCOPES.keys() - routes()
 
 
-def test_what_needs_no_scope_is_what_needs_no_key() -> None:
+def test_routes_without_a_scope_are_those_without_a_key() -> None:
     open_routes = {path for (_, path), needed in SCOPES.items() if not needed}
     assert [path for path in open_routes if not is_open(path)] == []
     assert {path for path in OPEN_PATHS if path.startswith("/v1")} == set()
 
 
-def test_what_changes_something_is_not_for_readers() -> None:
+def test_routes_that_change_something_need_more_than_read() -> None:
     for (verb, path), needed in SCOPES.items():
         if verb != "GET" and (verb, path) != QUESTION:
             assert KeyScope.READ not in needed, f"{verb} {path}"
@@ -46,5 +46,5 @@ def test_what_changes_something_is_not_for_readers() -> None:
 
 
 @pytest.mark.parametrize("verb", ["GET", "POST", "TRACE"])
-def test_what_is_in_no_row_is_for_administrators(verb: str) -> None:
+def test_routes_in_no_row_need_admin(verb: str) -> None:
     assert needed_scopes(verb, "/v1/new") == (KeyScope.ADMIN,)

@@ -1,4 +1,4 @@
-"""Events of modules and executors, as those who follow /v1/events see them."""
+"""Events of modules and executors, as followers of /v1/events see them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from served.network import BIND, NETWORK
 
 
 async def events(api: httpx.AsyncClient, until: str, **query: Any) -> list[dict[str, Any]]:
-    """Follow /v1/events and return what came up to the first of a type."""
+    """Follow /v1/events and return everything up to the first event of a type."""
     found = []
     async with asyncio.timeout(60), api.stream("GET", "/v1/events", params=query) as stream:
         async for line in stream.aiter_lines():
@@ -24,7 +24,7 @@ async def events(api: httpx.AsyncClient, until: str, **query: Any) -> list[dict[
     raise AssertionError("the stream ended")
 
 
-async def test_a_module_is_followed_from_its_creation_to_its_end(api: httpx.AsyncClient) -> None:
+async def test_a_module_is_followed_from_creation_to_deletion(api: httpx.AsyncClient) -> None:
     async def call(verb: str, path: str, body: Any = None) -> None:
         answer = await api.request(verb, path, json=body)
         assert answer.is_success, answer.text
@@ -67,7 +67,7 @@ async def test_a_module_is_followed_from_its_creation_to_its_end(api: httpx.Asyn
     assert told["module_changed"] == {"fields": ["serving"]}
 
 
-async def test_events_of_types_and_executors(api: httpx.AsyncClient) -> None:
+async def test_filtering_by_type_and_executor(api: httpx.AsyncClient) -> None:
     await api.post("/v1/modules", json={"name": "one", "symbol": NETWORK})
     await api.delete("/v1/modules/one")
     some = await events(
@@ -88,7 +88,7 @@ async def test_events_of_types_and_executors(api: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize(("query", "field"), [("kind=submitted", "kind"), ("type=born", "type.0")])
-async def test_other_names_are_refused(api: httpx.AsyncClient, query: str, field: str) -> None:
+async def test_unknown_names_are_refused(api: httpx.AsyncClient, query: str, field: str) -> None:
     refused = await api.get(f"/v1/events?{query}")
     assert refused.status_code == 422
     (fault,) = refused.json()["errors"]

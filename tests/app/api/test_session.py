@@ -1,4 +1,4 @@
-"""Logging in with a key: the cookie that pages get for it, and who can use that cookie."""
+"""Logging in with a key: the cookie that browsers get, and who can use it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def server(data_dir: Path, keys: dict[str, str]) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def browser(server: ServerProcess) -> Iterator[httpx.Client]:
-    """A client that keeps cookies and says that a page of the server asks."""
+    """A client that keeps cookies and sends the headers of our own pages."""
     headers = {"Sec-Fetch-Site": "same-origin", "Origin": server.url}
     with httpx.Client(base_url=server.url, headers=headers) as client:
         yield client
@@ -60,7 +60,7 @@ def test_a_key_is_exchanged_for_a_cookie(browser: httpx.Client, keys: dict[str, 
     (cookie,) = SimpleCookie(answer.headers["set-cookie"]).values()
     assert cookie["httponly"]
     assert cookie["samesite"] == "Strict"
-    assert not cookie["path"]  # the folder of `session`, whatever a proxy has put before it
+    assert not cookie["path"]  # the folder of `session`, below whatever prefix a proxy adds
     assert not cookie["max-age"]  # it goes with the browser
     assert keys["train"].split("_", 2)[2] not in answer.headers["set-cookie"]
     assert browser.get("/v1/jobs").status_code == 200
@@ -76,7 +76,7 @@ def test_a_session_has_the_scopes_of_its_key(browser: httpx.Client, keys: dict[s
     assert (answer.status_code, answer.json()["missing_scope"]) == (403, ["train"])
 
 
-def test_what_is_no_key_begins_no_session(browser: httpx.Client, keys: dict[str, str]) -> None:
+def test_invalid_keys_start_no_session(browser: httpx.Client, keys: dict[str, str]) -> None:
     for body, status in (
         ({"key": "nonsense"}, 401),
         ({"key": keys["read"][:-1]}, 401),
@@ -127,13 +127,13 @@ def test_only_pages_of_this_origin_can_use_the_cookie(
         with httpx.Client(base_url=server.url, cookies=cookies, headers=headers) as other:
             return other.request(verb, "/v1/jobs" if verb == "GET" else "/v1/jobs/1").status_code
 
-    # No such job is there: 404 says that the cookie counted.
+    # There is no such job: 404 shows that the cookie was accepted.
     for fields, reading, changing in (
         ({"Sec_Fetch_Site": "same-origin"}, 200, 404),
         ({"Origin": server.url}, 200, 404),  # without TLS browsers send no Sec-Fetch-Site
         ({"Sec_Fetch_Site": "none"}, 200, 401),  # an address that was typed in
         ({}, 200, 401),
-        ({"Origin": ALLOWED}, 401, 401),  # it may ask, with a key of its own
+        ({"Origin": ALLOWED}, 401, 401),  # with its own key it may ask
         ({"Origin": ALLOWED, "Sec_Fetch_Site": "cross-site"}, 401, 401),
         ({"Origin": "http://127.0.0.1:1", "Sec_Fetch_Site": "same-site"}, 403, 403),
         ({"Origin": "null"}, 403, 403),
@@ -143,7 +143,7 @@ def test_only_pages_of_this_origin_can_use_the_cookie(
         assert status("DELETE", **fields) == changing, fields
 
 
-def test_another_site_can_log_nobody_in(server: ServerProcess, keys: dict[str, str]) -> None:
+def test_another_site_cannot_log_anyone_in(server: ServerProcess, keys: dict[str, str]) -> None:
     headers = {"Origin": "https://evil.example", "Content-Type": "text/plain"}
     body = json.dumps({"key": keys["read"]})
     answer = httpx.post(f"{server.url}/session", content=body, headers=headers)
@@ -151,7 +151,7 @@ def test_another_site_can_log_nobody_in(server: ServerProcess, keys: dict[str, s
     assert "set-cookie" not in answer.headers
 
 
-def test_a_key_that_is_sent_counts_more_than_the_cookie(
+def test_a_key_in_the_request_takes_precedence_over_the_cookie(
     browser: httpx.Client, keys: dict[str, str]
 ) -> None:
     log_in(browser, keys["train"])
@@ -160,7 +160,7 @@ def test_a_key_that_is_sent_counts_more_than_the_cookie(
     assert browser.get("/session", headers={"X-API-Key": keys["infer"]}).json()["name"] == "infer"
 
 
-def test_cookies_of_servers_on_one_host_do_not_meet(
+def test_cookies_of_servers_on_one_host_do_not_collide(
     browser: httpx.Client, keys: dict[str, str]
 ) -> None:
     log_in(browser, keys["read"])
@@ -179,13 +179,13 @@ def test_cookies_of_servers_on_one_host_do_not_meet(
             assert other.get("/v1/jobs", headers={"Cookie": field}).status_code == status, field
 
 
-def test_behind_tls_the_cookie_stays_there(server: ServerProcess, keys: dict[str, str]) -> None:
-    headers = {"X-Forwarded-Proto": "https"}  # of a proxy on this machine
+def test_behind_tls_the_cookie_is_secure(server: ServerProcess, keys: dict[str, str]) -> None:
+    headers = {"X-Forwarded-Proto": "https"}  # from a proxy on this machine
     answer = httpx.post(f"{server.url}/session", json={"key": keys["read"]}, headers=headers)
     assert "Secure" in answer.headers["set-cookie"]
 
 
-def test_what_others_than_the_proxies_forward_is_not_believed(tmp_path: Path) -> None:
+def test_forwarded_headers_are_trusted_only_from_proxies(tmp_path: Path) -> None:
     key = add_key(tmp_path, "read", "read")
     options = {"data_dir": tmp_path, "executor_form": "in_process", "log_level": "error"}
     headers = {"X-Forwarded-Proto": "https"}
@@ -195,7 +195,7 @@ def test_what_others_than_the_proxies_forward_is_not_believed(tmp_path: Path) ->
             assert ("Secure" in answer.headers["set-cookie"]) is is_secure
 
 
-def test_a_server_without_keys_asks_for_none(tmp_path: Path) -> None:
+def test_a_server_without_keys_needs_no_session(tmp_path: Path) -> None:
     with served(Settings(data_dir=tmp_path, executor_form="in_process", log_level="error")) as url:
         scopes = ["read", "infer", "train", "admin"]
         assert httpx.get(f"{url}/session").json() == {

@@ -1,4 +1,4 @@
-"""Hosts and origins: programs and the server's own pages may ask, pages of other sites may not."""
+"""Host and Origin checks: programs and our own pages may ask, pages of other sites may not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def refused(answer: httpx.Response, status: int, code: str, setting: str) -> Non
     assert "access-control-allow-origin" not in answer.headers
 
 
-async def test_a_page_of_another_site_starts_nothing(server) -> None:
+async def test_a_page_of_another_site_cannot_start_anything(server) -> None:
     async with httpx.AsyncClient(base_url=server.url) as api:
         for fields in (
             {"Origin": EVIL},
@@ -58,14 +58,14 @@ async def test_a_page_of_another_site_starts_nothing(server) -> None:
                 assert "access-control-allow-origin" not in answer.headers
 
 
-async def test_a_preflight_of_another_site_is_refused(server) -> None:
+async def test_a_preflight_from_another_site_is_refused(server) -> None:
     headers = {"Origin": EVIL, "Access-Control-Request-Method": "PUT"}
     for path in ("/v1/datasets/d", "/livez"):
         answer = httpx.options(server.url + path, headers=headers)
         refused(answer, 403, "foreign_origin", "MODSERVE_ALLOWED_ORIGINS")
 
 
-async def test_programs_and_own_pages_may_ask(server) -> None:
+async def test_programs_and_our_own_pages_are_allowed(server) -> None:
     own = httpx.URL(server.url)
     for fields in (
         {},
@@ -88,18 +88,18 @@ async def test_programs_and_own_pages_may_ask(server) -> None:
         *("10.0.0.1", "", "[", "127.0.0.1:x:y", "127.0.0.1@evil.example", "0.0.0.0", "127.1"),
     ],
 )
-async def test_names_that_lead_here_are_not_ours(server, host: str) -> None:
+async def test_foreign_host_names_are_refused(server, host: str) -> None:
     for path in ("/v1/modules", "/livez"):
         answer = httpx.get(server.url + path, headers={"Host": host})
         refused(answer, 403, "misdirected", "MODSERVE_ALLOWED_HOSTS")
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.9", "[::1]", "localhost."])
-async def test_names_of_loopback_are_ours(server, host: str) -> None:
+async def test_names_of_loopback_are_allowed(server, host: str) -> None:
     assert httpx.get(f"{server.url}/livez", headers={"Host": host}).status_code == 200
 
 
-async def test_other_names_are_ours_where_the_settings_say(tmp_path: Path) -> None:
+async def test_host_names_in_the_settings_are_allowed(tmp_path: Path) -> None:
     names = ("models.example", "*.lab.example")
     async with serving(tmp_path, allowed_hosts=names) as api:
         for host, status in (
@@ -114,19 +114,19 @@ async def test_other_names_are_ours_where_the_settings_say(tmp_path: Path) -> No
             assert answer.status_code == status, host
 
 
-async def test_on_all_addresses_only_names_of_others_are_refused(tmp_path: Path) -> None:
+async def test_on_all_addresses_only_foreign_names_are_refused(tmp_path: Path) -> None:
     async with serving(tmp_path, host="0.0.0.0") as api:
         for host, status in (("10.1.2.3:8000", 200), ("localhost", 200), ("evil.example", 403)):
             assert (await api.get("/livez", headers={"Host": host})).status_code == status
 
 
-async def test_any_name_is_ours_where_the_settings_say_so(tmp_path: Path) -> None:
+async def test_any_name_is_allowed_by_a_wildcard_setting(tmp_path: Path) -> None:
     async with serving(tmp_path, allowed_hosts=("*",)) as api:
         answer = await api.get("/livez", headers={"Host": "any.example"})
         assert answer.status_code == 200
 
 
-async def test_pages_of_allowed_origins_may_ask_and_read(tmp_path: Path) -> None:
+async def test_allowed_origins_may_ask_and_read(tmp_path: Path) -> None:
     async with serving(tmp_path, allowed_origins=("https://lab.example",)) as api:
         fields = {"Origin": "https://lab.example", "Sec-Fetch-Site": "cross-site"}
         answer = await api.get("/v1/modules", headers=fields)

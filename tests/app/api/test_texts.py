@@ -1,4 +1,4 @@
-"""Texts sent as they are, through HTTP, with buckets and without."""
+"""Raw texts over HTTP, with buckets and without."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN = {"Content-Type": "text/plain; charset=utf-8"}
 async def add(
     api: httpx.AsyncClient, shape: list[int | None], layout: str = "NT", **module: Any
 ) -> None:
-    """Add a module ``echo`` that answers with what it takes, and with its lengths."""
+    """Add a module ``echo`` that returns its input and the lengths."""
     data, lengths = mx.sym.Variable("data"), mx.sym.Variable("lengths")
     symbol = mx.sym.Group(
         [mx.sym.identity(data, name="ids"), mx.sym.identity(lengths, name="count")]
@@ -54,7 +54,7 @@ async def ask(api: httpx.AsyncClient, **request: Any) -> tuple[list[Any], list[f
     return ids.tolist(), np.ravel(outputs["count_output"]["data"]).tolist()
 
 
-async def test_texts_in_all_forms(api: httpx.AsyncClient) -> None:
+async def test_texts_in_every_format(api: httpx.AsyncClient) -> None:
     await add(api, [2, 4])
     answer = await api.put(TRANSFORM, json={**TEXT, "padding": "<pad>"})
     assert answer.status_code == 200, answer.text
@@ -77,7 +77,7 @@ async def test_texts_in_all_forms(api: httpx.AsyncClient) -> None:
     assert await ask(api, **given) == ([[6, 1, 1, 1]] * 2, [4, 4])
 
 
-async def test_numbers_are_taken_as_before(api: httpx.AsyncClient) -> None:
+async def test_token_ids_are_still_accepted(api: httpx.AsyncClient) -> None:
     await add(api, [2, 4])
     await api.put(TRANSFORM, json=TEXT)
     body = {"inputs": {"data": {"dtype": "int32", "data": [[1, 2, 3, 4]]}}}
@@ -132,12 +132,12 @@ async def test_each_of_many_clients_gets_its_own_answer(
         wanted = [asyncio.create_task(ask_for(places)) for places in asked]
         await asyncio.wait(given_up, return_when=asyncio.FIRST_COMPLETED)
         for task in given_up:
-            task.cancel()  # their connections are closed, whatever was asked by them
+            task.cancel()  # closes their connections, whatever they requested
         found = await asyncio.gather(*wanted)
     assert found == [[places, [len(places)]] for places in asked]
 
 
-async def test_examples_may_lie_along_the_second_axis(api: httpx.AsyncClient) -> None:
+async def test_the_second_axis_may_be_the_batch(api: httpx.AsyncClient) -> None:
     await add(api, [3, 2], "TN")
     await api.put(TRANSFORM, json=TEXT)
     ids, lengths = await ask(api, json={"text": ["the cat", "a mat sat"]})
@@ -175,18 +175,18 @@ async def test_large_bodies_go_through_the_router(api: httpx.AsyncClient) -> Non
         ({"content": b"{", "headers": {"Content-Type": "application/json"}}, 400, "JSON"),
     ],
 )
-async def test_refused_texts(
+async def test_invalid_texts_are_refused(
     api: httpx.AsyncClient, request_: dict[str, Any], status: int, said: str
 ) -> None:
     await add(api, [2, 4])
     await api.put(TRANSFORM, json=TEXT)
-    for _ in range(2):  # by the router, and when the module is known
+    for _ in range(2):  # by the router, and again once the module is known
         answer = await api.post(PREDICT, **request_)
         assert answer.status_code == status, answer.text
         assert said in answer.json()["detail"]
 
 
-async def test_texts_of_modules_that_take_none(api: httpx.AsyncClient) -> None:
+async def test_texts_for_modules_without_a_vocabulary_are_refused(api: httpx.AsyncClient) -> None:
     await add(api, [2, 4])
     assert (await api.get(TRANSFORM)).status_code == 404
     answer = await api.post(PREDICT, json={"text": "a"})
@@ -216,7 +216,7 @@ def test_a_vocabulary_is_uploaded_as_a_file(
         assert view["transforms"]["data"]["vocabulary_size"] == 8
         (found,) = client.predict_texts("echo", "data", "the cat", "mat").values()
         np.testing.assert_array_equal(found, [[2, 3, 1, 1], [7, 1, 1, 1]])
-        # 40,000 tokens, with what gluonnlp says of them.
+        # 40,000 tokens, with gluonnlp's settings for them.
         tokens = ["<unk>", *(f"t{n}" for n in range(40_000))]
         file.write_text(json.dumps({"idx_to_token": tokens, "unknown_token": "<unk>"}))
         client.set_transform("echo", "data", vocabulary=file, type="text")
@@ -251,7 +251,7 @@ def test_a_vocabulary_is_uploaded_as_a_file(
         ),
     ],
 )
-async def test_refused_forms(
+async def test_invalid_vocabularies_are_refused(
     api: httpx.AsyncClient, files: list[Any], status: int, said: str
 ) -> None:
     await add(api, [2, 4])

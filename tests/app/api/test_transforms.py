@@ -1,4 +1,4 @@
-"""Images sent as they are, through HTTP, the decoder processes and a module."""
+"""Encoded images over HTTP, through the decoder processes and a module."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JPEG = {"Content-Type": "image/jpeg"}
 
 @pytest.fixture
 async def eye(api: httpx.AsyncClient) -> httpx.AsyncClient:
-    """The client, with a module ``eye`` that answers with what it sees."""
+    """The client, with a module ``eye`` that returns its input."""
     for path, body in (
         ("", {"name": "eye", "symbol": SYMBOL, "label_names": []}),
         (
@@ -46,7 +46,7 @@ def expected(encoded: bytes) -> np.ndarray:
     return ((resized.astype(np.float32) - 128) / 64).transpose(2, 0, 1).reshape(1, -1)
 
 
-async def test_images_as_they_are(eye: httpx.AsyncClient) -> None:
+async def test_encoded_images(eye: httpx.AsyncClient) -> None:
     answer = await eye.put(TRANSFORM, json={"mean": [128], "std": [64]})
     assert answer.status_code == 200, answer.text
     assert answer.json()["transforms"]["data"]["mean"] == [128]
@@ -61,8 +61,8 @@ async def test_images_as_they_are(eye: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF"])
-async def test_a_file_is_known_by_its_first_bytes(eye: httpx.AsyncClient, form: str) -> None:
-    """As ``curl -T`` sends it: by PUT, and without a type."""
+async def test_an_image_is_recognized_by_its_first_bytes(eye: httpx.AsyncClient, form: str) -> None:
+    """As ``curl -T`` sends it: by PUT, without a media type."""
     await eye.put(TRANSFORM, json={"mean": [128], "std": [64]})
     content = picture(40, 30, form)
     answer = await eye.put(f"{PREDICT}?top_k=1", content=content)
@@ -73,7 +73,7 @@ async def test_a_file_is_known_by_its_first_bytes(eye: httpx.AsyncClient, form: 
     np.testing.assert_array_equal(posted, expected(content))
 
 
-async def test_a_file_of_no_known_form_is_refused(eye: httpx.AsyncClient) -> None:
+async def test_an_unknown_file_format_is_refused(eye: httpx.AsyncClient) -> None:
     await eye.put(TRANSFORM, json={})
     answer = await eye.put(PREDICT, content=b"\x00\x01nothing")
     assert answer.status_code == 400, answer.text
@@ -86,7 +86,7 @@ def b64(content: bytes) -> dict[str, str]:
 async def test_images_in_json(eye: httpx.AsyncClient) -> None:
     await eye.put(TRANSFORM, json={"mean": [128], "std": [64]})
     one, other = picture(40, 30, "JPEG"), picture(17, 55, "PNG", seed=2)
-    for _ in range(2):  # by the router, and when the module is known
+    for _ in range(2):  # by the router, and again once the module is known
         found = await see(eye, json={"inputs": {"data": b64(one)}})
         np.testing.assert_array_equal(found, expected(one))
     found = await see(eye, json={"inputs": {"data": [b64(one), b64(other)]}})
@@ -128,7 +128,7 @@ async def test_large_images_in_json(eye: httpx.AsyncClient) -> None:
         (b64(bomb(9000)), 413, "MODSERVE_MAX_IMAGE_PIXELS"),
     ],
 )
-async def test_refused_images_in_json(
+async def test_invalid_images_in_json_are_refused(
     eye: httpx.AsyncClient, value: Any, status: int, said: str
 ) -> None:
     await eye.put(TRANSFORM, json={})
@@ -138,7 +138,7 @@ async def test_refused_images_in_json(
         assert said in answer.json()["detail"]
 
 
-async def test_the_types_that_are_taken_are_told(eye: httpx.AsyncClient) -> None:
+async def test_accepted_media_types_are_listed(eye: httpx.AsyncClient) -> None:
     sound = {"content": b"x", "headers": {"Content-Type": "audio/wav"}}
     for _ in range(2):
         assert "image/*" not in (await eye.post(PREDICT, **sound)).json()["detail"]
@@ -150,7 +150,7 @@ async def test_the_types_that_are_taken_are_told(eye: httpx.AsyncClient) -> None
         assert "image/*, multipart/form-data" in answer.json()["detail"]
 
 
-async def test_tensors_are_taken_as_before(eye: httpx.AsyncClient) -> None:
+async def test_tensors_are_still_accepted(eye: httpx.AsyncClient) -> None:
     await eye.put(TRANSFORM, json={"mean": [128]})
     data = np.ones((1, 3, 6, 8), np.float32)
     found = await see(eye, json={"inputs": {"data": data.tolist()}})
@@ -158,7 +158,7 @@ async def test_tensors_are_taken_as_before(eye: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "GIF"])
-async def test_a_file_of_an_image_without_a_transform_is_told_of_them(
+async def test_an_image_for_a_module_without_a_transform_explains_transforms(
     eye: httpx.AsyncClient, form: str
 ) -> None:
     answer = await eye.put(PREDICT, content=picture(40, 30, form))
@@ -168,7 +168,7 @@ async def test_a_file_of_an_image_without_a_transform_is_told_of_them(
     assert "set it by PUT …/transforms/{input}" in row["hint"]
 
 
-async def test_a_transform_that_is_removed(eye: httpx.AsyncClient) -> None:
+async def test_removing_a_transform(eye: httpx.AsyncClient) -> None:
     await eye.put(TRANSFORM, json={})
     assert (await eye.delete(TRANSFORM)).status_code == 204
     answer = await eye.post(PREDICT, content=picture(8, 8), headers=JPEG)
@@ -199,7 +199,7 @@ async def test_a_transform_that_is_removed(eye: httpx.AsyncClient) -> None:
         ({"content": b"--x", "headers": {"Content-Type": "multipart/form-data"}}, 400, "boundary"),
     ],
 )
-async def test_refused_images(
+async def test_invalid_images_are_refused(
     eye: httpx.AsyncClient, request_: dict[str, Any], status: int, said: str
 ) -> None:
     await eye.put(TRANSFORM, json={})
@@ -208,7 +208,7 @@ async def test_refused_images(
     assert said in answer.json()["detail"]
 
 
-async def test_images_that_come_out_unlike_each_other(eye: httpx.AsyncClient) -> None:
+async def test_images_that_end_up_with_different_shapes_are_refused(eye: httpx.AsyncClient) -> None:
     await eye.put(TRANSFORM, json={"resize": 8})
     files = [("data", ("a", picture(16, 8))), ("data", ("b", picture(8, 16)))]
     answer = await eye.post(PREDICT, files=files)
@@ -226,7 +226,7 @@ async def test_images_that_come_out_unlike_each_other(eye: httpx.AsyncClient) ->
         ("/v1/modules/nose/transforms/data", {}, 404, "nose"),
     ],
 )
-async def test_refused_transforms(
+async def test_invalid_transforms_are_refused(
     eye: httpx.AsyncClient, path: str, body: dict[str, Any], status: int, said: str
 ) -> None:
     answer = await eye.put(path, json=body)

@@ -1,4 +1,4 @@
-"""Models of others uploaded as they are: what the server takes their variables for."""
+"""Third-party models uploaded without explanation: how the server classifies their variables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rows(refused: ClientError) -> list[tuple[str, str]]:
     return [(row["field"], row["got"]) for row in refused.problem["errors"]]
 
 
-def test_a_label_of_any_name(client: Client, tmp_path: Path) -> None:
+def test_a_label_is_found_under_any_name(client: Client, tmp_path: Path) -> None:
     files = save(tmp_path, detector(), data=(2, 3, 12, 12), label=(2,))
     created = client.create_from_files("eye", files)
     assert roles(created) == {"data": ("data", [1, 3, 12, 12]), "label": ("label", [1])}
@@ -57,7 +57,7 @@ def test_a_label_of_any_name(client: Client, tmp_path: Path) -> None:
         np.testing.assert_allclose(alone, scores[1:2], rtol=1e-5)
 
 
-def test_first_states_need_not_be_named_or_sent(client: Client, tmp_path: Path) -> None:
+def test_initial_states_need_not_be_declared_or_sent(client: Client, tmp_path: Path) -> None:
     files = save(tmp_path, reader(), **READER)
     created = client.create_from_files("reader", files)
     assert {name: role for name, (role, _) in roles(created).items()} == {
@@ -84,7 +84,7 @@ def test_first_states_need_not_be_named_or_sent(client: Client, tmp_path: Path) 
     np.testing.assert_allclose(got, module.get_outputs()[0].asnumpy(), rtol=1e-5)
 
 
-def test_a_module_trains_with_the_label_that_was_said(client: Client, tmp_path: Path) -> None:
+def test_a_module_trains_with_the_declared_label(client: Client, tmp_path: Path) -> None:
     client.create_from_files("reader", save(tmp_path, reader(), **READER))
     bound = client.bind(
         "reader",
@@ -98,7 +98,7 @@ def test_a_module_trains_with_the_label_that_was_said(client: Client, tmp_path: 
     assert again["bind"]["inputs_need_grad"] is True
 
 
-def test_names_that_were_said_hold(client: Client, tmp_path: Path) -> None:
+def test_declared_names_take_precedence(client: Client, tmp_path: Path) -> None:
     files = save(tmp_path, reader(), **READER)
     names = ["data", "l0_init_h", "l0_init_c"]
     created = client.create_from_files("reader", files, data_names=names, label_names=["label"])
@@ -116,7 +116,7 @@ def test_names_that_were_said_hold(client: Client, tmp_path: Path) -> None:
     ]
 
 
-def test_parameters_too_many_are_a_warning_and_missing_ones_are_all_named(
+def test_extra_parameters_cause_a_warning_and_all_missing_ones_are_named(
     client: Client, tmp_path: Path
 ) -> None:
     symbol, params = save(tmp_path, detector(), data=(2, 3, 12, 12), label=(2,))
@@ -155,7 +155,7 @@ def test_a_symbol_alone(client: Client) -> None:
     assert client.bind("eye", [{"name": "data", "shape": [2, 3, 9, 9]}])["stage"] == "bound"
 
 
-def test_buckets_must_say_their_shapes(client: Client) -> None:
+def test_buckets_need_declared_shapes(client: Client) -> None:
     x = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=9, output_dim=4, name="embed")
     client.create_module("words", mx.sym.sum(x, axis=1).tojson(), buckets=[5, 9])
     with pytest.raises(ClientError) as refused:

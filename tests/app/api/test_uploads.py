@@ -1,4 +1,4 @@
-"""Foreign checkpoints in one request: a form with the files as MXNet wrote them."""
+"""Checkpoints of other origin in one request: a form with MXNet's files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARAMS = write_params(VALUES, {})
 
 
 def files(**changes: Any) -> dict[str, Any]:
-    """Return the files of the form; a change of None leaves one out."""
+    """Return the files of the form; a change to None leaves one out."""
     given = {"symbol": ("my-symbol.json", SYMBOL), "params": ("my-0010.params", PARAMS), **changes}
     return {part: file for part, file in given.items() if file is not None}
 
@@ -59,8 +59,8 @@ async def test_one_request_creates_and_loads(api: httpx.AsyncClient) -> None:
     np.testing.assert_allclose(np.reshape(got["data"], got["shape"]), expected, rtol=1e-4)
 
 
-async def test_states_go_along(api: httpx.AsyncClient, tmp_path: Path) -> None:
-    """As ``Module.save_checkpoint`` with the optimizer's states writes them."""
+async def test_optimizer_states_are_uploaded_too(api: httpx.AsyncClient, tmp_path: Path) -> None:
+    """As written by ``Module.save_checkpoint`` with the optimizer's states."""
     module = mx.mod.Module(mx.sym.load_json(SYMBOL.decode()))
     module.bind([("data", (BATCH, FEATURES))], [("softmax_label", (BATCH,))])
     module.init_params(mx.init.One())
@@ -84,7 +84,7 @@ async def test_states_go_along(api: httpx.AsyncClient, tmp_path: Path) -> None:
     assert states.content == (tmp_path / "my-0007.states").read_bytes()
 
 
-async def test_fields_say_what_a_json_body_would(api: httpx.AsyncClient) -> None:
+async def test_form_fields_match_those_of_a_json_body(api: httpx.AsyncClient) -> None:
     created = await upload(
         api,
         epoch="3.20",
@@ -112,8 +112,8 @@ async def test_a_symbol_for_each_bucket(api: httpx.AsyncClient) -> None:
     assert created["params"] == "checkpoint"
 
 
-async def test_the_files_of_a_bucketing_module(api: httpx.AsyncClient) -> None:
-    """As ``BucketingModule`` writes them: the names of the symbols have the keys."""
+async def test_the_files_of_a_bucketing_module_are_recognized(api: httpx.AsyncClient) -> None:
+    """As ``BucketingModule`` writes them: bucket keys are in the symbols' file names."""
     names = ("my-9-symbol.json", "my-10-symbol.json", "my-5-symbol.json")
     given = [
         *(("symbol", (name, SYMBOL)) for name in names),
@@ -128,12 +128,12 @@ async def test_the_files_of_a_bucketing_module(api: httpx.AsyncClient) -> None:
         assert named in refused["errors"][0]["got"]
 
 
-async def test_a_form_without_parameters_creates(api: httpx.AsyncClient) -> None:
+async def test_a_form_without_parameters_only_creates(api: httpx.AsyncClient) -> None:
     created = await upload(api, given=files(params=None))
     assert (created["params"], created["checkpoint"]) == (None, None)
 
 
-async def test_extra_parameters_are_named_or_passed_over(api: httpx.AsyncClient) -> None:
+async def test_extra_parameters_are_refused_or_ignored_on_request(api: httpx.AsyncClient) -> None:
     more = write_params({**VALUES, "old_head": np.ones(2, np.float32)}, {})
     given = files(params=("my-0010.params", more))
     refused = await upload(api, 422, given, allow_extra="false")
@@ -144,7 +144,9 @@ async def test_extra_parameters_are_named_or_passed_over(api: httpx.AsyncClient)
     assert "old_head" in created["found"]["warnings"][0]
 
 
-async def test_what_is_refused_leaves_nothing(api: httpx.AsyncClient, data_dir: Path) -> None:
+async def test_a_refused_upload_leaves_nothing_behind(
+    api: httpx.AsyncClient, data_dir: Path
+) -> None:
     given = files(params=("my-0010.params", PARAMS[:-9]))
     refused = await upload(api, 422, given)
     assert refused["code"] == "damaged"
@@ -173,20 +175,20 @@ async def test_what_is_refused_leaves_nothing(api: httpx.AsyncClient, data_dir: 
         (files(params=("same.json", PARAMS), symbol=("same.json", SYMBOL)), "params"),
     ],
 )
-async def test_files_that_do_not_fit(api: httpx.AsyncClient, given: Any, field: str) -> None:
+async def test_mismatched_files_are_refused(api: httpx.AsyncClient, given: Any, field: str) -> None:
     refused = await upload(api, 422, given)
     assert refused["errors"][0]["field"] == field
     assert (await api.get("/v1/modules")).json()["items"] == []
 
 
-async def test_a_file_whose_name_says_no_epoch_is_taken_for_the_first(
+async def test_a_file_name_without_an_epoch_counts_as_the_first(
     api: httpx.AsyncClient,
 ) -> None:
     assert (await upload(api, 201, files(params=("my.params", PARAMS))))["checkpoint"] == "0"
 
 
 async def fault(api: httpx.AsyncClient, given: Any, **fields: Any) -> dict[str, str]:
-    """Return the only row of what is wrong with files."""
+    """Return the only entry about faulty files."""
     (row,) = (await upload(api, 422, given, **fields))["errors"]
     return dict(row)
 
@@ -203,7 +205,7 @@ async def fault(api: httpx.AsyncClient, given: Any, **fields: Any) -> dict[str, 
         (bytes(range(128, 199)), "a file of another kind"),
     ],
 )
-async def test_files_of_another_kind_are_told_by_it(
+async def test_files_of_the_wrong_kind_are_identified(
     api: httpx.AsyncClient, sent: bytes, kind: str
 ) -> None:
     symbol = await fault(api, files(symbol=("my-symbol.json", sent)))
@@ -214,7 +216,7 @@ async def test_files_of_another_kind_are_told_by_it(
     assert "net-0010.params" in params["expected"]
 
 
-async def test_files_that_were_cut_off_or_exchanged(api: httpx.AsyncClient) -> None:
+async def test_truncated_or_swapped_files_are_refused(api: httpx.AsyncClient) -> None:
     cut = await fault(api, files(params=("my-0001.params", PARAMS[:-3])))
     assert (cut["got"][:24], cut["hint"]) == ("a file that is not whole", "copy it again")
     cut = await fault(api, files(symbol=("my-symbol.json", SYMBOL[:-3])))
@@ -223,19 +225,19 @@ async def test_files_that_were_cut_off_or_exchanged(api: httpx.AsyncClient) -> N
     assert "send it as params" in (await fault(api, exchanged))["hint"]
 
 
-async def test_a_name_that_is_no_argument(api: httpx.AsyncClient) -> None:
+async def test_a_parameter_of_an_unknown_argument_is_refused(api: httpx.AsyncClient) -> None:
     row = await fault(api, files(), data_names="dtaa")
     assert (row["field"], row["got"]) == ("data_names", "dtaa")
     assert "did you mean 'data'" in row["expected"]
 
 
-async def test_parameters_of_another_net(api: httpx.AsyncClient) -> None:
+async def test_parameters_of_another_net_are_refused(api: httpx.AsyncClient) -> None:
     other = write_params({"conv9_weight": np.ones(2, np.float32)}, {})
     refused = await upload(api, 422, files(params=("my-0001.params", other)))
     assert "conv9_weight, so it may be of another net" in refused["errors"][0]["hint"]
 
 
-async def test_a_body_that_is_no_module_names_both_forms(api: httpx.AsyncClient) -> None:
+async def test_an_unusable_body_is_answered_with_both_formats(api: httpx.AsyncClient) -> None:
     head = {"content-type": "application/zip"}
     refused = await api.post("/v1/modules", content=b"PK", headers=head)
     assert refused.status_code == 415
@@ -243,7 +245,7 @@ async def test_a_body_that_is_no_module_names_both_forms(api: httpx.AsyncClient)
     assert "multipart/form-data" in refused.json()["detail"]
 
 
-async def test_fields_that_do_not_fit(api: httpx.AsyncClient) -> None:
+async def test_invalid_fields_are_refused(api: httpx.AsyncClient) -> None:
     for fields, field in (
         ({"nmae": "x"}, "nmae"),
         ({"epoch": "ten"}, "epoch"),
@@ -275,18 +277,20 @@ async def test_fields_that_do_not_fit(api: httpx.AsyncClient) -> None:
         ("multipart/form-data; boundary=" + "x" * 500, b"--x--"),
     ],
 )
-async def test_what_is_no_form(api: httpx.AsyncClient, content_type: str, body: bytes) -> None:
+async def test_malformed_forms_are_refused(
+    api: httpx.AsyncClient, content_type: str, body: bytes
+) -> None:
     headers = {"Content-Type": content_type}
     response = await api.post("/v1/modules", content=body, headers=headers)
     assert (response.status_code, response.json()["code"]) == (400, "malformed"), response.text
 
 
-async def test_too_many_parts(api: httpx.AsyncClient) -> None:
+async def test_too_many_parts_are_refused(api: httpx.AsyncClient) -> None:
     fields = {"data_names": ["data"] * 300}
     assert (await upload(api, 422, **fields))["errors"][0]["expected"] == "at most 256"
 
 
-async def test_limits_hold_before_and_while_files_come(tmp_path: Path) -> None:
+async def test_limits_hold_before_and_during_the_upload(tmp_path: Path) -> None:
     symbol = ("my-symbol.json", SYMBOL + b" " * 1024)
     settings = Settings(
         data_dir=tmp_path,
@@ -312,7 +316,7 @@ async def test_limits_hold_before_and_while_files_come(tmp_path: Path) -> None:
             assert (await upload(api, given=files(params=None)))["name"] == "my"
 
 
-async def test_a_repeated_request_is_answered_as_the_first(api: httpx.AsyncClient) -> None:
+async def test_a_repeated_request_gets_the_first_answer(api: httpx.AsyncClient) -> None:
     headers = {"Idempotency-Key": "once"}
     fields = {"name": "my"}
     first = await api.post("/v1/modules", data=fields, files=files(), headers=headers)
@@ -330,7 +334,7 @@ async def test_a_repeated_request_is_answered_as_the_first(api: httpx.AsyncClien
 
 async def test_a_form_adds_a_checkpoint(initialized: httpx.AsyncClient) -> None:
     path = "/v1/modules/net/checkpoints"
-    for _ in range(2):  # the second takes the place of the first
+    for _ in range(2):  # the second replaces the first
         added = await initialized.post(path, files=files())
         assert added.status_code == 201, added.text
         assert added.headers["location"] == f"{path}/10"

@@ -1,4 +1,4 @@
-"""Views: nothing that is answered is a bare object, and what is declared is what comes."""
+"""Answers have declared types, never bare objects, and match the declaration."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_members_of_views_are_typed(document: dict[str, Any]) -> None:
     assert bare <= FREE
 
 
-def test_no_description_is_a_docstring_of_ours(document: dict[str, Any]) -> None:
+def test_no_description_is_an_internal_docstring(document: dict[str, Any]) -> None:
     for name, schema in document["components"]["schemas"].items():
         text = schema.get("description", "")
         assert "Attributes:" not in text, name
@@ -75,7 +75,7 @@ def test_no_description_is_a_docstring_of_ours(document: dict[str, Any]) -> None
 
 @pytest.fixture
 async def worked(ready: httpx.AsyncClient) -> httpx.AsyncClient:
-    """The client, after jobs of every kind and a step by hand."""
+    """The client, after jobs of every kind and a manual step."""
     await ready.put("/v1/datasets/examples", content=examples_npz())
     best = {"keep_best": {"metric": "accuracy", "mode": "max"}}
     whole = fit_body(checkpoint=best)
@@ -90,7 +90,9 @@ async def worked(ready: httpx.AsyncClient) -> httpx.AsyncClient:
     return ready
 
 
-async def test_answers_are_as_declared(worked: httpx.AsyncClient, document: dict[str, Any]) -> None:
+async def test_answers_match_their_declaration(
+    worked: httpx.AsyncClient, document: dict[str, Any]
+) -> None:
     schemas = answers(document)
     jobs = (await worked.get("/v1/jobs")).json()["items"]
     assert {one["status"] for one in jobs} == {"succeeded"}, jobs
@@ -113,7 +115,7 @@ async def test_answers_are_as_declared(worked: httpx.AsyncClient, document: dict
         validator_for(schema).validate(answer.json())
 
 
-async def test_results_are_of_one_of_the_kinds_declared(
+async def test_job_results_are_of_the_declared_kinds(
     worked: httpx.AsyncClient, document: dict[str, Any]
 ) -> None:
     for job in (await worked.get("/v1/jobs")).json()["items"]:
@@ -127,7 +129,7 @@ async def test_results_are_of_one_of_the_kinds_declared(
             validator_for(schema).validate(value)
 
 
-async def test_live_facts_are_all_declared(
+async def test_live_values_are_all_declared(
     worked: httpx.AsyncClient, document: dict[str, Any]
 ) -> None:
     live = (await worked.get("/v1/modules/net")).json()["live"]

@@ -1,4 +1,4 @@
-"""Plain numbers in JSON are what an input is bound to, also where that is whole numbers."""
+"""JSON numbers are converted to the dtype an input is bound to, integers included."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ async def add(api: httpx.AsyncClient, dtype: str, **buckets: Any) -> None:
     ("dtype", "numbers"),
     [("int32", [[1, -2, BIG]]), ("int64", [[1, 2, 2**53 + 1]]), ("uint8", [[0, 1, 255]])],
 )
-async def test_predicted(api: httpx.AsyncClient, dtype: str, numbers: Any, spaces: str) -> None:
+async def test_predicting_with_integers(
+    api: httpx.AsyncClient, dtype: str, numbers: Any, spaces: str
+) -> None:
     await add(api, dtype)
     for path, body in (("predict", {"data": numbers}), ("forward", {"inputs": {"data": numbers}})):
         answer = await post(api, f"/v1/modules/same/{path}", body, spaces)
@@ -52,7 +54,7 @@ async def test_predicted(api: httpx.AsyncClient, dtype: str, numbers: Any, space
 
 
 @pytest.mark.parametrize("spaces", ["", SPACES], ids=["small", "large"])
-async def test_predicted_ragged(api: httpx.AsyncClient, spaces: str) -> None:
+async def test_predicting_with_ragged_integers(api: httpx.AsyncClient, spaces: str) -> None:
     await add(api, "int32", buckets=[2, 4])
     numbers = [[BIG], [1, 2, 3]]
     answer = await post(api, "/v1/modules/same/predict", {"data": numbers}, spaces)
@@ -62,7 +64,9 @@ async def test_predicted_ragged(api: httpx.AsyncClient, spaces: str) -> None:
 
 
 @pytest.mark.parametrize("spaces", ["", SPACES, MORE_SPACES], ids=["small", "large", "larger"])
-async def test_fractions_are_refused_by_name(api: httpx.AsyncClient, spaces: str) -> None:
+async def test_fractions_for_an_integer_input_are_refused_by_name(
+    api: httpx.AsyncClient, spaces: str
+) -> None:
     await add(api, "int32")
     answer = await post(api, "/v1/modules/same/predict", {"data": [[0.5, 1, 2]]}, spaces)
     assert answer.status_code == 422

@@ -1,4 +1,4 @@
-"""What is timed, and how it is told."""
+"""What the benchmark times, and how it reports the results."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from app.bench.cases import CASES, ENGINE, Case, train_lstm
 from app.bench.report import ALL_CASES, SUITES, measure, run_bench, run_suite
 
 
-def test_a_step_is_repeated_for_the_time_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock goes on by 1, 2, 3, ... milliseconds a step."""
+def test_a_step_is_repeated_for_the_given_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step advances the clock by 1, 2, 3, ... milliseconds."""
     now, lengths = 0.0, itertools.count(1)
 
     def step() -> None:
@@ -22,7 +22,7 @@ def test_a_step_is_repeated_for_the_time_given(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(time, "perf_counter", lambda: now)
     figures = measure(Case(step, samples=60), seconds=0.1)
-    # Steps 1 to 3 warm up; then 4, 5, ... until at least 100 ms are gone.
+    # Steps 1 to 3 warm up; then 4, 5, ... until at least 100 ms have passed.
     assert figures["steps"] == 12
     assert figures["median_ms"] == pytest.approx((9 + 10) / 2)
     assert figures["p10_ms"] == pytest.approx(5.1)
@@ -46,20 +46,20 @@ def test_a_case_runs(name: str) -> None:
         assert case.samples == int(name.rpartition("/")[2])
 
 
-def test_tokens_are_the_samples_of_the_language_model() -> None:
+def test_tokens_are_counted_for_the_language_model() -> None:
     with train_lstm(batch=2, vocabulary=50) as case:
         case.step()
         assert case.samples == 2 * (10 + 20 + 30 + 40 + 50 + 60)
 
 
-def test_every_suite_has_cases_that_are_there() -> None:
+def test_every_suite_lists_known_cases() -> None:
     assert SUITES["all"] == tuple(ALL_CASES)
     assert set(ENGINE) <= set(CASES)
     for name in ALL_CASES:
         assert name.split("/")[0] in ("infer", "train", "http")
 
 
-def test_json_has_the_machine_and_the_figures(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_contains_the_machine_and_the_results(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_bench(["infer/mlp/1", "train/mlp/64"], 0.01, as_json=True) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["machine"]
@@ -92,14 +92,14 @@ def test_a_suite_runs_each_case_in_a_process_of_its_own(
     assert list(json.loads(capsys.readouterr().out)["cases"]) == ["infer/mlp/1"]
 
 
-def test_what_is_not_known_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_cases_suggest_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_bench(["infer/lenet/2"], 1, as_json=False) == 2
     assert "did you mean 'infer/lenet/1'?" in capsys.readouterr().err
     assert run_suite("engines", 1, as_json=False) == 2
     assert "did you mean 'engine'?" in capsys.readouterr().err
 
 
-def test_a_case_that_fails_ends_the_suite(
+def test_a_failing_case_ends_the_suite(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(SUITES, "broken", ("no/such/case", "infer/mlp/1"))

@@ -23,7 +23,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "_ROUNDS", 1)
 
 
-def test_it_times_a_server_of_its_own_and_a_bare_application(
+def test_it_times_its_own_server_and_a_bare_application(
     short: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_serving(0.3, {}, None, as_json=True) == 0
@@ -50,7 +50,7 @@ def test_a_server_that_refuses_is_not_timed(tmp_path: Path) -> None:
             thread.join()
 
 
-def test_ratios_are_those_of_the_same_load(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ratios_compare_equal_loads(capsys: pytest.CaptureFixture[str]) -> None:
     def row(rate: float) -> dict[str, float]:
         return {"per_second": rate, "p50_ms": 1.0, "p99_ms": 2.0}
 
@@ -76,7 +76,7 @@ def test_ratios_are_those_of_the_same_load(capsys: pytest.CaptureFixture[str]) -
         (["--peer", "triton=http://127.0.0.1:1"], "--suite serving"),
     ],
 )
-def test_wrong_peers_are_told(options: list[str], text: str, tmp_path: Path) -> None:
+def test_invalid_peers_are_refused(options: list[str], text: str, tmp_path: Path) -> None:
     suite = [] if "=" in options[1] else ["--suite", "serving"]
     run = subprocess.run(
         [sys.executable, "-m", "app", "bench", *suite, *options], capture_output=True, text=True
@@ -85,7 +85,7 @@ def test_wrong_peers_are_told(options: list[str], text: str, tmp_path: Path) -> 
     assert text in run.stderr
 
 
-def test_the_server_of_its_own_asks_for_a_key(tmp_path: Path) -> None:
+def test_its_own_server_requires_a_key(tmp_path: Path) -> None:
     with ExitStack() as stack:
         load = serving._loads(tmp_path, {}, stack)["modserve /v2"]
         assert serving._light(load, 1, 0.1)["refused"] == 0

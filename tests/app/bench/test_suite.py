@@ -1,4 +1,4 @@
-"""The engine suite: its cases, how it is run, and the memory of its largest network."""
+"""The engine suite: its cases, how it runs, and the memory of its largest network."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_unknown_suite_or_failing_case_is_an_error(monkeypatch, capsys):
 
 
 def two_largest_live(lives):
-    """Return the most bytes that two values alive at one step have together."""
+    """Return the largest total size of two values alive at the same step."""
     return max(
         sum(sorted(life.nbytes for life in lives if life.start <= step <= life.stop)[-2:])
         for step in {life.start for life in lives}
@@ -51,7 +51,7 @@ def two_largest_live(lives):
 
 
 def transformed_weights(program):
-    """Return the bytes of weights of which kernels have 4x4 numbers for every 3x3."""
+    """Return the size in bytes of weights kernels keep as 4x4 values for every 3x3."""
     steps = [s for s in program.steps if s.kernel and s.kernel.name == "winograd:convolution"]
     weights = [program.values[step.inputs[1]] for step in steps]
     return sum(np.prod(one.shape) * one.dtype.itemsize for one in weights)
@@ -69,7 +69,7 @@ def test_memory_of_resnet_50(batch):
     first = executor.memory_report()
     (plan,) = executor._plans.values()
     assert first.arena <= 1.3 * two_largest_live(list(plan.compiled.lives.values()))
-    # Parameters are there as the module shows them and as kernels want them; not a third time.
+    # Parameters exist once for the module and once in the kernels' layout, not a third time.
     transformed = transformed_weights(plan.compiled.program)
     wanted = first.arguments + first.auxiliaries + (16 / 9 - 1) * transformed
     assert first.kept <= 1.02 * wanted

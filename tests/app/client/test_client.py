@@ -1,4 +1,4 @@
-"""What both clients send, make of answers, repeat and follow, without a server."""
+"""What both clients send, make of answers, retry and follow, without a server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Recorder:
-    """Answers one request after the other, and remembers them."""
+    """Answers requests from a list and records them."""
 
     def __init__(self, *answers: httpx.Response | Exception) -> None:
         self.requests: list[httpx.Request] = []
@@ -72,14 +72,14 @@ async def test_lists_are_read_to_their_last_page(kind: str) -> None:
         assert [job["id"] for job in await client.jobs(status="failed")] == [1, 2, 3]
 
 
-async def test_names_are_parts_of_the_path_whatever_they_are(kind: str) -> None:
+async def test_names_are_escaped_in_the_path(kind: str) -> None:
     server = Recorder()
     async with either(kind, answer=server) as client:
         await client.delete_dataset("../jobs?x=1#é")
     assert server.lines == ["DELETE /v1/datasets/..%2Fjobs%3Fx%3D1%23%C3%A9"]
 
 
-async def test_files_are_fetched_whole_or_not_at_all(kind: str, tmp_path: Path) -> None:
+async def test_files_are_downloaded_completely_or_not_at_all(kind: str, tmp_path: Path) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("0003.params"):
             return httpx.Response(200, content=b"abc" * 100_000)
@@ -97,7 +97,7 @@ async def test_files_are_fetched_whole_or_not_at_all(kind: str, tmp_path: Path) 
     assert list(tmp_path.iterdir()) == [target]
 
 
-async def test_files_are_sent_as_they_are(kind: str, tmp_path: Path) -> None:
+async def test_files_are_sent_unchanged(kind: str, tmp_path: Path) -> None:
     file, sent = tmp_path / "net-0003.params", []
     file.write_bytes(b"abc" * 100_000)
     server = Recorder(httpx.Response(200, json={}), busy(), httpx.Response(200, json={}))
@@ -132,7 +132,7 @@ async def test_a_url_without_http_is_refused(kind: str) -> None:
             pass
 
 
-async def test_what_is_large_is_sent_in_pieces(kind: str) -> None:
+async def test_large_bodies_are_sent_in_chunks(kind: str) -> None:
     pieces: list[bytes] = []
 
     class Listening(httpx.BaseTransport, httpx.AsyncBaseTransport):
@@ -154,7 +154,7 @@ async def test_what_is_large_is_sent_in_pieces(kind: str) -> None:
     np.testing.assert_array_equal(found["w"], values)
 
 
-async def test_a_refusal_is_an_error_with_the_problem(kind: str) -> None:
+async def test_a_refusal_raises_an_error_with_the_problem(kind: str) -> None:
     fault = {"field": "a", "got": "b", "expected": "c"}
     problem = {"code": "wrong_stage", "detail": "bind", "errors": [fault], "request_id": "r"}
     server = Recorder(httpx.Response(409, json=problem))
@@ -175,7 +175,7 @@ async def test_a_refusal_is_an_error_with_the_problem(kind: str) -> None:
         *((500, "ServerError"), (503, "Unavailable"), (507, "ServerError")),
     ],
 )
-async def test_errors_are_of_the_class_of_their_status(kind: str, status: int, name: str) -> None:
+async def test_the_error_class_follows_the_status(kind: str, status: int, name: str) -> None:
     async with either(kind, answer=lambda _: busy(status, None), retries=0) as client:
         with pytest.raises(ClientError) as refused:
             await client.module("m")
@@ -183,7 +183,7 @@ async def test_errors_are_of_the_class_of_their_status(kind: str, status: int, n
 
 
 @pytest.mark.parametrize("text", ["<html>bad gateway", '["no problem"]'])
-async def test_a_refusal_that_is_no_problem_shows_its_text(kind: str, text: str) -> None:
+async def test_a_refusal_without_a_problem_shows_its_text(kind: str, text: str) -> None:
     async with either(kind, answer=lambda _: httpx.Response(502, text=text)) as client:
         with pytest.raises(ClientError) as refused:
             await client.module("m")
@@ -191,7 +191,7 @@ async def test_a_refusal_that_is_no_problem_shows_its_text(kind: str, text: str)
     assert refused.value.errors == []
 
 
-async def test_what_may_be_sent_twice_is_when_it_did_not_arrive(kind: str) -> None:
+async def test_idempotent_requests_are_retried_after_connection_errors(kind: str) -> None:
     broken = httpx.ReadError("broken")
     server = Recorder(broken, busy(), httpx.Response(200, json={"name": "m"}))
     async with either(kind, answer=server) as client:
@@ -199,7 +199,7 @@ async def test_what_may_be_sent_twice_is_when_it_did_not_arrive(kind: str) -> No
     assert len(server.requests) == 3
 
 
-async def test_it_is_given_up_after_so_many_times(kind: str) -> None:
+async def test_retries_are_limited(kind: str) -> None:
     server = Recorder(*(busy(429, "0") for _ in range(9)))
     async with either(kind, answer=server, retries=1) as client:
         with pytest.raises(TooManyRequests) as refused:
@@ -219,7 +219,7 @@ async def test_options_may_differ_from_call_to_call(kind: str) -> None:
     assert server.requests[-1].extensions["timeout"]["read"] == 60.0
 
 
-async def test_a_server_that_wants_to_rest_for_long_is_not_waited_for(kind: str) -> None:
+async def test_a_long_retry_after_is_not_waited_for(kind: str) -> None:
     server = Recorder(busy(after="3600"))
     async with either(kind, answer=server) as client:
         with pytest.raises(Unavailable) as refused:
@@ -227,7 +227,7 @@ async def test_a_server_that_wants_to_rest_for_long_is_not_waited_for(kind: str)
     assert refused.value.retry_after_seconds == 3600
 
 
-async def test_what_would_be_done_twice_is_sent_once(kind: str) -> None:
+async def test_requests_that_would_repeat_an_effect_are_sent_once(kind: str) -> None:
     for make in ("update", "warm_up_module", "roll_back"):
         server = Recorder(httpx.ReadError("broken"))
         async with either(kind, answer=server) as client:
@@ -247,7 +247,7 @@ async def test_what_would_be_done_twice_is_sent_once(kind: str) -> None:
             await client.request("GET", "/v1/modules")
 
 
-async def test_what_creates_is_sent_again_under_one_key(kind: str) -> None:
+async def test_creations_are_retried_under_one_idempotency_key(kind: str) -> None:
     server = Recorder(*itertools.chain(*[(busy(), httpx.Response(201, json={}))] * 3))
     async with either(kind, answer=server) as client:
         await client.create_module("m", {})
@@ -258,14 +258,14 @@ async def test_what_creates_is_sent_again_under_one_key(kind: str) -> None:
     assert len(set(keys)) == 3
 
 
-async def test_predictions_are_asked_for_again(kind: str) -> None:
+async def test_predictions_are_retried(kind: str) -> None:
     answer = {"outputs": {"y": {"dtype": "float32", "shape": [1], "data": [3.0]}}}
     server = Recorder(busy(), httpx.Response(200, json=answer))
     async with either(kind, answer=server) as client:
         assert (await client.predict("m", x=[1.0]))["y"].tolist() == [3.0]
 
 
-async def test_a_server_that_is_not_reached_is_named(kind: str) -> None:
+async def test_an_unreachable_server_is_named(kind: str) -> None:
     server = Recorder(*[httpx.ConnectError("refused")] * 9)
     async with either(kind, answer=server) as client:
         with pytest.raises(httpx.ConnectError) as refused:
@@ -274,7 +274,7 @@ async def test_a_server_that_is_not_reached_is_named(kind: str) -> None:
     assert note.startswith("No server answers at http://")
 
 
-async def test_an_input_without_a_name_is_alone(kind: str) -> None:
+async def test_an_unnamed_input_must_be_the_only_one(kind: str) -> None:
     async with either(kind, answer=Recorder()) as client:
         with pytest.raises(TypeError, match="an input without a name beside x"):
             await client.predict("m", [1.0], x=[1.0])
@@ -293,7 +293,7 @@ async def test_readiness(kind: str) -> None:
 
 
 class Stream(httpx.SyncByteStream, httpx.AsyncByteStream):
-    """Pieces of an answer, after which the connection breaks if it is to."""
+    """Chunks of an answer, after which the connection may break."""
 
     def __init__(self, pieces: list[bytes], breaks: bool) -> None:
         self._pieces = pieces
@@ -314,8 +314,8 @@ def events(ids: list[int], breaks: bool) -> Stream:
     return Stream([text.format(number).encode() for number in ids], breaks)
 
 
-async def test_a_stream_is_taken_up_where_it_broke(kind: str) -> None:
-    """One that ends well before the job does is broken, too: its server was ended."""
+async def test_a_broken_stream_is_resumed(kind: str) -> None:
+    """A stream that ends before its job does counts as broken: its server was stopped."""
     streams = [events([1, 2], True), events([], True), events([3], False), events([4], False)]
     statuses = ["running", "succeeded"]
     ready = itertools.chain([503, 200], itertools.repeat(200))
@@ -346,7 +346,7 @@ async def test_events_from_now_on(kind: str) -> None:
     assert server.requests[1].headers["last-event-id"] == "4"
 
 
-async def test_a_stream_of_a_server_that_stays_away_is_given_up(
+async def test_a_stream_is_given_up_when_the_server_stays_away(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(follow, "_RECONNECT_SECONDS", 0.0)
@@ -363,7 +363,7 @@ async def test_a_stream_of_a_server_that_stays_away_is_given_up(
             await anext(found)
 
 
-async def test_a_wait_ends_at_its_deadline_however_the_stream_goes_on(kind: str) -> None:
+async def test_a_wait_ends_at_its_deadline_even_while_events_arrive(kind: str) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/readyz":
             return httpx.Response(next(ready))
@@ -382,7 +382,7 @@ async def test_events_of_an_unknown_job_are_refused(kind: str) -> None:
             await anext(client.each("job_events", 7))
 
 
-async def test_a_key_is_sent(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_key_is_sent(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODSERVE_API_KEY", "of the environment")
     for options, expected in (({}, "of the environment"), ({"key": "own"}, "own")):
         server = Recorder()
@@ -391,7 +391,7 @@ async def test_a_key_is_sent(kind: str, monkeypatch: pytest.MonkeyPatch) -> None
         assert server.requests[0].headers["authorization"] == f"Bearer {expected}"
 
 
-async def test_an_iterator_that_is_left_ends_its_stream(kind: str) -> None:
+async def test_leaving_an_iterator_closes_its_stream(kind: str) -> None:
     closed = []
 
     class Watched(Stream):
@@ -409,14 +409,14 @@ async def test_an_iterator_that_is_left_ends_its_stream(kind: str) -> None:
     assert closed == [True]
 
 
-def test_importing_a_client_loads_what_it_needs(kind: str) -> None:
+def test_importing_a_client_loads_only_what_it_needs(kind: str) -> None:
     heavy = {"numpy", "pydantic", "core"} | ({"asyncio"} if kind == "Client" else set())
     code = f"import sys; from app.client import {kind}; print({heavy} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"
 
 
-async def test_the_client_that_waits_does_so_where_an_event_loop_runs(kind: str) -> None:
+async def test_the_sync_client_works_inside_an_event_loop(kind: str) -> None:
     if kind == "Client":
         with Client("http://test", transport=httpx.MockTransport(Recorder())) as client:
             assert client.models() == []

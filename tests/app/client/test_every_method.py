@@ -1,4 +1,4 @@
-"""Every method of both clients against a running server: all that it can do, as it declares it."""
+"""Every method of both clients against a running server: all routes, with the declared types."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WORDS = ["<unk>", "<pad>", "the", "cat", "sat"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the server may read, and the files that are sent to it."""
+    """The folder the server may read, with the files sent to it."""
     folder = tmp_path_factory.mktemp("files")
     (folder / "examples.npz").write_bytes(examples_npz())
     write_model(folder / "models" / "found", 1)
@@ -55,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server with a models folder, and a folder of datasets that may stay where they are."""
+    """A server with a models folder and a folder for datasets left in place."""
     settings = {
         "MODSERVE_MODELS_DIR": str(folder / "models"),
         "MODSERVE_DATASET_FOLDERS": json.dumps([str(folder)]),
@@ -93,7 +93,7 @@ async def test_every_method(server: ServerProcess, folder: Path, tmp_path: Path,
 
 
 def check_type(call: Any, operation: Any) -> None:
-    """Fail where a call promises another type than the document says that it is answered."""
+    """Fail where a call's return type differs from what the document declares."""
     if isinstance(call, Pages):
         kind, is_list = call.item, True
     elif isinstance(call, Request) and isinstance(call.reads, AsJson | Items):
@@ -296,7 +296,7 @@ async def use_jobs(client: EitherClient) -> None:
 
 
 async def reach(client: EitherClient, job: int, status: str) -> None:
-    """Return once a job has a status."""
+    """Return once a job has reached a status."""
     async for event in client.each("job_events", job):
         if event["status"] == status:
             break
@@ -386,7 +386,7 @@ async def use_sequences(client: EitherClient) -> None:
     assert not np.array_equal(first[name], second[name])
 
 
-def test_methods_tell_what_they_take_and_do() -> None:
+def test_methods_document_their_arguments_and_effects() -> None:
     with Client("http://test") as client:
         help_text = client.fit.__doc__
     assert help_text is not None

@@ -1,4 +1,4 @@
-"""Where large bodies are encoded and large answers decoded: never on an event loop."""
+"""Large bodies are encoded and large answers decoded off the event loop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMALL = np.zeros(4, np.float32)
         ([[1.0, 2.0]], False),
     ],
 )
-async def test_an_event_loop_does_not_encode_much(
+async def test_an_event_loop_does_not_encode_large_bodies(
     value: Any, is_beside: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoding: list[bool] = []

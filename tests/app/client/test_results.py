@@ -1,4 +1,4 @@
-"""The types of results are those of the OpenAPI document."""
+"""The types of results match the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OBJECT = ("object", ANYTHING)
 
 
 def of_type(kind: Any) -> Any:
-    """Return a type in a form that one of a schema can be compared with."""
+    """Return a type in a form that can be compared with a schema."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
         return ANYTHING
@@ -49,7 +49,7 @@ def of_type(kind: Any) -> Any:
 
 
 def of_schema(schema: Any) -> Any:
-    """Return what a schema says of a type; anything that is an object is one without a name."""
+    """Return the type a schema describes; objects without a declared name are anonymous."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return name if name in TYPES else of_schema(SCHEMAS[name])
@@ -72,7 +72,7 @@ def of_schema(schema: Any) -> Any:
 
 
 def union(parts: Any) -> Any:
-    """Return a union, in which one of enumerations is an enumeration."""
+    """Return a union, merging enumerations into one."""
     found: set[Any] = set()
     words: set[str] = set()
     for part in parts:
@@ -88,7 +88,7 @@ def union(parts: Any) -> Any:
 
 
 def parted(form: Any) -> tuple[Any, set[str]]:
-    """Return a form in which objects have no names, and the names."""
+    """Return a form with the names of objects removed, and the names."""
     if isinstance(form, frozenset):
         parts = [parted(one) for one in form]
         return union(one for one, _ in parts), {name for _, names in parts for name in names}
@@ -100,7 +100,7 @@ def parted(form: Any) -> tuple[Any, set[str]]:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_members_are_as_declared(name: str) -> None:
-    """But that ``dict[str, Any]`` may stand for an object that has a name."""
+    """Except that ``dict[str, Any]`` may stand for a named object."""
     schema, hints = SCHEMAS[name], get_type_hints(TYPES[name], include_extras=True)
     assert hints.keys() == schema["properties"].keys()
     for member, hint in hints.items():
@@ -113,5 +113,5 @@ def test_members_are_as_declared(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_words_are_as_declared(name: str) -> None:
+def test_enumerations_match_the_document(name: str) -> None:
     assert sorted(get_args(NAMED[name])) == sorted(SCHEMAS[name]["enum"])

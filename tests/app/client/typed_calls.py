@@ -1,4 +1,4 @@
-"""What mypy is to know of both clients: it reads this file with the sources, nothing runs it."""
+"""Calls that check the clients' types: mypy reads this file, nothing runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which server commands ask where nobody says."""
+"""Which server commands use by default."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ from app.commands.asking import local_url
         ({"MODSERVE_PORT": "tcp://10.0.0.1:8000"}, "http://127.0.0.1:8000"),
     ],
 )
-def test_a_server_of_the_same_settings_is_asked(environment: dict[str, str], expected: str) -> None:
+def test_the_server_in_the_settings_is_used(environment: dict[str, str], expected: str) -> None:
     assert local_url(environment) == expected

@@ -1,4 +1,4 @@
-"""The commands that ask a server, against one: what they print, write and exit with."""
+"""Commands that talk to a server: output, files and exit status."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def ask(server: ServerProcess, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Run a command that asks the server; it begins with nothing on it."""
+    """Run a command against an initially empty server."""
     monkeypatch.setenv("MODSERVE_URL", server.url)
 
     def run(*arguments: str | Path, status: int = 0) -> Result:
@@ -57,7 +57,7 @@ def ask(server: ServerProcess, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]
 
 @pytest.fixture
 def toy(tmp_path: Path) -> Path:
-    """A file of examples."""
+    """A file of training examples."""
     path = tmp_path / "toy.npz"
     np.savez(path, **examples())
     return path
@@ -65,7 +65,7 @@ def toy(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def trained(ask: Any, server: ServerProcess, toy: Path) -> Any:
-    """``ask``, after a module ``net`` was trained for two epochs."""
+    """``ask``, after module ``net`` has trained for two epochs."""
     with Client(server.url) as client:
         client.create_module("net", perceptron().tojson())
     result = ask(
@@ -102,7 +102,7 @@ def test_jobs_are_listed_and_deleted(trained: Any) -> None:
     assert "404" not in trained("jobs", "show", number, status=3).stderr.split()
 
 
-def test_a_job_is_steered(ask: Any, server: ServerProcess, toy: Path) -> None:
+def test_a_job_is_paused_resumed_and_cancelled(ask: Any, server: ServerProcess, toy: Path) -> None:
     with Client(server.url) as client:
         client.create_module("net", perceptron().tojson())
     started = ask(
@@ -129,7 +129,7 @@ def test_modules_are_listed_and_deleted(trained: Any) -> None:
     assert len(trained("modules", "ls").stdout.splitlines()) == 1
 
 
-def test_a_model_is_added_by_its_prefix_or_folder_and_answers(trained: Any, tmp_path: Path) -> None:
+def test_a_model_added_by_prefix_or_folder_predicts(trained: Any, tmp_path: Path) -> None:
     trained("checkpoints", "export", "net", "--out", tmp_path)
     for name, named in (("one", tmp_path / "net"), ("two", tmp_path)):
         added = trained("modules", "add", name, named)
@@ -144,7 +144,7 @@ def test_a_model_is_added_by_its_prefix_or_folder_and_answers(trained: Any, tmp_
     assert "is not a file" in mixed.stderr
 
 
-def test_a_model_whose_shapes_cannot_be_told_is_bound_by_hand(ask: Any, tmp_path: Path) -> None:
+def test_a_model_with_unknown_shapes_is_bound_by_hand(ask: Any, tmp_path: Path) -> None:
     x = mx.sym.sum(mx.sym.Variable("odd") * 2, axis=(1, 2))
     net = mx.mod.Module(
         mx.sym.broadcast_mul(x, mx.sym.Variable("scale_weight", shape=(1, 1))), ["odd"], []
@@ -161,7 +161,7 @@ def test_a_model_whose_shapes_cannot_be_told_is_bound_by_hand(ask: Any, tmp_path
     assert "odd:2x3x4x1" in ask("modules", "add", "odd", tmp_path, "--shape", "odd=2,3,4,1").stdout
 
 
-def test_a_checkpoint_goes_out_and_in_again(trained: Any, tmp_path: Path) -> None:
+def test_a_checkpoint_is_downloaded_and_uploaded(trained: Any, tmp_path: Path) -> None:
     rows = json.loads(trained("checkpoints", "ls", "net", "--json").stdout)
     assert [row["tag"] for row in rows] == ["2", "1"]
     files = trained("checkpoints", "export", "net", "--out", tmp_path).stdout.splitlines()
@@ -181,7 +181,7 @@ def test_a_checkpoint_goes_out_and_in_again(trained: Any, tmp_path: Path) -> Non
     assert json.loads(trained("modules", "show", "copy", "--json").stdout)["checkpoint"] == "7"
 
 
-def test_a_checkpoint_goes_out_as_an_onnx_model(
+def test_a_checkpoint_is_downloaded_as_an_onnx_model(
     trained: Any, server: ServerProcess, tmp_path: Path
 ) -> None:
     arguments = ("checkpoints", "export", "net", "--out", tmp_path, "--format", "onnx")
@@ -194,7 +194,9 @@ def test_a_checkpoint_goes_out_as_an_onnx_model(
     np.testing.assert_allclose(got, expected, atol=1e-6)
 
 
-def test_what_onnx_cannot_say_is_a_line(ask: Any, server: ServerProcess, tmp_path: Path) -> None:
+def test_what_onnx_cannot_express_is_one_line(
+    ask: Any, server: ServerProcess, tmp_path: Path
+) -> None:
     pooled = mx.sym.Pooling(
         mx.sym.Variable("data"), kernel=(2, 2), pool_type="lp", p_value=2, name="pool"
     )
@@ -208,7 +210,7 @@ def test_what_onnx_cannot_say_is_a_line(ask: Any, server: ServerProcess, tmp_pat
     assert "Pooling 'pool' cannot be written as ONNX" in ask(*arguments, status=3).stderr
 
 
-def test_predictions_are_printed_and_written(
+def test_predictions_are_printed_or_written(
     trained: Any, server: ServerProcess, tmp_path: Path
 ) -> None:
     rows = examples()["data"][:3].astype("f")
@@ -227,7 +229,7 @@ def test_predictions_are_printed_and_written(
     assert "2 files" in trained("predict", "net", *[tmp_path / "rows.npy"] * 2, status=3).stderr
 
 
-def test_the_files_of_a_bucketing_module_make_one(ask: Any, tmp_path: Path) -> None:
+def test_the_files_of_a_bucketing_module_make_one_model(ask: Any, tmp_path: Path) -> None:
     def symbol_of(key: int) -> Any:
         data = mx.sym.slice_axis(mx.sym.Variable("data"), axis=1, begin=0, end=key)
         net = mx.sym.FullyConnected(
@@ -248,7 +250,7 @@ def test_the_files_of_a_bucketing_module_make_one(ask: Any, tmp_path: Path) -> N
     ask("modules", "rm", "means")
 
 
-def test_a_folder_of_images_is_made_a_dataset(ask: Any, tmp_path: Path) -> None:
+def test_a_folder_of_images_becomes_a_dataset(ask: Any, tmp_path: Path) -> None:
     for name in ("cat", "dog"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "1.png").write_bytes(picture(9, 7))
@@ -268,14 +270,14 @@ def test_datasets_are_uploaded_shown_and_deleted(ask: Any, toy: Path) -> None:
     assert "does not exist" in ask("datasets", "preview", "other", status=3).stderr
 
 
-def test_a_refusal_is_a_line(ask: Any, toy: Path) -> None:
+def test_a_refusal_is_one_line(ask: Any, toy: Path) -> None:
     error = ask("train", "nothing", toy, "--optimizer", "sgd", status=3).stderr
     assert error.startswith("Error: ")
     assert "nothing" in error
     assert "Traceback" not in error
 
 
-def test_no_server_is_a_line(monkeypatch: pytest.MonkeyPatch, ask: Any) -> None:
+def test_a_missing_server_is_one_line(monkeypatch: pytest.MonkeyPatch, ask: Any) -> None:
     monkeypatch.setenv("MODSERVE_URL", "http://127.0.0.1:9")
     assert "modserve serve" in ask("jobs", "ls", status=3).stderr
 
@@ -307,7 +309,7 @@ def test_a_key_is_sent() -> None:
 
 @pytest.mark.parametrize("is_in_detail", [False, True])
 def test_a_hint_is_printed_once(is_in_detail: bool) -> None:
-    """Problems have one for each field at fault; the text may say it already."""
+    """Problems repeat it for each faulty field; the message may contain it already."""
     hint = "set num_group or fix data_shapes"
 
     class Handler(BaseHTTPRequestHandler):
@@ -321,7 +323,7 @@ def test_a_hint_is_printed_once(is_in_detail: bool) -> None:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Keep the standard error as the command leaves it."""
+            """Keep stderr as the command leaves it."""
 
     results = []
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
@@ -339,7 +341,7 @@ def test_a_hint_is_printed_once(is_in_detail: bool) -> None:
     assert [row["hint"] for row in error["errors"]] == [hint, hint]
 
 
-def test_where_a_key_is_given_is_said(tmp_path: Path) -> None:
+def test_the_error_says_where_the_key_came_from(tmp_path: Path) -> None:
     add_key(tmp_path, "shell", "admin")
     with running_server(tmp_path, environment=ENVIRONMENT) as server:
         for flags in ([], ["--key", "wrong"]):

@@ -24,7 +24,7 @@ from served.trainings import examples
 
 _BIN = Path(sys.executable).parent
 _WITHOUT_JSON = {
-    ("serve",),  # prints its log
+    ("serve",),  # its log is for people
     ("demo",),  # is for people
     ("openapi",),  # writes a file
     ("completion",),  # prints a script
@@ -40,7 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def net(server: ServerProcess, tmp_path: Path) -> Iterator[Path]:
-    """A module ``net`` on the server; the file of what it can be trained with."""
+    """A module ``net`` on the server, and a file of examples it can be trained with."""
     np.savez(tmp_path / "toy.npz", **examples())
     with Client(server.url) as client:
         client.create_module("net", perceptron().tojson())
@@ -79,7 +79,7 @@ def test_every_command_prints_json() -> None:
     assert without == _WITHOUT_JSON
 
 
-def test_no_help_loads_what_it_does_not_need() -> None:
+def test_help_imports_only_what_it_needs() -> None:
     """Each takes less than 150 ms: pydantic alone is another hundred."""
     unwanted = {"pydantic", "rich", "httpx", "numpy", "core", "asyncio", "ssl", "PIL", "onnx"}
     unwanted |= {"sqlalchemy", "fastapi", "uvicorn", "email", "http"}
@@ -109,13 +109,13 @@ def test_bash_completes() -> None:
 
 
 @pytest.mark.parametrize(("name", "word"), [("zsh", "#compdef modserve"), ("fish", "complete ")])
-def test_other_shells_have_a_script(name: str, word: str) -> None:
+def test_other_shells_have_completion_scripts(name: str, word: str) -> None:
     done = shell(f"modserve completion {name}")
     assert done.stdout.startswith(word)
     assert "_MODSERVE_COMPLETE" in done.stdout
 
 
-def test_errors_are_json_where_json_is_asked_for(server: ServerProcess) -> None:
+def test_errors_are_json_with_the_json_option(server: ServerProcess) -> None:
     refused = shell("modserve modules show nothing --json", server)
     assert (refused.returncode, refused.stdout) == (3, "")
     error = json.loads(refused.stderr)["error"]
@@ -129,7 +129,7 @@ def test_errors_are_json_where_json_is_asked_for(server: ServerProcess) -> None:
     assert "modserve serve" in json.loads(unreachable.stderr)["error"]["message"]
 
 
-def test_what_is_shown_is_text_or_json(server: ServerProcess, net: Path) -> None:
+def test_commands_print_text_or_json(server: ServerProcess, net: Path) -> None:
     text = shell("modserve modules show net", server)
     assert "state" in [line.split()[0] for line in text.stdout.splitlines()]
     found = json.loads(shell("modserve modules show net --json", server).stdout)
@@ -142,7 +142,7 @@ def test_what_is_shown_is_text_or_json(server: ServerProcess, net: Path) -> None
     assert json.loads(removed.stdout) == {"deleted": ["gone"]}
 
 
-def test_a_pipe_gets_plain_lines_and_a_terminal_a_picture(server: ServerProcess, net: Path) -> None:
+def test_a_pipe_gets_plain_lines_and_a_terminal_drawings(server: ServerProcess, net: Path) -> None:
     train = f"modserve train net {net} --epochs 2 --batch-size {BATCH} --optimizer sgd"
     piped = shell(f"{train} --initializer xavier", server)
     assert piped.returncode == 0, piped.stderr
@@ -158,7 +158,7 @@ def test_a_pipe_gets_plain_lines_and_a_terminal_a_picture(server: ServerProcess,
 
 
 def _on_a_terminal(arguments: list[str]) -> str:
-    """Return what a command that succeeds writes on a terminal of 100 columns."""
+    """Return what a successful command writes to a terminal 100 columns wide."""
     main, other = pty.openpty()
     environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40"}
     with subprocess.Popen(
@@ -170,13 +170,13 @@ def _on_a_terminal(arguments: list[str]) -> str:
             while part := os.read(main, 65536):
                 written += part
         except OSError:
-            pass  # how Linux tells that nobody has the other end
+            pass  # Linux reports this when the other end is closed
         os.close(main)
         assert process.wait(60) == 0, written.decode()
     return written.decode()
 
 
-def test_jobs_tell_their_attempt_and_modules_no_layout_that_says_nothing(
+def test_jobs_show_their_attempt_and_modules_omit_empty_layouts(
     server: ServerProcess, net: Path
 ) -> None:
     shell(
@@ -203,8 +203,8 @@ def test_health(server: ServerProcess, net: Path) -> None:
     assert json.loads(nobody.stdout)["status"] == "unreachable"
 
 
-def test_health_waits_for_what_is_not_ready_yet() -> None:
-    """Nobody listens at first; then the server is not ready; then there is no such module."""
+def test_health_waits_until_everything_is_ready() -> None:
+    """At first nothing listens; then the server is not ready; then the module does not exist."""
     readiness = [(503, {"status": "unready"})]
     modules = [(404, {"code": "not_found"})] * 2
 
@@ -224,7 +224,7 @@ def test_health_waits_for_what_is_not_ready_yet() -> None:
             pass
 
     with HTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False) as server:
-        server.server_bind()  # the port is ours, and refuses
+        server.server_bind()  # bound but not listening: connections are refused
         command = ["health", "net", "--wait", "--json", "--url"]
         with subprocess.Popen(
             [_BIN / "modserve", *command, f"http://127.0.0.1:{server.server_port}"],

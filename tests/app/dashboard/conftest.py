@@ -24,7 +24,7 @@ from served.processes import ENVIRONMENT, wait_until
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """The system's Chromium, without a window."""
+    """The system's Chromium, headless."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
         assert "CHROMIUM_REQUIRED" not in os.environ, "no chromium; Debian: apt install chromium"
@@ -37,7 +37,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def dashboard(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """A copy of the dashboard's folder with its packages, one for all processes of the tests."""
+    """A copy of the dashboard's folder with its packages, shared by all test processes."""
     base = tmp_path_factory.getbasetemp()
     root = base if worker_id == "master" else base.parent
     with (root / "dashboard.lock").open("w") as lock:
@@ -47,7 +47,7 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 @pytest.fixture(scope="session")
 def axe(dashboard: Path) -> str:
-    """The source of axe-core, which looks for what some people cannot use."""
+    """The source of axe-core, which finds accessibility problems."""
     return (dashboard / "node_modules" / "axe-core" / "axe.min.js").read_text()
 
 
@@ -72,7 +72,7 @@ class Lab:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A server with keys that trains, predicts and has trained."""
+    """A server with keys that is training and predicting, and has finished jobs."""
     folder = tmp_path_factory.mktemp("lab")
     admin, reader = add_key(folder, "lab", "admin"), add_key(folder, "guest", "read")
     asker = add_key(folder, "shop", "infer")
@@ -89,7 +89,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         monitor = {"interval": 5, "pattern": "*"}
         finished = lenet.fit(client, "lenet", validation=held_out, monitor=monitor)
         client.wait(finished)
-        # With the optimizer that the first one has left.
+        # Continues with the optimizer the first fit left.
         running = lenet.fit(client, "lenet", epochs=10_000, validation=held_out, optimizer=None)
         others = [lenet.fit(client, lenet.LONG_NAME, epochs=10_000) for _ in range(2)]
         client.pause(others[0])
@@ -114,7 +114,7 @@ def states_of(client: Client, *jobs: int) -> list[str]:
 
 
 def ask(url: str, key: str, ending: threading.Event) -> None:
-    """Ask for predictions, one after another."""
+    """Send predictions one after another."""
     digits, _ = lenet.digits(1)
     body = {"inputs": {"data": digits.tolist()}}
     with Client(url, key=key) as client:
@@ -124,14 +124,14 @@ def ask(url: str, key: str, ending: threading.Event) -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server that asks for no key, and has nothing yet."""
+    """An empty server without keys."""
     with running_server(tmp_path_factory.mktemp("server"), environment=ENVIRONMENT) as server:
         yield server
 
 
 @pytest.fixture
 def client(server: ServerProcess) -> Iterator[Client]:
-    """A client of that server, which has no modules afterwards."""
+    """A client of that server, which is emptied afterwards."""
     with Client(server.url) as client:
         yield client
         for module in client.modules():
@@ -140,7 +140,7 @@ def client(server: ServerProcess) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where screenshots go: SCREENSHOTS, else a temporary folder."""
+    """The folder for screenshots: SCREENSHOTS, else a temporary one."""
     named = os.environ.get("SCREENSHOTS")
     folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
     folder.mkdir(parents=True, exist_ok=True)

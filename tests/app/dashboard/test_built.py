@@ -1,4 +1,4 @@
-"""What is served is what the sources say, small, and at home."""
+"""The committed build matches its sources, is small, and loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_the_committed_files_are_those_that_the_sources_make(dashboard: Path) -> None:
-    """The types are made from openapi.json anew: what the API no longer has does not compile."""
+def test_the_committed_files_match_a_fresh_build(dashboard: Path) -> None:
+    """Types are generated anew from openapi.json: using what the API no longer has fails to
+    compile."""
     run_node(dashboard, "npm", "run", "build")
     built, committed = files(dashboard.parent / "static"), files(STATIC)
     assert built.keys() == committed.keys(), "run: make dashboard"
     assert [name for name in built if built[name] != committed[name]] == [], "run: make dashboard"
 
 
-def test_all_of_it_is_small() -> None:
+def test_the_build_is_small() -> None:
     packed = {name: len(gzip.compress(content)) for name, content in files(STATIC).items()}
     assert sum(packed.values()) <= MOST_BYTES, packed
 
 
-def test_nothing_names_another_host() -> None:
+def test_no_file_refers_to_another_host() -> None:
     for name, content in files(STATIC).items():
         hosts = set(re.findall(rb"https?://([\w.-]+)", content)) - {b"www.w3.org"}
         assert not hosts, f"{name}: {hosts}"
@@ -50,8 +51,8 @@ def test_the_lock_file_is_exact_and_names_no_registry() -> None:
 @pytest.mark.parametrize(
     "path", sorted((DASHBOARD / "src").rglob("*.ts*")), ids=lambda p: str(p.relative_to(DASHBOARD))
 )
-def test_sources_hold_one_idea(path: Path) -> None:
+def test_source_files_are_short(path: Path) -> None:
     text = path.read_text()
-    if path.name != "schema.d.ts":  # made, and not committed
+    if path.name != "schema.d.ts":  # generated, and not committed
         assert len(text.splitlines()) <= 500
         assert not re.search(r"innerHTML|dangerouslySetInnerHTML|\beval\(|new Function", text)

@@ -67,24 +67,24 @@ def create(client: Client) -> None:
 
 
 def drawn(page: Page, boxes: int) -> Locator:
-    """Return the drawing of a graph, when it has been laid out and has so many boxes."""
+    """Return the drawing of a graph once it is laid out with this many boxes."""
     canvas = page.get_by_label(re.compile(f"^Graph of {boxes:,} boxes"))
     expect(canvas).to_have_attribute("aria-busy", "false")
     return canvas
 
 
 def wait_for(page: Page, script: str, arg: object = None) -> None:
-    """Wait until something holds of the newest picture; the page lets nobody else run scripts."""
+    """Wait until a condition holds for the newest drawing; the page forbids injected scripts."""
     wait_until(lambda: bool(page.evaluate(f"given => {script}", arg)), script)
 
 
 def wait_for_texts(page: Page, *texts: str) -> None:
-    """Wait until the newest picture has texts, each a regular expression."""
+    """Wait until the newest drawing has texts that match regular expressions."""
     has = "given.every(one => drawn.fillText?.some(([text]) => RegExp(one).test(text)))"
     wait_for(page, has, list(texts))
 
 
-def test_a_graph_is_looked_into(
+def test_a_graph_is_explored(
     page: Page, client: Client, server: ServerProcess, axe: str, screenshots: Path
 ) -> None:
     create(client)
@@ -114,7 +114,7 @@ def test_a_graph_is_looked_into(
     expect(page.get_by_role("figure", name="Values of fc_weight")).to_be_visible()
 
 
-def test_a_graph_is_gone_through_by_keys(page: Page, client: Client, server: ServerProcess) -> None:
+def test_a_graph_is_explored_by_keyboard(page: Page, client: Client, server: ServerProcess) -> None:
     create(client)
     page.goto(f"{server.url}/#/modules/net/graph")
     details = page.get_by_role("region", name="Details")
@@ -133,7 +133,7 @@ def test_a_graph_is_gone_through_by_keys(page: Page, client: Client, server: Ser
     canvas = drawn(page, 5)
     canvas.focus()
     page.keyboard.press("0")
-    wait_for(page, "drawn.scale[0][0] === 1")  # five boxes have room
+    wait_for(page, "drawn.scale[0][0] === 1")  # five boxes fit
     x = page.evaluate("drawn.translate[0][0]")
     page.keyboard.press("ArrowLeft")
     wait_for(page, "drawn.translate[0][0] === given", x + 64)
@@ -145,7 +145,7 @@ def test_a_graph_is_gone_through_by_keys(page: Page, client: Client, server: Ser
     expect(details).to_contain_text("Select a node")
 
 
-def test_a_graph_is_moved_and_spread_by_fingers(
+def test_a_graph_is_panned_and_zoomed_by_touch(
     chromium: Browser, client: Client, server: ServerProcess
 ) -> None:
     create(client)
@@ -163,14 +163,14 @@ def test_a_graph_is_moved_and_spread_by_fingers(
         fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": at})
 
     def expect_data(x: float, y: float) -> None:
-        """Tap somewhere else, which selects nothing, and then where the input is to be."""
+        """Tap elsewhere, which selects nothing, then where the input should be."""
         details = page.get_by_role("region", name="Details")
         page.touchscreen.tap(box["x"] + 8, top + 8)
         expect(details).to_contain_text("Select a node")
         page.touchscreen.tap(x, y)
         expect(details.get_by_role("heading", name="Input: data")).to_be_visible()
 
-    # Five boxes of 64 pixels and 40 between them, all of them in sight and in the middle.
+    # Five boxes of 64 pixels, 40 apart, all visible and centred.
     y = top + (box["height"] - 5 * 64 - 4 * 40) / 2 + 32
     expect_data(middle, y)
     touch("touchStart", (middle, y))
@@ -208,7 +208,9 @@ def test_times_are_shown_as_heat_and_as_a_table(
     look(page, axe, screenshots, "graph-times")
 
 
-def test_shapes_are_those_of_the_bucket(page: Page, client: Client, server: ServerProcess) -> None:
+def test_shapes_are_those_of_the_selected_bucket(
+    page: Page, client: Client, server: ServerProcess
+) -> None:
     padded_sums.create(client, "lengths")
     page.goto(f"{server.url}/#/modules/lengths/graph?node=data")
     details = page.get_by_role("region", name="Details")
@@ -220,10 +222,10 @@ def test_shapes_are_those_of_the_bucket(page: Page, client: Client, server: Serv
     expect(page).to_have_url(re.compile("bucket=6"))
 
 
-def test_a_deep_net_is_its_stages_at_first(
+def test_a_deep_net_is_first_shown_as_stages(
     page: Page, client: Client, server: ServerProcess, screenshots: Path
 ) -> None:
-    """And an unrolled one its cells: what joins their outputs is of them."""
+    """And an unrolled one as cells, each including the nodes that join its outputs."""
     client.create_module("deep", resnet152_v1()(mx.sym.Variable("data")).tojson(), label_names=[])
     page.goto(f"{server.url}/#/modules/deep/graph")
     drawn(page, 11)
@@ -238,10 +240,10 @@ def test_a_deep_net_is_its_stages_at_first(
     page.screenshot(path=screenshots / "graph-words.png")
 
 
-def test_the_key_leads_into_the_search_field_before_the_next_key(
+def test_the_slash_key_focuses_the_search_field_before_the_next_key(
     page: Page, client: Client, server: ServerProcess
 ) -> None:
-    """Of what is typed at once, no letter is lost or taken for a key of the whole page."""
+    """When typed quickly, no letter is lost or taken for a page shortcut."""
     create(client)
     page.goto(f"{server.url}/#/modules/net/graph")
     drawn(page, 5)
@@ -255,7 +257,7 @@ def test_the_key_leads_into_the_search_field_before_the_next_key(
     assert focused == "Find a node"
 
 
-def test_of_many_nodes_those_in_sight_are_drawn(
+def test_of_many_nodes_only_the_visible_are_drawn(
     page: Page, client: Client, server: ServerProcess
 ) -> None:
     client.create_module("long", network(stages=50, units=UNITS).tojson(), label_names=[])

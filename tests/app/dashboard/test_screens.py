@@ -1,4 +1,4 @@
-"""The dashboard in a real browser, before a server that trains and predicts."""
+"""The dashboard in a real browser, on a server that trains and predicts."""
 
 from __future__ import annotations
 
@@ -110,7 +110,9 @@ def screens(lab: Any) -> list[Screen]:
     ]
 
 
-def test_every_screen_is_sound(chromium: Browser, lab: Any, axe: str, screenshots: Path) -> None:
+def test_every_screen_is_accessible_and_free_of_errors(
+    chromium: Browser, lab: Any, axe: str, screenshots: Path
+) -> None:
     with browsing(chromium, lab.server.url, lab.admin) as context:
         for name, address, is_there in screens(lab):
             page = context.new_page()
@@ -133,7 +135,7 @@ def test_every_screen_is_sound(chromium: Browser, lab: Any, axe: str, screenshot
             page.close()
 
 
-def test_who_has_no_key_is_asked_for_one(
+def test_without_a_key_the_login_is_shown(
     chromium: Browser, lab: Any, axe: str, screenshots: Path
 ) -> None:
     context = chromium.new_context(viewport=WIDE)
@@ -171,9 +173,7 @@ def test_who_has_no_key_is_asked_for_one(
     context.close()
 
 
-def test_jobs_are_asked_for_what_they_can_do(
-    chromium: Browser, lab: Any, screenshots: Path
-) -> None:
+def test_jobs_offer_the_actions_they_allow(chromium: Browser, lab: Any, screenshots: Path) -> None:
     with Client(lab.server.url, key=lab.admin) as client:
         job = lenet.fit(client, lenet.LONG_NAME, epochs=10_000)
         with browsing(chromium, lab.server.url, lab.admin) as context:
@@ -213,7 +213,7 @@ def test_versions_are_promoted_and_rolled_back_with_a_canary(
         browsing(chromium, lab.server.url, lab.admin) as context,
     ):
         page = context.new_page()
-        # It trains on: the first versions may have left the list, which shows the newest.
+        # It is still training: the first versions may have dropped off the list of newest ones.
         trial, steady = (one["version"] for one in client.versions("lenet")["items"][:2])
         page.goto(f"{lab.server.url}/#/modules/lenet")
         panel = page.get_by_role("region", name="Versions", exact=True)
@@ -276,8 +276,8 @@ def test_jobs_are_filtered_by_a_link_and_by_hand(chromium: Browser, lab: Any) ->
 
 
 @pytest.mark.parametrize("first", ["", "delete window.SharedWorker"], ids=["shared", "alone"])
-def test_a_run_is_followed_without_a_reload(chromium: Browser, lab: Any, first: str) -> None:
-    """Android's Chrome has no shared workers."""
+def test_a_run_updates_without_a_reload(chromium: Browser, lab: Any, first: str) -> None:
+    """Chrome on Android has no shared workers."""
     with browsing(chromium, lab.server.url, lab.admin) as context:
         context.add_init_script(first)
         page = context.new_page()
@@ -293,7 +293,7 @@ def test_a_run_is_followed_without_a_reload(chromium: Browser, lab: Any, first: 
         expect(where).not_to_have_text(before)
 
 
-def test_a_run_that_never_began_asks_for_no_curves(chromium: Browser, lab: Any) -> None:
+def test_a_run_that_never_started_requests_no_curves(chromium: Browser, lab: Any) -> None:
     with browsing(chromium, lab.server.url, lab.admin) as context:
         page = context.new_page()
         faults = faults_of(page, lab.server.url)
@@ -302,7 +302,7 @@ def test_a_run_that_never_began_asks_for_no_curves(chromium: Browser, lab: Any) 
         assert faults == []
 
 
-def test_histograms_are_of_the_array_that_is_chosen(chromium: Browser, lab: Any) -> None:
+def test_histograms_show_the_chosen_array(chromium: Browser, lab: Any) -> None:
     with (
         Client(lab.server.url, key=lab.admin) as client,
         browsing(chromium, lab.server.url, lab.admin) as context,
@@ -311,7 +311,7 @@ def test_histograms_are_of_the_array_that_is_chosen(chromium: Browser, lab: Any)
         page = context.new_page()
         page.goto(f"{lab.server.url}/#/jobs/{lab.finished}")
         figure = page.get_by_role("figure", name="Weights and gradients")
-        # Whoever goes on to the gradients before its values are there sees those of the same array.
+        # Switching to gradients before they have loaded must not show the old array's.
         page.route("**/histograms?of=parameter&array=f1_weight*", lambda route: None)
         figure.get_by_label("Parameter", exact=True).select_option("f1_weight")
         gradient = figure.get_by_role("button", name="Gradient")
@@ -343,7 +343,7 @@ DRAG = """slider => {
 """How often the address is changed meanwhile."""
 
 
-def test_curves_are_drawn_as_asked_and_saved(chromium: Browser, lab: Any, tmp_path: Path) -> None:
+def test_curves_are_customized_and_saved(chromium: Browser, lab: Any, tmp_path: Path) -> None:
     with browsing(chromium, lab.server.url, lab.admin) as context:
         page = context.new_page()
         page.goto(f"{lab.server.url}/#/jobs/{lab.finished}")
@@ -376,7 +376,9 @@ def test_curves_are_drawn_as_asked_and_saved(chromium: Browser, lab: Any, tmp_pa
         assert (tmp_path / "loss.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 
-def test_the_keyboard_leads_everywhere(chromium: Browser, lab: Any, screenshots: Path) -> None:
+def test_everything_is_reachable_by_keyboard(
+    chromium: Browser, lab: Any, screenshots: Path
+) -> None:
     with browsing(chromium, lab.server.url, lab.admin) as context:
         page = context.new_page()
         page.goto(lab.server.url)
@@ -398,7 +400,7 @@ def test_the_keyboard_leads_everywhere(chromium: Browser, lab: Any, screenshots:
         assert page.evaluate("document.documentElement.dataset.theme") == "light"
 
 
-def test_below_a_path_two_tabs_share_a_stream_that_comes_back(
+def test_under_a_sub_path_two_tabs_share_a_stream_that_reconnects(
     chromium: Browser, lab: Any, screenshots: Path
 ) -> None:
     with (
@@ -430,7 +432,7 @@ def test_below_a_path_two_tabs_share_a_stream_that_comes_back(
         expect(where).not_to_have_text(before)
 
 
-def test_the_reference_is_searched(chromium: Browser, lab: Any) -> None:
+def test_the_api_reference_can_be_searched(chromium: Browser, lab: Any) -> None:
     with browsing(chromium, lab.server.url, lab.admin) as context:
         page = context.new_page()
         page.goto(f"{lab.server.url}/docs")
@@ -444,7 +446,7 @@ def test_the_reference_is_searched(chromium: Browser, lab: Any) -> None:
         expect(page.get_by_text("curl -X POST")).to_be_visible()
 
 
-def test_guides_are_read_below_a_path_and_copied(chromium: Browser, lab: Any) -> None:
+def test_guides_work_under_a_sub_path_and_can_be_copied(chromium: Browser, lab: Any) -> None:
     with (
         below_path(lab.server.url, "/tools/serving/") as proxy,
         browsing(chromium, proxy.url.rstrip("/"), lab.admin) as context,

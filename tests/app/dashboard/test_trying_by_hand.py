@@ -1,4 +1,4 @@
-"""Predictions asked for by somebody with a browser alone, and the same calls elsewhere."""
+"""Predicting in the browser, and running the same calls as shown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CAPTCHA = SHARED / "checkpoints" / "lenet_miraclewkf"
 
 @dataclass(frozen=True)
 class Desk:
-    """A page whose user has logged in to a server with keys, and who can do the same elsewhere."""
+    """A page whose user has logged in to a server with keys and can use a shell, too."""
 
     page: Page
     url: str
@@ -44,13 +44,13 @@ class Desk:
     client: Client
 
     def open(self, module: str) -> Page:
-        """Go to where a module is tried."""
+        """Open the page where a module is tried."""
         self.page.goto(f"{self.url}/#/modules/{module}/try")
         expect(self.page.get_by_role("button", name="Predict")).to_be_visible()
         return self.page
 
     def predict(self, answer_with: str | None = None) -> Any:
-        """Press the button; return what the server answered."""
+        """Press the button and return what the server answered."""
         if answer_with is not None:
             self.page.get_by_label("Answer with").select_option(answer_with)
         self.page.evaluate("() => { window.answer = new Promise(tell => window.tell = tell) }")
@@ -61,7 +61,7 @@ class Desk:
         return answer["outputs"]
 
     def repeat(self, folder: Path) -> tuple[Any, Any]:
-        """Run the calls that are shown, as they are; return what curl and Python got."""
+        """Run the displayed calls as they are; return what curl and Python printed."""
         save_file = self.page.get_by_role("link", name=re.compile("^Save "))
         if save_file.count():
             with self.page.expect_download() as download:
@@ -109,7 +109,7 @@ def desk(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield Desk(page, server.url, key, client)
 
 
-def test_a_digit_is_drawn(desk: Desk, tmp_path: Path, axe: str, screenshots: Path) -> None:
+def test_a_digit_can_be_drawn(desk: Desk, tmp_path: Path, axe: str, screenshots: Path) -> None:
     desk.client.create_module("lenet", LENET.read_text())
     desk.client.bind("lenet", [{"name": "data", "shape": [2, 1, 28, 28]}])
     desk.client.init_params("lenet", initializer="xavier", seed=1)
@@ -132,7 +132,7 @@ def test_a_digit_is_drawn(desk: Desk, tmp_path: Path, axe: str, screenshots: Pat
     )  # type: ignore[index]
     drawn = np.array(data["inputs"]["data"])
     assert drawn.shape == (1, 1, 28, 28)
-    assert drawn[0, 0, 7, 14] == 1  # in the upper stroke
+    assert drawn[0, 0, 7, 14] == 1  # inside the upper stroke
     assert drawn[0, 0, 25].max() == 0
     expected = desk.client.predict("lenet", data=drawn.astype("f"))["softmax_output"]
     np.testing.assert_allclose(outputs["softmax_output"]["data"], expected, rtol=1e-5)
@@ -140,7 +140,7 @@ def test_a_digit_is_drawn(desk: Desk, tmp_path: Path, axe: str, screenshots: Pat
 
 
 def detector() -> mx.sym.Symbol:
-    """Return a net that answers as MultiBoxDetection does."""
+    """Return a net whose output looks like MultiBoxDetection's."""
     x = mx.sym.Convolution(
         mx.sym.Variable("data"), kernel=(3, 3), stride=(16, 16), num_filter=4, name="conv"
     )
@@ -163,7 +163,7 @@ def test_boxes_are_drawn_over_an_image(
     page.get_by_label("Numbers", exact=True).select_option("0 to 1")
     photo = tmp_path / "photo.png"
     photo.write_bytes(picture(320, 200))
-    with page.expect_file_chooser() as chooser:  # which sets what was chosen above
+    with page.expect_file_chooser() as chooser:  # resets what was chosen above
         page.get_by_role("button", name="Choose a file").click()
     chooser.value.set_files(photo)
     expect(page.get_by_role("button", name="How it becomes numbers")).to_be_visible()
@@ -184,7 +184,7 @@ def test_boxes_are_drawn_over_an_image(
 
 
 def sentences(length: int) -> str:
-    """Return a net for texts of a length."""
+    """Return a net for texts of one length."""
     x = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=9, output_dim=4, name="embed")
     return str(mx.sym.FullyConnected(mx.sym.mean(x, axis=1), num_hidden=2, name="fc").tojson())
 
@@ -220,7 +220,7 @@ def test_texts_and_tokens_go_to_their_buckets(
     look(page, axe, screenshots, "try-text")
 
 
-def test_what_is_wrong_with_pasted_json_is_told(desk: Desk, screenshots: Path) -> None:
+def test_errors_in_pasted_json_are_shown(desk: Desk, screenshots: Path) -> None:
     x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
     desk.client.create_module("sums", x.tojson(), label_names=[])
     page = desk.page
@@ -264,12 +264,12 @@ CHOOSE_AT_ONCE = """async (values) => {
 """Chooses a file before the browser has painted the form that asks for it."""
 
 
-def test_an_address_with_a_lone_percent_sign_is_told_to_lead_nowhere(desk: Desk) -> None:
+def test_an_address_with_a_stray_percent_sign_is_shown_as_invalid(desk: Desk) -> None:
     desk.page.goto(f"{desk.url}/#/modules/100%")
     expect(desk.page.get_by_text("Module 100%")).to_be_visible()
 
 
-def test_a_file_chosen_at_once_is_what_is_sent(desk: Desk, tmp_path: Path) -> None:
+def test_a_file_chosen_immediately_is_the_one_sent(desk: Desk, tmp_path: Path) -> None:
     data = mx.sym.Variable("data", shape=(0, 1, SIDE, SIDE))
     desk.client.create_module("twice", (data * 2).tojson(), label_names=[])
     desk.client.bind("twice", [{"name": "data", "shape": [1, 1, SIDE, SIDE]}])
@@ -282,7 +282,7 @@ def test_a_file_chosen_at_once_is_what_is_sent(desk: Desk, tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(not CAPTCHA.exists(), reason="the published checkpoints are not here")
-def test_a_published_model_answers_as_in_mxnet(desk: Desk, tmp_path: Path) -> None:
+def test_a_published_model_predicts_as_in_mxnet(desk: Desk, tmp_path: Path) -> None:
     page = desk.page
     page.goto(f"{desk.url}/#/upload")
     with page.expect_file_chooser() as chooser:

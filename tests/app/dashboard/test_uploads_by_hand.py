@@ -1,4 +1,4 @@
-"""Models brought from a folder to the server, and trained, by somebody with a browser alone."""
+"""Uploading models from a folder and training them, using only a browser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DROP = """files => {
 
 @pytest.fixture(scope="module")
 def old_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as people have them: LeNet, its parameters of two epochs, and what lies about."""
+    """A folder as people have them: LeNet, parameters of two epochs, and unrelated files."""
     folder = tmp_path_factory.mktemp("old")
     module = mx.mod.Module(mx.sym.load(str(LENET)))
     module.bind([("data", (2, 1, 28, 28))], [("softmax_label", (2,))])
@@ -73,7 +73,7 @@ def upload(page: Page) -> None:
     expect(page.get_by_text("What it was taken for")).to_be_visible()
 
 
-def test_a_folder_of_old_files_is_served_and_tuned(
+def test_a_folder_of_old_files_is_served_and_fine_tuned(
     page: Page, client: Client, server: ServerProcess, old_files: Path, axe: str, screenshots: Path
 ) -> None:
     faults = faults_of(page, server.url)
@@ -84,7 +84,7 @@ def test_a_folder_of_old_files_is_served_and_tuned(
     expect(page.get_by_role("cell", name="digits-0010.params")).to_be_visible()
     expect(page.get_by_text("of no model here: README")).to_be_visible()
     look(page, axe, screenshots, "upload")
-    page.keyboard.press("Enter")  # the button has the focus
+    page.keyboard.press("Enter")  # the button is focused
     expect(page.get_by_label("Shape of data")).to_have_value("1, 1, 28, 28")
     expect(page.get_by_label("softmax_label is")).to_have_value("label")
     page.get_by_label("Shape of data").fill("4, 1, 28, 28")
@@ -97,7 +97,7 @@ def test_a_folder_of_old_files_is_served_and_tuned(
     draw(page, SEVEN)
     page.get_by_role("button", name="Predict").click()
     answer = page.get_by_role("region", name="Answer")
-    expect(answer.get_by_role("row")).to_have_count(6)  # the names of the columns, too
+    expect(answer.get_by_role("row")).to_have_count(6)  # including the column headings
     expect(answer.get_by_role("cell", name=re.compile("|".join(LABELS)))).to_have_count(5)
     page.goto(f"{server.url}/#/modules/digits")
     page.get_by_role("link", name="Train", exact=True).click()
@@ -118,7 +118,7 @@ def test_a_folder_of_old_files_is_served_and_tuned(
     assert result["validation"]["accuracy"] > 0.5
 
 
-def test_the_symbols_of_buckets_make_one_model(page: Page, client: Client, tmp_path: Path) -> None:
+def test_bucket_symbols_become_one_model(page: Page, client: Client, tmp_path: Path) -> None:
     weight = mx.sym.Variable("fc_weight", shape=(2, 1))
     for key in (5, 10):
         data = mx.sym.slice_axis(mx.sym.Variable("data"), axis=1, begin=0, end=key)
@@ -135,7 +135,7 @@ def test_the_symbols_of_buckets_make_one_model(page: Page, client: Client, tmp_p
     client.delete_module("means")
 
 
-def test_what_the_server_refuses_stands_at_its_field(
+def test_refusals_are_shown_at_their_field(
     page: Page, client: Client, old_files: Path, screenshots: Path
 ) -> None:
     client.create_module("digits", LENET.read_text())
@@ -169,7 +169,7 @@ def test_what_the_server_refuses_stands_at_its_field(
     page.screenshot(path=screenshots / "refused-fit.png", full_page=True)
 
 
-def test_dropped_files_whose_roles_are_said_by_hand(
+def test_dropped_files_with_roles_assigned_by_hand(
     page: Page, client: Client, tmp_path: Path, screenshots: Path
 ) -> None:
     files = save(
@@ -200,7 +200,7 @@ def test_dropped_files_whose_roles_are_said_by_hand(
     assert client.module("net")["data_names"] == ["data", "l0_init_h", "l0_init_c"]
 
 
-def test_models_of_the_same_name_in_folders_of_their_own(
+def test_models_of_the_same_name_in_separate_folders(
     page: Page, client: Client, old_files: Path, tmp_path: Path
 ) -> None:
     for folder, epoch in (("eyes", 10), ("ears", 2)):
@@ -221,7 +221,7 @@ def test_models_of_the_same_name_in_folders_of_their_own(
     assert client.module("eyes")["checkpoint"] == "10"
 
 
-def test_all_that_is_open_has_a_field(page: Page, client: Client, tmp_path: Path) -> None:
+def test_every_open_value_has_a_field(page: Page, client: Client, tmp_path: Path) -> None:
     x = mx.sym.FullyConnected(mx.sym.Variable("left"), num_hidden=2, name="fc")
     x = mx.sym.broadcast_add(x, mx.sym.Variable("right"))
     (tmp_path / "sums-symbol.json").write_text(x.tojson())
@@ -239,7 +239,7 @@ def test_all_that_is_open_has_a_field(page: Page, client: Client, tmp_path: Path
     assert client.module("sums")["stage"] == "bound"
 
 
-def test_an_archive_is_taken_apart_by_the_server(
+def test_an_archive_is_unpacked_by_the_server(
     page: Page, client: Client, tmp_path: Path, screenshots: Path
 ) -> None:
     choose(page, write_archive(tmp_path / "pets.mar", files_of_model()))
@@ -250,7 +250,7 @@ def test_an_archive_is_taken_apart_by_the_server(
     assert client.module("pets")["stage"] == "initialized"
 
 
-def test_an_upload_is_cancelled(page: Page, client: Client, old_files: Path) -> None:
+def test_an_upload_can_be_cancelled(page: Page, client: Client, old_files: Path) -> None:
     page.route("**/v1/modules", lambda route: None)
     choose(page, *old_files.glob("digits*"))
     button = page.get_by_role("button", name="Upload", exact=True)
@@ -261,7 +261,7 @@ def test_an_upload_is_cancelled(page: Page, client: Client, old_files: Path) -> 
     assert client.modules() == []
 
 
-def test_another_last_layer_is_trained_in_a_module_of_its_own(
+def test_a_new_last_layer_is_trained_in_its_own_module(
     page: Page, client: Client, server: ServerProcess, old_files: Path, tmp_path: Path
 ) -> None:
     shutil.copy(MNIST, tmp_path / "digits.npz")
@@ -286,7 +286,7 @@ def test_another_last_layer_is_trained_in_a_module_of_its_own(
     assert tuned["origin"]["head"]["num_hidden"] == 10
 
 
-def test_labels_are_edited_unless_somebody_else_was_first(
+def test_labels_are_saved_unless_someone_else_was_first(
     page: Page, client: Client, server: ServerProcess, axe: str, screenshots: Path
 ) -> None:
     client.create_module("pets", LENET.read_text())

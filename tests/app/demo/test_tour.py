@@ -1,4 +1,4 @@
-"""``modserve demo`` as its users run it, and its shell commands as they paste them."""
+"""``modserve demo`` as users run it, and its shell commands pasted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUIET = "curl --silent --show-error --fail-with-body "
 
 
 class Demo(NamedTuple):
-    """A demo that serves on, and what it has printed."""
+    """A running demo and what it has printed."""
 
     process: subprocess.Popen[str]
     text: str
@@ -41,7 +41,7 @@ class Demo(NamedTuple):
 
 @pytest.fixture(scope="module")
 def demo() -> Iterator[Demo]:
-    """The demo in a process group of its own, as a terminal has it."""
+    """The demo in its own process group, as in a terminal."""
     process = subprocess.Popen(
         COMMAND, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0
     )
@@ -59,7 +59,7 @@ def demo() -> Iterator[Demo]:
         process.stdout.close()
 
 
-def test_the_tour_tells_what_it_does(demo: Demo) -> None:
+def test_the_tour_explains_what_it_does(demo: Demo) -> None:
     (accuracy,) = re.findall(r"Accuracy on the 1,000 test digits: ([\d.]+)%", demo.text)
     assert float(accuracy) >= 97
     assert "lenet-0013.params" in demo.text
@@ -90,7 +90,7 @@ def test_the_curl_lines_work_when_pasted(demo: Demo) -> None:
     assert [one["tag"] for one in listed] == [str(epoch) for epoch in range(13, 0, -1)]
 
 
-def test_interrupting_it_ends_its_server_too(demo: Demo) -> None:
+def test_interrupting_it_stops_its_server_too(demo: Demo) -> None:
     assert httpx.get(f"{demo.url}/readyz").status_code == 200
     os.killpg(demo.process.pid, signal.SIGINT)
     rest = demo.process.stdout.read()
@@ -103,9 +103,9 @@ def test_interrupting_it_ends_its_server_too(demo: Demo) -> None:
     assert not digit.parent.exists(), "its data are removed"
 
 
-def test_ctrl_c_ends_a_demo_of_a_shell_script_too(tmp_path: Path) -> None:
+def test_ctrl_c_stops_a_demo_started_by_a_shell_script(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    shell = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]  # as a shell without job control has it
+    shell = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]  # as a shell without job control does
     with subprocess.Popen(
         [*shell, *COMMAND],
         stdout=subprocess.PIPE,
@@ -124,10 +124,10 @@ def test_ctrl_c_ends_a_demo_of_a_shell_script_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_server_that_was_stopped_has_not_failed(
+def test_a_stopped_server_is_not_a_failure(
     tmp_path: Path, number: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Who runs the tests may have SIGINT ignored, which processes inherit.
+    # Whoever runs the tests may ignore SIGINT, which child processes inherit.
     sleeper = "import signal, time; signal.signal(2, signal.SIG_DFL); print(flush=True)"
     command = [sys.executable, "-c", f"{sleeper}; time.sleep(60)"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
@@ -138,7 +138,7 @@ def test_a_server_that_was_stopped_has_not_failed(
     assert "Stopped." in capsys.readouterr().out
 
 
-def test_a_server_that_died_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_crashed_server_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "log").write_text("what it died of")
     with subprocess.Popen(["false"]) as process:
         server = ServerProcess(process, "http://127.0.0.1:1", tmp_path / "log")
@@ -146,7 +146,7 @@ def test_a_server_that_died_has_failed(tmp_path: Path, capsys: pytest.CaptureFix
     assert "what it died of" in capsys.readouterr().out
 
 
-def test_a_terminated_demo_leaves_no_server(tmp_path: Path) -> None:
+def test_terminating_the_demo_leaves_no_server(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(
         COMMAND, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment

@@ -1,4 +1,4 @@
-"""``modserve doctor`` without a model: what it says of the machine."""
+"""``modserve doctor`` without a model: what it reports about the machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ask_json(*arguments: str) -> tuple[int, dict]:
     return status, {one["step"]: one for one in document["findings"]}
 
 
-def test_a_sound_machine(tmp_path: Path) -> None:
+def test_a_healthy_machine(tmp_path: Path) -> None:
     status, found = ask_json("--port", "0", "--data-dir", str(tmp_path / "new" / "var"))
     assert {"versions", "libraries", "cpu(0)", "disk", "port"} <= found.keys()
     assert found["versions"]["details"]["numpy"] == np.__version__
@@ -36,7 +36,7 @@ def test_a_sound_machine(tmp_path: Path) -> None:
     assert (status == 0) == all(one["ok"] for one in found.values())
 
 
-def test_a_port_in_use_has_its_remedy(tmp_path: Path) -> None:
+def test_a_port_in_use_comes_with_advice(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -47,7 +47,7 @@ def test_a_port_in_use_has_its_remedy(tmp_path: Path) -> None:
     assert "Something is in its way." in text
 
 
-def test_a_full_disk_has_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_comes_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = type("Usage", (), {"free": 1 << 20})
     monkeypatch.setattr(machine.shutil, "disk_usage", lambda path: usage)
     status, found = ask_json("--port", "0", "--data-dir", str(tmp_path))
@@ -55,7 +55,7 @@ def test_a_full_disk_has_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "choose another by --data-dir" in found["disk"]["summary"]
 
 
-def test_a_kernel_that_computes_wrong_is_told(
+def test_a_kernel_with_wrong_results_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = mx.nd.Convolution

@@ -1,4 +1,4 @@
-"""``modserve doctor``: what it says of sound and of broken models."""
+"""``modserve doctor``: what it reports about sound and broken models."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_model_is_named_by_a_file_a_prefix_or_a_folder(tmp_path: Path, named: 
         (["a-symbol.json"], "a-0001.params"),
     ],
 )
-def test_what_names_no_model(tmp_path: Path, files: list[str], said: str) -> None:
+def test_paths_that_name_no_model_are_refused(tmp_path: Path, files: list[str], said: str) -> None:
     for name in files:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("{}")
@@ -63,7 +63,7 @@ def test_what_names_no_model(tmp_path: Path, files: list[str], said: str) -> Non
     assert (result.exit_code, said in result.output) == (2, True)
 
 
-def test_a_shape_that_is_needed_is_no_fault(tmp_path: Path) -> None:
+def test_a_missing_shape_is_not_an_error(tmp_path: Path) -> None:
     x = mx.sym.sum(mx.sym.Variable("odd") * 2, axis=(1, 2))
     x = mx.sym.broadcast_mul(x, mx.sym.Variable("scale_weight", shape=(1, 1)))
     prefix = save(tmp_path, x, odd=(2, 3, 4, 1))
@@ -81,7 +81,7 @@ def ask_json(*arguments: str) -> dict:
 
 
 @pytest.mark.parametrize("size", [12, 8, 41])
-def test_sound_model(tmp_path: Path, size: int) -> None:
+def test_a_sound_model(tmp_path: Path, size: int) -> None:
     prefix = save(tmp_path, convolutional(), data=(2, 3, size, size))
     status, text = ask(prefix, "3")
     assert status == 0
@@ -91,7 +91,7 @@ def test_sound_model(tmp_path: Path, size: int) -> None:
     assert "It loads, binds and runs." in text
 
 
-def test_figures_as_json(tmp_path: Path) -> None:
+def test_results_as_json(tmp_path: Path) -> None:
     prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
     document = ask_json(prefix, "3")
     assert document["ok"] is True
@@ -138,7 +138,7 @@ def fixed_length() -> mx.sym.Symbol:
         (fixed_length(), {"data": (1, 17)}, (), "data (1, 17)"),
     ],
 )
-def test_shapes_of_labels_and_sequences_are_found(
+def test_shapes_of_labels_and_sequences_are_inferred(
     tmp_path: Path,
     symbol: mx.sym.Symbol,
     shapes: dict[str, tuple[int, ...]],
@@ -151,7 +151,7 @@ def test_shapes_of_labels_and_sequences_are_found(
     assert "It loads, binds and runs." in text
 
 
-def test_shape_that_is_given_is_taken(tmp_path: Path) -> None:
+def test_a_given_shape_is_used(tmp_path: Path) -> None:
     x = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=4, name="c1")
     prefix = save(tmp_path, x, data=(1, 3, 8, 8))
     assert "data (1, 3, 224, 224)" in ask(prefix, "3")[1]
@@ -162,7 +162,7 @@ def test_shape_that_is_given_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["data", "data=", "data=a", "=1,2", "data=0,3"])
-def test_shape_that_is_none_is_refused(tmp_path: Path, given: str) -> None:
+def test_a_malformed_shape_is_refused(tmp_path: Path, given: str) -> None:
     status, text = ask(str(tmp_path / "model"), "3", "--shape", given)
     assert (status, "expected name=1,3,224,224" in text) == (2, True)
 
@@ -172,7 +172,7 @@ def test_unknown_device_is_refused(tmp_path: Path) -> None:
     assert (status, "cpu(0)" in text) == (2, True)
 
 
-def test_missing_file_names_those_that_are_there(tmp_path: Path) -> None:
+def test_a_missing_file_lists_those_that_exist(tmp_path: Path) -> None:
     prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
     status, text = ask(prefix, "4")
     assert status == 1
@@ -195,7 +195,7 @@ def test_unknown_operators_are_all_named(tmp_path: Path) -> None:
     assert document["findings"]["parameters"]["ok"] is True
 
 
-def test_unknown_operators_inside_of_loops_are_named(tmp_path: Path) -> None:
+def test_unknown_operators_inside_loops_are_named(tmp_path: Path) -> None:
     out, _ = mx.sym.contrib.foreach(
         lambda x, state: (mx.sym.sin(x) + state, state), mx.sym.var("data"), mx.sym.zeros((3,))
     )
@@ -207,14 +207,14 @@ def test_unknown_operators_inside_of_loops_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"nodes": 3}', b'{"nodes": [3]}', b"\xff"])
-def test_file_without_a_graph(tmp_path: Path, content: bytes) -> None:
+def test_a_file_without_a_graph_is_refused(tmp_path: Path, content: bytes) -> None:
     prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
     Path(f"{prefix}-symbol.json").write_bytes(content)
     status, text = ask(prefix, "3")
     assert (status, "model-symbol.json holds no graph" in text) == (1, True)
 
 
-def test_damaged_parameters(tmp_path: Path) -> None:
+def test_damaged_parameters_are_reported(tmp_path: Path) -> None:
     prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
     path = Path(f"{prefix}-0003.params")
     path.write_bytes(path.read_bytes()[:-9])
@@ -224,7 +224,7 @@ def test_damaged_parameters(tmp_path: Path) -> None:
     assert document["findings"]["parameters"]["ok"] is False
 
 
-def test_parameters_that_are_not_finite(tmp_path: Path) -> None:
+def test_parameters_that_are_not_finite_are_reported(tmp_path: Path) -> None:
     prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
     path = f"{prefix}-0003.params"
     arrays = mx.nd.load(path)
@@ -235,7 +235,7 @@ def test_parameters_that_are_not_finite(tmp_path: Path) -> None:
     assert found["run"]["details"]["not_finite"] == ["out_output"]
 
 
-def test_parameters_of_another_graph(tmp_path: Path) -> None:
+def test_parameters_of_another_graph_are_reported(tmp_path: Path) -> None:
     prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
     arrays = mx.nd.load(f"{prefix}-0003.params")
     arrays["arg:c9_weight"] = mx.nd.zeros((2,))
@@ -272,7 +272,7 @@ def _joined(shape: list[int]) -> str:
 
 
 @pytest.mark.parametrize("mode", ["none", "naive"])
-def test_network_of_bytes(tmp_path: Path, mode: str) -> None:
+def test_a_quantized_network(tmp_path: Path, mode: str) -> None:
     prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
     data = mx.io.NDArrayIter(np.random.RandomState(0).rand(2, 3, 12, 12), batch_size=2)
     model = mx.contrib.quantization.quantize_model(

@@ -1,4 +1,4 @@
-"""API keys as values: what proves one, what it allows, when it ends."""
+"""API keys as values: verification, scopes, expiry."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def test_a_key_has_32_random_bytes() -> None:
         assert len(base64.urlsafe_b64decode(secret + "=")) == 32
 
 
-def test_only_the_very_text_is_the_key() -> None:
+def test_only_the_exact_text_is_the_key() -> None:
     text = new_key_text()
     key = make(text, KeyScope.READ)
     assert is_text_of(key, text)
-    # The last letter of 43 has two bits to spare: another one may stand for the same bytes.
+    # The last of 43 letters has two spare bits: another letter may decode to the same bytes.
     for wrong in (text[:-1], text + "=", text.upper(), new_key_text(), "", *spellings(text)):
         assert not is_text_of(key, wrong)
     assert not is_text_of(None, text)
@@ -50,11 +50,11 @@ def spellings(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", ["", "msk_", "msk_0_x", "msk_" + "g" * 12 + "_" + "x" * 43])
-def test_what_has_another_form_is_no_key(text: str) -> None:
+def test_other_formats_are_not_keys(text: str) -> None:
     assert key_id_of(text) is None
 
 
-def test_nothing_that_is_kept_can_be_used_as_the_key() -> None:
+def test_nothing_stored_can_be_used_as_the_key() -> None:
     text = new_key_text()
     kept = str(to_plain(make(text, KeyScope.ADMIN)))
     assert text not in kept
@@ -70,14 +70,14 @@ def test_nothing_that_is_kept_can_be_used_as_the_key() -> None:
         (KeyScope.ADMIN, {"read", "infer", "train", "admin"}),
     ],
 )
-def test_what_a_scope_includes(scope: KeyScope, allowed: set[str]) -> None:
+def test_scopes_include_lesser_ones(scope: KeyScope, allowed: set[str]) -> None:
     key = make(new_key_text(), scope)
     assert {one.value for one in KeyScope if key.allows((one,))} == allowed
     assert key.allows((KeyScope.READ, KeyScope.INFER)) is bool(allowed & {"read", "infer"})
     assert not make(new_key_text()).allows(tuple(KeyScope))
 
 
-def test_a_key_ends_when_it_expires() -> None:
+def test_a_key_expires() -> None:
     key = make(new_key_text(), KeyScope.READ, expires_at=10.0)
     assert [key.is_expired(now) for now in (9.9, 10.0, 11.0)] == [False, True, True]
     assert not make(new_key_text(), KeyScope.READ).is_expired(1e12)
@@ -90,7 +90,7 @@ def test_a_key_ends_when_it_expires() -> None:
         *(("rate", 0.0), ("rate", -1.0), ("concurrency", 0), ("id", "x"), ("sha256", "0")),
     ],
 )
-def test_fields_that_could_never_hold_are_refused(field: str, value: object) -> None:
+def test_impossible_fields_are_refused(field: str, value: object) -> None:
     plain = to_plain(make(new_key_text(), KeyScope.READ))
     with pytest.raises(Invalid, match=field):
         from_plain(ApiKey, plain | {field: value})

@@ -1,4 +1,4 @@
-"""Open axes become the lengths of the buckets."""
+"""Open axes take the lengths of the buckets."""
 
 import pytest
 
@@ -35,13 +35,13 @@ def test_each_bucket_has_its_length() -> None:
     )
 
 
-def test_whole_shapes_stay() -> None:
+def test_fully_known_shapes_are_kept() -> None:
     assert fill_lengths(RECORD, spec(2, 9)) == spec(2, 9)
     single = ModuleRecord(name="net", symbols={"null": "{}"})
     assert fill_lengths(single, spec(2, 0)) == spec(2, 0)
 
 
-def test_the_batch_axis_is_that_of_the_layout() -> None:
+def test_the_batch_axis_follows_the_layout() -> None:
     assert fill_lengths(RECORD, spec(0, 2, layout="TN")).data_shapes[0].shape == (9, 2)
     with pytest.raises(Invalid, match=r"data_shapes\[0\]\.shape.* batch size on axis 1"):
         fill_lengths(RECORD, spec(2, 0, layout="TN"))

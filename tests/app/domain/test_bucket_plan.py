@@ -1,4 +1,4 @@
-"""Boundaries of least padding, beside all that there are."""
+"""Bucket boundaries with the least padding, against exhaustive search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COUNTS = st.dictionaries(LENGTHS, st.integers(1, 1000), max_size=15)
 def least_by_trying_all(
     counts: Mapping[int, int], candidates: Collection[int], most: int, fixed: Collection[int]
 ) -> int:
-    """Return the least that boundaries of at most so many can cost."""
+    """Return the least cost of any boundaries, at most so many."""
     must = {*fixed, max({*candidates, *fixed})}
     others = [one for one in {*candidates} if one not in must]
     return min(
@@ -51,7 +51,7 @@ def test_no_other_boundaries_pad_less(
 
 
 @given(COUNTS, st.integers(1, 15))
-def test_what_is_merged_keeps_its_number_and_is_not_shorter(
+def test_merged_lengths_keep_their_count_and_never_shrink(
     counts: dict[int, int], most: int
 ) -> None:
     merged = merge_rare(counts, most)
@@ -63,7 +63,7 @@ def test_what_is_merged_keeps_its_number_and_is_not_shorter(
         assert sum(count for one, count in merged.items() if one >= length) >= at_least
 
 
-def test_two_groups_of_lengths_have_two_boundaries() -> None:
+def test_two_groups_of_lengths_get_two_boundaries() -> None:
     counts = {7: 10, 8: 20, 9: 5, 27: 3, 29: 9}
     assert choose_boundaries(counts, counts, 2) == (9, 29)
     assert choose_boundaries(counts, counts, 1) == (29,)
@@ -72,7 +72,7 @@ def test_two_groups_of_lengths_have_two_boundaries() -> None:
     assert choose_boundaries(counts, counts, 2, fixed=(20, 40)) == (20, 40)
 
 
-def test_without_observations_only_the_fixed_ones_and_the_largest_are_left() -> None:
+def test_without_observations_only_fixed_boundaries_and_the_largest_remain() -> None:
     assert choose_boundaries({}, (5, 10, 15), 3) == (15,)
     assert choose_boundaries({}, (5, 10, 15), 3, fixed=(5,)) == (5, 15)
 

@@ -1,4 +1,4 @@
-"""Where a checkpoint was taken, and what its manifest says."""
+"""Checkpoint tags and manifests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MANIFEST = CheckpointManifest(
 
 
 @given(st.integers(0, 999_999_999), st.integers(0, 999_999_999))
-def test_a_tag_reads_as_it_was_written(epoch: int, batch: int) -> None:
+def test_a_tag_is_read_back_as_written(epoch: int, batch: int) -> None:
     tag = CheckpointTag(epoch, batch)
     assert CheckpointTag.parse(str(tag)) == tag
 
@@ -32,24 +32,24 @@ def test_a_tag_reads_as_it_was_written(epoch: int, batch: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "-1", "03", "3.", "3.0", "3.01", "1e3", "3.1.2", " 3", "٣", "9" * 10, None, 1.0]
 )
-def test_what_is_no_tag_is_refused(text: object) -> None:
+def test_malformed_tags_are_refused(text: object) -> None:
     with pytest.raises(Invalid, match=r"an epoch like 3, or epoch.batch like 3.120"):
         CheckpointTag.parse(text)
 
 
-def test_tags_are_ordered_as_training_goes_on() -> None:
+def test_tags_are_ordered_by_training_progress() -> None:
     tags = ["2", "2.5", "2.40", "3", "10", "10.1"]
     parsed = [CheckpointTag.parse(text) for text in tags]
     assert sorted(reversed(parsed)) == parsed
 
 
-def test_a_manifest_reads_as_it_was_written() -> None:
+def test_a_manifest_is_read_back_as_written() -> None:
     assert from_plain(CheckpointManifest, to_plain(MANIFEST)) == MANIFEST
     assert str(MANIFEST.tag) == "3.120"
     assert MANIFEST.size == 12
 
 
-def test_the_etag_changes_with_a_file_and_with_nothing_else() -> None:
+def test_the_etag_changes_only_with_a_file() -> None:
     same = dataclasses.replace(MANIFEST, files=dict(reversed(MANIFEST.files.items())), created_at=9)
     assert same.etag == MANIFEST.etag
     files = {**MANIFEST.files, "b": FileDigest(size=7, sha256="bc")}

@@ -1,4 +1,4 @@
-"""Domain values from plain ones: strict, and every field at fault is named."""
+"""Domain values from plain ones: strict, naming every invalid field."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BIND = BindSpec(
 AT_LEAST_ONE = "at least 1 character"
 
 
-def test_what_is_written_reads_as_the_same() -> None:
+def test_values_are_read_back_as_written() -> None:
     plain = to_plain(BIND)
     assert plain["data_shapes"][0]["shape"] == [64, 10]
     assert from_plain(BindSpec, plain) == BIND
@@ -85,18 +85,20 @@ def faults(cls: type, data: Any, field: str = "") -> list[FieldError]:
         ),
     ],
 )
-def test_a_fault_is_named(cls: type, data: Any, field: str, got: str, expected: str) -> None:
+def test_an_invalid_field_is_named(
+    cls: type, data: Any, field: str, got: str, expected: str
+) -> None:
     (fault,) = faults(cls, data)
     assert (fault.field, fault.got, fault.expected) == (field, got, expected)
 
 
-def test_a_field_of_several_types_is_named_once() -> None:
+def test_a_field_of_a_union_type_is_named_once() -> None:
     (fault,) = faults(LoadBody, {"epoch": 3.5})
     assert (fault.field, fault.got) == ("epoch", "3.5")
     assert fault.expected == "a valid integer or a valid string"
 
 
-def test_every_fault_is_named() -> None:
+def test_every_invalid_field_is_named() -> None:
     found = faults(FitParams, {"epochs": -1, "batch_size": 1.5, "epoch": 2}, "job")
     assert {fault.field for fault in found} == {
         "job.dataset",
@@ -109,13 +111,13 @@ def test_every_fault_is_named() -> None:
 @pytest.mark.parametrize(
     "shapes", [None, {"data": [64, 10]}, [["data", [64, 10]]], "data", [{"name": "data"}]]
 )
-def test_a_wrong_form_is_answered_with_an_example(shapes: Any) -> None:
+def test_a_wrong_structure_is_answered_with_an_example(shapes: Any) -> None:
     (fault,) = faults(BindSpec, {"data_shapes": shapes})
     assert fault.hint.startswith("for example [")
     assert "[64, 3, 32, 32]" in fault.hint
 
 
-def test_numbers_that_json_has_not_are_refused() -> None:
+def test_nan_and_infinity_are_refused() -> None:
     (fault,) = faults(OptimizerSpec, {"options": {"learning_rate": {1, 2}}}, "optimizer")
     assert (fault.field, fault.expected[:17]) == ("optimizer", "plain JSON values")
     with pytest.raises(ValueError, match="not JSON compliant"):

@@ -1,4 +1,4 @@
-"""What a change of a module's record tells."""
+"""Which events a change of a module's record causes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ E = ServerEvent
         ),
         (
             BEFORE,
-            BEFORE.with_init(InitSpec(seed=1)),  # the record says the same, after a training
+            BEFORE.with_init(InitSpec(seed=1)),  # the record is unchanged after training
             True,
             [(E.MODULE_PARAMS_CHANGED, {"source": "init", "durable": True})],
         ),
@@ -87,7 +87,7 @@ E = ServerEvent
         (BEFORE, BEFORE.evolve(version=2, updated_at=1.0, generation=2), False, []),
     ],
 )
-def test_a_change_is_told_by_what_it_means(
+def test_a_change_causes_the_event_of_its_meaning(
     before: ModuleRecord,
     after: ModuleRecord,
     has_new_params: bool,
@@ -97,7 +97,7 @@ def test_a_change_is_told_by_what_it_means(
     assert found == [Happening(*one) for one in expected]
 
 
-def test_no_type_is_of_two_things() -> None:
+def test_event_types_are_unique() -> None:
     values = [one.value for one in (*JobEvent, *ServerEvent)]
     assert len(values) == len(set(values))
     assert all(one.startswith(("module_", "executor_")) for one in ServerEvent)

@@ -1,4 +1,4 @@
-"""Classes told by folders."""
+"""Image classes taken from folder names."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def test_folders_are_classes(row: str) -> None:
     assert number_by_folder(paths) == (classes, labels)
 
 
-def test_the_classes_of_another_dataset_hold() -> None:
+def test_the_classes_of_another_dataset_can_be_reused() -> None:
     known = ("cat", "dog", "owl")
     assert number_by_folder(["val/owl/1.jpg"], known) == (known, [2])
     with pytest.raises(Invalid, match=r"val/fox/1\.jpg.*cat, dog, owl"):
         number_by_folder(["val/fox/1.jpg"], known)
 
 
-def test_what_is_no_class_is_refused() -> None:
+def test_invalid_classes_are_refused() -> None:
     with pytest.raises(Invalid, match=r"1\.jpg beside folders"):
         number_by_folder(["1.jpg", "cat/1.jpg"])
     with pytest.raises(Invalid, match=r"train, val.*classes_of"):

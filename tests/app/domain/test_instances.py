@@ -1,4 +1,4 @@
-"""Executors of a module's instances, and what replicas are called."""
+"""Placing a module's instances on executors, and naming replicas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def record(instances: int = 2, **changes: Any) -> ModuleRecord:
     return ModuleRecord(**fields | {"serving": serving} | changes)
 
 
-def test_the_home_is_first_and_the_others_are_of_its_kind() -> None:
+def test_the_home_comes_first_and_the_others_are_of_its_kind() -> None:
     assert serving_executors(record(1), NAMES) == ("cpu(0)",)
     assert serving_executors(record(2), NAMES)[0] == "cpu(0)"
     assert sorted(serving_executors(record(4), NAMES)) == ["cpu(0)", "cpu(1)", "cpu(2)", "cpu(3)"]
@@ -40,7 +40,7 @@ def test_the_home_is_first_and_the_others_are_of_its_kind() -> None:
     assert more[:2] == fewer
 
 
-def test_modules_of_one_home_are_spread_over_the_others() -> None:
+def test_modules_with_the_same_home_are_spread_over_the_others() -> None:
     found = Counter(
         serving_executors(record(2, name=f"net{number}"), NAMES)[1] for number in range(90)
     )
@@ -67,7 +67,7 @@ def test_more_instances_than_executors_of_the_kind_are_refused() -> None:
     ],
     ids=str,
 )
-def test_a_replica_has_another_name_when_it_would_compute_something_else(
+def test_a_replica_that_would_compute_something_else_has_another_name(
     change: dict[str, Any],
 ) -> None:
     first = record()

@@ -1,4 +1,4 @@
-"""All statuses and all events of a job."""
+"""The job state machine: all statuses and all events."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ LEGAL = {
 
 
 @pytest.mark.parametrize(("status", "event"), list(itertools.product(JobStatus, JobEvent)))
-def test_every_status_meets_every_event(status: JobStatus, event: JobEvent) -> None:
+def test_every_status_under_every_event(status: JobStatus, event: JobEvent) -> None:
     expected = LEGAL.get((status, event))
     if expected is not None:
         assert advance(status, event) is expected
@@ -64,7 +64,7 @@ def test_every_status_meets_every_event(status: JobStatus, event: JobEvent) -> N
     assert len(message) > len(f"the job is {status}; "), "the message says what would be legal"
 
 
-def test_every_status_can_be_reached_and_only_success_is_final() -> None:
+def test_every_status_is_reachable_and_only_success_is_final() -> None:
     assert set(LEGAL.values()) == set(JobStatus)
     final = [status for status in JobStatus if all(left is not status for left, _ in LEGAL)]
     assert final == [S.SUCCEEDED]
@@ -80,7 +80,7 @@ def test_every_status_can_be_reached_and_only_success_is_final() -> None:
         (JobAction.CANCEL, 0, E.CANCELLED),
     ],
 )
-def test_loss_grants_the_request_or_counts(
+def test_a_lost_attempt_grants_the_request_or_counts(
     requested: JobAction | None, lost: int, event: JobEvent
 ) -> None:
     job = Job(
@@ -96,7 +96,7 @@ def test_loss_grants_the_request_or_counts(
     assert advance(S.RUNNING, event) in JobStatus
 
 
-def test_only_a_retry_leads_out_of_a_terminal_status() -> None:
+def test_only_a_retry_leaves_a_terminal_status() -> None:
     assert {event for status, event in LEGAL if status in TERMINAL} == {E.RETRIED}
     unfinished = {status for status, event in LEGAL if event is not E.RETRIED}
     assert unfinished == set(JobStatus) - TERMINAL

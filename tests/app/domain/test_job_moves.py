@@ -1,4 +1,4 @@
-"""What each event makes of a job: retries with back-off, deadlines, and what is let go."""
+"""How each event changes a job: retries with back-off, deadlines, and lost attempts."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def error(code: str) -> dict[str, object]:
     return {"code": code, "message": "no room", "field": None}
 
 
-def test_waiting_doubles_up_to_five_minutes() -> None:
+def test_back_off_doubles_up_to_five_minutes() -> None:
     assert [backoff_seconds(count) for count in (1, 2, 3, 9, 10, 5000)] == [1, 2, 4, 256, 300, 300]
 
 
 @pytest.mark.parametrize("code", sorted(job_moves.PASSING))
-def test_failures_that_may_pass_are_tried_again_later_and_later(code: str) -> None:
+def test_transient_failures_are_retried_after_growing_delays(code: str) -> None:
     job = running(max_retries=2)
     for retry, wait in ((1, 1.0), (2, 2.0)):
         move = job_moves.failed(job, error(code), 110.0)
@@ -45,7 +45,7 @@ def test_failures_that_may_pass_are_tried_again_later_and_later(code: str) -> No
     assert (again.retries, again.not_before, again.error, again.setback) == (0, None, None, None)
 
 
-def test_other_failures_end_the_job_whatever_retries_are_left() -> None:
+def test_permanent_failures_end_the_job_whatever_retries_remain() -> None:
     move = job_moves.failed(running(max_retries=5), error("invalid"), 110.0)
     assert (move.event, move.job.finished_at) == (E.FAILED, 110.0)
 
@@ -53,14 +53,14 @@ def test_other_failures_end_the_job_whatever_retries_are_left() -> None:
 @pytest.mark.parametrize(
     ("requested", "status"), [(JobAction.PAUSE, S.PAUSED), (JobAction.CANCEL, S.CANCELLED)]
 )
-def test_a_failure_that_may_pass_grants_what_was_asked(
+def test_a_transient_failure_grants_a_pending_request(
     requested: JobAction, status: JobStatus
 ) -> None:
     job = running(max_retries=1).evolve(requested=requested)
     assert job_moves.failed(job, error("storage_full"), 110.0).job.status is status
 
 
-def test_a_refusal_puts_off_and_a_death_does_not() -> None:
+def test_a_refusal_delays_the_job_and_a_death_does_not() -> None:
     job = running(lost=1)
     assert job_moves.lost(job, "died", 110.0).job.not_before is None
     innocent = job_moves.lost(running(lost=2), "another's death", 110.0, counts=False).job
@@ -75,7 +75,7 @@ def test_a_refusal_puts_off_and_a_death_does_not() -> None:
     assert put_off.data == {"reason": "in use", "not_before": 112.0}
 
 
-def test_running_time_adds_up_over_attempts_and_waiting_does_not_count() -> None:
+def test_running_time_adds_up_over_attempts_without_waiting() -> None:
     job = running(100.0, timeout_seconds=30.0)
     assert job.expires_at == 130.0
     job = job_moves.released(job, "stopped", 110.0).job
@@ -93,7 +93,7 @@ def test_the_earlier_of_deadline_and_timeout_counts() -> None:
 
 
 @pytest.mark.parametrize("status", [S.QUEUED, S.PAUSED])
-def test_a_job_that_waits_beyond_its_deadline_fails_at_once(status: JobStatus) -> None:
+def test_a_job_still_waiting_at_its_deadline_fails_at_once(status: JobStatus) -> None:
     job = queued(status=status, deadline_at=120.0, deadline_seconds=20.0)
     move = job_moves.expired(job, 121.0)
     assert (move.event, move.job.status) == (E.EXPIRED, S.FAILED)
@@ -105,7 +105,7 @@ def test_a_job_that_waits_beyond_its_deadline_fails_at_once(status: JobStatus) -
     assert again.deadline_at == 220.0
 
 
-def test_a_running_job_beyond_its_time_saves_and_then_fails() -> None:
+def test_a_running_job_over_its_time_saves_and_then_fails() -> None:
     job = running(100.0, timeout_seconds=30.0)
     asked = job_moves.expired(job, 131.0)
     assert (asked.event, asked.job.status) == (E.EXPIRY_REQUESTED, S.RUNNING)

@@ -1,4 +1,4 @@
-"""Parameters of jobs: what is accepted, and that every mistake is named."""
+"""Job parameters: what is accepted, and that every mistake is named."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_fit_has_mxnets_defaults_and_takes_nested_values() -> None:
     assert dataset_names(params) == ("mnist", "test")
 
 
-def test_a_name_stands_for_an_array() -> None:
+def test_a_name_is_short_for_an_array() -> None:
     inputs = {"data": "images", "lengths": {"array": "frames"}}
     validation = {"dataset": "test", "inputs": {"data": "others"}}
     params = parse_job_params(JobKind.FIT, FIT | {"inputs": inputs, "validation": validation})

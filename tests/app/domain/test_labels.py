@@ -1,4 +1,4 @@
-"""Labels, as files have them and as they are refused."""
+"""Class labels: reading files, and refusals."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from app.errors import Invalid
         (b"background\n\nn01440764 tench\n", ("background", "", "n01440764 tench")),
     ],
 )
-def test_a_label_a_line(content: bytes, labels: tuple[str, ...]) -> None:
+def test_one_label_per_line(content: bytes, labels: tuple[str, ...]) -> None:
     assert parse_labels(content) == labels
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff", b"x\n" * 140_000, b"x" * 1001])
-def test_what_is_no_labels(content: bytes) -> None:
+def test_invalid_label_files_are_refused(content: bytes) -> None:
     with pytest.raises(Invalid, match="labels"):
         parse_labels(content)
 
 
-def test_a_list_has_texts() -> None:
+def test_a_list_of_labels_has_strings_only() -> None:
     with pytest.raises(Invalid, match=r"labels\[1\]: got 3"):
         check_labels(["a", 3])

@@ -1,4 +1,4 @@
-"""The stage of a module and what each call needs."""
+"""The stage of a module, and which stage each call needs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STAGES = {
 }
 
 
-def test_stage_follows_from_what_exists() -> None:
+def test_the_stage_follows_from_the_record() -> None:
     assert [record.stage for record in STAGES.values()] == list(STAGES)
     loaded = CREATED.evolve(params=ParamsSource.CHECKPOINT, checkpoint=CheckpointTag(3))
     assert loaded.stage is Stage.CREATED
@@ -70,7 +70,7 @@ def test_every_call_at_every_stage(call: str, stage: Stage) -> None:
         (Stage.INITIALIZED, "POST /v1/modules/m/optimizer"),
     ],
 )
-def test_what_to_call_first_leads_one_stage_on(stage: Stage, call: str) -> None:
+def test_the_suggested_call_leads_one_stage_on(stage: Stage, call: str) -> None:
     with pytest.raises(WrongStage, match=call):
         require(STAGES[stage], "update")
 
@@ -83,7 +83,7 @@ def test_training_calls_need_a_module_bound_for_training(call: str) -> None:
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_lost_parameters_are_read_by_nobody(call: str) -> None:
+def test_lost_parameters_cannot_be_read(call: str) -> None:
     lost = READY.evolve(lost=True, durable=False)
     assert lost.stage is Stage.BOUND
     if CALLS[call].needs.rank >= Stage.INITIALIZED.rank:
@@ -102,7 +102,7 @@ def test_lost_parameters_are_read_by_nobody(call: str) -> None:
         (READY.with_checkpoint(CheckpointTag(2), saved_states=True), True),
     ],
 )
-def test_new_parameters_end_a_loss_and_say_whether_they_can_be_had_again(
+def test_new_parameters_end_a_loss_and_say_whether_they_can_be_restored(
     record: ModuleRecord, is_durable: bool
 ) -> None:
     assert record.durable is is_durable
@@ -111,7 +111,7 @@ def test_new_parameters_end_a_loss_and_say_whether_they_can_be_had_again(
     assert record.saved_states is (record.params is ParamsSource.CHECKPOINT)
 
 
-def test_specification_survives_the_way_through_json() -> None:
+def test_specification_survives_json() -> None:
     spec = BindSpec(
         data_shapes=DATA,
         label_shapes=(InputDesc(name="label", shape=(4,), dtype="int32", layout="N"),),
@@ -134,7 +134,7 @@ def test_specification_survives_the_way_through_json() -> None:
         ({"data_shapes": [{"name": "x", "shape": [2**70]}]}, "bind"),
     ],
 )
-def test_bad_specification_names_the_field(data: object, field: str) -> None:
+def test_an_invalid_specification_names_the_field(data: object, field: str) -> None:
     with pytest.raises(Invalid) as refused:
         from_plain(BindSpec, data, "bind")
     assert refused.value.field_errors()[0].field == field
@@ -144,7 +144,7 @@ def test_bad_specification_names_the_field(data: object, field: str) -> None:
     ("shape", "given", "kept"),
     [
         ((8, 6), None, None),
-        ((8, 6), "NCHW", None),  # what records of older versions say of every input
+        ((8, 6), "NCHW", None),  # written for every input by older versions
         ((8,), "NCHW", None),
         ((8, 3, 4, 4), "NCHW", "NCHW"),
         ((5, 8, 6), "TNC", "TNC"),
@@ -152,7 +152,7 @@ def test_bad_specification_names_the_field(data: object, field: str) -> None:
         ((3,), "", ""),
     ],
 )
-def test_a_layout_is_there_where_it_says_something(
+def test_a_layout_is_kept_only_where_it_matters(
     shape: tuple[int, ...], given: str | None, kept: str | None
 ) -> None:
     described = InputDesc(name="data", shape=shape, layout=given)

@@ -10,7 +10,7 @@ from app.errors import Invalid
 
 
 @pytest.mark.parametrize("name", ["a", "LeNet-5", "resnet.v2_b", "0", "x" * 128, "a..b"])
-def test_names_are_returned(name: str) -> None:
+def test_valid_names_are_returned(name: str) -> None:
     assert check_name(name) == name
 
 
@@ -21,7 +21,7 @@ def test_names_are_returned(name: str) -> None:
         *("a\n", "a\0b", "a b", "ä", "x" * 129, "%2e%2e", "~", "a:b", None, 3, ["a"]),
     ],
 )
-def test_all_else_is_refused(name: object) -> None:
+def test_everything_else_is_refused(name: object) -> None:
     with pytest.raises(Invalid, match="name: got"):
         check_name(name)
 
@@ -29,7 +29,7 @@ def test_all_else_is_refused(name: object) -> None:
 @pytest.mark.parametrize(
     ("text", "tag"), [("0", (0, 0)), ("3", (3, 0)), ("3.120", (3, 120)), (7, (7, 0))]
 )
-def test_tags_are_read(text: object, tag: tuple[int, int]) -> None:
+def test_tags_are_parsed(text: object, tag: tuple[int, int]) -> None:
     assert CheckpointTag.parse(text) == tag
     assert str(CheckpointTag.parse(text)) == str(text)
 
@@ -37,6 +37,6 @@ def test_tags_are_read(text: object, tag: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     "text", ["", "03", "3.", "3.0", "-1", "+1", "3.1.2", "..", "1e3", "٣", None]
 )
-def test_bad_tags_are_refused(text: object) -> None:
+def test_invalid_tags_are_refused(text: object) -> None:
     with pytest.raises(Invalid, match="epoch"):
         CheckpointTag.parse(text)

@@ -1,4 +1,4 @@
-"""Texts split into tokens, and the files of vocabularies."""
+"""Splitting texts into tokens, and vocabulary files."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ def read(text: str | bytes, longest: int = 9, **fields: Any) -> list[int]:
     return transform.read(text.encode() if isinstance(text, str) else text, "data", longest)
 
 
-def test_words_stand_between_blanks() -> None:
+def test_words_are_separated_by_blanks() -> None:
     assert read(" the\tcat\n  sat ") == [1, 2, 3]
     assert read(b"\xef\xbb\xbfthe cat") == [1, 2]
 
 
-def test_letters_are_made_small_on_request() -> None:
+def test_lower_casing_is_optional() -> None:
     assert read("The GRÖSSE CAT", unknown="<unk>") == [0, 0, 0]
     assert read("The GRÖßE CAT", lowercase=True) == [1, 4, 2]
 
 
-def test_characters() -> None:
+def test_characters_as_tokens() -> None:
     assert read("abß a", vocabulary=("a", "b", "ß", " "), tokens="characters") == [0, 1, 2, 3, 0]
 
 
-def test_longer_texts_are_cut_or_refused() -> None:
+def test_longer_texts_are_truncated_or_refused() -> None:
     assert read("the cat sat", 2) == [1, 2]
-    assert read("the cat dog", 2) == [1, 2]  # what is cut off need not be known
+    assert read("the cat dog", 2) == [1, 2]  # tokens cut off need not be known
     assert read("the cat", 2, longer="refuse") == [1, 2]
     with pytest.raises(Invalid, match="data: got more tokens, expected at most 2"):
         read("the cat sat", 2, longer="refuse")
@@ -50,7 +50,7 @@ def test_longer_texts_are_cut_or_refused() -> None:
     ("text", "said"),
     [(" \n", "no token"), (b"the \xff", "byte 4"), ("the dog", "dog"), ("", "no token")],
 )
-def test_what_is_no_text_of_the_vocabulary(text: str | bytes, said: str) -> None:
+def test_invalid_texts_are_refused(text: str | bytes, said: str) -> None:
     with pytest.raises(Invalid, match=said):
         read(text)
 
@@ -80,12 +80,12 @@ def test_what_is_no_text_of_the_vocabulary(text: str | bytes, said: str) -> None
         ),
     ],
 )
-def test_files_of_vocabularies(content: bytes, expected: dict[str, Any]) -> None:
+def test_vocabulary_files_are_read(content: bytes, expected: dict[str, Any]) -> None:
     assert read_vocabulary(content, "vocabulary") == expected
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"[1]", b'{"a": 0}', b'{"idx_to_token": 3}'])
-def test_what_is_no_vocabulary(content: bytes) -> None:
+def test_invalid_vocabularies_are_refused(content: bytes) -> None:
     with pytest.raises(Invalid, match="vocabulary"):
         read_vocabulary(content, "vocabulary")
 
@@ -104,12 +104,12 @@ def test_what_is_no_vocabulary(content: bytes) -> None:
         ({"type": ["text"]}, "x.type"),
     ],
 )
-def test_transforms_that_are_refused(fields: dict[str, Any], said: str) -> None:
+def test_invalid_transforms_are_refused(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(Invalid, match=said):
         parse_transform({"type": "text", **fields}, "x")
 
 
-def test_a_transform_is_stored_whole() -> None:
+def test_a_transform_is_stored_with_all_its_fields() -> None:
     transform = parse_transform({"type": "text", "vocabulary": ["a", "b"], "unknown": "b"}, "")
     assert isinstance(transform, TextTransform)
     assert transform.places == {"a": 0, "b": 1}

@@ -15,7 +15,7 @@ from served.processes import ENVIRONMENT
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server whose executor has one thread, so that its numbers can be repeated."""
+    """A server whose executor has one thread, so that results are reproducible."""
     folder = tmp_path_factory.mktemp("server")
     with running_server(folder, environment=ENVIRONMENT) as server:
         yield server
@@ -31,5 +31,5 @@ def client(server: ServerProcess) -> Iterator[Client]:
 
 @pytest.fixture
 def golden() -> Path:
-    """The folder of what MXNet computed."""
+    """The folder with MXNet's results."""
     return Path(__file__).parents[2] / "oracle" / "golden"

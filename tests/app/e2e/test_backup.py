@@ -1,4 +1,4 @@
-"""A backup made while a server trains: what is restored goes on to the same bits."""
+"""A backup taken while a server trains: the restored server ends with the same bits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def digests(folder: Path) -> dict[str, str]:
-    """Back up in the middle of a fit, let it end, and return what it ends with."""
+    """Back up in the middle of a fit, let it finish, and return digests of its results."""
     with (
         running_server(folder / "server", environment=ENVIRONMENT) as server,
         Client(server.url) as client,
@@ -64,7 +64,7 @@ def newest(client: Client) -> dict[str, str]:
     }
 
 
-def test_a_restored_directory_goes_on_with_what_was_under_way(
+def test_a_restored_directory_continues_what_was_running(
     folder: Path, digests: dict[str, str]
 ) -> None:
     made = modserve("restore", folder / "backup", "--data-dir", folder / "again")
@@ -82,7 +82,7 @@ def test_a_restored_directory_goes_on_with_what_was_under_way(
         assert newest(client) == digests
 
 
-def test_a_backup_without_its_database_is_taken_in(folder: Path, digests: dict[str, str]) -> None:
+def test_a_backup_without_its_database_is_recovered(folder: Path, digests: dict[str, str]) -> None:
     elsewhere = {"MODSERVE_DATABASE_URL": "postgresql+psycopg://127.0.0.1:1/nothing"}
     source, target = folder / "server", folder / "without"
     made = modserve("backup", target, "--data-dir", source, **elsewhere)
@@ -131,7 +131,7 @@ def test_a_damaged_backup_and_a_folder_in_use_are_refused(
     assert "cannot be read" in refused.stderr
 
 
-def test_what_is_damaged_is_left_out_and_told(folder: Path, digests: dict[str, str]) -> None:
+def test_damaged_files_are_left_out_and_reported(folder: Path, digests: dict[str, str]) -> None:
     with running_server(folder / "again2", environment=ENVIRONMENT) as server:
         populate(server)
     params = folder / "again2" / "modules" / "lenet" / "checkpoints" / "1" / "lenet-0001.params"

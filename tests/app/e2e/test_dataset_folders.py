@@ -1,4 +1,4 @@
-"""A file of the operator's becomes a dataset over HTTP, is trained on, and stays."""
+"""An operator's file registered as a dataset over HTTP, trained on, and left in place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from served import lenet
 from served.processes import ENVIRONMENT
 
 
-def test_a_fit_reads_a_file_where_it_lies(tmp_path: Path) -> None:
+def test_a_fit_reads_a_file_in_place(tmp_path: Path) -> None:
     folder = tmp_path / "operator"
     folder.mkdir()
     file = folder / "mnist.npz"

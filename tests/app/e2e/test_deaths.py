@@ -1,4 +1,4 @@
-"""``kill -9`` in the middle of a training: it goes on and ends with the same bits."""
+"""``kill -9`` in the middle of training: it resumes and ends with the same bits."""
 
 import threading
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ FIT = {"epochs": 2, "checkpoint": {"epochs": 1, "batches": 7}}
 
 @pytest.fixture(scope="module")
 def undisturbed(client: Client) -> dict[str, str]:
-    """Digests of what an undisturbed training ends with."""
+    """Digests of the results of an undisturbed training."""
     lenet.create(client, "lenet")
     job = client.wait(lenet.fit(client, "lenet", **FIT))
     assert job["status"] == "succeeded"
@@ -40,13 +40,13 @@ def data_dir(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def victim(data_dir: Path) -> Iterator[ServerProcess]:
-    """A server of its own, to be killed."""
+    """A separate server, to be killed."""
     with running_server(data_dir, environment=ENVIRONMENT) as server:
         yield server
 
 
 def begin(client: Client) -> int:
-    """Begin the training; return the job's id when it is in the middle of its first epoch."""
+    """Start training; return the job's id in the middle of its first epoch."""
     client.put_dataset("mnist", MNIST)
     lenet.create(client, "lenet")
     job = lenet.fit(client, "lenet", **FIT)
@@ -63,7 +63,7 @@ def is_status(url: str, status: int) -> bool:
 
 
 class Caller:
-    """Asks for predictions without a pause, in a thread, and remembers what came back."""
+    """Requests predictions nonstop in a thread, and records the answers."""
 
     def __init__(self, url: str) -> None:
         self.answers: list[httpx.Response] = []
@@ -128,7 +128,7 @@ def test_killed_server(victim: ServerProcess, data_dir: Path, undisturbed: dict[
     assert not is_running(executor)
 
 
-def test_server_that_ends_in_good_order_goes_on_too(
+def test_a_server_that_shuts_down_cleanly_resumes_too(
     data_dir: Path, undisturbed: dict[str, str]
 ) -> None:
     with running_server(data_dir, environment=ENVIRONMENT) as first, Client(first.url) as client:

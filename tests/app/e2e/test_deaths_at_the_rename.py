@@ -1,4 +1,4 @@
-"""Who dies between the renaming of a checkpoint and its report loses no trained model."""
+"""A death between renaming a checkpoint and reporting it loses no trained model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def expected(client: Client, few: Path) -> dict[int, np.ndarray]:
-    """What undisturbed trainings of one and of two epochs predict."""
+    """What undisturbed trainings of one and two epochs predict."""
     found = {}
     for epochs in (1, 2):
         assert client.wait(begin(client, few, epochs))["status"] == "succeeded"
@@ -46,7 +46,7 @@ def predicted(client: Client) -> np.ndarray:
 
 
 def pid(client: Client) -> int | None:
-    """Return the process id of the executor, None while there is none that answers."""
+    """Return the executor's process id, None while none answers."""
     (executor,) = client.request("GET", "/v1/executors").json()["items"]
     return executor["pid"] if executor["state"] == "ready" else None
 
@@ -58,7 +58,7 @@ def begin(client: Client, few: Path, epochs: int) -> int:
 
 
 def check(client: Client, job: int, epochs: int, expected: np.ndarray) -> None:
-    """Check that the trained module is there, now and after one more death of the executor."""
+    """Check that the trained module is there, now and after another death of the executor."""
     assert client.wait(job)["status"] == "succeeded"
     assert client.job(job)["attempt"] == epochs + 1, "it died at each checkpoint"
     module = client.module("lenet")
@@ -73,7 +73,7 @@ def check(client: Client, job: int, epochs: int, expected: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("epochs", [1, 2])
-def test_an_executor_dies(
+def test_an_executor_dies_after_the_rename(
     tmp_path: Path, few: Path, expected: dict[int, np.ndarray], epochs: int
 ) -> None:
     with dying(tmp_path, "ExecutorDies") as server, Client(server.url) as client:
@@ -81,7 +81,7 @@ def test_an_executor_dies(
 
 
 @pytest.mark.parametrize("epochs", [1, 2])
-def test_the_server_dies(
+def test_the_server_dies_after_the_rename(
     tmp_path: Path, few: Path, expected: dict[int, np.ndarray], epochs: int
 ) -> None:
     with dying(tmp_path, "ServerDies") as server, Client(server.url) as client:

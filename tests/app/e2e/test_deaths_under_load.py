@@ -1,4 +1,4 @@
-"""Executors that die while many predict: each client is told at once, and answered again soon."""
+"""Executors that die under load: each client learns at once, and is soon served again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def npy(array: np.ndarray) -> bytes:
     return stream.getvalue()
 
 
-def test_clients_are_answered_right_or_told_to_try_again(tmp_path: Path) -> None:
+def test_clients_get_right_answers_or_are_told_to_retry(tmp_path: Path) -> None:
     rows = np.random.default_rng(0).random((CLIENTS, FEATURES)).astype("f")
     headers = {"content-type": "application/x-npy", "accept": "application/x-npy"}
     statuses: Counter[int] = Counter()

@@ -1,4 +1,4 @@
-"""A fit whose disk fills up says so within seconds, or waits for room; the server goes on."""
+"""A fit whose disk fills up fails within seconds or waits for space; the server goes on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("retries", [0, 50])
-def test_a_fit_without_room_fails_or_waits_and_others_are_answered(
+def test_without_space_a_fit_fails_or_waits_and_others_are_served(
     small_disk: Path, tmp_path: Path, retries: int
 ) -> None:
     data = small_disk / "var"
@@ -58,13 +58,13 @@ def test_a_fit_without_room_fails_or_waits_and_others_are_answered(
 
 
 def wide_network() -> mx.sym.Symbol:
-    """Return a network whose checkpoint takes more than the room that the database keeps."""
+    """Return a network whose checkpoint is larger than the database's reserve."""
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=60_000, name="fc1")
     net = mx.sym.FullyConnected(mx.sym.tanh(net), num_hidden=3, name="fc2")
     return mx.sym.SoftmaxOutput(net, name="softmax")
 
 
-def test_a_fit_that_waits_for_room_before_its_first_checkpoint_begins_where_it_began(
+def test_a_fit_that_waits_for_space_before_its_first_checkpoint_starts_over(
     small_disk: Path, tmp_path: Path
 ) -> None:
     data = small_disk / "var"
@@ -99,7 +99,7 @@ def test_a_fit_that_waits_for_room_before_its_first_checkpoint_begins_where_it_b
 
 
 def _events(client: Client, job_id: int) -> list[dict[str, object]]:
-    """Return the events so far, of a job that may not have ended."""
+    """Return the events so far of a job that may still be running."""
     events = []
     last = client.request("GET", f"/v1/jobs/{job_id}").json()["updated_at"]
     for event in client.job_events(job_id):

@@ -1,4 +1,4 @@
-"""A release that is older than the data directory says so, and changes nothing."""
+"""A release older than the data directory says so and changes nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def modserve(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return what lies in a directory, but for locks and the log."""
+    """Return digests of a directory's files, except locks and the log."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
@@ -38,7 +38,7 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-def test_what_a_newer_release_has_written_is_left_alone(tmp_path: Path) -> None:
+def test_a_newer_releases_directory_is_not_touched(tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
     with running_server(data_dir, environment=ENVIRONMENT):
         assert last_release_file(data_dir).read_text() == f"{version('modserve')}\n"
@@ -64,7 +64,7 @@ def test_what_a_newer_release_has_written_is_left_alone(tmp_path: Path) -> None:
     assert note == f"{version('modserve')}\n", "the backup has it, too"
 
 
-def test_a_newer_database_is_left_alone(tmp_path: Path) -> None:
+def test_a_newer_database_is_not_touched(tmp_path: Path) -> None:
     with running_server(tmp_path, environment=ENVIRONMENT):
         pass
     with closing(sqlite3.connect(tmp_path / "modserve.db")) as database, database:
@@ -77,7 +77,7 @@ def test_a_newer_database_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("noted", ["0.0.1", "nonsense", "", None])
-def test_others_are_opened_and_noted_as_written_by_this_one(
+def test_older_directories_are_opened_and_marked_with_this_release(
     noted: str | None, tmp_path: Path
 ) -> None:
     if noted is not None:
@@ -87,7 +87,7 @@ def test_others_are_opened_and_noted_as_written_by_this_one(
     assert last_release_file(tmp_path).read_text() == f"{version('modserve')}\n"
 
 
-def test_releases_that_differ_in_the_last_number_know_the_same(tmp_path: Path) -> None:
+def test_patch_releases_are_compatible(tmp_path: Path) -> None:
     major, minor = version("modserve").split(".")[:2]
     last_release_file(tmp_path).write_text(f"{major}.{minor}.999\n")
     check_release(tmp_path)

@@ -1,4 +1,4 @@
-"""A foreign model over HTTP in a real server: uploaded, tuned to a new task, killed in between."""
+"""A third-party model on a real server: uploaded, fine-tuned for a new task, killed in between."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LABELS = [{"name": "softmax_label", "shape": [8]}]
 
 
 def saved(folder: Path) -> list[Path]:
-    """Return symbol and parameters of a LeNet that a script of MXNet's kind has saved."""
+    """Return symbol and parameters of a LeNet saved by an MXNet-style script."""
     module = mx.mod.Module(mx.sym.load(str(LENET)))
     module.bind([("data", (1, 1, 28, 28))], [("softmax_label", (1,))])
     module.init_params(mx.init.Xavier())
@@ -24,7 +24,9 @@ def saved(folder: Path) -> list[Path]:
     return [folder / "my-symbol.json", folder / "my-0010.params"]
 
 
-def test_what_is_kept_and_drawn_survives_the_executor(client: Client, tmp_path: Path) -> None:
+def test_kept_and_newly_drawn_parameters_survive_the_executor(
+    client: Client, tmp_path: Path
+) -> None:
     files = saved(tmp_path)
     uploaded = client.create_from_files("my", files)
     assert (uploaded["checkpoint"], uploaded["params"]) == ("10", "checkpoint")

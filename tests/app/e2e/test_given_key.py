@@ -1,4 +1,4 @@
-"""A server takes the key that its operator gives it, and keeps nothing of it."""
+"""A server accepts the key its operator supplies, and stores nothing of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def status(url: str, key: str | None) -> int:
             return error.status
 
 
-def test_a_given_key_administers_and_one_of_the_file_keeps_its_scopes(
+def test_a_supplied_key_is_admin_and_keys_in_the_file_keep_their_scopes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret, given = tmp_path / "secret", new_key_text()

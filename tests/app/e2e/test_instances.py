@@ -1,4 +1,4 @@
-"""A module on two executors of a real server: spread, changed, and killed under load."""
+"""A module on two executors of a real server: load spread, changed, and killed under load."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def client(server: ServerProcess) -> Iterator[Client]:
 
 @pytest.fixture
 def outputs(client: Client) -> Outputs:
-    """A module ``net`` with versions on two executors, of which 0 is promoted."""
+    """A module ``net`` with versions on two executors; version 0 is promoted."""
     found = prepare(client)
     client.promote("net", 0)
     client.set_serving("net", instances=2)
@@ -83,7 +83,7 @@ def wait_ready(client: Client) -> None:
 
 
 def answers(client: Client) -> list[int]:
-    """Return how many predictions each instance has answered, the home's first."""
+    """Return how many predictions each instance has answered, home first."""
     return [one["predictions"] for one in client.module("net")["instances"]]
 
 
@@ -92,13 +92,13 @@ def ask(http: httpx.Client, path: str = "/v1/modules/net/predict", **changes: An
     np.save(stream, EXAMPLE)
     content = stream.getvalue()
     headers = {"content-type": "application/x-npy", "accept": "application/x-npy"}
-    if changes.pop("is_chunked", False):  # which the router takes
+    if changes.pop("is_chunked", False):  # answered by the router
         changes["content"] = iter([content])
     return http.post(path, **{"content": content, "headers": headers} | changes)
 
 
 def check(response: httpx.Response, outputs: Outputs, version: str) -> None:
-    """Compare an answer with what a version answers."""
+    """Compare an answer with the version's expected output."""
     assert response.status_code == 200, response.text
     assert response.headers["x-model-version"] == version
     found = np.load(io.BytesIO(response.content))
@@ -109,7 +109,7 @@ def check(response: httpx.Response, outputs: Outputs, version: str) -> None:
 def load(
     server: ServerProcess, check: Callable[[int, httpx.Client], str]
 ) -> Iterator[list[Counter[str]]]:
-    """Clients that ask for the length of the block; what each counted, when it is over."""
+    """Clients that send requests throughout the block; afterwards, what each counted."""
     is_over = threading.Event()
     found: list[Counter[str]] = []
 
@@ -135,7 +135,7 @@ def executor(client: Client, name: str) -> dict[str, Any]:
 
 
 def end_executor(client: Client, name: str) -> None:
-    """Kill an executor and wait until another process is in its place."""
+    """Kill an executor and wait until a new process has replaced it."""
     first = executor(client, name)["pid"]
     kill(first)
 
@@ -175,7 +175,7 @@ def test_both_instances_answer(
     assert config["instance_group"] == [{"name": "net_0", "kind": "KIND_CPU", "count": 2}]
 
 
-def test_what_is_in_training_is_answered_at_home(
+def test_a_live_module_in_training_is_answered_at_home(
     server: ServerProcess, client: Client, outputs: Outputs
 ) -> None:
     before = answers(client)
@@ -192,7 +192,7 @@ def test_what_is_in_training_is_answered_at_home(
 def test_a_prediction_sent_after_a_change_sees_it(
     server: ServerProcess, client: Client, outputs: Outputs
 ) -> None:
-    """Each client notes which changes were acknowledged before it sends, and begun after."""
+    """Each client notes which changes were acknowledged before it sent, and which began after."""
     acknowledged, begun = 0, 0
     order: list[str] = ["0"]
 
@@ -228,7 +228,7 @@ def test_a_prediction_sent_after_a_change_sees_it(
 def test_an_executor_killed_under_load(
     server: ServerProcess, client: Client, outputs: Outputs, name: str
 ) -> None:
-    """No answer is wrong; what the dead one was at is refused, to be asked again."""
+    """No answer is wrong; what the dead one was computing is refused with a retry."""
 
     def predict(number: int, http: httpx.Client) -> str:
         response = ask(http, is_chunked=number % 4 == 0)
@@ -260,10 +260,10 @@ def test_an_executor_killed_under_load(
     assert [one["rows_under_way"] for one in rows] == [0, 0]
 
 
-def test_the_replica_answers_while_the_home_is_down_for_good(
+def test_the_replica_answers_while_the_home_stays_down(
     server: ServerProcess, client: Client, outputs: Outputs
 ) -> None:
-    """Kept down by killing each process that comes in its place."""
+    """It is kept down by killing every replacement process."""
     is_over = threading.Event()
 
     def keep_down() -> None:
@@ -290,10 +290,10 @@ def test_the_replica_answers_while_the_home_is_down_for_good(
     wait_ready(client)
 
 
-def test_a_module_made_anew_is_another(
+def test_a_recreated_module_does_not_answer_for_the_old_one(
     server: ServerProcess, client: Client, outputs: Outputs
 ) -> None:
-    """Of the same name and shapes, with the same parameters, and another last layer."""
+    """Same name, shapes and parameters, but another last layer."""
     params = client.params("net")
     client.delete_module("net")
     wait_until(lambda: not executor(client, "cpu(1)")["modules"], "the end of the replica")
@@ -322,10 +322,10 @@ def test_a_module_made_anew_is_another(
         wait_until(lambda: min(np.subtract(answers(client), before)) >= 20, "answers of both")
 
 
-def test_a_fit_does_not_change_what_the_instances_answer(
+def test_a_fit_does_not_change_the_instances_answers(
     server: ServerProcess, client: Client, outputs: Outputs, tmp_path: Path
 ) -> None:
-    """It binds the module to other batches, and writes the promoted version's checkpoint anew."""
+    """It rebinds the module to other batches and overwrites the promoted version's checkpoint."""
     client.promote("net", 1)
     file = tmp_path / "examples.npz"
     file.write_bytes(examples_npz(400))
@@ -368,7 +368,7 @@ def test_more_instances_than_executors_are_refused(
     assert (after["etag"], after["serving"]) == (before["etag"], before["serving"])
 
 
-def test_one_executor_less_after_a_restart_is_told(tmp_path: Path) -> None:
+def test_one_executor_fewer_after_a_restart_is_reported(tmp_path: Path) -> None:
     with running_server(tmp_path, environment=TWO) as server, Client(server.url) as client:
         outputs = prepare(client)
         client.promote("net", 2)
@@ -383,7 +383,7 @@ def test_one_executor_less_after_a_restart_is_told(tmp_path: Path) -> None:
         assert states(client) == ["ready"]
 
 
-def test_unloaded_it_leaves_all_its_devices(
+def test_unloading_frees_every_device(
     server: ServerProcess, client: Client, outputs: Outputs
 ) -> None:
     assert httpx.post(f"{server.url}/v2/repository/models/net/unload").status_code == 200

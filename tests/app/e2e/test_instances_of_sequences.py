@@ -48,7 +48,7 @@ def add(client: Client) -> None:
 
 
 def begin_all(server: ServerProcess) -> list[np.ndarray]:
-    """Feed the first part of all sequences at the same time."""
+    """Send the first part of all sequences at the same time."""
     together = threading.Barrier(SEQUENCES)
 
     def begin(number: int) -> np.ndarray:
@@ -72,7 +72,7 @@ def data_of(number: int) -> np.ndarray:
 
 
 def feed(client: Client, number: int, position: int, *, is_json: bool = False) -> np.ndarray:
-    """Feed a part of a sequence, its first or last one as such; return the outputs."""
+    """Send a part of a sequence, flagged if first or last; return the outputs."""
     part = data_of(number)[position * STEPS :][:STEPS]
     start, end = position == 0, position == PARTS - 1
     if not is_json:
@@ -91,7 +91,7 @@ def code_of(client: Client, number: int, position: int) -> str:
 
 
 def outcome(client: Client, number: int) -> tuple[str | None, np.ndarray | None]:
-    """Feed the second part of a sequence; return the error's code, or the outputs."""
+    """Send the second part of a sequence; return the error's code, or the outputs."""
     try:
         return None, feed(client, number, 1)
     except ClientError as error:
@@ -107,7 +107,9 @@ def answers(client: Client) -> list[int]:
     return [one["predictions"] for one in client.module("gru")["instances"]]
 
 
-def test_each_is_one_long_pass_and_they_are_spread(server: ServerProcess, client: Client) -> None:
+def test_each_sequence_is_like_one_long_pass_and_they_are_spread(
+    server: ServerProcess, client: Client
+) -> None:
     before, params, together = answers(client), client.params("gru"), threading.Barrier(SEQUENCES)
 
     def run(number: int) -> np.ndarray:
@@ -129,7 +131,7 @@ def test_each_is_one_long_pass_and_they_are_spread(server: ServerProcess, client
     assert code_of(client, 0, 1) == "sequence_lost", "it has ended"
 
 
-def test_those_of_an_executor_that_dies_are_lost_and_the_others_go_on(
+def test_sequences_of_a_dead_executor_are_lost_and_the_others_continue(
     server: ServerProcess, client: Client
 ) -> None:
     params, first = client.params("gru"), begin_all(server)
@@ -154,8 +156,8 @@ def test_those_of_an_executor_that_dies_are_lost_and_the_others_go_on(
         np.testing.assert_allclose(again, first[number], rtol=1e-5, atol=1e-6)
 
 
-def test_a_version_that_was_let_go_is_loaded_again_where_the_states_are(tmp_path: Path) -> None:
-    """Another module needs the memory between two parts, and the promoted version is another."""
+def test_an_evicted_version_is_loaded_again_where_its_states_are(tmp_path: Path) -> None:
+    """Between two parts another module takes the memory, and another version is promoted."""
     settings = TWO | {"MODSERVE_MEMORY_BUDGET": "16384"}
     with running_server(tmp_path, environment=settings) as server, Client(server.url) as client:
         client.create_module("other", perceptron().tojson(), executor="cpu(1)")

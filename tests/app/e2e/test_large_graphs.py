@@ -1,4 +1,4 @@
-"""Graphs of many nodes: they keep no other module waiting, and have a limit."""
+"""Graphs of many nodes: they delay no other module, and their size is limited."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def client(server: ServerProcess) -> Iterator[Client]:
         yield client
 
 
-def test_others_are_answered_while_its_plan_is_made(server: ServerProcess, client: Client) -> None:
+def test_others_are_served_while_its_plan_is_made(server: ServerProcess, client: Client) -> None:
     client.create_module("net", NETWORK)
     client.bind("net", **BIND)
     client.init_params("net", "xavier", seed=1)
@@ -48,7 +48,7 @@ def test_others_are_answered_while_its_plan_is_made(server: ServerProcess, clien
 
     with ThreadPoolExecutor(1) as beside:
         found = {}
-        for rows in (BATCH, 1):  # each number of examples has a plan of its own
+        for rows in (BATCH, 1):  # each batch size has its own plan
             asked, count = beside.submit(ask, rows), 0
             while not asked.done():
                 client.predict("net", data=EXAMPLES)
@@ -59,7 +59,7 @@ def test_others_are_answered_while_its_plan_is_made(server: ServerProcess, clien
     np.testing.assert_array_equal(found[1], found[BATCH][:1])
 
 
-def test_what_does_not_fit_a_graph_without_a_plan_is_refused(client: Client) -> None:
+def test_shapes_that_do_not_fit_a_graph_are_refused_before_planning(client: Client) -> None:
     client.create_module("other", chain(1_500))
     client.bind("other", [{"name": "data", "shape": [BATCH, FEATURES]}], for_training=False)
     client.init_params("other", "xavier", seed=1)

@@ -1,4 +1,4 @@
-"""Predictions of tens of thousands of examples, and those who call beside them."""
+"""Predictions of tens of thousands of examples, and other calls in the meantime."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def predict(url: str, body: bytes) -> np.ndarray:
         return outputs["softmax_output"]
 
 
-def test_others_are_answered_between_its_pieces_and_its_outputs_are_those_of_the_pieces(
+def test_others_are_served_between_its_pieces_and_the_outputs_are_joined(
     server: ServerProcess,
 ) -> None:
     body = archive(COUNT)
-    assert len(body) < 2**17  # a small request, all the same
+    assert len(body) < 2**17  # counts as a small request all the same
     with Client(server.url) as client, ThreadPoolExecutor(2) as pool:
         job = lenet.fit(client, "lenet", epochs=1000)
         wait_until(lambda: client.job(job)["status"] == "running", "the fit runs")
@@ -90,8 +90,8 @@ def test_others_are_answered_between_its_pieces_and_its_outputs_are_those_of_the
 
 
 @pytest.mark.serial
-def test_a_client_that_hangs_up_frees_its_place(server: ServerProcess) -> None:
-    """17 times as long as alone if they all went on; what else the machine does adds to some."""
+def test_a_disconnected_client_frees_its_place(server: ServerProcess) -> None:
+    """If all went on, it would take 17 times as long; other load on the machine adds some."""
     body = archive(COUNT)
     found = []
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""Whatever is killed, whenever: no shared memory, descriptor or process is left behind."""
+"""Whatever is killed, and whenever: no shared memory, descriptor or process is left behind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SLACK = 4
 
 
 def counts(long: int) -> pytest.MarkDecorator:
-    """Parametrize a test with how often it kills; in the soak, often."""
+    """Parametrize a test with the number of kills; many in the soak test."""
     short = pytest.param(4, id="short", marks=pytest.mark.slow)
     return pytest.mark.parametrize(
         "count", [short, pytest.param(long, id="long", marks=pytest.mark.soak)]
@@ -46,7 +46,7 @@ def counts(long: int) -> pytest.MarkDecorator:
 
 @pytest.fixture
 def mark() -> str:
-    """Marks all processes that descend from this test."""
+    """An environment mark inherited by all processes this test starts."""
     return uuid.uuid4().hex
 
 
@@ -59,7 +59,7 @@ def server(tmp_path: Path, mark: str) -> Iterator[ServerProcess]:
 
 
 def marked_processes(mark: str) -> list[int]:
-    """Return the processes, living ones, that descend from a test."""
+    """Return the living processes that descend from a test."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
@@ -75,7 +75,7 @@ def descriptors(pid: int) -> int:
 
 
 def slab_bytes(pid: int) -> int:
-    """Return the bytes of shared slabs that a process maps."""
+    """Return the bytes of shared memory slabs that a process maps."""
     total = 0
     for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
         if "memfd:modserve" in line:
@@ -85,7 +85,7 @@ def slab_bytes(pid: int) -> int:
 
 
 def make_busy(client: Client) -> None:
-    """Create a module, and train it for as long as the test takes."""
+    """Create a module and keep it training for the whole test."""
     client.put_dataset("mnist", MNIST)
     lenet.create(client, "lenet")
     client.bind("lenet", **BIND)
@@ -94,7 +94,7 @@ def make_busy(client: Client) -> None:
 
 
 class Callers:
-    """Ask for predictions, small and large, whatever becomes of the server."""
+    """Request predictions, small and large, whatever happens to the server."""
 
     def __init__(self, url: str, sizes: tuple[int, ...] = (1, 40, 3000)) -> None:
         self._answers: list[int] = []
@@ -114,7 +114,7 @@ class Callers:
 
     @property
     def answered(self) -> int:
-        """How many predictions there were."""
+        """The number of predictions answered."""
         return len(self._answers)
 
     def _run(self, size: int) -> None:
@@ -130,11 +130,11 @@ class Callers:
                     if status == 200:
                         self._answers.append(status)
                         continue
-                time.sleep(0.05)  # nobody is there
+                time.sleep(0.05)  # nobody is listening
 
 
 def kill_executor(client: Client, callers: Callers, chance: random.Random) -> None:
-    """Kill the executor at any moment, and wait until its successor answers."""
+    """Kill the executor at a random moment, and wait until its successor answers."""
     victim = executor_pid(client)
     time.sleep(chance.random() * 0.3)
     kill(victim)
@@ -143,7 +143,7 @@ def kill_executor(client: Client, callers: Callers, chance: random.Random) -> No
     wait_until(lambda: callers.answered > answered + 3, "its successor answers", seconds=120)
 
 
-@counts(12)  # one that dies often is started again after half a minute only
+@counts(12)  # one that dies often is restarted only after half a minute
 @pytest.mark.timeout(1200)
 def test_killed_executors(server: ServerProcess, mark: str, count: int) -> None:
     before = shared_memory()
@@ -176,7 +176,7 @@ def cmdline(pid: int) -> bytes:
 @counts(60)
 @pytest.mark.timeout(1200)
 def test_killed_servers(tmp_path: Path, mark: str, count: int) -> None:
-    """Killed while it answers, or with its executor at once."""
+    """Killed while it answers, or together with its executor."""
     before = shared_memory()
     chance = random.Random(11)
     for round_ in range(count // 2):
@@ -209,7 +209,7 @@ def test_servers_killed_while_they_start(tmp_path: Path, mark: str, count: int) 
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        time.sleep(0.3 + chance.random() * 2)  # before, while and after it starts its executor
+        time.sleep(0.3 + chance.random() * 2)  # before, during and after the start of its executor
         process.kill()
         process.wait()
         wait_until(lambda: not marked_processes(mark), "all its processes have ended")

@@ -1,4 +1,4 @@
-"""LeNet on MNIST digits, trained by jobs of a real server."""
+"""LeNet on MNIST digits, trained by jobs on a real server."""
 
 import itertools
 from collections import Counter
@@ -14,14 +14,14 @@ from served import lenet
 
 @pytest.fixture(scope="module")
 def trained(client: Client) -> int:
-    """Id of a job that has trained module ``lenet`` for two epochs."""
+    """The id of a job that has trained module ``lenet`` for two epochs."""
     lenet.create(client, "lenet")
     job = lenet.fit(client, "lenet", validation=images("test"))
     assert client.wait(job)["status"] == "succeeded"
     return job
 
 
-def test_two_epochs_reach_nine_of_ten(client: Client, trained: int) -> None:
+def test_two_epochs_reach_90_percent_accuracy(client: Client, trained: int) -> None:
     job = client.job(trained)
     assert job["attempt"] == 1
     assert job["result"]["validation"]["accuracy"] >= 0.9
@@ -42,7 +42,7 @@ def test_metrics_of_every_epoch_are_kept(client: Client, trained: int) -> None:
     assert last["accuracy"] > first["accuracy"]
 
 
-def test_progress_has_loss_and_speed(client: Client, trained: int) -> None:
+def test_progress_reports_loss_and_speed(client: Client, trained: int) -> None:
     progress = [one["data"] for one in client.job_events(trained) if one["type"] == "progress"]
     assert progress, "no progress was reported"
     assert all(one["batches"] == 63 for one in progress)
@@ -69,7 +69,7 @@ def test_predictions_agree_with_the_score(client: Client, trained: int) -> None:
     assert job["result"]["metrics"]["accuracy"] == pytest.approx(np.mean(answers == labels))
 
 
-def test_a_predicted_dataset_holds_the_predictions(client: Client, trained: int) -> None:
+def test_a_predict_job_writes_the_predictions_as_a_dataset(client: Client, trained: int) -> None:
     source = {"dataset": "mnist", "inputs": {"data": images("test")["inputs"]["data"]}}
     job = client.predict_dataset("lenet", **source, batch_size=64, output="answers")
     assert client.wait(job["id"])["status"] == "succeeded"
@@ -78,7 +78,7 @@ def test_a_predicted_dataset_holds_the_predictions(client: Client, trained: int)
     np.testing.assert_allclose(shown["output0"], expected, rtol=1e-4, atol=1e-6)
 
 
-def test_a_loaded_checkpoint_predicts_as_then(client: Client, trained: int) -> None:
+def test_a_loaded_checkpoint_predicts_as_it_did(client: Client, trained: int) -> None:
     data, _ = lenet.digits(8)
     now = client.predict("lenet", data=data)["softmax_output"]
     client.load("lenet", 1)
@@ -87,12 +87,12 @@ def test_a_loaded_checkpoint_predicts_as_then(client: Client, trained: int) -> N
     np.testing.assert_array_equal(client.predict("lenet", data=data)["softmax_output"], now)
 
 
-def test_events_are_neither_lost_nor_doubled_by_reconnecting(client: Client) -> None:
+def test_reconnecting_neither_loses_nor_repeats_events(client: Client) -> None:
     lenet.create(client, "followed")
     job = lenet.fit(client, "followed", epochs=3)
     seen = []
     for count in itertools.count(1):
-        # Each time a new connection, which is left after a few events.
+        # Each time a new connection, closed after a few events.
         part = list(itertools.islice(client.job_events(job, seen[-1]["id"] if seen else 0), count))
         seen += part
         if len(part) < count:
@@ -126,7 +126,7 @@ def test_a_job_is_paused_and_resumed(client: Client) -> None:
     assert client.job(job)["result"]["samples"] == 2 * 4000
 
 
-def test_pausing_changes_no_bit_of_what_is_learnt(client: Client) -> None:
+def test_pausing_does_not_change_the_result(client: Client) -> None:
     assert digest(client, "resting") == undisturbed(client)
 
 
@@ -154,7 +154,7 @@ def test_a_job_is_cancelled_and_retried(client: Client) -> None:
     assert client.wait(job)["status"] == "succeeded"
 
 
-def test_a_module_with_an_unfinished_job_is_kept(client: Client) -> None:
+def test_a_module_with_an_unfinished_job_cannot_be_deleted(client: Client) -> None:
     lenet.create(client, "needed")
     job = lenet.fit(client, "needed")
     with pytest.raises(ClientError, match="409 in_use"):
@@ -167,7 +167,7 @@ def test_a_module_with_an_unfinished_job_is_kept(client: Client) -> None:
 
 
 @pytest.mark.serial
-def test_predictions_do_not_wait_for_a_training(
+def test_predictions_do_not_wait_for_training(
     server: ServerProcess, client: Client, trained: int
 ) -> None:
     lenet.create(client, "long")
@@ -176,7 +176,7 @@ def test_predictions_do_not_wait_for_a_training(
     data, _ = lenet.digits(1)
     medians = []
     with Client(server.url) as other:
-        for _ in range(3):  # what else the machine does adds to some
+        for _ in range(3):  # leaves room for other load on the machine
             times = [timed(lambda: other.predict("lenet", data=data)) for _ in range(20)]
             medians.append(float(np.median(times)))
     client.cancel(job)

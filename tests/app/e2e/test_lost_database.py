@@ -1,4 +1,4 @@
-"""The files are the truth: a lost, empty or foreign database costs the history of jobs alone."""
+"""The files are authoritative: losing the database costs only the history of jobs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def modserve(*arguments: str, **environment: str) -> subprocess.CompletedProcess
 
 
 def listing(data_dir: Path) -> dict[str, bytes]:
-    """Return all files of modules and datasets with their content."""
+    """Return all files of modules and datasets with their contents."""
     return {
         str(path.relative_to(data_dir)): path.read_bytes()
         for folder in ("modules", "datasets")
@@ -54,7 +54,7 @@ def data_dir(tmp_path: Path) -> Path:
 
 
 def train(client: Client) -> np.ndarray:
-    """Train a module, initialize another; return what the first predicts."""
+    """Train one module and initialize another; return what the first predicts."""
     client.put_dataset("mnist", MNIST)
     for name in ("lenet", "untrained"):
         lenet.create(client, name)
@@ -67,12 +67,12 @@ def event_ids(client: Client, job: int) -> list[int]:
     return [event["id"] for event in client.job_events(job)]
 
 
-def test_a_server_without_its_database_has_all_but_the_jobs(data_dir: Path) -> None:
+def test_without_its_database_a_server_loses_only_jobs(data_dir: Path) -> None:
     with running_server(data_dir, environment=ENVIRONMENT) as server, Client(server.url) as client:
         expected = train(client)
         datasets, modules = client.datasets(), [one["name"] for one in client.modules()]
         checkpoints = client.checkpoints("lenet")
-        # No file tells of this one.
+        # No file mentions this one.
         score = client.wait(client.score("lenet", **images("test"), batch_size=500)["id"])
         seen = event_ids(client, score["id"])
     before = listing(data_dir)
@@ -98,7 +98,7 @@ def test_a_server_without_its_database_has_all_but_the_jobs(data_dir: Path) -> N
     assert after.keys() == before.keys()
 
 
-def test_a_second_server_with_a_database_of_its_own_refuses_and_touches_nothing(
+def test_a_second_server_with_another_database_refuses_to_start(
     data_dir: Path, tmp_path: Path
 ) -> None:
     own = f"sqlite:///{tmp_path / 'own.db'}"
@@ -121,7 +121,7 @@ def test_a_second_server_with_a_database_of_its_own_refuses_and_touches_nothing(
     assert listing(data_dir) == before
 
 
-def test_two_servers_with_one_database_share_a_directory(data_dir: Path) -> None:
+def test_two_servers_may_share_database_and_directory(data_dir: Path) -> None:
     second = {**ENVIRONMENT, "MODSERVE_DEVICES": '["cpu(1)"]'}
     with (
         running_server(data_dir, environment=ENVIRONMENT) as one,
@@ -133,7 +133,7 @@ def test_two_servers_with_one_database_share_a_directory(data_dir: Path) -> None
         assert [module["name"] for module in there.modules()] == ["lenet"]
 
 
-def test_a_damaged_database_is_told_in_a_line_and_the_files_are_there_without_it(
+def test_a_damaged_database_is_reported_in_one_line_and_the_files_are_intact(
     data_dir: Path,
 ) -> None:
     with running_server(data_dir, environment=ENVIRONMENT) as server, Client(server.url) as client:
@@ -141,7 +141,7 @@ def test_a_damaged_database_is_told_in_a_line_and_the_files_are_there_without_it
     path = data_dir / "modserve.db"
     content = path.read_bytes()
     pages = content[:4096] + b"\xa5" * (len(content) - 4096)
-    last = content[:-4096] + b"\xa5" * 4096  # which nothing but the check reads
+    last = content[:-4096] + b"\xa5" * 4096  # read only by the integrity check
     for damaged in (b"no database at all" * 100, pages, last):
         path.write_bytes(damaged)
         refused = modserve("serve", "--port", "0", "--data-dir", str(data_dir))
@@ -154,7 +154,7 @@ def test_a_damaged_database_is_told_in_a_line_and_the_files_are_there_without_it
         assert [one["name"] for one in client.modules()] == ["lenet"]
 
 
-def test_recover_says_what_it_took_in_and_what_it_could_not(tmp_path: Path) -> None:
+def test_recover_reports_what_it_recovered_and_what_it_could_not(tmp_path: Path) -> None:
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(tmp_path, filter="data")
     data_dir = tmp_path / "var"

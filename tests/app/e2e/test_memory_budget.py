@@ -1,4 +1,4 @@
-"""More modules than the memory holds, and calls that there is no memory for, on a real server."""
+"""More modules than fit in memory, and calls that do not fit, on a real server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def executor(client: Client) -> Mapping[str, Any]:
     return dict(found)
 
 
-def test_predictions_of_many_modules_in_turn_within_a_small_budget(tmp_path: Path) -> None:
+def test_many_modules_take_turns_within_a_small_budget(tmp_path: Path) -> None:
     names = [f"m{number}" for number in range(MODULES)]
     with (
         running_server(tmp_path / "server", environment=SMALL) as server,
@@ -63,7 +63,7 @@ def test_predictions_of_many_modules_in_turn_within_a_small_budget(tmp_path: Pat
         np.testing.assert_array_equal(again, pinned)
 
 
-def test_steps_of_a_module_that_was_put_away_between_them_are_refused(tmp_path: Path) -> None:
+def test_steps_of_a_module_evicted_in_between_are_refused(tmp_path: Path) -> None:
     with (
         running_server(tmp_path / "server", environment=SMALL) as server,
         Client(server.url) as client,
@@ -85,7 +85,7 @@ def test_steps_of_a_module_that_was_put_away_between_them_are_refused(tmp_path: 
         assert (stepped["state"], stepped["durable"]) == ("ready", True)
 
 
-def test_what_there_is_no_memory_for_costs_that_call_alone(tmp_path: Path) -> None:
+def test_running_out_of_memory_fails_only_that_call(tmp_path: Path) -> None:
     with (
         running_server(tmp_path / "server", environment=ENVIRONMENT) as server,
         Client(server.url) as client,
@@ -95,7 +95,7 @@ def test_what_there_is_no_memory_for_costs_that_call_alone(tmp_path: Path) -> No
         client.create_module("large", NETWORK)
         pid = executor_pid(client)
         leave(pid, 256 << 20)
-        features = (1 << 30) // (4 * CLASSES)  # a gigabyte of weights
+        features = (1 << 30) // (4 * CLASSES)  # one gigabyte of weights
         with pytest.raises(ClientError) as refused:
             client.bind(
                 "large",
@@ -111,7 +111,7 @@ def test_what_there_is_no_memory_for_costs_that_call_alone(tmp_path: Path) -> No
 
 
 def leave(pid: int, more_bytes: int) -> None:
-    """Let a process have so many bytes more than it has."""
+    """Allow a process this many bytes more than it uses."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + more_bytes
     resource.prlimit(pid, resource.RLIMIT_AS, (limit, limit))

@@ -1,4 +1,4 @@
-"""Only so many predictions of a module may be under way, however they were sent."""
+"""A module's predictions in progress are limited, however they were sent."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def client(server: ServerProcess) -> Iterator[Client]:
-    """A client of a server whose predictions wait for others for a long time."""
+    """A client of a server whose predictions wait a long time for a batch."""
     with Client(server.url) as client:
         client.set_serving("net", max_batch_size=65536, max_delay_us=10_000_000)
         yield client
@@ -67,7 +67,7 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize("way", REQUESTS)
-def test_one_more_is_refused_until_another_ends(
+def test_one_more_is_refused_until_another_finishes(
     server: ServerProcess, client: Client, way: str
 ) -> None:
     with ExitStack() as stack:
@@ -82,7 +82,7 @@ def test_one_more_is_refused_until_another_ends(
         assert b"MODSERVE_MAX_PREDICTIONS" in refused.body
     client.set_serving("net", max_batch_size=None, max_delay_us=0)
 
-    def is_answered() -> bool:  # those that hung up do not count
+    def is_answered() -> bool:  # requests whose client hung up do not count
         with connect(server.url) as sock:
             sock.sendall(REQUESTS[way])
             return read_answer(sock).status == 200

@@ -1,4 +1,4 @@
-"""What commit cbcf0c1 wrote opens and goes on: its database, its modules, its paused job."""
+"""The data directory written by commit cbcf0c1 still works: database, modules, a paused job."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def client(tmp_path: Path, expected: dict[str, np.ndarray]) -> Iterator[Client]:
         yield client
 
 
-def test_it_opens_and_its_paused_fit_ends_as_its_undisturbed_twin_did(
+def test_its_paused_fit_ends_like_the_undisturbed_one(
     client: Client, expected: dict[str, np.ndarray]
 ) -> None:
     def predicted(name: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Parameters that no checkpoint has: after a death nobody answers from others in their place."""
+"""Unsaved parameters: after a crash, nothing answers with others in their place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ONES = {"fc_weight": np.ones((CLASSES, FEATURES), "f"), "fc_bias": np.arange(CLA
 
 
 def make(client: Client, name: str) -> None:
-    """Make a module ready whose parameters are those of its checkpoint 1."""
+    """Make a module ready, with the parameters of its checkpoint 1."""
     client.create_module(name, NETWORK)
     client.bind(name, **BIND)
     client.init_params(name, "xavier", seed=1)
@@ -79,7 +79,7 @@ CHANGES: Mapping[str, Callable[[Client, str], None]] = {
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    """A server of its own, whose executor is killed."""
+    """A separate server, whose executor gets killed."""
     with running_server(tmp_path / "server", environment=ENVIRONMENT) as server:
         yield server
 
@@ -91,7 +91,7 @@ def client(server: ServerProcess) -> Iterator[Client]:
 
 
 def refusal(call: Callable[[], Any]) -> Mapping[str, Any]:
-    """Return the problem that a call is refused with."""
+    """Return the problem with which a call is refused."""
     with pytest.raises(ClientError) as caught:
         call()
     assert caught.value.status == 409, caught.value.problem
@@ -113,9 +113,7 @@ def test_a_module_without_parameters_has_none_to_lose(client: Client) -> None:
         assert client.module(name)["state"] == "ready"
 
 
-def test_whatever_changed_without_a_checkpoint_is_lost_and_says_so(
-    client: Client, tmp_path: Path
-) -> None:
+def test_unsaved_changes_are_lost_and_reported(client: Client, tmp_path: Path) -> None:
     names = [*CHANGES, "partial", "averages"]
     for name in CHANGES:
         make(client, name)
@@ -154,7 +152,7 @@ def test_whatever_changed_without_a_checkpoint_is_lost_and_says_so(
         assert refusal(call)["code"] == "params_lost"
 
 
-def test_a_load_an_initialization_and_new_parameters_end_it(client: Client) -> None:
+def test_loading_initializing_or_setting_parameters_ends_the_loss(client: Client) -> None:
     for name in ("loaded", "seeded", "set"):
         make(client, name)
     before = client.predict("loaded", data=EXAMPLES)["softmax_output"]
@@ -168,7 +166,7 @@ def test_a_load_an_initialization_and_new_parameters_end_it(client: Client) -> N
         assert client.module(name)["state"] == "ready"
         after = client.predict(name, data=EXAMPLES)["softmax_output"]
         np.testing.assert_array_equal(after, before)
-        update(client, name)  # the optimizer came back, too
+        update(client, name)  # including the optimizer
     for name in ("loaded", "seeded", "set"):
         client.save_checkpoint(name, 5)
         assert client.module(name)["durable"]
@@ -179,9 +177,7 @@ def test_a_load_an_initialization_and_new_parameters_end_it(client: Client) -> N
             np.testing.assert_array_equal(array, params[one])
 
 
-def test_a_fit_that_is_cancelled_leaves_what_no_checkpoint_has(
-    client: Client, tmp_path: Path
-) -> None:
+def test_a_cancelled_fit_leaves_unsaved_parameters(client: Client, tmp_path: Path) -> None:
     make(client, "net")
     examples = tmp_path / "examples.npz"
     examples.write_bytes(examples_npz(2000))
@@ -197,7 +193,7 @@ def test_a_fit_that_is_cancelled_leaves_what_no_checkpoint_has(
     assert client.module("net")["durable"]
 
 
-def test_it_is_lost_with_its_server_too(tmp_path: Path) -> None:
+def test_they_are_lost_with_the_server_too(tmp_path: Path) -> None:
     folder = tmp_path / "server"
     with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
         make(client, "put")
@@ -209,7 +205,7 @@ def test_it_is_lost_with_its_server_too(tmp_path: Path) -> None:
         assert client.load("put", 1)["state"] == "ready"
 
 
-def test_what_is_refused_leaves_a_module_durable(client: Client) -> None:
+def test_refused_changes_leave_a_module_durable(client: Client) -> None:
     make(client, "net")
     with pytest.raises(ClientError):
         client.set_params("net", {"fc_bias": np.zeros(99, "f")})
@@ -218,7 +214,7 @@ def test_what_is_refused_leaves_a_module_durable(client: Client) -> None:
     assert client.module("net")["durable"]
 
 
-def test_to_bring_back_what_is_there_loses_nothing(client: Client) -> None:
+def test_reloading_what_is_there_loses_nothing(client: Client) -> None:
     make(client, "net")
     set_params(client, "net")
     before = client.module("net")

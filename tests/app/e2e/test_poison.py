@@ -1,4 +1,4 @@
-"""A module that kills the process it is restored in: it is left alone, and the others serve."""
+"""A module whose restore crashes the process: it is quarantined, and the others are served."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PREDICT = {"inputs": {"data": [[0.5] * FEATURES] * BATCH}}
 
 @pytest.fixture(autouse=True)
 def poisonous(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Executors run the host that dies."""
+    """Executors run a host that can crash."""
     monkeypatch.setattr(
         main, "_EXECUTOR", (*main._EXECUTOR, "--host", "served.poison_host:PoisonHost")
     )
@@ -31,7 +31,7 @@ def poisonous(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def server(data_dir: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """A server in this process whose executor is a process of its own."""
+    """A server in this process whose executor is its own process."""
     app = create_app(Settings(data_dir=data_dir, threads=1, log_level="error"))
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
@@ -62,11 +62,11 @@ async def until_ready(api: httpx.AsyncClient) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_after_two_deaths_in_its_restore_a_module_is_left_alone(tmp_path: Path) -> None:
+async def test_after_two_crashes_in_its_restore_a_module_is_quarantined(tmp_path: Path) -> None:
     async with server(tmp_path) as api:
         await make(api, "poison", "good")
     for _ in range(2):
-        async with server(tmp_path) as api:  # starts, whatever its modules are
+        async with server(tmp_path) as api:  # starts whatever its modules are like
             assert (await predict(api, "good"))[0] == 200
             status, problem = await predict(api, "poison")
             assert (status, problem["code"]) == (503, "executor_gone")
@@ -93,7 +93,7 @@ async def test_after_two_deaths_in_its_restore_a_module_is_left_alone(tmp_path: 
         assert (await api.get("/readyz")).json()["warnings"] == []
 
 
-async def test_the_call_that_an_executor_died_of_is_told_so_and_no_other(tmp_path: Path) -> None:
+async def test_only_the_call_that_crashed_the_executor_is_told_so(tmp_path: Path) -> None:
     async with server(tmp_path) as api:
         await make(api, "hungry", "good")
         answers = await asyncio.gather(*(predict(api, "hungry") for _ in range(3)))
@@ -107,7 +107,7 @@ async def test_the_call_that_an_executor_died_of_is_told_so_and_no_other(tmp_pat
         assert (await api.get("/v1/modules/hungry")).json()["state"] == "ready"
 
 
-async def test_a_module_whose_calls_crash_the_process_is_left_alone_until_somebody_asks(
+async def test_a_module_whose_calls_crash_is_left_out_until_requested(
     tmp_path: Path,
 ) -> None:
     async with server(tmp_path) as api:
@@ -126,14 +126,14 @@ async def test_a_module_whose_calls_crash_the_process_is_left_alone_until_somebo
         assert (await predict(api, "faulty"))[0] == 503
 
 
-async def test_a_job_loses_no_attempt_by_the_death_that_another_call_is_to_blame_for(
+async def test_a_crash_caused_by_another_call_costs_a_job_no_attempt(
     tmp_path: Path,
 ) -> None:
     async with server(tmp_path) as api:
         await make(api, "hungry", "good")
         dataset = await api.put("/v1/datasets/examples?kind=npz", content=examples_npz())
         assert dataset.is_success, dataset.text
-        body = fit_body(epochs=10_000, checkpoint={"epochs": 10_000})  # none forgives a loss
+        body = fit_body(epochs=10_000, checkpoint={"epochs": 10_000})  # a loss counts for good
         answer = await api.post("/v1/modules/good/fit", json=body)
         assert answer.is_success, answer.text
         path = f"/v1/jobs/{answer.json()['id']}"
@@ -145,7 +145,7 @@ async def test_a_job_loses_no_attempt_by_the_death_that_another_call_is_to_blame
 
 
 async def until_trained(api: httpx.AsyncClient, path: str, attempt: int) -> None:
-    """Wait until a job that has reported how far it is runs in an attempt."""
+    """Wait until a job that has reported progress is running in a given attempt."""
     async with asyncio.timeout(60):
         while True:
             job = (await api.get(path)).json()
@@ -156,7 +156,7 @@ async def until_trained(api: httpx.AsyncClient, path: str, attempt: int) -> None
             await asyncio.sleep(0.05)
 
 
-async def test_the_job_that_an_executor_died_of_is_told_so(tmp_path: Path) -> None:
+async def test_the_job_that_crashed_the_executor_is_told_so(tmp_path: Path) -> None:
     async with server(tmp_path) as api:
         await make(api, "hungry")
         dataset = await api.put("/v1/datasets/examples?kind=npz", content=examples_npz())

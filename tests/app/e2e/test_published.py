@@ -1,4 +1,4 @@
-"""Models that people have published, uploaded as they are: they answer over HTTP as in MXNet."""
+"""Published models, uploaded unchanged: they answer over HTTP as in MXNet."""
 
 import json
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ def descriptions(shapes: dict[str, list[int]], arrays: dict[str, np.ndarray]) ->
 
 
 @pytest.mark.parametrize("name", models("outputs.npz"))
-def test_it_answers_as_in_mxnet(client: Client, name: str) -> None:
+def test_outputs_match_mxnets(client: Client, name: str) -> None:
     meta = json.loads((FOLDER / name / "meta.json").read_text())
     inputs = arrays(FOLDER / name / "inputs.npz")
     labels = meta.get("label_inputs_zero", {})
@@ -76,8 +76,8 @@ def test_it_answers_as_in_mxnet(client: Client, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", models("outputs.npz"))
-def test_one_upload_is_enough(client: Client, name: str) -> None:
-    """Nothing is said of it: neither names nor shapes, but for the batch that the answer is of."""
+def test_a_single_upload_is_enough(client: Client, name: str) -> None:
+    """Nothing is declared, neither names nor shapes, except the expected batch size."""
     meta = json.loads((FOLDER / name / "meta.json").read_text())
     (file,) = (FOLDER / name).glob("*.params")
     created = client.create_from_files(

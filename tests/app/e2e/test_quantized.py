@@ -1,4 +1,4 @@
-"""A network of bytes over HTTP: uploaded as it was saved, it answers as at home."""
+"""A quantized network over HTTP: uploaded as saved, it gives the same outputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def client(server: ServerProcess) -> Iterator[Client]:
 
 
 def quantized(folder: Path) -> tuple[str, Path, np.ndarray]:
-    """Return the JSON of a network of bytes, its parameters' file and what it puts out."""
+    """Return the JSON of a quantized network, its parameter file and its outputs."""
     net = mx.sym.Convolution(mx.sym.var("data"), kernel=(3, 3), num_filter=8, name="conv")
     net = mx.sym.Pooling(mx.sym.Activation(net, act_type="relu"), kernel=(2, 2), stride=(2, 2))
     net = mx.sym.softmax(mx.sym.FullyConnected(net, num_hidden=5, name="fc"), name="out")
@@ -49,7 +49,7 @@ def quantized(folder: Path) -> tuple[str, Path, np.ndarray]:
     return symbol.tojson(), folder / "bytes-0002.params", output.asnumpy()
 
 
-def test_it_answers_as_at_home(client: Client, tmp_path: Path) -> None:
+def test_outputs_match_those_of_the_engine(client: Client, tmp_path: Path) -> None:
     symbol, file, expected = quantized(tmp_path)
     client.create_module("bytes", symbol, label_names=[])
     client.bind("bytes", DATA, [], for_training=False)
@@ -61,7 +61,7 @@ def test_it_answers_as_at_home(client: Client, tmp_path: Path) -> None:
     np.testing.assert_allclose(one["out_output"], expected[:1], atol=1e-6)
 
 
-def test_to_train_it_is_refused(client: Client, tmp_path: Path) -> None:
+def test_training_it_is_refused(client: Client, tmp_path: Path) -> None:
     client.create_module("trained", quantized(tmp_path)[0], label_names=[])
     with pytest.raises(ClientError, match="has no gradient") as refused:
         client.bind("trained", DATA, [], for_training=True)

@@ -54,7 +54,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 
 def telling_network(steps: int) -> mx.sym.Symbol:
-    """Return the classifier with the outputs that tell of positions and sizes."""
+    """Return the classifier with extra outputs for position and batch size."""
     speaker = networks.japanese_vowels(mx, steps)
     lengths = speaker.get_internals()["lengths"]
     position = mx.sym.contrib.arange_like(lengths, axis=0)
@@ -78,7 +78,7 @@ def bucket_shapes(steps: int) -> list[dict[str, Any]]:
 
 
 def utterances() -> list[np.ndarray]:
-    """Return as many utterances as there are clients, all different, of 7 to 29 frames."""
+    """Return one utterance per client, all different, of 7 to 29 frames."""
     frames = [one for part in ("train", "test") for one in load(part)[0]][:CLIENTS]
     assert len({len(one) for one in frames}) >= 18
     return frames
@@ -97,7 +97,7 @@ def read(content: bytes) -> Answered:
 
 
 def alone(client: httpx.Client, frames: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
-    """Return what an utterance gives by bound size and position."""
+    """Return an utterance's outputs by bound batch size and position."""
     found = {}
     for size in SIZES:
         answer = client.post(PATH, content=body(frames, size))
@@ -115,7 +115,7 @@ def all_alone(url: str, frames: list[np.ndarray]) -> list[dict[tuple[int, int], 
 
 
 async def ask(url: httpx.URL, frames: np.ndarray, start: asyncio.Event) -> list[Answered]:
-    """Ask about one utterance several times, when all clients are connected."""
+    """Request one utterance several times, once all clients are connected."""
     reader, writer = await asyncio.open_connection(url.host, url.port)
     content = body(frames)
     head = f"POST {PATH} HTTP/1.1\r\nHost: {url.host}:{url.port}\r\n"
@@ -157,7 +157,7 @@ async def test_each_client_gets_its_own_answer(server: ServerProcess) -> None:
     assert sizes >= {8, MOST_ROWS}, "hardly any were computed together"
 
 
-def test_padded_ones_are_as_those_that_are_not(server: ServerProcess) -> None:
+def test_padded_utterances_give_the_same_as_unpadded_ones(server: ServerProcess) -> None:
     frames = {len(one): one for one in utterances()}
     for steps, one in frames.items():
         module = mx.mod.Module(

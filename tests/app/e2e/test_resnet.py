@@ -1,4 +1,4 @@
-"""ResNet-20 from MXNet's symbol JSON, its parameters sent in every form: it answers as MXNet."""
+"""ResNet-20 from MXNet's JSON, its parameters sent in every format: outputs match MXNet's."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def client(server: ServerProcess) -> Iterator[Client]:
 
 
 def create(client: Client, name: str, **bind: Any) -> dict[str, np.ndarray]:
-    """Create and bind ResNet-20; return the values MXNet was given, auxiliary states included."""
+    """Create and bind ResNet-20; return MXNet's parameters, auxiliary states included."""
     client.create_module(name, SYMBOL.read_text())
     client.bind(name, **BIND, **bind)
     arguments = client.module(name)["live"]["arguments"]
@@ -56,7 +56,7 @@ def split(values: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[st
 
 
 def assert_answers_as_mxnet(client: Client, name: str) -> None:
-    """Compare the step level's forward pass and the prediction with MXNet's output."""
+    """Compare the outputs of forward and predict with MXNet's."""
     expected = golden_file.topic("models")["resnet20"]
     output = client.predict(name, data=IMAGES)["softmax_output"]
     assert_close(f"predict {name}", output, expected, TOLERANCE)
@@ -68,7 +68,7 @@ def assert_answers_as_mxnet(client: Client, name: str) -> None:
 
 @pytest.mark.parametrize("kind", [NPZ, SAFETENSORS])
 @pytest.mark.parametrize("for_training", [True, False])
-def test_sent_parameters(client: Client, kind: str, for_training: bool) -> None:
+def test_uploaded_parameters(client: Client, kind: str, for_training: bool) -> None:
     name = f"sent-{kind[-3:]}-{for_training}"
     values = create(client, name, for_training=for_training)
     if kind == NPZ:
@@ -102,7 +102,7 @@ def test_loading_may_come_before_binding(client: Client, tmp_path: Path) -> None
     assert_answers_as_mxnet(client, "early")
 
 
-def test_saved_parameters_are_the_bytes_that_mxnet_writes(client: Client) -> None:
+def test_saved_parameters_are_byte_identical_to_mxnets(client: Client) -> None:
     values = create(client, "saved")
     client.set_params("saved", values)
     client.save_checkpoint("saved", 7)
@@ -124,7 +124,7 @@ def test_a_training_pass_uses_the_statistics_of_the_batch(client: Client) -> Non
     assert client.module("trains")["stage"] == "initialized"
 
 
-def test_damaged_checkpoints_leave_the_module_as_it_was(client: Client, tmp_path: Path) -> None:
+def test_damaged_checkpoints_change_nothing(client: Client, tmp_path: Path) -> None:
     values = create(client, "kept")
     client.set_params("kept", values)
     whole = write_params(*split(values))
@@ -149,7 +149,7 @@ def test_damaged_checkpoints_leave_the_module_as_it_was(client: Client, tmp_path
         assert_answers_as_mxnet(client, "kept")
 
 
-def test_fine_tuning_begins_with_what_a_checkpoint_has(client: Client, tmp_path: Path) -> None:
+def test_fine_tuning_starts_from_a_checkpoints_parameters(client: Client, tmp_path: Path) -> None:
     values = create(client, "tuned")
     arguments, auxiliary = split(values)
     head = {name: arguments.pop(name) for name in ("fc_weight", "fc_bias")}
@@ -167,13 +167,13 @@ def test_fine_tuning_begins_with_what_a_checkpoint_has(client: Client, tmp_path:
     assert_answers_as_mxnet(client, "tuned")
 
 
-def test_a_wrong_image_is_refused_with_its_shape(client: Client) -> None:
+def test_an_image_of_the_wrong_shape_is_refused(client: Client) -> None:
     client.set_params("shown", create(client, "shown"))
     with pytest.raises(ClientError, match=r"data: got shape \(1, 32, 32, 3\), .*\(n, 3, 32, 32\)"):
         client.predict("shown", data=np.zeros((1, 32, 32, 3)))
 
 
-def test_a_symbol_that_is_cut_is_refused(client: Client) -> None:
+def test_a_truncated_symbol_is_refused(client: Client) -> None:
     symbol = json.loads(SYMBOL.read_text())
     symbol["nodes"] = symbol["nodes"][:-1]
     with pytest.raises(ClientError) as refused:
@@ -181,14 +181,14 @@ def test_a_symbol_that_is_cut_is_refused(client: Client) -> None:
     assert (refused.value.status, refused.value.problem["code"]) == (422, "invalid_graph")
 
 
-def test_a_symbol_sent_as_text_with_curl(server: ServerProcess) -> None:
+def test_a_symbol_sent_as_text_by_curl(server: ServerProcess) -> None:
     body = '{"name": "typed", "symbol": ' + SYMBOL.read_text() + "}"
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     answer = httpx.post(f"{server.url}/v1/modules", content=body, headers=headers)
     assert answer.status_code == 201, answer.text
 
 
-def test_a_checkpoint_with_more_than_the_module_has_outlives_the_executor(
+def test_a_checkpoint_with_extra_parameters_outlives_the_executor(
     client: Client, tmp_path: Path
 ) -> None:
     arguments, auxiliary = split(create(client, "restored"))

@@ -1,4 +1,4 @@
-"""Modules brought back by a real server: from older checkpoints, and around one that kills."""
+"""Modules restored by a real server: from older checkpoints, and in spite of a broken one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def trained(folder: Path) -> list[np.ndarray]:
     return predicted
 
 
-def test_a_damaged_or_missing_checkpoint_gives_way_to_the_one_before(
+def test_a_damaged_or_missing_checkpoint_falls_back_to_the_one_before(
     folder: Path, trained: list[np.ndarray], tmp_path: Path
 ) -> None:
     root = folder / "modules" / "net" / "checkpoints"
@@ -67,7 +67,7 @@ def test_a_damaged_or_missing_checkpoint_gives_way_to_the_one_before(
         assert httpx.get(f"{server.url}/readyz").json()["warnings"] == []
 
 
-def test_a_fit_says_which_checkpoints_it_could_not_go_on_from(folder: Path, tmp_path: Path) -> None:
+def test_a_resumed_fit_reports_the_checkpoints_it_skipped(folder: Path, tmp_path: Path) -> None:
     examples = tmp_path / "examples.npz"
     examples.write_bytes(examples_npz())
     with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
@@ -96,7 +96,7 @@ def test_a_fit_says_which_checkpoints_it_could_not_go_on_from(folder: Path, tmp_
         assert any(f"checkpoints/{tag}" in one and ".params" in one for one in warned), logs
 
 
-def test_a_module_without_a_sound_checkpoint_fails_and_the_others_serve(
+def test_a_module_without_a_valid_checkpoint_fails_and_the_others_are_served(
     folder: Path, trained: list[np.ndarray]
 ) -> None:
     saved = folder / "saved"
@@ -122,7 +122,7 @@ def test_a_module_without_a_sound_checkpoint_fails_and_the_others_serve(
         np.testing.assert_array_equal(after, trained[2])
 
 
-def test_the_way_out_of_a_damaged_checkpoint_is_the_one_that_is_told(
+def test_the_remedy_suggested_for_a_damaged_checkpoint_works(
     folder: Path, trained: list[np.ndarray]
 ) -> None:
     file = folder / "modules" / "net" / "checkpoints" / "2" / "net-0002.params"
@@ -146,7 +146,7 @@ def test_the_way_out_of_a_damaged_checkpoint_is_the_one_that_is_told(
         np.testing.assert_array_equal(after, trained[2])
 
 
-def test_a_failed_module_is_rescued_by_other_parameters(
+def test_a_failed_module_is_recovered_by_other_parameters(
     folder: Path, trained: list[np.ndarray]
 ) -> None:
     root = folder / "modules" / "net" / "checkpoints"

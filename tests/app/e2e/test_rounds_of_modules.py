@@ -1,4 +1,4 @@
-"""Modules that come and go leave no memory behind."""
+"""Creating and deleting modules leaks no memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def network() -> str:
 
 
 def resident(pid: int) -> int:
-    """Return the bytes of memory of a process that are its own, files and shared memory apart."""
+    """Return the private memory of a process in bytes, without files and shared memory."""
     rows = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(row.split()[1]) * 1024 for row in rows if row.startswith("RssAnon:"))
 
@@ -38,7 +38,7 @@ def resident(pid: int) -> int:
     "rounds", [pytest.param(10, id="short"), pytest.param(200, id="long", marks=pytest.mark.soak)]
 )
 @pytest.mark.timeout(1800)
-def test_rounds_of_modules_leave_no_memory_behind(tmp_path: Path, rounds: int) -> None:
+def test_rounds_of_modules_leak_no_memory(tmp_path: Path, rounds: int) -> None:
     symbol = network()
     shapes = {
         "data_shapes": [{"name": "data", "shape": [4, HIDDEN]}],

@@ -1,4 +1,4 @@
-"""Sequences fed a part at a time to a real server equal one long pass; what is lost is an error."""
+"""Sequences sent in parts to a real server match one long pass; lost state is an error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def client(server: ServerProcess) -> Iterator[Client]:
 
 
 def add(client: Client, name: str, kind: str, **serving: Any) -> None:
-    """Make a module, and say what its states are."""
+    """Create a module and declare its states."""
     symbol, dims = SYMBOLS[kind], {"N": 8, "T": STEPS, "C": FEATURES}
     client.create_module(name, symbol.tojson(), label_names=[], state_names=list(STATES[kind]))
     shape, layout = [dims[axis] for axis in LAYOUTS[kind]], LAYOUTS[kind]
@@ -50,7 +50,7 @@ def add(client: Client, name: str, kind: str, **serving: Any) -> None:
 
 
 def steps_of(number: int, kind: str, parts: int = PARTS) -> np.ndarray:
-    """Return a sequence as the module takes it, one example."""
+    """Return a sequence in the module's layout, as one example."""
     data = np.random.default_rng(number).normal(size=(1, parts * STEPS, FEATURES)).astype("f")
     return data if LAYOUTS[kind] == "NTC" else data.swapaxes(0, 1).copy()
 
@@ -79,7 +79,7 @@ def by_members(client: Client, kind: str, name: str, part: np.ndarray, how: dict
 
 
 def by_infer(client: Client, kind: str, name: str, part: np.ndarray, how: dict[str, bool]) -> Any:
-    """Ask as tritonclient does: numbers for ids, and all three parameters each time."""
+    """Ask as tritonclient does: numeric ids, and all three parameters each time."""
     parameters = {"sequence_id": int(name), "binary_data_output": True}
     parameters |= {f"sequence_{flag}": value for flag, value in how.items()}
     shown = {"name": "data", "shape": part.shape, "datatype": "FP32"}
@@ -101,7 +101,7 @@ WAYS = {"query": by_query, "members": by_members, "infer": by_infer}
 
 
 @pytest.mark.parametrize("kind", SYMBOLS)
-def test_fifty_sequences_side_by_side_are_each_one_long_pass(
+def test_fifty_concurrent_sequences_each_match_one_long_pass(
     server: ServerProcess, client: Client, kind: str
 ) -> None:
     ways, together = list(WAYS.values()), threading.Barrier(SEQUENCES)
@@ -111,7 +111,7 @@ def test_fifty_sequences_side_by_side_are_each_one_long_pass(
             with Client(server.url) as own:
                 return feed_all(own, number)
         except BaseException:
-            together.abort()  # so that the others do not wait
+            together.abort()  # so that the others need not wait
             raise
 
     def feed_all(own: Client, number: int) -> np.ndarray:
@@ -149,7 +149,7 @@ def test_the_order_of_parts_is_kept(client: Client) -> None:
     assert refusal(client, "cells", "a", end=True, data=part) == (409, "sequence_lost")
 
 
-def test_what_was_lost_with_its_executor_is_never_begun_anew_by_itself(client: Client) -> None:
+def test_a_sequence_lost_with_its_executor_never_restarts_silently(client: Client) -> None:
     data = steps_of(2, "cells")
     whole = []
     for position in range(PARTS):
@@ -170,7 +170,7 @@ def test_what_was_lost_with_its_executor_is_never_begun_anew_by_itself(client: C
     client.predict_part("cells", 7, end=True, data=part)
 
 
-def test_idle_sequences_expire_and_their_number_is_bounded(client: Client) -> None:
+def test_idle_sequences_expire_and_their_number_is_limited(client: Client) -> None:
     add(client, "short", "cells", max_sequences=2)
     part = part_of(steps_of(3, "cells"), 0, "cells")
     client.predict_part("short", "a", start=True, data=part)
@@ -202,7 +202,7 @@ def begins(client: Client, sequence: str, part: np.ndarray) -> bool:
         ([{"state": "h0"}], "states[0].output"),
     ],
 )
-def test_what_is_said_of_the_states_must_be_so(
+def test_invalid_state_declarations_are_refused(
     client: Client, states: list[dict[str, str]], field: str
 ) -> None:
     before = client.serving("cells")
@@ -223,7 +223,7 @@ def test_what_is_said_of_the_states_must_be_so(
         ({"sequence_id": "a", "sequence_start": 1}, "sequence_start"),
     ],
 )
-def test_what_is_no_part_of_a_sequence_is_refused(
+def test_malformed_parts_are_refused(
     server: ServerProcess, members: dict[str, Any], field: str
 ) -> None:
     part = part_of(steps_of(1, "cells"), 0, "cells").tolist()
@@ -238,7 +238,7 @@ def test_what_is_no_part_of_a_sequence_is_refused(
     assert field in answer.json()["error"]
 
 
-def test_a_module_that_keeps_no_states_takes_no_sequences(client: Client) -> None:
+def test_a_module_without_states_refuses_sequences(client: Client) -> None:
     add(client, "plain", "cells")
     client.set_serving("plain", states=[])
     part = part_of(steps_of(1, "cells"), 0, "cells")

@@ -1,4 +1,4 @@
-"""A sequence stays on the version of its first part, whatever becomes of versions meanwhile."""
+"""A sequence stays on the version of its first part, whatever happens to versions meanwhile."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def client(server: ServerProcess) -> Iterator[Client]:
-    """A client of a server whose module ``cells`` has the versions 1 and 2; 1 is promoted."""
+    """A client of a server whose module ``cells`` has versions 1 and 2; 1 is promoted."""
     with Client(server.url) as client:
         client.create_module("cells", SYMBOL.tojson(), label_names=[], state_names=list(UNROLLED))
         shape = {"name": "data", "shape": [8, STEPS, FEATURES], "layout": "NTC"}
@@ -46,7 +46,7 @@ def client(server: ServerProcess) -> Iterator[Client]:
 
 
 class ByRest:
-    """Feeds parts by /v1, and says which version answered."""
+    """Sends parts over /v1 and notes which version answered."""
 
     def __init__(self, server: ServerProcess) -> None:
         self._http = httpx.Client(base_url=server.url, timeout=60)
@@ -66,7 +66,7 @@ class ByRest:
 
 
 class ByTriton:
-    """Feeds parts by Triton's own client."""
+    """Sends parts with Triton's own client."""
 
     def __init__(self, server: ServerProcess) -> None:
         self._client = triton.InferenceServerClient(server.url.removeprefix("http://"))
@@ -103,7 +103,7 @@ def way(server: ServerProcess, request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture
 def whole(client: Client, server: ServerProcess) -> Mapping[str, list[np.ndarray]]:
-    """What each version answers to the parts of a sequence of its own."""
+    """What each version answers to the parts of its own sequence."""
     way, found = ByRest(server), {}
     for number, version in enumerate(("1", "2")):
         parts = [
@@ -116,7 +116,7 @@ def whole(client: Client, server: ServerProcess) -> Mapping[str, list[np.ndarray
     return found
 
 
-def test_promotions_do_not_move_it(client: Client, way: Any, whole: Any) -> None:
+def test_promotions_do_not_move_a_sequence(client: Client, way: Any, whole: Any) -> None:
     moves = [
         lambda: client.promote("cells", 2),
         lambda: client.roll_back("cells"),
@@ -138,7 +138,7 @@ def test_promotions_do_not_move_it(client: Client, way: Any, whole: Any) -> None
 
 
 @pytest.mark.parametrize("refusal", ["begun twice", "wrong last part", "another version"])
-def test_a_part_that_is_refused_does_not_move_it(
+def test_a_refused_part_does_not_move_it(
     client: Client, way: Any, whole: Any, refusal: str
 ) -> None:
     way.feed(6, 0, start=True)
@@ -159,7 +159,7 @@ def test_a_part_that_is_refused_does_not_move_it(
         np.testing.assert_array_equal(found, whole["1"][position])
 
 
-def test_canaries_have_sequences_of_their_own(client: Client, way: Any, whole: Any) -> None:
+def test_canaries_get_their_own_sequences(client: Client, way: Any, whole: Any) -> None:
     client.set_canary("cells", 2, weight=0.5)
     begun = {name: way.feed(name, 0, start=True)[0] for name in range(10, 40)}
     assert set(begun.values()) == {"1", "2"}
@@ -170,7 +170,7 @@ def test_canaries_have_sequences_of_their_own(client: Client, way: Any, whole: A
             np.testing.assert_array_equal(found, whole[version][position])
 
 
-def test_what_is_lost_is_an_error_until_it_begins_again(client: Client, way: Any) -> None:
+def test_a_lost_sequence_is_an_error_until_it_restarts(client: Client, way: Any) -> None:
     way.feed(7, 0, start=True)
     client.promote("cells", 2)
     end_executor(client)
@@ -181,7 +181,7 @@ def test_what_is_lost_is_an_error_until_it_begins_again(client: Client, way: Any
     assert way.feed(7, 1, end=True)[0] == "2"
 
 
-def test_an_expired_one_is_an_error(client: Client, way: Any) -> None:
+def test_an_expired_sequence_is_an_error(client: Client, way: Any) -> None:
     client.set_serving("cells", max_sequence_idle_seconds=0.05)
     way.feed(8, 0, start=True)
     client.promote("cells", 2)
@@ -191,7 +191,7 @@ def test_an_expired_one_is_an_error(client: Client, way: Any) -> None:
             way.feed(8, 1)
 
 
-def test_a_version_that_is_no_more_is_an_error(client: Client, way: Any) -> None:
+def test_a_sequence_of_a_deleted_version_is_an_error(client: Client, way: Any) -> None:
     way.feed(4, 0, "2", start=True)
     client.save_checkpoint("cells", 3)
     client.delete_checkpoint("cells", 2)

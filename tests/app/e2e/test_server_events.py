@@ -1,4 +1,4 @@
-"""Events of what happens without a request: deaths of an executor, and modules put away."""
+"""Events without a request: deaths of an executor, and evicted modules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def make(client: Client, name: str, seed: int = 1) -> None:
 
 
 def until(client: Client, last: str, **filters: Any) -> list[dict[str, Any]]:
-    """Follow until an event of a type comes, the last."""
+    """Follow until an event of the given type, and return everything up to it."""
     found = []
     for event in client.events(**filters):
         found.append(event)
@@ -43,7 +43,7 @@ def until(client: Client, last: str, **filters: Any) -> list[dict[str, Any]]:
     raise AssertionError("the stream ended")
 
 
-def test_the_death_of_an_executor_and_what_it_took_along(client: Client) -> None:
+def test_the_death_of_an_executor_and_its_consequences(client: Client) -> None:
     make(client, "saved")
     make(client, "unsaved")
     zeros = {"fc_weight": np.zeros((CLASSES, FEATURES), "f"), "fc_bias": np.zeros(CLASSES, "f")}
@@ -62,7 +62,7 @@ def test_the_death_of_an_executor_and_what_it_took_along(client: Client) -> None
     assert restored[-1]["data"] == {"checkpoint": None, "generation": 2, "warning": None}
 
 
-def test_modules_that_are_put_away_for_others(client: Client) -> None:
+def test_modules_evicted_for_others(client: Client) -> None:
     names = [f"m{number}" for number in range(12)]
     for number, name in enumerate(names):
         make(client, name, number)

@@ -1,4 +1,4 @@
-"""Versions of a module on a real server: promoted, rolled back, tried, kept, damaged."""
+"""Versions of a module on a real server: promoted, rolled back, canaried, kept, damaged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Outputs = Mapping[str, np.ndarray]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Of a server of the test's own."""
+    """A folder for the test's own server."""
     return tmp_path / "server"
 
 
@@ -53,7 +53,7 @@ def client(server: ServerProcess) -> Iterator[Client]:
 
 @pytest.fixture
 def outputs(client: Client) -> Outputs:
-    """A module ``net`` with versions of random parameters, and others that are live."""
+    """A module ``net`` with versions of random parameters and different live ones."""
     return prepare(client)
 
 
@@ -81,7 +81,7 @@ def npy(array: np.ndarray) -> bytes:
 def ask(
     http: httpx.Client | ServerProcess, path: str = "/v1/modules/net/predict", **changes: Any
 ) -> httpx.Response:
-    """Ask for a prediction, in the fast lane unless the body comes in chunks."""
+    """Request a prediction, in the fast lane unless the body is chunked."""
     headers = {"content-type": "application/x-npy", "accept": "application/x-npy"}
     options = {"content": npy(EXAMPLE), "headers": headers, "timeout": 60} | changes
     if isinstance(http, ServerProcess):
@@ -94,7 +94,7 @@ def compare(found: np.ndarray, expected: np.ndarray) -> None:
 
 
 def check(response: httpx.Response, outputs: Outputs, version: str) -> None:
-    """Compare an answer with what a version answers."""
+    """Compare an answer with the version's expected output."""
     assert response.status_code == 200, response.text
     assert response.headers["x-model-version"] == version
     compare(np.load(io.BytesIO(response.content)), outputs[version])
@@ -111,7 +111,7 @@ def refuse(call: Callable[[], Any]) -> tuple[int, str]:
     [{}, {"content": iter([npy(EXAMPLE)])}],
     ids=["fast lane", "router"],
 )
-def test_each_version_is_there_under_all_of_its_names(
+def test_each_version_answers_under_all_of_its_names(
     server: ServerProcess, client: Client, outputs: Outputs, changes: dict[str, Any]
 ) -> None:
     client.set_version_label("net", "stable", 1)
@@ -150,7 +150,7 @@ def test_json_answers_and_the_open_inference_protocol_name_the_version(
         compare(data, outputs[version])
 
 
-def test_promoted_rolled_back_and_tried(
+def test_promoting_rolling_back_and_a_canary(
     server: ServerProcess, client: Client, outputs: Outputs
 ) -> None:
     assert client.promote("net", 0)["promoted"] == "0"
@@ -164,7 +164,7 @@ def test_promoted_rolled_back_and_tried(
     with httpx.Client(base_url=server.url) as http:
         found = Counter(ask(http).headers["x-model-version"] for _ in range(200))
     assert set(found) == {"0", "1"}
-    assert min(found.values()) > 50  # one in 10^12 runs has fewer
+    assert min(found.values()) > 50  # fails once in 10^12 runs
     check(ask(server, "/v1/modules/net/predict?version=2"), outputs, "2")
     client.remove_canary("net")
     client.promote("net", "live")
@@ -179,7 +179,7 @@ def test_promoted_rolled_back_and_tried(
 def test_no_request_is_dropped_while_versions_change(
     server: ServerProcess, client: Client, outputs: Outputs
 ) -> None:
-    """Eight clients predict while versions are promoted, rolled back, tried and labelled."""
+    """Eight clients predict while versions are promoted, rolled back, canaried and labelled."""
     client.promote("net", 0)
     is_over = threading.Event()
 
@@ -187,7 +187,7 @@ def test_no_request_is_dropped_while_versions_change(
         found: Counter[str] = Counter()
         with httpx.Client(base_url=server.url, timeout=60) as http:
             while not is_over.is_set():
-                # Some come by the router, whose bodies are in chunks.
+                # Some go to the router: their bodies are chunked.
                 changes = {"content": iter([npy(EXAMPLE)])} if number % 4 == 0 else {}
                 response = ask(http, **changes)
                 version = response.headers.get("x-model-version", "")
@@ -210,10 +210,10 @@ def test_no_request_is_dropped_while_versions_change(
     assert {"0", "1", "2"} <= set(found)
 
 
-def test_a_fit_does_not_change_what_a_promoted_version_answers(
+def test_a_fit_does_not_change_a_promoted_versions_answers(
     server: ServerProcess, client: Client, outputs: Outputs, tmp_path: Path
 ) -> None:
-    """It writes the promoted version's checkpoint anew, too, for it begins at epoch 0."""
+    """It also overwrites the promoted version's checkpoint, since it begins at epoch 0."""
     client.promote("net", 1)
     file = tmp_path / "examples.npz"
     file.write_bytes(examples_npz(400))
@@ -231,14 +231,14 @@ def test_a_fit_does_not_change_what_a_promoted_version_answers(
     listed = client.versions("net")
     replaced = {one["version"]: one["replaced"] for one in listed["items"]}
     assert replaced == {0: False, 1: True, 2: False, 3: False, 4: False}
-    # No longer in use, it is what the checkpoint is now.
+    # Once it is no longer in use, it is read from the new checkpoint.
     client.promote("net", 4)
     client.promote("net", 3)
     now = np.load(io.BytesIO(ask(server, "/v1/modules/net/predict?version=1").content))
     assert np.abs(now - outputs["1"]).max() > TOLERANCE
 
 
-def test_a_damaged_promoted_version_is_refused_and_the_others_go_on(
+def test_a_damaged_promoted_version_is_refused_and_the_others_answer(
     folder: Path, tmp_path: Path
 ) -> None:
     with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
@@ -246,7 +246,7 @@ def test_a_damaged_promoted_version_is_refused_and_the_others_go_on(
         client.promote("net", 1)
     file = folder / "modules" / "net" / "versions" / "1" / "net-0001.params"
     sound = file.read_bytes()
-    file.write_bytes(sound[:-1] + b"!")  # the checkpoint's own file as well: it is the same
+    file.write_bytes(sound[:-1] + b"!")  # the checkpoint's own file too: it is a hard link
     other = folder / "modules" / "net" / "checkpoints" / "2" / "net-0002.params"
     other.write_bytes(b"")
     with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
@@ -257,7 +257,7 @@ def test_a_damaged_promoted_version_is_refused_and_the_others_go_on(
                 assert refused.json()["code"] == "version_damaged"
                 assert "net-0001.params" in refused.json()["detail"]
                 assert "/v1/modules/net/rollback" in refused.json()["detail"]
-                assert "retry-after" not in refused.headers  # to wait does not help
+                assert "retry-after" not in refused.headers  # waiting does not help
         check(ask(server, "/v1/modules/net/predict?version=0"), outputs, "0")
         check(ask(server, "/v1/modules/net/predict?version=live"), outputs, "live")
         assert refuse(lambda: client.promote("net", 2)) == (503, "version_damaged")
@@ -293,11 +293,11 @@ def test_versions_in_use_are_kept(
     assert (refused.status_code, refused.json()["code"]) == (404, "not_found")
     client.promote("net", 6)
     client.delete_checkpoint("net", 0)
-    client.roll_back("net")  # to what was promoted before, whose files were kept
+    client.roll_back("net")  # to the one promoted before, whose files were kept
     check(ask(server), outputs, "0")
 
 
-def test_a_server_killed_in_promotions_has_one_version_or_the_other(folder: Path) -> None:
+def test_a_server_killed_during_promotions_has_one_version_or_the_other(folder: Path) -> None:
     with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
         outputs = prepare(client)
         client.promote("net", 0)
@@ -327,12 +327,12 @@ def promote_until_it_dies(client: Client) -> None:
             return
 
 
-def test_versions_come_back_after_the_death_of_their_executor(
+def test_versions_are_restored_after_the_death_of_their_executor(
     server: ServerProcess, client: Client, outputs: Outputs
 ) -> None:
-    """The promoted one as well where what is live is lost."""
+    """The promoted one even where the live parameters are lost."""
     client.promote("net", 1)
-    client.set_params("net", client.params("net"))  # in memory alone
+    client.set_params("net", client.params("net"))  # only in memory
     end_executor(client)
     check(ask(server), outputs, "1")
     lost = ask(server, "/v1/modules/net/predict?version=live")
@@ -342,19 +342,19 @@ def test_versions_come_back_after_the_death_of_their_executor(
     check(ask(server), outputs, "1")
 
 
-def test_a_module_bound_anew_has_its_versions(
+def test_a_rebound_module_keeps_its_versions(
     server: ServerProcess, client: Client, outputs: Outputs
 ) -> None:
     client.promote("net", 1)
     check(ask(server), outputs, "1")
     client.bind("net", [{"name": "data", "shape": [16, FEATURES]}], for_training=False)
     check(ask(server), outputs, "1")
-    client.save_checkpoint("net", 1)  # of what is live
+    client.save_checkpoint("net", 1)  # of the live module
     check(ask(server), outputs, "1")
     check(ask(server, "/v1/modules/net/predict?version=live"), outputs, "live")
 
 
-def test_what_cannot_be_leaves_everything_as_it_was(
+def test_invalid_changes_leave_everything_as_it_was(
     server: ServerProcess, client: Client, outputs: Outputs
 ) -> None:
     before = client.versions("net")

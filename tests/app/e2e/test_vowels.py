@@ -1,4 +1,4 @@
-"""Utterances of 7 to 29 frames, classified by a BucketingModule: trained by a job, then asked."""
+"""Utterances of 7 to 29 frames, classified by a BucketingModule: trained by a job, then queried."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ DATA = FILES["japanese_vowels.npz"]
 
 
 def source(part: str) -> dict[str, Any]:
-    """Return how the arrays of a part become inputs: ragged frames and their true lengths."""
+    """Return how a part's arrays become inputs: ragged frames and their true lengths."""
     return {
         "dataset": "vowels",
         "inputs": {
@@ -31,7 +31,7 @@ def source(part: str) -> dict[str, Any]:
 
 
 def create(client: Client, name: str, golden: Path) -> dict[str, Any]:
-    """Create the classifier from the symbols that MXNet wrote, one for each bucket key."""
+    """Create the classifier from MXNet's symbols, one for each bucket key."""
     symbols = {
         key: (golden / "models" / f"japanese_vowels_{key}-symbol.json").read_text()
         for key in BUCKETS
@@ -43,7 +43,7 @@ def create(client: Client, name: str, golden: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def vowels(server: ServerProcess) -> Iterator[Client]:
-    """A client of a server that has the utterances as one ragged dataset."""
+    """A client of a server that holds the utterances as one ragged dataset."""
     with Client(server.url) as client:
         client.put_dataset("vowels", DATA)
         yield client
@@ -67,7 +67,7 @@ def trained(vowels: Client) -> dict[str, Any]:
     return vowels.wait(job["id"])
 
 
-def test_a_short_training_reaches_what_mxnet_reaches(trained: dict[str, Any]) -> None:
+def test_a_short_training_reaches_mxnets_accuracy(trained: dict[str, Any]) -> None:
     # MXNet reaches 96.8 to 97.8 % with this recipe (tests/oracle/README.md).
     assert trained["status"] == "succeeded", trained["error"]
     assert trained["result"]["samples"] == EPOCHS * 270
@@ -85,7 +85,7 @@ def test_every_bucket_is_bound_by_the_fit(vowels: Client, trained: dict[str, Any
     assert shapes == {key: [BATCH_SIZE, key, 12] for key in BUCKETS}
 
 
-def test_single_utterances_take_the_smallest_bucket(
+def test_a_single_utterance_takes_the_smallest_bucket(
     vowels: Client, trained: dict[str, Any]
 ) -> None:
     utterances, lengths, _ = load("test")
@@ -100,7 +100,7 @@ def test_single_utterances_take_the_smallest_bucket(
 
 
 def ask(client: Client, utterance: np.ndarray, **fields: Any) -> dict[str, Any]:
-    """Return the answer about one utterance that is not padded."""
+    """Return the answer for one unpadded utterance."""
     inputs = {"data": [utterance.tolist()], "lengths": [len(utterance)]}
     body = {"inputs": inputs, **fields}
     return client.request("POST", "/v1/modules/speaker/predict", json=body).json()
@@ -110,7 +110,9 @@ def probabilities(answer: dict[str, Any]) -> np.ndarray:
     return np.array(answer["outputs"]["softmax_output"]["data"])
 
 
-def test_single_utterances_agree_with_the_score(vowels: Client, trained: dict[str, Any]) -> None:
+def test_predictions_of_single_utterances_agree_with_the_score(
+    vowels: Client, trained: dict[str, Any]
+) -> None:
     utterances, lengths, labels = load("test")
     outputs = np.concatenate(
         [
@@ -141,7 +143,9 @@ def test_a_predicted_dataset_is_in_the_order_of_the_utterances(
     np.testing.assert_allclose(rows["output0"], expected, atol=1e-5)
 
 
-def test_what_no_bucket_takes_is_refused(vowels: Client, trained: dict[str, Any]) -> None:
+def test_an_utterance_too_long_for_every_bucket_is_refused(
+    vowels: Client, trained: dict[str, Any]
+) -> None:
     with pytest.raises(
         ClientError, match=r"422 invalid: data: got shape \(1, 31, 12\), .*30: \(n, 30, 12\)"
     ):
@@ -153,7 +157,7 @@ def test_what_no_bucket_takes_is_refused(vowels: Client, trained: dict[str, Any]
 
 
 @pytest.mark.parametrize("key", BUCKETS)
-def test_a_bucket_answers_as_mxnet(vowels: Client, golden: Path, key: int) -> None:
+def test_a_buckets_outputs_match_mxnets(vowels: Client, golden: Path, key: int) -> None:
     module = f"untrained{key}"
     inputs = make_inputs(f"japanese_vowels_{key}")
     create(vowels, module, golden)
