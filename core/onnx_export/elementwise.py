@@ -193,6 +193,8 @@ def _combined(call: Call, row: int, a: str, b: str) -> str:
         return _as_number(call, call.emit(kind, a, b))
     if kind in _CONNECTIVES:
         return _as_number(call, call.emit(kind, *(call.emit("Cast", one, to=9) for one in (a, b))))
+    if kind == "Pow" and call.output.dtype.kind in "iu" and call.output.dtype.itemsize < 4:
+        raise call.cannot("ONNX has no powers of short integers")
     if kind in ("Hypot", "SmoothL1") and call.output.dtype.kind in "iu":
         raise call.cannot("ONNX has no such function of integers")
     if kind == "Hypot":
@@ -217,6 +219,8 @@ def _smooth_l1(call: Call, data: str, sigma: str) -> str:
 
 @converts(Clip)
 def _clip(call: Call, op: Clip) -> str:
+    if op.a_min > op.a_max:
+        raise call.cannot(f"ONNX gives a_max everywhere if a_min ({op.a_min}) is above it")
     return call.emit("Clip", call.data.name, call.number(op.a_min), call.number(op.a_max))
 
 
