@@ -14,6 +14,7 @@ __all__ = [
     "CAST",
     "CONCATENATION",
     "CROSS_ENTROPY",
+    "EXPANDING",
     "LEADING",
     "LEAKY_RELU",
     "LOG_SOFTMAX",
@@ -23,17 +24,22 @@ __all__ = [
     "PRODUCT",
     "REDUCTION",
     "REPEATING",
+    "SEQUENCE_LAST",
+    "SEQUENCE_MASK",
     "SLICING",
     "SOFTMAX",
     "SOFTMAX_ACTIVATION",
     "SOFTMAX_OUTPUT",
     "SOFTMIN",
+    "STACKING",
     "AlongAxis",
     "Concatenation",
     "HasArithmetic",
     "HasFunction",
+    "HasNewAxis",
     "Leading",
     "LeakyRelu",
+    "OfSequences",
     "Parting",
     "Permuting",
     "Product",
@@ -211,6 +217,26 @@ class Concatenation(Protocol):
         """The axis."""
 
 
+class HasNewAxis(Protocol):
+    """An operator whose output has one more axis than each input."""
+
+    @property
+    def axis(self) -> int:
+        """Its position in the output; negative numbers count from the end."""
+
+
+class OfSequences(Protocol):
+    """An operator on sequences along an axis of its first input."""
+
+    @property
+    def axis(self) -> int:
+        """The axis of time; the batch is along the other of the first two."""
+
+    @property
+    def use_sequence_length(self) -> bool:
+        """Whether a second input (batch,) has the length of each sequence; else all are whole."""
+
+
 class Permuting(Protocol):
     """An operator that changes the order of axes."""
 
@@ -233,6 +259,10 @@ SLICING = Kind[Slicing]("slicing")
 PARTING = Kind[Parting]("parting")
 LEADING = Kind[Leading]("leading elements")
 CONCATENATION = Kind[Concatenation]("concatenation")
+STACKING = Kind[HasNewAxis]("stack: the inputs along a new axis")
+EXPANDING = Kind[HasNewAxis]("data with a new axis of length 1")
+SEQUENCE_LAST = Kind[OfSequences]("last element of each sequence")
+SEQUENCE_MASK = Kind[OfSequences]("sequences with a constant behind their ends")
 PERMUTING = Kind[Permuting]("permutation of axes")
 CAST = Kind[object]("cast")
 REPEATING = Kind[object]("repetition along axes")

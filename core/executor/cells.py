@@ -13,10 +13,11 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ..capabilities.arrays import PARTING, SLICING
 from ..capabilities.functions import Arithmetic, Function, is_relu, linear
+from ..capabilities.kinds import is_of
+from ..capabilities.layers import FULLY_CONNECTED
 from ..ops import Operator
-from ..ops.dense import FullyConnected
-from ..ops.slicing import SliceAxis, SliceChannel
 from .edit import Uses
 from .ir import Program, Step
 
@@ -334,17 +335,25 @@ def _parted(program: Program, step: Step) -> tuple[int, int]:
     """Return into how many equal parts a step splits the columns of a matrix, and which of them
     its first output is; 0 parts if it does something else."""
     op, nothing = step.op, (0, 0)
-    if not isinstance(op, (SliceAxis, SliceChannel)) or op.axis not in (1, -1):
+    shapes = [program.values[value].shape for value in step.reads()]
+    if len(shapes) != 1 or len(shapes[0]) != 2:
         return nothing
-    (shape,) = (program.values[value].shape for value in step.reads())
-    if len(shape) != 2:
+    (shape,) = shapes
+    if is_of(op, PARTING):
+        if op.squeeze_axis or op.axis not in (1, -1):
+            return nothing
+        bounds = op.bounds(shape[1])
+        widths = {stop - start for start, stop in itertools.pairwise(bounds)}
+        return (len(bounds) - 1, 0) if len(widths) == 1 else nothing
+    if not is_of(op, SLICING):
         return nothing
-    if isinstance(op, SliceChannel):
-        return nothing if op.squeeze_axis else (op.num_outputs, 0)
-    columns = op.region(shape, shape)[1]
-    width = columns.stop - columns.start
-    is_part = shape[1] % width == 0 and columns.start % width == 0
-    return (shape[1] // width, columns.start // width) if is_part else nothing
+    region = op.region(shape, program.values[step.writes()[0]].shape)
+    rows, columns = (*region, *[slice(None)] * (2 - len(region)))
+    start, stop, stride = columns.indices(shape[1])
+    width = stop - start
+    has_all_rows = rows.indices(shape[0]) == (0, shape[0], 1)
+    is_part = stride == 1 and shape[1] % width == 0 and start % width == 0
+    return (shape[1] // width, start // width) if has_all_rows and is_part else nothing
 
 
 def _parameters(step: Step) -> Dense:
@@ -361,7 +370,7 @@ def _head(program: Program, step: Step) -> str:
     if function:
         shape = program.values[step.writes()[0]].shape
         return function if all(one == shape for one in shapes) else ""
-    if isinstance(step.op, FullyConnected):
+    if is_of(step.op, FULLY_CONNECTED):
         return _DENSE if len(shapes[0]) == 2 else ""
     count, _ = _parted(program, step)
     return f"part of {count}" if count else ""

@@ -6,7 +6,6 @@ from collections.abc import Hashable, Set
 
 from ..config import eliminates_common_subexpressions
 from ..graph.nodes import Entry, Node
-from ..ops.custom import Custom
 from ..types import DType, Shape
 from .trace import Graph, SpecOf
 
@@ -80,7 +79,7 @@ def _is_repeated(first: Node, node: Node, spec_of: SpecOf) -> bool:
     op = node.op
     if op is None or node.attrs != first.attrs or node.visible_outputs() > 1:
         return False
-    if op.uses_random or op.auxiliary_names() or op.held_graphs() or isinstance(op, Custom):
+    if op.uses_random or op.auxiliary_names() or op.held_graphs():
         return False
     if op.has_backward() and not op.backward_reads().out_grads:
         return False

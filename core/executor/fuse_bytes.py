@@ -80,6 +80,7 @@ def fuse_bytes(program: Program, kernels: Set[Kind[Any]]) -> bool:
         if len(behind) != 1:
             continue
         (last,) = behind
+        # Typed, because the kernel of the fused step is registered for exactly this pair.
         if not isinstance(last.op, Requantize) or not last.op.is_calibrated:
             continue
         op = Requantized(step.op, last.op)

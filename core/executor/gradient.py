@@ -14,9 +14,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Set
 
+from ..capabilities.layers import FULLY_CONNECTED
 from ..errors import GraphError
 from ..ops import ALL, Operator
-from ..ops.dense import FullyConnected
 from ..ops.joining import Concat
 from .ir import Place, Program, Slots, Step
 from .primitives import Accumulate, Copy, KeepRows, SumRows, ToDense, Zeros
@@ -325,7 +325,7 @@ def _shared_layers(program: Program, needed: set[int]) -> dict[Step, _Shared]:
     """Return the fully connected layers that share a trained weight, with inputs of one shape."""
     groups: dict[object, list[Step]] = {}
     for step in program.steps:
-        if isinstance(step.op, FullyConnected) and step.inputs[1] in needed:
+        if step.op.kind is FULLY_CONNECTED and step.inputs[1] in needed:
             shape = program.values[_id(step.inputs[0])].shape
             if len(shape) == 2:
                 groups.setdefault((step.op, shape, step.inputs[1:]), []).append(step)

@@ -6,52 +6,38 @@ pass, because such layers have no gradient.
 
 from __future__ import annotations
 
-from ..ops import Operator, make_operator
-from ..ops.quantized.fused import FusedLayer
+from collections.abc import Sequence
+
+from ..ops import Operator
 from .ir import Program, Slots, Step
 
 __all__ = ["open_layers"]
 
 
 def open_layers(program: Program) -> None:
-    """Replace fused floating-point layers by the operators they consist of."""
+    """Replace operators by the simpler ones that they amount to (``Operator.opened``)."""
     steps: list[Step] = []
     for step in program.steps:
-        if isinstance(step.op, FusedLayer) and not step.op.quantized:
-            steps += _opened(program, step, step.op)
-        else:
-            steps.append(step)
+        parts = step.op.opened()
+        steps += _opened(program, step, parts) if parts else [step]
     program.replace_steps(steps, ())
 
 
-def _opened(program: Program, step: Step, layer: FusedLayer) -> list[Step]:
+def _opened(
+    program: Program, step: Step, parts: Sequence[tuple[Operator, tuple[int, ...]]]
+) -> list[Step]:
     (out,) = step.writes()
-    parts = _parts(step, layer)
     made: list[Step] = []
     current: int | None = None
-    for number, (op, inputs) in enumerate(parts):
+    for number, (op, indices) in enumerate(parts):
         is_last = number == len(parts) - 1
+        inputs = tuple(step.inputs[index] for index in indices)
         target = out if is_last else _like(program, step, out)
         hidden = [_vector(program, step, inputs) for _ in op.output_names()[1:]]
         read = inputs if current is None else (current, *inputs)
         made.append(Step(op, step.node, read, (target, *hidden)))
         current = target
     return made
-
-
-def _parts(step: Step, layer: FusedLayer) -> list[tuple[Operator, Slots]]:
-    """Return the operators of a layer, each with its inputs other than its predecessor's output."""
-    stages, count = layer.stages, len(layer.stages.layer.input_names())
-    parts: list[tuple[Operator, Slots]] = [(stages.layer, step.inputs[:count])]
-    if stages.norm is not None:
-        parts.append((layer.inference_norm, step.inputs[count : count + 4]))
-    if stages.activation is not None:
-        parts.append((stages.activation, ()))
-    if stages.has_sum:
-        parts.append((make_operator("elemwise_add", step.node, {}), step.inputs[-1:]))
-    if stages.last_activation is not None:
-        parts.append((stages.last_activation, ()))
-    return parts
 
 
 def _like(program: Program, step: Step, out: int) -> int:

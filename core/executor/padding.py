@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..capabilities.arrays import SEQUENCE_LAST, SEQUENCE_MASK, STACKING
+from ..capabilities.kinds import is_of
 from ..ops import make_operator
 from ..ops.init import Full
-from ..ops.joining import Concat, Stack
-from ..ops.sequence import SequenceLast, SequenceMask
+from ..ops.joining import Concat
+from ..ops.sequence import SequenceMask
 from ..types import Shape
 from .cells import Cell
 from .edit import Edit, Uses
@@ -44,11 +46,11 @@ def find_paddings(program: Program, uses: Uses) -> dict[tuple[int | None, ...], 
     """Return what is stacked and read by nothing but ``SequenceLast``, with its lengths."""
     found: dict[tuple[int | None, ...], Padding] = {}
     for last in program.steps:
-        if not isinstance(last.op, SequenceLast) or not last.op.use_sequence_length:
+        if not is_of(last.op, SEQUENCE_LAST) or not last.op.use_sequence_length:
             continue
         stacked, lengths = last.reads()
         stack = uses.writer.get(stacked)
-        if stack is None or not isinstance(stack.op, Stack) or stacked in program.outputs:
+        if stack is None or not is_of(stack.op, STACKING) or stacked in program.outputs:
             continue
         rank = len(program.values[stacked].shape)
         if last.op.axis == stack.op.axis % rank == 0 and uses.readers(stacked) == [last]:
@@ -74,12 +76,12 @@ def _is_cut(
     program: Program, uses: Uses, stack: Step, outputs: tuple[int, ...], lengths: int
 ) -> bool:
     """Return whether a step stacks the outputs, and padding of the result is never read."""
-    if not isinstance(stack.op, Stack) or tuple(stack.reads()) != outputs:
+    if not is_of(stack.op, STACKING) or tuple(stack.reads()) != outputs:
         return False
     (stacked,) = stack.writes()
     axis = stack.op.axis % len(program.values[stacked].shape)
     return stacked not in program.outputs and all(
-        isinstance(reader.op, (SequenceLast, SequenceMask))
+        (is_of(reader.op, SEQUENCE_LAST) or is_of(reader.op, SEQUENCE_MASK))
         and reader.reads() == [stacked, lengths]
         and reader.op.axis == axis
         for reader in uses.readers(stacked)

@@ -7,10 +7,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from ..ops.dense import FullyConnected
-from ..ops.dropout import Dropout
-from ..ops.joining import Concat, Stack
-from ..ops.reshape import ExpandDims, Reshape
+from ..capabilities.arrays import CONCATENATION, EXPANDING, STACKING
+from ..capabilities.kinds import is_of
+from ..ops import Operator
+from ..ops.joining import Stack
+from ..ops.reshape import Reshape
 from ..ops.transpose import Reverse, SwapAxis
 from .edit import Edit, Uses
 from .ir import Program, Step
@@ -54,11 +55,12 @@ class Sequences(Edit):
         self.begin(join.node, [join])
         removed = self._take_out(join)
         writers = self._alike(parts)
-        if writers is None:
+        operator = None if writers is None else self._on_sequences(writers)
+        if writers is None or operator is None:
             for step in removed:
                 self.uses.add(step)
         else:
-            self._show(self._computed(writers), axis, join)
+            self._show(self._computed(writers, operator), axis, join)
 
     def join(self, joined: int, parts: Sequence[int]) -> None:
         """Replace all steps that concatenate these parts by the sequence."""
@@ -99,44 +101,38 @@ class Sequences(Edit):
             self._stacks[parts] = stack
         return self._stacks[parts].writes()[0]
 
-    def _computed(self, writers: Sequence[Step]) -> int:
-        """Merge equal steps into one that works on whole sequences; return its output."""
-        op = writers[0].op
+    def _computed(self, writers: Sequence[Step], operator: Operator) -> int:
+        """Replace equal steps by an operator that works on whole sequences; return its output."""
         for step in writers:
             self.uses.remove(step)
         sources = [
             operand[0] if _is_same(operand) else self.sequence(operand)
             for operand in zip(*(step.reads() for step in writers), strict=True)
         ]
-        if isinstance(op, Concat):
-            rank = len(self.shape(writers[0].writes()[0]))
-            op = Concat(num_args=op.num_args, dim=op.dim % rank + 1)
-        elif isinstance(op, FullyConnected):
-            op = FullyConnected(num_hidden=op.num_hidden, no_bias=op.no_bias, flatten=False)
-        return self.applied(op, *sources)
+        return self.applied(operator, *sources)
 
     def _alike(self, parts: Sequence[int]) -> list[Step] | None:
-        """Return the steps that write the parts, if they can be merged."""
+        """Return the steps that write the parts, if they are equal and can be replaced."""
         writers = [step for part in parts if (step := self.uses.writer.get(part)) is not None]
-        if len(set(writers)) < len(parts) or not self._kept.isdisjoint(writers):
+        if len(parts) < 2 or len(set(writers)) < len(parts) or not self._kept.isdisjoint(writers):
             return None
         op = writers[0].op
         if any(step.op != op or self.is_wanted(step.writes()) for step in writers):
             return None
-        return writers if self._works_on_sequences(writers) else None
+        return writers
 
-    def _works_on_sequences(self, writers: Sequence[Step]) -> bool:
-        """Return whether steps of one operator can be merged into one."""
-        op, operands = writers[0].op, list(zip(*(step.reads() for step in writers), strict=True))
+    def _on_sequences(self, writers: Sequence[Step]) -> Operator | None:
+        """Return the operator that does on whole sequences what equal steps do."""
+        operands = list(zip(*(step.reads() for step in writers), strict=True))
         if any(len({self.shape(value) for value in operand}) > 1 for operand in operands):
-            return False
-        differ = [len(set(operand)) == len(writers) for operand in operands]
-        shapes = [self.shape(value) for value in (writers[0].writes()[0], *writers[0].reads())]
-        if isinstance(op, FullyConnected):
-            return len(shapes[1]) == 2 and differ[0] and all(map(_is_same, operands[1:]))
-        is_even = shapes == shapes[:1] * len(shapes)
-        by_element = op.is_elementwise() or (isinstance(op, Dropout) and not op.axes)
-        return all(differ) and (isinstance(op, Concat) or (is_even and by_element))
+            return None
+        is_shared = [_is_same(operand) for operand in operands]
+        for operand, is_same in zip(operands, is_shared, strict=True):
+            if not is_same and len(set(operand)) < len(writers):
+                return None  # some steps share it, others do not
+        if all(is_shared):
+            return None
+        return writers[0].op.stacked([self.shape(value) for value in writers[0].reads()], is_shared)
 
     # -- replacing concatenations ---------------------------------------------------------------
 
@@ -155,9 +151,9 @@ class Sequences(Edit):
         """Return the parts that a step concatenates, and the axis of time in its result: 0, 1, or
         None if it is not a concatenation."""
         parts, rank = join.reads(), len(self.shape(join.writes()[0]))
-        if isinstance(join.op, Stack):
+        if is_of(join.op, STACKING):
             axis = join.op.axis % rank
-        elif isinstance(join.op, Concat):
+        elif is_of(join.op, CONCATENATION):
             axis = join.op.dim % rank
             if rank > 2:
                 parts = [self._unexpanded(part, axis) for part in parts]
@@ -168,7 +164,7 @@ class Sequences(Edit):
     def _unexpanded(self, value: int, axis: int) -> int:
         """Return the value before ``expand_dims`` at this axis; -1 if it is not an expanded one."""
         step = self.uses.writer.get(value)
-        if step is None or not isinstance(step.op, ExpandDims):
+        if step is None or not is_of(step.op, EXPANDING):
             return -1
         is_there = step.op.axis % len(self.shape(value)) == axis
         return step.reads()[0] if is_there else -1
@@ -180,7 +176,7 @@ class Sequences(Edit):
         for value in join.reads():
             step = self.uses.writer.get(value)
             is_alone = step is not None and not self.is_wanted(step.writes())
-            if step is not None and is_alone and isinstance(step.op, ExpandDims):
+            if step is not None and is_alone and step.op.kind is EXPANDING:
                 self.uses.remove(step)
                 removed.append(step)
         return removed

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from ..capabilities.arrays import PERMUTING
 from ..capabilities.fused import SHUFFLE
-from ..capabilities.kinds import implements
+from ..capabilities.kinds import implements, is_of
 from ..ops import Reads, Run
-from ..ops.transpose import SwapAxis, Transpose
 from ..types import Array, Shape
 from .ir import Place, Program, Step
 from .primitives import Primitive
@@ -77,7 +77,7 @@ def find_shuffles(program: Program) -> bool:
     replaced: dict[Step, Step | None] = {}
     for last in program.steps:
         middle = before(last) if last.op.is_view() and len(last.inputs) == 1 else None
-        if middle is None or not isinstance(middle.op, SwapAxis | Transpose):
+        if middle is None or not is_of(middle.op, PERMUTING):
             continue
         first = before(middle)
         groups = None if first is None else _groups(program, first, middle, last)
@@ -100,7 +100,7 @@ def _groups(program: Program, first: Step, middle: Step, last: Step) -> int | No
     batch, *rest = parted
     is_parted = len(data) > 2 and parted == (batch, rest[0], data[1] // max(1, rest[0]), *data[2:])
     is_swapped = len(parted) > 3 and swapped == (batch, rest[1], rest[0], *parted[3:])
-    assert isinstance(middle.op, SwapAxis | Transpose)
+    assert is_of(middle.op, PERMUTING)
     axes = middle.op.permutation(len(parted))
     if not (is_parted and is_swapped) or axes[1:3] != (2, 1) or list(axes[3:]) != sorted(axes[3:]):
         return None

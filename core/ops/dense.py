@@ -70,6 +70,11 @@ class FullyConnected(Operator):
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0, 1))
 
+    def stacked(self, shapes: Sequence[Shape], is_shared: Sequence[bool]) -> Operator | None:
+        if len(shapes[0]) != 2 or is_shared[0] or not all(is_shared[1:]):
+            return None
+        return FullyConnected(num_hidden=self.num_hidden, no_bias=self.no_bias, flatten=False)
+
     def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
         return LAYER if inputs[0] == "csr" else None
 

@@ -65,6 +65,9 @@ class Dropout(Operator):
     def backward_reads(self) -> Reads:
         return Reads(outputs=(1,))
 
+    def stacked(self, shapes: Sequence[Shape], is_shared: Sequence[bool]) -> Operator | None:
+        return self if not self.axes else None
+
     def inplace_forward(self) -> tuple[tuple[int, int], ...]:
         return ((0, 0),)
 

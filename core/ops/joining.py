@@ -95,6 +95,11 @@ class Concat(_Joining):
     def needs_every_gradient(self) -> bool:
         return True
 
+    def stacked(self, shapes: Sequence[Shape], is_shared: Sequence[bool]) -> Operator | None:
+        if any(is_shared):
+            return None
+        return Concat(num_args=self.num_args, dim=self.dim % len(shapes[0]) + 1)
+
     def regions(self, output: Array, inputs: Sequence[Array]) -> Iterable[Array]:
         axis = normalize_axis(self.dim, output.ndim)
         ends = itertools.accumulate((x.shape[axis] for x in inputs), initial=0)
@@ -126,6 +131,7 @@ class RNNParamConcat(Concat):
 
 
 @register("stack")
+@implements(kinds.STACKING)
 class Stack(_Joining):
     """Join arrays of one shape along a new axis."""
 

@@ -268,6 +268,33 @@ class Operator:
         """Return a simpler operator that is equivalent for inputs of these shapes, or itself."""
         return self
 
+    def stacked(self, shapes: Sequence[Shape], is_shared: Sequence[bool]) -> Operator | None:
+        """Return the operator that does to each entry of a new first axis what this one does alone.
+
+        A plan then replaces equal computations, for example those of all time steps, by one. By
+        default elementwise operators do so, for inputs of one shape.
+
+        Args:
+            shapes: the inputs' shapes without the new axis.
+            is_shared: for each input, whether it is the same for all entries and so has no new
+                axis; at least one input has it.
+
+        Returns:
+            the operator, whose output has the new axis, too; None if there is none.
+        """
+        is_even = len(set(shapes)) == 1 and not any(is_shared)
+        return self if is_even and self.is_elementwise() else None
+
+    def opened(self) -> Sequence[tuple[Operator, tuple[int, ...]]]:
+        """Return the chain of simpler operators that this one amounts to in inference; empty if it
+        is simple itself. A plan without backward then runs these, fused again as it can.
+
+        Returns:
+            for each operator, the indices of this one's inputs that it reads, in their order; from
+            the second on, behind the output of the one before.
+        """
+        return ()
+
     def is_elementwise(self) -> bool:
         """True if each element that ``forward`` and ``backward`` write depends only on the elements
         at the same position of tensors of the same shape.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from ..capabilities import arrays as kinds
+from ..capabilities.kinds import implements
 from ..capabilities.quantized import ByteForm
 from ..errors import ShapeError
 from ..types import MAX_RANK, DType, Shape, is_known, merge_dtypes, normalize_axis, shape_size
@@ -205,6 +207,7 @@ class Flatten(_Reshaping):
 
 
 @register("expand_dims", "_npi_expand_dims")
+@implements(kinds.EXPANDING)
 class ExpandDims(PassThrough):
     """Insert a dimension of 1 before an axis; -1 appends it."""
 

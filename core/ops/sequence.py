@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from ..capabilities import arrays as kinds
+from ..capabilities.kinds import implements
 from ..errors import ShapeError
 from ..types import Array, DType, Shape, merge_dtypes, shape_size
 from .attributes import attribute
@@ -77,6 +79,7 @@ class _OnSequences(Operator):
 
 
 @register("SequenceMask", "_npx_sequence_mask")
+@implements(kinds.SEQUENCE_MASK)
 class SequenceMask(_OnSequences):
     """Replace everything beyond a sequence's end by a value."""
 
@@ -126,6 +129,7 @@ class SequenceMask(_OnSequences):
 
 
 @register("SequenceLast")
+@implements(kinds.SEQUENCE_LAST)
 class SequenceLast(_OnSequences):
     """The last element of each sequence; the output lacks the time axis."""
 

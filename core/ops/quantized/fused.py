@@ -21,7 +21,7 @@ from ...types import Array, DType, Shape
 from ..attributes import attribute
 from ..norm import BatchNorm
 from ..operator import Operator, Run
-from ..registry import declares_attributes, register
+from ..registry import declares_attributes, get_operator, register
 from ..subgraph import Subgraph
 from .base import (
     FLOAT32,
@@ -89,6 +89,21 @@ class FusedLayer(Calibrated, Quantized, abc.ABC):
 
     def auxiliary_names(self) -> tuple[str, ...]:
         return ("mean", "var") if self.stages.norm is not None else ()
+
+    def opened(self) -> Sequence[tuple[Operator, tuple[int, ...]]]:
+        if self.quantized:
+            return ()
+        stages, count = self.stages, len(self.stages.layer.input_names())
+        parts: list[tuple[Operator, tuple[int, ...]]] = [(stages.layer, tuple(range(count)))]
+        if stages.norm is not None:
+            parts.append((self.inference_norm, tuple(range(count, count + 4))))
+        if stages.activation is not None:
+            parts.append((stages.activation, ()))
+        if stages.has_sum:
+            parts.append((get_operator("elemwise_add")(), (len(self.tensor_names()) - 1,)))
+        if stages.last_activation is not None:
+            parts.append((stages.last_activation, ()))
+        return parts
 
     @property
     def target(self) -> DType:
@@ -288,6 +303,21 @@ class SubgraphFullyConnected(FusedLayer):
     @property
     def parameter_dtype(self) -> DType:
         return INT8 if self.quantized and not self.channel_wise_quantize else FLOAT32
+
+    def opened(self) -> Sequence[tuple[Operator, tuple[int, ...]]]:
+        if self.quantized:
+            return ()
+        stages, count = self.stages, len(self.stages.layer.input_names())
+        parts: list[tuple[Operator, tuple[int, ...]]] = [(stages.layer, tuple(range(count)))]
+        if stages.norm is not None:
+            parts.append((self.inference_norm, tuple(range(count, count + 4))))
+        if stages.activation is not None:
+            parts.append((stages.activation, ()))
+        if stages.has_sum:
+            parts.append((get_operator("elemwise_add")(), (len(self.tensor_names()) - 1,)))
+        if stages.last_activation is not None:
+            parts.append((stages.last_activation, ()))
+        return parts
 
     @property
     def target(self) -> DType:

@@ -62,18 +62,25 @@ def test_gates_are_recognized_by_their_use_not_their_place() -> None:
     assert {cell.order for cell in cells_in(lstm((3, 0, 2, 1)))} == {(3, 0, 2, 1)}
 
 
-def test_gates_may_be_sliced_out_one_by_one() -> None:
+def _slice_axis(sums: mx.sym.Symbol, begin: int, end: int | None) -> mx.sym.Symbol:
+    return mx.sym.slice_axis(sums, axis=1, begin=begin, end=end)
+
+
+def _slice(sums: mx.sym.Symbol, begin: int, end: int | None) -> mx.sym.Symbol:
+    return mx.sym.slice(sums, begin=(None, begin), end=(None, end))
+
+
+@pytest.mark.parametrize("cut", [_slice_axis, _slice])
+def test_gates_may_be_sliced_out_one_by_one(cut: Callable[..., mx.sym.Symbol]) -> None:
     one, other = (mx.sym.Variable(name, shape=STATE) for name in ("state", "memory"))
     sums = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4 * HIDDEN)
     sums = sums + mx.sym.FullyConnected(one, num_hidden=4 * HIDDEN)
     bounds = [(0, HIDDEN), (HIDDEN, 2 * HIDDEN), (-2 * HIDDEN, -HIDDEN), (-HIDDEN, None)]
-    write, candidate, forget, show = (
-        mx.sym.slice_axis(sums, axis=1, begin=begin, end=end) for begin, end in bounds
-    )
+    write, candidate, forget, show = (cut(sums, begin, end) for begin, end in bounds)
     sigmoid, tanh = mx.sym.sigmoid, mx.sym.tanh
     memory = sigmoid(forget) * other + sigmoid(write) * tanh(candidate)
     assert {cell.order for cell in cells_in(sigmoid(show) * tanh(memory))} == {(0, 2, 1, 3)}
-    uneven = mx.sym.slice_axis(sums, axis=1, begin=1, end=HIDDEN + 1)
+    uneven = cut(sums, 1, HIDDEN + 1)
     memory = sigmoid(forget) * other + sigmoid(uneven) * tanh(candidate)
     assert not cells_in(sigmoid(show) * tanh(memory))
 
