@@ -73,14 +73,10 @@ class KernelUnavailable(Exception):
 class Version:
     """Counts the changes of an array, so that results computed from its values can be cached.
 
-    Writers of the array call ``bump``; owners of caches ask a ``Watch``.
+    ``core/executor/arena.py`` tells who asks what, and when.
 
     Args:
         whole: the version of a larger array that this one is part of, whose changes count as well.
-
-    Attributes:
-        clock: changes whenever any version does. Between two predictions usually nothing changes,
-            and then comparing this single number is enough.
     """
 
     __slots__ = ("_own", "_whole", "is_lost")
@@ -114,7 +110,7 @@ class Version:
 
 
 class Watch:
-    """Reports whether any of several arrays has changed since the last call; the first says yes."""
+    """Several arrays that something was computed from; see ``core/executor/arena.py``."""
 
     __slots__ = ("_clock", "_count", "_versions")
 
@@ -122,8 +118,8 @@ class Watch:
         self._versions = tuple({version for version in versions if version is not None})
         self._clock = self._count = -1
 
-    def has_changed(self) -> bool:
-        """Return whether an array has changed, or may have, since the last call."""
+    def poll(self) -> bool:
+        """Return whether an array has changed, or may have, since the last poll; at first, True."""
         clock = Version.clock
         if clock == self._clock or (not self._versions and self._clock >= 0):
             return False
@@ -134,7 +130,7 @@ class Watch:
         return count != before
 
     def forget(self) -> None:
-        """Make the next call report a change, because what depends on the arrays is outdated."""
+        """Make the next poll report a change, because what depends on the arrays is outdated."""
         self._clock = self._count = -1
 
 

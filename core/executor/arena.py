@@ -1,16 +1,22 @@
 """Memory in which the plans of one executor, and of all executors that share it, run.
 
-Three counters and marks tell when something derived from that memory is no longer valid:
+This is the whole list of what tells that something computed earlier is no longer valid:
 
-``Version.count`` (``backends/kernels.py``): the values of a bound array have changed. A plan
-    watches the versions of all arrays from which it caches something; bytes shared by several
-    plans record in ``Cached.seen`` the values they were computed from.
-``Region.moves``: the region has grown and moved, so that views into it must be created again.
-    ``Arena.generation`` is the sum over the three regions; each plan compares it before a forward
-    pass.
-``Arena.owner``: the plan whose forward pass ran last. The backward pass of any other plan is
-    refused. Its own overwrites the intermediate values, so that the forward pass has to run again
-    before a second backward pass.
+``Version`` (``backends/kernels.py``): the values of a bound array may have changed. Who writes to
+    an array calls ``bump``; who gives its memory away to code that does not, calls ``lose``, after
+    which every question is answered with "changed". Who has computed something from arrays asks
+    ``Watch.poll`` before each use. ``Version.clock`` changes with any version: when it has not,
+    which is the case between most predictions, that one comparison is the whole answer.
+``Cached.seen``: the sum of the versions from which a cached copy was computed. Plans share the
+    copy, and each has a ``Watch`` of its own; so the first to find a change computes the copy, and
+    the others see here that it is done.
+``Arena.generation``: how often one of the three regions has grown and so moved. Each plan compares
+    it before a forward pass, and creates its views again.
+``Arena.owner``: the plan whose forward pass began last. Intermediate values in the arena are its
+    own, and the backward pass of any other plan is refused.
+``Plan.is_spent``: the owner's intermediate values are not those of a whole forward pass, because it
+    has failed, or because a backward pass has overwritten them. The executor then runs the forward
+    pass again before backward.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class Plan:
 
     @property
     def is_spent(self) -> bool:
-        """Whether the last forward pass has failed, or a backward pass overwritten its values."""
+        """Whether the forward pass must run again before backward; see ``arena.py``."""
         return self._is_spent and self._arena.owner is self._token
 
     @property
@@ -193,7 +193,7 @@ class Plan:
             self._lower()
         self._arena.owner = self._token
         self._is_spent = True
-        if self._watch.has_changed():
+        if self._watch.poll():
             self._refresh()
 
     def backward(self, head_gradients: Sequence[Array | None]) -> None:
@@ -213,7 +213,7 @@ class Plan:
                 "call forward(is_train=True) again before backward"
             )
         self._is_spent = True
-        if self._watch.has_changed():
+        if self._watch.poll():
             self._refresh()
         for target, given in zip(self._head_gradients, head_gradients, strict=True):
             if target is not None:

@@ -44,9 +44,9 @@ class NDArray(OperatorMethods, ArrayNames):
             memory, which unpickling then fills in.
         ctx: the device the array is on; ``cpu(0)`` when not given.
         writable: whether the in-place operators and assignments are allowed.
-        version: changes whenever the array may be written to, so that executors know when values
-            derived from it (folded weights, say) are stale; views share their base's. None for an
-            array that other code can write to without this handle noticing.
+        version: tells executors when values derived from the array are stale; views share their
+            base's. None for an array that other code can write to unnoticed, of which executors
+            keep nothing derived.
     """
 
     __slots__ = ("__weakref__", "_context", "_data", "_origin", "version", "writable")

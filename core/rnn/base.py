@@ -67,11 +67,15 @@ class RNNParams:
 
     Args:
         prefix: put before the name of every variable.
+
+    Attributes:
+        is_shared: whether it belongs to more than the cell that made it.
     """
 
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
         self._params: dict[str, Symbol] = {}
+        self.is_shared = False
 
     def get(self, name: str, **kwargs: Any) -> Symbol:
         """Return the variable of a name; ``kwargs`` are those of ``symbol.Variable``."""
@@ -97,7 +101,8 @@ class BaseRNNCell:
     _cells: list[BaseRNNCell]
 
     def __init__(self, prefix: str = "", params: RNNParams | None = None) -> None:
-        self._own_params = params is None
+        if params is not None:
+            params.is_shared = True
         self._params = RNNParams(prefix) if params is None else params
         self._prefix = prefix
         self._modified = False
@@ -124,9 +129,13 @@ class BaseRNNCell:
 
     @property
     def params(self) -> RNNParams:
-        """The variables; whoever asks for them may share them."""
-        self._own_params = False
+        """The variables; another cell that is given them shares them."""
         return self._params
+
+    @property
+    def _own_params(self) -> bool:
+        """Whether no other cell has the variables."""
+        return not self._params.is_shared
 
     @property
     def state_info(self) -> list[dict[str, Any]]:

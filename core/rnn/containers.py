@@ -57,6 +57,7 @@ class _Container(BaseRNNCell):
                     raise UsageError(PARAMS_TWICE.format(kind=type(self).__name__))
                 cell.params._params.update(self.params._params)
         for cell in cells:
+            cell._params.is_shared = cell.params.is_shared = True
             self.params._params.update(cell.params._params)
 
 

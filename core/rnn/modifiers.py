@@ -75,7 +75,6 @@ class ModifierCell(BaseRNNCell):
     @property
     def params(self) -> RNNParams:
         """The variables of the cell inside."""
-        self._own_params = False
         return self.base_cell.params
 
     @property

@@ -65,7 +65,7 @@ class _ByteBatchNorm(Kernel):
         def call() -> Any:
             nonlocal seen
             reach = max(abs(float(low[0])), abs(float(high[0])))
-            if watch.has_changed() or reach != seen or not self._stays:
+            if watch.poll() or reach != seen or not self._stays:
                 factors[:], shifts[:] = self._affine(parameters, reach)
                 seen = reach
             ends[0][0], ends[1][0] = limits

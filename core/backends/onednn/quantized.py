@@ -163,7 +163,7 @@ class _ByteLayer(Kernel, abc.ABC, Generic[_L]):
             if not self._stays:
                 make(kept)
             now = [float(end[0]) for end in ranges]
-            if watch.has_changed() or now != seen or not self._stays:
+            if watch.poll() or now != seen or not self._stays:
                 found = self.scales(scales, bias, now)
                 factors[:], shifts[:], divisor[:] = found.factors, found.shifts, found.divisor
                 limits = self.limits(scales, now)

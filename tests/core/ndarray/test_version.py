@@ -124,22 +124,22 @@ def test_an_array_lent_for_writing_counts_as_changed_on_every_look():
     mx.nd.to_dlpack_for_write(x)
     assert version.count != version.count
     watch, of_others = Watch([version, Version()]), Watch([Version()])
-    assert [watch.has_changed() for _ in range(3)] == [True] * 3
-    assert [of_others.has_changed() for _ in range(3)] == [True, False, False]
+    assert [watch.poll() for _ in range(3)] == [True] * 3
+    assert [of_others.poll() for _ in range(3)] == [True, False, False]
 
 
 def test_a_change_is_reported_once():
     _, version = make()
     other = Version()
     watch = Watch([version, None])
-    assert watch.has_changed()
+    assert watch.poll()
     other.bump()
-    assert not watch.has_changed()
+    assert not watch.poll()
     version.bump()
-    assert watch.has_changed()
-    assert not watch.has_changed()
+    assert watch.poll()
+    assert not watch.poll()
     watch.forget()
-    assert watch.has_changed()
+    assert watch.poll()
 
 
 def test_running_and_reshaping_an_executor_changes_no_version():

@@ -110,3 +110,13 @@ def test_invalid_uses_are_refused() -> None:
     mx.rnn.RNNCell(2, params=shared.params)
     with pytest.raises(UsageError, match="not both"):
         mx.rnn.SequentialRNNCell(params=mx.rnn.RNNParams("p_")).add(shared)
+
+
+def test_who_looks_at_variables_does_not_share_them() -> None:
+    cell = mx.rnn.RNNCell(2)
+    weight = cell.params.get("i2h_weight")
+    one, other = (mx.rnn.SequentialRNNCell(params=mx.rnn.RNNParams("p_")) for _ in range(2))
+    one.add(cell)
+    assert one.params.get("i2h_weight") is not weight  # of another prefix
+    with pytest.raises(UsageError, match="not both"):
+        other.add(cell)
