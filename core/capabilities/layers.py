@@ -12,11 +12,13 @@ __all__ = [
     "ADAPTIVE_AVERAGE",
     "BATCH_NORM",
     "BILINEAR_RESIZE",
+    "COLUMNS_TO_IMAGE",
     "CONVOLUTION",
     "DECONVOLUTION",
     "EMBEDDING",
     "FULLY_CONNECTED",
     "GROUP_NORM",
+    "IMAGE_TO_COLUMNS",
     "INSTANCE_NORM",
     "L2_NORMALIZATION",
     "LAYER_NORM",
@@ -33,6 +35,7 @@ __all__ = [
     "L2Normalization",
     "LayerNorm",
     "LocalResponse",
+    "Patches",
     "Pooling",
     "Resampling",
     "Rnn",
@@ -67,6 +70,14 @@ class Window(Protocol):
     @property
     def spans(self) -> Shape:
         """How many elements of the image it covers."""
+
+
+class Patches(Protocol):
+    """``im2col`` or ``col2im``: every window of an image is a column."""
+
+    @property
+    def window(self) -> Window:
+        """Size, stride, dilation and padding."""
 
 
 class HasLayout(Protocol):
@@ -330,6 +341,8 @@ class L2Normalization(Protocol):
 CONVOLUTION = Kind[Convolution]("convolution")
 DECONVOLUTION = Kind[Deconvolution]("deconvolution")
 FULLY_CONNECTED = Kind[Dense]("fully connected layer")
+IMAGE_TO_COLUMNS = Kind[Patches]("windows as columns")
+COLUMNS_TO_IMAGE = Kind[Patches]("sums of windows")
 EMBEDDING = Kind[object]("embedding")
 POOLING = Kind[Pooling]("pooling")
 ADAPTIVE_AVERAGE = Kind[Resampling]("adaptive average pooling")

@@ -65,4 +65,8 @@ class Gelqf(Operator):
         rows, lower = outputs
         mixed = turned(lower) @ out_grads[1] - out_grads[0] @ turned(rows)
         symmetric = xp.tril(mixed) + turned(xp.tril(mixed, -1))
-        in_grads[0][...] = xp.linalg.solve(turned(lower), out_grads[0] + symmetric @ rows)
+        sides = symmetric @ rows
+        sides += out_grads[0]
+        solve, where = run.solve_triangular, {"lower": True, "rightside": False}
+        if solve is None or not solve(lower, sides, in_grads[0], transpose=True, **where):
+            in_grads[0][...] = xp.linalg.solve(turned(lower), sides)

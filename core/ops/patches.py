@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
+from ..capabilities import layers as kinds
+from ..capabilities.kinds import implements
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, Shape, is_known, shape_size
 from .attributes import attribute
@@ -31,7 +33,9 @@ class _Patches(Operator):
     def backward_reads(self) -> Reads:
         return Reads()
 
-    def _window(self) -> Window:
+    @property
+    def window(self) -> Window:
+        """Size, stride, dilation and padding."""
         ones = (1,) * len(self.kernel)
         zeros = (0,) * len(self.kernel)
         return Window(self.kernel, self.stride or ones, self.dilate or ones, self.pad or zeros)
@@ -39,14 +43,14 @@ class _Patches(Operator):
     def window_counts(self, spatial: Shape) -> Shape:
         """Return the number of windows along each axis of an image; raise ShapeError if there are
         none."""
-        counts = self._window().counts(spatial)
+        counts = self.window.counts(spatial)
         if min(counts) < 1:
             raise ShapeError(f"no window of kernel {self.kernel} fits into an image of {spatial}")
         return counts
 
     def _padded(self, run: Run, images: Array) -> tuple[Array, Array]:
         """Return scratch memory for padded images, and its part without the padding."""
-        window = self._window()
+        window = self.window
         sizes = tuple(
             size + 2 * pad for size, pad in zip(images.shape[2:], window.pad, strict=True)
         )
@@ -59,7 +63,7 @@ class _Patches(Operator):
 
     def gather(self, run: Run, images: Array, columns: Array) -> None:
         """Write every window's elements into a column."""
-        window, counts = self._window(), self.window_counts(images.shape[2:])
+        window, counts = self.window, self.window_counts(images.shape[2:])
         padded, inner = self._padded(run, images)
         inner[...] = images
         target = columns.reshape(*images.shape[:2], math.prod(self.kernel), *counts)
@@ -68,7 +72,7 @@ class _Patches(Operator):
 
     def scatter(self, run: Run, columns: Array, images: Array) -> None:
         """Write images whose elements are the sums over all windows that cover them."""
-        window, counts = self._window(), self.window_counts(images.shape[2:])
+        window, counts = self.window, self.window_counts(images.shape[2:])
         padded, inner = self._padded(run, images)
         source = columns.reshape(*images.shape[:2], math.prod(self.kernel), *counts)
         for place, position in enumerate(window.positions()):
@@ -77,6 +81,7 @@ class _Patches(Operator):
 
 
 @register("im2col")
+@implements(kinds.IMAGE_TO_COLUMNS)
 class ImageToColumns(_Patches):
     """The windows of images as columns: (N, C, *spatial) gives (N, C * kernel size, windows)."""
 
@@ -117,6 +122,7 @@ class ImageToColumns(_Patches):
 
 
 @register("col2im")
+@implements(kinds.COLUMNS_TO_IMAGE)
 class ColumnsToImage(_Patches):
     """Images that sum the columns of overlapping windows: the gradient of ``im2col``."""
 

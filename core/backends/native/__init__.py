@@ -39,6 +39,7 @@ from .leading import leading
 from .library import is_available
 from .matrix_vector import fully_connected, fused_fully_connected
 from .moved_regions import moved_regions
+from .patches import columns_to_image, image_to_columns
 from .piecewise import piecewise, piecewise_backward
 from .recurrent import recurrent, recurrent_layer
 from .regions import region_maxima, region_means
@@ -69,6 +70,8 @@ def register_kernels(table: KernelTable) -> None:
     table.register("numpy", layers.EMBEDDING, embedding)
     table.register("numpy", kinds.ROTATED_REGIONS, rotated_regions)
     _both(table, CTC, ctc_loss)
+    _both(table, layers.IMAGE_TO_COLUMNS, image_to_columns)
+    _both(table, layers.COLUMNS_TO_IMAGE, columns_to_image)
     _both(table, arrays.CAST, cast)
     _both(table, arrays.POINTWISE, special)
     table.register("numpy", arrays.POINTWISE, piecewise, piecewise_backward)

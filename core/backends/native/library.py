@@ -40,6 +40,7 @@ __all__ = [
     "Targets",
     "Tensor",
     "UpdateStep",
+    "Windows",
     "in_turn",
     "is_available",
     "library",
@@ -160,6 +161,16 @@ class Systems(ctypes.Structure):
             *("matrices", "size", "columns", "is_lower", "is_transposed", "is_right"),
             "threads",
         )
+    )
+
+
+class Windows(ctypes.Structure):
+    """Windows of images; mirrors the structure in ``patches.c``."""
+
+    _fields_ = (
+        *((name, c_long) for name in ("planes", "height", "width")),
+        *((name, c_long * 2) for name in ("kernel", "stride", "pad", "dilate")),
+        *((name, c_long) for name in ("rows", "columns", "threads")),
     )
 
 
@@ -307,6 +318,8 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "rotated_means": (None, (_ROTATED, *[c_void_p] * 5)),
     "triangular_scratch": (c_long, (POINTER(Systems),)),
     "triangular_solve": (None, (POINTER(Systems), *[c_void_p] * 4)),
+    "patches_read": (None, (POINTER(Windows), *[c_void_p] * 2)),
+    "patches_add": (None, (POINTER(Windows), *[c_void_p] * 2)),
     "moved_means_samples": (c_long, ()),
     "moved_means": (None, (_MOVED, *[c_void_p] * 6)),
     "moved_means_spread": (None, (_MOVED, *[c_void_p] * 6)),
@@ -369,6 +382,8 @@ class Library:
     rotated_means: Callable[..., None]
     triangular_scratch: Callable[..., int]
     triangular_solve: Callable[..., None]
+    patches_read: Callable[..., None]
+    patches_add: Callable[..., None]
     moved_means_samples: Callable[[], int]
     moved_means: Callable[..., None]
     moved_means_spread: Callable[..., None]
