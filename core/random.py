@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .backends import backend_of
-from .device import Context, current_context
+from .device import Context, cpu, current_context
 from .errors import MXNetError, UsageError
 from .types import Array, DType, Shape
 
@@ -95,9 +95,23 @@ class DeviceRandom:
 
     def permutation(self, count: int) -> Array:
         """Return the numbers below ``count`` in random order, int64."""
-        # SFC64 takes half as long for bounded integers; one draw seeds it.
-        shuffler = np.random.Generator(np.random.SFC64(int(self._generator.integers(2**63))))
-        return backend_of(self._context).asarray(shuffler.permutation(count))
+        return backend_of(self._context).asarray(_permutation(count, self._seed_of_order()))
+
+    def shuffle(self, data: Array, out: Array) -> None:
+        """Write the rows of ``data`` in random order, that of ``permutation``."""
+        backend, seed = backend_of(self._context), self._seed_of_order()
+        if data.ndim == 1 and out.flags.c_contiguous:
+            backend.copy_into(out, data)
+            if backend.shuffle(out, seed):
+                return
+        order = backend.asarray(_permutation(len(data), seed))
+        # With its default mode, NumPy's ``take`` buffers the output so as to check the range first.
+        options: dict[str, Any] = {"mode": "clip"} if self._on_host else {}
+        backend.xp.take(data, order, axis=0, out=out, **options)
+
+    def _seed_of_order(self) -> int:
+        """Draw the seed of an order; SFC64 draws the order in half the time."""
+        return int(self._generator.integers(2**63))
 
     def get_state(self) -> dict[str, Any]:
         """Return the position of the sequence as plain data."""
@@ -148,6 +162,13 @@ class DeviceRandom:
         else:
             host = generate(out.shape, dtype=out.dtype if direct else _FLOAT32)
             backend_of(self._context).copy_into(out, host)
+
+
+def _permutation(count: int, seed: int) -> Array:
+    order = np.arange(count)
+    if not backend_of(cpu()).shuffle(order, seed):
+        return np.random.Generator(np.random.SFC64(seed)).permutation(count)
+    return order
 
 
 def hash_device(context: Context) -> int:

@@ -125,6 +125,18 @@ class Backend(Protocol):
         """
         ...
 
+    def shuffle(self, vector: Array, seed: int) -> bool:
+        """Shuffle a vector in place.
+
+        Args:
+            vector: the elements.
+            seed: gives the order, that of ``permutation`` of NumPy's generator with SFC64.
+
+        Returns:
+            False if there is no kernel for this; then nothing has been changed.
+        """
+        ...
+
     def suppress(
         self,
         sides: Sequence[Array],

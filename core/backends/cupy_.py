@@ -104,6 +104,10 @@ class CupyBackend:
         """Return False: this backend has no fused kernel."""
         return False
 
+    def shuffle(self, vector: Array, seed: int) -> bool:
+        """Return False: there is no kernel."""
+        return False
+
     def solve_triangular(
         self,
         triangle: Array,

@@ -11,6 +11,7 @@ import numpy as np
 from ..types import Array, DType, Shape, shape_size
 from .backend import Chain
 from .native.chain import chained
+from .native.shuffling import shuffle
 from .native.suppression import suppress
 from .native.triangular import solve_triangular
 from .native.updates import update
@@ -82,6 +83,10 @@ class NumpyBackend:
     ) -> bool:
         """Call the C kernel, if it is available."""
         return update(weight, gradient, states, step)
+
+    def shuffle(self, vector: Array, seed: int) -> bool:
+        """Call the C kernel, if it is available."""
+        return shuffle(vector, seed)
 
     def solve_triangular(
         self,

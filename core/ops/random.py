@@ -339,7 +339,7 @@ class Shuffle(Operator):
     uses_random = True
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        read_at(run, inputs[0], run.random.permutation(inputs[0].shape[0]), outputs[0])
+        run.random.shuffle(inputs[0], outputs[0])
 
 
 @register("_sample_multinomial", "sample_multinomial")

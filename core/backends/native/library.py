@@ -331,6 +331,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "images_scratch": (c_long, (_RESIZING,)),
     "images_resize": (None, (_RESIZING, c_void_p, _TAPS, _TAPS, *[c_void_p] * 2)),
     "ctc_scratch": (c_long, (_ALIGNMENT,)),
+    "shuffle": (None, (*[c_long] * 2, *[c_void_p] * 2)),
     "special_forward": (None, (c_int, c_long, *[c_void_p] * 2, c_long)),
     "special_backward": (None, (c_int, c_long, *[c_void_p] * 3, c_long)),
     "piecewise_forward": (None, (c_int, c_long, *[c_float] * 2, *[c_void_p] * 2, c_long)),
@@ -396,6 +397,7 @@ class Library:
     images_resize: Callable[..., None]
     ctc_scratch: Callable[..., int]
     ctc_loss: Callable[..., None]
+    shuffle: Callable[..., None]
     special_forward: Callable[..., None]
     special_backward: Callable[..., None]
     piecewise_forward: Callable[..., None]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
+import core as mx
 from core.errors import AttributeValueError, MXNetError, ShapeError
 from oracle.apply import apply, make
 
@@ -118,6 +121,27 @@ def test_shuffle_moves_rows() -> None:
     drawn = apply("_shuffle", {}, [data]).outputs[0]
     assert (drawn != data).any()
     np.testing.assert_array_equal(drawn[np.argsort(drawn[:, 0])], data)
+
+
+def test_shuffle_gives_every_order_equally_often() -> None:
+    """Chi-squared: 23 degrees of freedom are beyond 50 once in a thousand times."""
+    mx.random.seed(11)
+    data, times = mx.nd.arange(4), 24 * 200
+    drawn = [tuple(mx.nd.shuffle(data).asnumpy().astype(int).tolist()) for _ in range(times)]
+    counts = [drawn.count(order) for order in itertools.permutations(range(4))]
+    assert sum((count - 200) ** 2 / 200 for count in counts) < 50
+    wide = np.stack([mx.nd.shuffle(mx.nd.arange(500)).asnumpy() for _ in range(400)])
+    # Means of 400 places, whose deviation is 144 / 20.
+    np.testing.assert_allclose(wide.mean(axis=0), 249.5, atol=5 * 7.3)
+    assert abs(np.mean(wide[:, 1:] > wide[:, :-1]) - 0.5) < 0.01
+
+
+def test_a_seed_gives_vectors_and_rows_the_same_order() -> None:
+    rows = mx.nd.arange(100).reshape((50, 2))
+    mx.random.seed(4)
+    vector = mx.nd.shuffle(rows[:, 0]).asnumpy()
+    mx.random.seed(4)
+    np.testing.assert_array_equal(mx.nd.shuffle(rows).asnumpy()[:, 0], vector)
 
 
 def test_multinomial_follows_its_probabilities() -> None:
