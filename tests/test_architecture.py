@@ -1,4 +1,4 @@
-"""The arrows between packages, read from the import statements themselves."""
+"""Dependencies between packages, read from their import statements."""
 
 import ast
 import graphlib
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-# What stands further right may import what stands left; names in one group may import each other.
+# Each group may import the ones to its left; names in one group may import each other.
 CORE_LAYERS = [
     {"errors", "base", "types", "config", "registry", "scope", "libinfo", "cgroups", "cpus"}
     | {"garbage", "capabilities"}
@@ -52,11 +52,11 @@ CORE_LAYERS = [
 ]
 DEVICE_LIBRARIES = {"cupy", "cudnn", "ctypes"}
 MODULE_NAME = re.compile(r"((?:app|core)(?:\.\w+)+)(?::\w+)?")
-# Names that MXNet's users import; what is behind them has a better one.
+# MXNet's users import these names; the modules behind them have better ones.
 NAMED_BY_MXNET = {"core/contrib/text/utils.py", "core/gluon/utils.py"}
-# One concept each, which no split makes clearer; lines at most.
+# Single concepts that a split would not make clearer; maximum number of lines.
 LONGER = {"core/module/module.py": 540, "core/ndarray/array.py": 520}
-# Each part of the service, and the parts it may import; services and executor stand side by side.
+# The parts of the service, and the parts each may import; services and executor are independent.
 APP_ARROWS: dict[str, set[str]] = {
     "command_output": set(),
     "garbage": set(),
@@ -165,7 +165,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def absolute_name(node: ast.ImportFrom, path: Path) -> str:
-    """Return the module that a ``from`` imports from, its leading dots resolved."""
+    """Return the absolute name of the module that a ``from`` imports."""
     if node.level == 0:
         return node.module or ""
     package = path.relative_to(ROOT).parts[: -node.level]
@@ -186,7 +186,7 @@ def module_name(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", python_files("core"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_core_imports_point_left(path: Path) -> None:
+def test_core_imports_only_layers_to_the_left(path: Path) -> None:
     own = module_name(path)
     own_layer = layer_of(own)
     assert own == "core" or own_layer is not None, f"{own} has no place among the layers"
@@ -203,7 +203,7 @@ def test_core_imports_point_left(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", python_files("core"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_core_can_be_loaded_under_another_name(path: Path) -> None:
+def test_core_works_under_another_name(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -215,7 +215,7 @@ def test_core_can_be_loaded_under_another_name(path: Path) -> None:
 
 
 def imported_modules(path: Path, known: set[str]) -> Iterator[str]:
-    """Yield the modules of ours that a file imports, inside functions and TYPE_CHECKING, too."""
+    """Yield our own modules that a file imports, also inside functions and under TYPE_CHECKING."""
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
@@ -244,7 +244,7 @@ def import_arrows(files: dict[str, Path]) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("package", ["core", "app"])
-def test_no_import_circle(package: str) -> None:
+def test_there_are_no_import_cycles(package: str) -> None:
     """No module waits for itself, whichever of them is imported first.
 
     Importing ``a.b.c`` runs ``a/__init__`` and ``a/b/__init__`` first, so these count as imported,
@@ -284,7 +284,7 @@ def part_of(module: str) -> str | None:
 
 
 def named_in_strings(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line, module) of strings that are the name of a module of ours, as -m takes it."""
+    """Yield (line, module) of strings that name one of our modules, as for ``-m``."""
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             named = MODULE_NAME.fullmatch(node.value)
@@ -293,7 +293,7 @@ def named_in_strings(path: Path) -> Iterator[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("path", python_files("app"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_parts_of_the_service_import_what_they_may(path: Path) -> None:
+def test_parts_of_the_service_import_only_what_they_may(path: Path) -> None:
     own = part_of(module_name(path))
     if own is None:
         return  # app itself
@@ -324,7 +324,7 @@ def test_domain_does_no_io(path: Path) -> None:
     [*python_files("core"), *python_files("app")],
     ids=lambda p: str(p.relative_to(ROOT)),
 )
-def test_files_hold_one_idea(path: Path) -> None:
+def test_files_are_short(path: Path) -> None:
     allowed = LONGER.get(str(path.relative_to(ROOT)), 500)
     assert len(path.read_text().splitlines()) <= allowed, f"{path} is too long: split by concept"
     assert path.stem != "utils" or str(path.relative_to(ROOT)) in NAMED_BY_MXNET
@@ -346,7 +346,7 @@ def test_core_reads_the_environment_in_one_place(path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", ["core", "app"])
-def test_public_names_exist(package: str) -> None:
+def test_names_in_all_exist(package: str) -> None:
     for path in python_files(package):
         tree = ast.parse(path.read_text())
         assigned = [

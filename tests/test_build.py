@@ -1,4 +1,4 @@
-"""The wheel: with compiled kernels where there is a compiler, without them elsewhere."""
+"""The wheel: with compiled kernels where there is a compiler, pure Python elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def build(folder: Path, **environment: str) -> tuple[Path, str]:
-    """Build a wheel from a copy of the source; return it and what the build said."""
+    """Build a wheel from a copy of the source; return it and the build's output."""
     source = folder / "source"
     ignore = shutil.ignore_patterns("__pycache__", "*.so", "node_modules")
     for name in ("app", "core"):
@@ -42,7 +42,7 @@ def build(folder: Path, **environment: str) -> tuple[Path, str]:
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-def test_a_wheel_has_the_kernels(tmp_path: Path) -> None:
+def test_a_wheel_contains_the_kernels(tmp_path: Path) -> None:
     wheel, _ = build(tmp_path)
     assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
     names = zipfile.ZipFile(wheel).namelist()

@@ -1,4 +1,4 @@
-"""Tests that run side by side share the machine; one that is marked ``serial`` has it alone."""
+"""Parallel tests share the machine; one marked ``serial`` has it to itself."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from workers import Room
 
 @pytest.fixture
 def rooms(tmp_path: Path) -> Iterator[list[Room]]:
-    """One room, as each of three processes has it."""
+    """One room, as seen by each of three processes."""
     with ExitStack() as stack:
         yield [stack.enter_context(closing(Room(tmp_path))) for _ in range(3)]
 
 
-def test_others_are_in_the_room_at_once(rooms: list[Room]) -> None:
+def test_ordinary_tests_share_the_room(rooms: list[Room]) -> None:
     with rooms[0].entered(alone=False), rooms[1].entered(alone=False):
         pass
 
 
-def test_one_alone_waits_for_the_others_and_keeps_out_those_behind_it(rooms: list[Room]) -> None:
+def test_a_serial_test_waits_for_the_others_and_blocks_those_behind_it(rooms: list[Room]) -> None:
     order = []
 
     def enter(room: Room, alone: bool) -> None:
@@ -39,7 +39,7 @@ def test_one_alone_waits_for_the_others_and_keeps_out_those_behind_it(rooms: lis
         alone.start()
         _until_waiting(first)
         behind.start()
-        time.sleep(0.05)  # nobody may come in, however long they have
+        time.sleep(0.05)  # nobody may enter, however long they wait
         assert order == []
     alone.join(60)
     behind.join(60)
@@ -47,7 +47,7 @@ def test_one_alone_waits_for_the_others_and_keeps_out_those_behind_it(rooms: lis
 
 
 def _until_waiting(room: Room) -> None:
-    """Return when somebody stands in the door."""
+    """Return once somebody is waiting at the door."""
     deadline = time.monotonic() + 60
     while not room.is_waited_for():
         assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""How the processes that run the tests side by side (pytest-xdist) share one machine."""
+"""How parallel test processes (pytest-xdist) share one machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Room:
 
     @contextmanager
     def entered(self, alone: bool) -> Iterator[None]:
-        """Be in the room for the length of the block, with others or alone."""
+        """Be in the room during the block, with others or alone."""
         with _locked(self._door, fcntl.LOCK_EX):
             fcntl.flock(self._room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         try:
@@ -38,7 +38,7 @@ class Room:
             fcntl.flock(self._room, fcntl.LOCK_UN)
 
     def is_waited_for(self) -> bool:
-        """Return whether somebody stands in the door."""
+        """Return whether somebody is waiting at the door."""
         try:
             with _locked(self._door, fcntl.LOCK_EX | fcntl.LOCK_NB):
                 return False
@@ -61,12 +61,12 @@ def _locked(file: IO[str], kind: int) -> Iterator[None]:
 
 
 class _Worker:
-    """The hooks of one process among several."""
+    """The hooks of one of several processes."""
 
     def __init__(self, room: Room) -> None:
         self._room = room
 
-    # Outside of pytest-timeout's hook: waiting for the room is not the test's time.
+    # Outside of pytest-timeout's hook: waiting for the room does not count as the test's time.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         with self._room.entered(alone=item.get_closest_marker("serial") is not None):
@@ -77,12 +77,12 @@ class _Worker:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let a worker of pytest-xdist take its share of the processors, and keep to the room."""
+    """Give a worker of pytest-xdist its share of the processors, and the room."""
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if count > 1:
         share = str(max(1, available_cpus() // count))
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
             os.environ.setdefault(name, share)
-        # xdist gives each worker a folder within one that is the run's.
+        # xdist gives each worker a folder inside one for the whole run.
         run_folder = Path(config.getoption("basetemp")).parent
         config.pluginmanager.register(_Worker(Room(run_folder)))

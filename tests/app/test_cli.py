@@ -1,4 +1,4 @@
-"""The command ``modserve``: what it takes, what it refuses, what it runs."""
+"""The command ``modserve``: options, refusals, and the commands it runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(*arguments: str) -> Result:
 
 
 class Runs:
-    """What the server was asked to run with."""
+    """Records the settings a server would run with."""
 
     def __init__(self) -> None:
         self.settings: Settings | None = None
@@ -37,7 +37,7 @@ class Runs:
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
-    """Remember what would be served instead of serving it."""
+    """Record what would be served instead of serving it."""
     recorder = Runs()
     monkeypatch.setattr(serving, "run_server", recorder)
     for name in Settings.model_fields:
@@ -45,7 +45,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     return recorder
 
 
-def test_without_a_command_it_shows_them() -> None:
+def test_without_a_command_it_lists_them() -> None:
     result = run()
     for command in ("serve", "demo", "bench", "openapi"):
         assert command in result.output
@@ -57,7 +57,7 @@ def test_serve_takes_its_defaults_from_the_settings(runs: Runs) -> None:
     assert runs.settings.data_dir == Path("var")
 
 
-def test_options_win_over_the_environment(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_override_the_environment(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODSERVE_PORT", "9001")
     monkeypatch.setenv("MODSERVE_LOG_LEVEL", "warning")
     assert run("serve", "--port", "9002", "--data-dir", "/tmp/x").exit_code == 0
@@ -66,7 +66,7 @@ def test_options_win_over_the_environment(runs: Runs, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "", "models.example"])
-def test_at_other_addresses_than_loopback_the_first_start_makes_a_key(
+def test_on_public_addresses_the_first_start_makes_a_key(
     runs: Runs, tmp_path: Path, host: str
 ) -> None:
     serve = ("serve", "--host", host, "--data-dir", str(tmp_path))
@@ -81,7 +81,7 @@ def test_at_other_addresses_than_loopback_the_first_start_makes_a_key(
     assert key_rows(tmp_path) == [row]
 
 
-def test_a_key_that_is_given_is_the_key(
+def test_a_supplied_key_is_used(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve = ("serve", "--host", "0.0.0.0", "--data-dir", str(tmp_path))
@@ -103,7 +103,7 @@ def test_a_key_that_is_given_is_the_key(
 @pytest.mark.parametrize(
     ("name", "value"), [("API_KEY", "msk_000000000000_secret"), ("API_KEY_FILE", "/nowhere")]
 )
-def test_what_is_given_and_is_no_key_keeps_it_from_starting(
+def test_an_invalid_supplied_key_prevents_the_start(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, name: str, value: str
 ) -> None:
     monkeypatch.setenv(f"MODSERVE_{name}", value)
@@ -114,7 +114,7 @@ def test_what_is_given_and_is_no_key_keeps_it_from_starting(
     assert runs.settings is None
 
 
-def test_keys_that_cannot_be_read_are_none(runs: Runs, tmp_path: Path) -> None:
+def test_an_unreadable_key_file_prevents_the_start(runs: Runs, tmp_path: Path) -> None:
     (tmp_path / "keys.json").write_text("?")
     refused = run("serve", "--host", "0.0.0.0", "--data-dir", str(tmp_path))
     assert refused.exit_code == 2
@@ -122,7 +122,7 @@ def test_keys_that_cannot_be_read_are_none(runs: Runs, tmp_path: Path) -> None:
     assert runs.settings is None
 
 
-def test_the_environment_is_held_to_the_same(
+def test_the_host_variable_decides_about_the_first_key_too(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MODSERVE_DATA_DIR", str(tmp_path))
@@ -134,7 +134,7 @@ def test_the_environment_is_held_to_the_same(
     assert len(key_rows(tmp_path)) == 1
 
 
-def test_certificate_and_key_are_settings(runs: Runs) -> None:
+def test_certificate_and_key_become_settings(runs: Runs) -> None:
     assert run("serve", "--tls-cert", "a.pem", "--tls-key", "b.pem").exit_code == 0
     assert (runs.settings.tls_cert, runs.settings.tls_key) == (Path("a.pem"), Path("b.pem"))
 
@@ -146,7 +146,7 @@ def test_certificate_and_key_are_settings(runs: Runs) -> None:
         ("--log-level", "loud", "'debug', 'info', 'warning' or 'error'"),
     ],
 )
-def test_options_that_are_no_settings_are_refused_in_one_line(
+def test_invalid_options_are_refused_in_one_line(
     runs: Runs, option: str, value: str, text: str
 ) -> None:
     refused = run("serve", option, value)
@@ -155,7 +155,7 @@ def test_options_that_are_no_settings_are_refused_in_one_line(
     assert text in " ".join(refused.output.split())
 
 
-def test_a_setting_in_the_environment_that_is_none_is_refused(
+def test_an_invalid_setting_in_the_environment_is_refused(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MODSERVE_LEASE_SECONDS", "soon")
@@ -172,7 +172,7 @@ def test_a_setting_in_the_environment_that_is_none_is_refused(
 
 
 @pytest.mark.parametrize("command", ["doctor", "bench"])
-def test_a_setting_that_the_engine_refuses_is_told_in_one_line(command: str) -> None:
+def test_a_setting_the_engine_refuses_is_reported_in_one_line(command: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "app", command],
         env={**os.environ, "MODSERVE_MATH": "bfloat16", "ONEDNN_MAX_CPU_ISA": "AVX2"},
@@ -187,7 +187,7 @@ def test_a_setting_that_the_engine_refuses_is_told_in_one_line(command: str) -> 
 
 
 @pytest.mark.parametrize("devices", ["[]", '["cup(0)"]', '["cpu(0)", "cpu(0)"]'])
-def test_devices_that_are_none_are_refused(
+def test_invalid_devices_are_refused(
     runs: Runs, monkeypatch: pytest.MonkeyPatch, devices: str
 ) -> None:
     monkeypatch.setenv("MODSERVE_DEVICES", devices)
@@ -197,9 +197,9 @@ def test_devices_that_are_none_are_refused(
     assert runs.settings is None
 
 
-def test_a_misspelt_variable_is_told(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_variable_is_reported(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODSERVE_PROT", "9001")
-    monkeypatch.setenv("MODSERVE_SERVICE_PORT", "80")  # as Kubernetes does
+    monkeypatch.setenv("MODSERVE_SERVICE_PORT", "80")  # as Kubernetes sets for services
     monkeypatch.setenv("MODSERVE_URL", "http://127.0.0.1:9001")  # what commands ask
     served = run("serve")
     assert served.exit_code == 0
@@ -210,7 +210,7 @@ def test_a_misspelt_variable_is_told(runs: Runs, monkeypatch: pytest.MonkeyPatch
     assert "MODSERVE_URL" not in served.output
 
 
-def test_what_kubernetes_makes_of_the_port_is_explained(
+def test_the_port_variable_set_by_kubernetes_is_explained(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MODSERVE_PORT", "tcp://10.0.0.1:8000")
@@ -220,7 +220,7 @@ def test_what_kubernetes_makes_of_the_port_is_explained(
     assert run("serve", "--port", "8000").exit_code == 0
 
 
-def test_an_address_in_use_is_told_in_one_line(
+def test_an_address_in_use_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -239,13 +239,13 @@ def test_openapi_writes_the_document(tmp_path: Path) -> None:
     assert json.loads(path.read_text())["info"]["title"] == "modserve"
 
 
-def test_bench_refuses_an_unknown_case_with_the_nearest() -> None:
+def test_bench_suggests_the_nearest_case_for_an_unknown_one() -> None:
     refused = run("bench", "infer/lenet/2")
     assert refused.exit_code == 2
     assert "infer/lenet/1" in refused.output
 
 
-def test_help_and_wrong_options_load_no_table_of_rich() -> None:
+def test_help_and_wrong_options_do_not_import_rich() -> None:
     code = "import sys, app.cli; print('rich' in sys.modules, 'httpx' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["False", "False"]
@@ -256,7 +256,7 @@ def test_version() -> None:
     assert (result.exit_code, result.output) == (0, f"modserve {version('modserve')}\n")
 
 
-def test_devices_by_option(runs: Runs) -> None:
+def test_devices_can_be_given_as_options(runs: Runs) -> None:
     assert run("serve", "--device", "gpu", "--device", "cpu(1)").exit_code == 0
     assert runs.settings.devices == ("gpu(0)", "cpu(1)")
     assert "--device: got 'tpu'" in run("serve", "--device", "tpu").output

@@ -1,4 +1,4 @@
-"""The error table: every class has its row, and every answer names what is wrong."""
+"""The error table: every class has a row, and every answer names what is wrong."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def subclasses(cls: type) -> set[type]:
     return found.union(*(subclasses(sub) for sub in found))
 
 
-def test_every_error_class_has_a_row_of_its_own() -> None:
+def test_every_error_class_has_its_own_row() -> None:
     own = {cls for cls in subclasses(ServiceError) if cls.__module__.startswith("app.")}
     assert own <= set(ERROR_TABLE)
     for cls in own:
@@ -46,7 +46,7 @@ def test_every_error_of_the_engine_has_a_code_with_a_row() -> None:
         assert any(base in ENGINE_CODES for base in cls.__mro__), cls
 
 
-def test_rows_are_sound() -> None:
+def test_rows_are_consistent() -> None:
     rows = (*ERROR_TABLE.values(), *ENGINE_KINDS)
     for kind in rows:
         assert 400 <= kind.status < 600
@@ -84,7 +84,7 @@ def test_errors_become_problems(error: BaseException, status: int, code: str) ->
     assert ("Retry-After" in problem.headers) == (status == 503)
 
 
-def test_subclass_without_a_row_takes_that_of_its_base() -> None:
+def test_a_subclass_without_a_row_uses_its_bases() -> None:
     class Special(NotFound):
         pass
 
@@ -94,7 +94,7 @@ def test_subclass_without_a_row_takes_that_of_its_base() -> None:
 @pytest.mark.parametrize(
     "error", [KeyError("password"), HostError("internal", "password"), HostError("?", "password")]
 )
-def test_our_own_failures_say_nothing_but_the_request_id(error: BaseException) -> None:
+def test_internal_errors_reveal_only_the_request_id(error: BaseException) -> None:
     problem = to_problem(error, "req-1", "/v1/x")
     assert problem.status == 500
     assert problem.body["code"] == "internal"
@@ -113,7 +113,7 @@ def test_fields_are_named_with_got_and_expected() -> None:
     assert row["field"] == "data"
 
 
-def test_what_an_executor_refuses_is_answered_as_if_it_were_refused_here() -> None:
+def test_errors_of_an_executor_are_answered_like_our_own() -> None:
     stage = WrongStage("predict", needs="initialized", is_="bound", call="POST .../params/init")
     invalid = Invalid.from_errors([FieldError("a", "1", "2", "do z"), FieldError("b", "x", "y")])
     for error in (stage, invalid, TooLarge("body", got=2, limit=1, setting="S")):
@@ -140,7 +140,7 @@ def test_wrong_stage_tells_programs_what_to_call() -> None:
     assert body["call"] == "POST /v1/modules/m/params/init"
 
 
-def test_retry_after_is_whole_seconds_and_never_zero() -> None:
+def test_retry_after_is_whole_seconds_and_at_least_one() -> None:
     assert Unavailable("x", retry_after_seconds=0.2).headers() == {"Retry-After": "1"}
     assert Unavailable("x", retry_after_seconds=2.6).headers() == {"Retry-After": "3"}
 
@@ -153,7 +153,7 @@ def test_retry_after_is_whole_seconds_and_never_zero() -> None:
         (engine.KernelError("the device's library refuses to compute it"), "kernel_failed"),
     ],
 )
-def test_what_the_engine_refuses_names_the_field_and_what_to_do(
+def test_what_the_engine_refuses_names_the_field_and_the_remedy(
     error: engine.MXNetError, code: str
 ) -> None:
     with pytest.raises(HostError) as refused, client_fault("data_shapes"):

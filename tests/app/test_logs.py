@@ -1,4 +1,4 @@
-"""Log lines as JSON, request by request, and what a start does not say."""
+"""Log lines as JSON, per request, and what a start does not log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TRACED = {"traceparent": f"00-{TRACE_ID}-00f067aa0ba902b7-01", "x-request-id": "
 
 
 def lines_of(log: Path) -> list[dict[str, Any]]:
-    """Return the parsed lines, each of which must be JSON; the last may not be whole yet."""
+    """Return the parsed lines, which must all be JSON; the last may be incomplete."""
     return [json.loads(line) for line in log.read_text().splitlines(keepends=True) if "\n" in line]
 
 
@@ -35,7 +35,7 @@ def requests_of(log: Path, path: str) -> list[dict[str, Any]]:
     return [one for one in found if one["message"] == "request" and one["path"] == path]
 
 
-def test_a_failure_has_its_traceback_in_its_line() -> None:
+def test_an_error_is_logged_with_its_traceback_in_one_line() -> None:
     try:
         raise ValueError("two\nlines")
     except ValueError as error:
@@ -48,7 +48,7 @@ def test_a_failure_has_its_traceback_in_its_line() -> None:
     assert "ValueError: two" in parsed["exception"]
 
 
-def test_all_lines_are_json_and_those_of_requests_name_their_trace(tmp_path: Path) -> None:
+def test_all_lines_are_json_and_those_of_requests_have_the_trace_id(tmp_path: Path) -> None:
     environment = {"MODSERVE_LOG_FORMAT": "json", "MODSERVE_LOG_LEVEL": "debug"}
     with running_server(tmp_path, environment=ENVIRONMENT | environment) as server:
         answer = httpx.get(f"{server.url}/v1/modules", headers=TRACED)
@@ -61,7 +61,7 @@ def test_all_lines_are_json_and_those_of_requests_name_their_trace(tmp_path: Pat
     assert line["time"].endswith("Z")
 
 
-def test_predictions_in_the_fast_lane_go_on_with_the_trace(tmp_path: Path) -> None:
+def test_predictions_in_the_fast_lane_continue_the_trace(tmp_path: Path) -> None:
     environment = {"MODSERVE_LOG_FORMAT": "json", "MODSERVE_LOG_LEVEL": "debug"}
     path = "/v1/modules/net/predict"
     with (
@@ -84,25 +84,25 @@ def test_predictions_in_the_fast_lane_go_on_with_the_trace(tmp_path: Path) -> No
     assert [one["request_id"] for one in requests_of(server.log, path)[-2:]] == ["order-66"] * 2
 
 
-def test_the_start_says_nothing_of_what_alembic_sets_up(tmp_path: Path) -> None:
+def test_the_start_does_not_log_alembics_setup(tmp_path: Path) -> None:
     with running_server(tmp_path, environment=ENVIRONMENT) as server:
         pass
     assert "alembic" not in server.log.read_text()
 
 
-def test_requests_under_way_have_so_long_to_end(tmp_path: Path) -> None:
+def test_requests_in_progress_get_the_shutdown_timeout(tmp_path: Path) -> None:
     environment = ENVIRONMENT | {"MODSERVE_DRAIN_SECONDS": "1"}
     answers: list[httpx.Response] = []
     with running_server(tmp_path, environment=environment) as server, Client(server.url) as client:
         lenet.create(client, "lenet")
         (executor,) = client.executors()
-        os.kill(executor["pid"], signal.SIGSTOP)  # what asks it now is not answered in time
+        os.kill(executor["pid"], signal.SIGSTOP)  # calls to it are not answered from now on
         url = f"{server.url}/v1/modules/lenet"
         asking = threading.Thread(target=lambda: answers.append(httpx.get(url, timeout=30)))
         asking.start()
         wait_until(lambda: is_asked(client, executor["name"]), "it waits for the executor")
         server.process.send_signal(signal.SIGTERM)
-        asking.join(timeout=8)  # the default would be 10
+        asking.join(timeout=8)  # the default is 10
         is_answered = bool(answers)
         os.kill(executor["pid"], signal.SIGCONT)
         asking.join()
@@ -111,6 +111,6 @@ def test_requests_under_way_have_so_long_to_end(tmp_path: Path) -> None:
 
 
 def is_asked(client: Client, executor: str) -> bool:
-    """Return whether a call waits for an executor."""
+    """Return whether a call is waiting for an executor."""
     text = client.request("GET", "/metrics").text
     return f'modserve_executor_calls_under_way{{executor="{executor}"}} 1.0' in text

@@ -23,7 +23,7 @@ def settings(folder: Path) -> Settings:
     return Settings(data_dir=folder / "var", executor_form="in_process", log_level="error")
 
 
-def test_making_the_application_opens_nothing(tmp_path: Path) -> None:
+def test_creating_the_application_opens_nothing(tmp_path: Path) -> None:
     before = threading.active_count()
     app = create_app(settings(tmp_path))
     assert app.openapi()["info"]["title"] == "modserve"
@@ -44,7 +44,7 @@ async def test_the_lifespan_opens_and_closes_everything(tmp_path: Path) -> None:
     assert executors == []
 
 
-async def test_one_data_directory_serves_one_life_after_the_other(tmp_path: Path) -> None:
+async def test_a_data_directory_can_be_served_again(tmp_path: Path) -> None:
     for names in (["a"], ["a", "b"]):
         app = create_app(settings(tmp_path))
         async with app.router.lifespan_context(app):
@@ -63,7 +63,7 @@ async def test_one_data_directory_serves_one_life_after_the_other(tmp_path: Path
                 assert [one["name"] for one in listed] == names
 
 
-async def test_what_is_damaged_is_told_while_the_rest_is_served(tmp_path: Path) -> None:
+async def test_damage_is_reported_while_the_rest_is_served(tmp_path: Path) -> None:
     async with served(tmp_path) as client:
         for name in ("a", "b"):
             url = f"/v1/datasets/{name}?kind=csv"
@@ -82,7 +82,7 @@ async def test_what_is_damaged_is_told_while_the_rest_is_served(tmp_path: Path) 
 
 @asynccontextmanager
 async def served(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """Serve a data directory in this process and give a client."""
+    """Serve a data directory in this process and yield a client."""
     app = create_app(settings(folder))
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app)
@@ -90,7 +90,7 @@ async def served(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
             yield client
 
 
-async def test_a_data_directory_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+async def test_a_data_directory_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "var").write_text("a file")
     app = create_app(settings(tmp_path))
     with pytest.raises(FileExistsError):
@@ -104,7 +104,7 @@ async def test_the_documentation_is_served(tmp_path: Path, path: str) -> None:
         assert (await client.get(path)).status_code == 200
 
 
-async def test_the_document_is_made_once_and_not_at_the_start(
+async def test_the_document_is_built_once_and_not_at_startup(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = []

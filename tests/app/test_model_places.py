@@ -1,4 +1,4 @@
-"""Which files of a model a file, a prefix or a folder stands for."""
+"""Finding a model's files from a file, a prefix or a folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_model_is_found_by_any_of_its_files(tmp_path: Path) -> None:
     assert find_model(f"{net}-0003.params") == (net, 3)
 
 
-def test_a_file_of_another_name_is_not_taken_for_a_prefix(tmp_path: Path) -> None:
+def test_a_file_with_another_name_is_not_taken_for_a_prefix(tmp_path: Path) -> None:
     path = tmp_path / "net.params"
     path.write_text("")
     with pytest.raises(ValueError, match=r"net\.params is not named as a file of a model, PREFIX-"):

@@ -1,4 +1,4 @@
-"""What messages repeat of what strangers sent is short, however large that is."""
+"""Messages quote foreign input briefly, however large it is."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from app.quoting import LONGEST_QUOTE, brief, did_you_mean, quoted
 
 
 @pytest.mark.parametrize("value", [None, 5, "a", b"a", [], (1,), (1, 2), {"a": [1, {"b": ()}]}])
-def test_what_is_short_is_shown_whole(value: object) -> None:
+def test_short_values_are_shown_completely(value: object) -> None:
     assert brief(value) == repr(value)
 
 
-def test_what_is_large_or_deep_is_shown_as_far_as_there_is_room() -> None:
+def test_large_or_deep_values_are_truncated() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
@@ -23,14 +23,14 @@ def test_what_is_large_or_deep_is_shown_as_far_as_there_is_room() -> None:
         assert brief(value).endswith("…")
 
 
-def test_texts_and_errors_are_quoted_as_they_are() -> None:
+def test_texts_and_errors_are_quoted_unchanged() -> None:
     assert quoted("no 'quotes'") == "no 'quotes'"
     assert quoted(ValueError("too small")) == "too small"
     assert quoted(["a"]) == "['a']"
     assert quoted("a" * 500).endswith("a… (500 chars)")
 
 
-def test_the_nearest_word_is_proposed() -> None:
+def test_the_nearest_word_is_suggested() -> None:
     assert did_you_mean("conv_weigth", ["conv_bias", "conv_weight"]) == (
         "; did you mean 'conv_weight'?"
     )

@@ -1,4 +1,4 @@
-"""Keys are shown nowhere: neither in answers nor in the log."""
+"""Keys appear nowhere, neither in answers nor in the log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.redaction import redacted
 from app.settings import Settings
 
 
-def test_of_a_key_the_id_is_left() -> None:
+def test_only_the_id_of_a_key_is_shown() -> None:
     first, second = new_key_text(), new_key_text()
     text = redacted(f"got {first!r}, then Bearer {second}; msk_ is no key")
     assert first not in text
@@ -25,7 +25,7 @@ def test_of_a_key_the_id_is_left() -> None:
     )
 
 
-def test_problems_do_not_show_what_was_sent_in_the_wrong_place() -> None:
+def test_problems_do_not_show_a_key_sent_in_the_wrong_place() -> None:
     key = new_key_text()
     problem = to_problem(Invalid(key, key, "a name"), "id", f"/v1/{key}")
     assert key not in str(problem)

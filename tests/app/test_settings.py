@@ -1,4 +1,4 @@
-"""Settings come from the environment when asked for, and bad ones are refused."""
+"""Settings are read from the environment on request, and invalid ones refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(f"MODSERVE_{name.upper()}", raising=False)
 
 
-def test_defaults_listen_to_this_machine_only() -> None:
+def test_by_default_it_listens_only_on_this_machine() -> None:
     settings = Settings()
     assert settings.host == "127.0.0.1"
     assert settings.devices == ("cpu(0)",)
@@ -61,7 +61,7 @@ def test_database_url_replaces_the_file() -> None:
         ("nonsense", 1),
     ],
 )
-def test_bad_values_are_refused(name: str, value: object) -> None:
+def test_invalid_values_are_refused(name: str, value: object) -> None:
     with pytest.raises(ValidationError, match=name):
         Settings(**{name: value})
 

@@ -1,4 +1,4 @@
-"""``traceparent`` as W3C Trace Context has it."""
+"""W3C Trace Context's ``traceparent``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT_ID = "00f067aa0ba902b7"
 
 
-def test_the_trace_goes_on_with_a_span_of_its_own() -> None:
+def test_a_trace_is_continued_with_a_new_span() -> None:
     trace = Trace.take_over(f"00-{TRACE_ID}-{PARENT_ID}-01")
     assert trace is not None
     assert (trace.trace_id, trace.parent_id, trace.flags) == (TRACE_ID, PARENT_ID, "01")
@@ -19,7 +19,7 @@ def test_the_trace_goes_on_with_a_span_of_its_own() -> None:
     assert Trace.take_over(trace.field) is not None
 
 
-def test_a_later_version_may_say_more() -> None:
+def test_later_versions_may_have_more_fields() -> None:
     assert Trace.take_over(f"01-{TRACE_ID}-{PARENT_ID}-01-more") is not None
 
 
@@ -37,5 +37,5 @@ def test_a_later_version_may_say_more() -> None:
         f"00-{TRACE_ID}-{PARENT_ID}-01\r\nx: y",
     ],
 )
-def test_what_is_not_valid_is_no_trace(field: str) -> None:
+def test_an_invalid_header_is_ignored(field: str) -> None:
     assert Trace.take_over(field) is None

@@ -43,7 +43,7 @@ def create(client: Client, max_batch_size: int) -> None:
 
 
 def set_instances(client: Client, count: int) -> None:
-    """Have so many instances, and wait until all are asked."""
+    """Set the number of instances, and wait until all are in use."""
     client.set_serving("net", instances=count)
     deadline = time.monotonic() + 120
     while [one["state"] for one in client.module("net")["instances"]] != ["ready"] * count:
@@ -53,7 +53,7 @@ def set_instances(client: Client, count: int) -> None:
 
 
 async def keep_asking(url: httpx.URL, end: float, taken: list[float]) -> None:
-    """Ask again and again until a time; note how long each answer took."""
+    """Send requests until a deadline; record how long each answer took."""
     stream = io.BytesIO()
     np.save(stream, np.random.default_rng(0).random(SHAPE, np.float32))
     body = stream.getvalue()
@@ -72,7 +72,7 @@ async def keep_asking(url: httpx.URL, end: float, taken: list[float]) -> None:
 
 
 def ask(url: str, clients: int, seconds: float) -> tuple[float, float]:
-    """Return predictions a second of all clients together, and the median of their times."""
+    """Return the total predictions per second of all clients, and the median latency."""
     taken: list[float] = []
 
     async def run() -> None:

@@ -86,7 +86,7 @@ def write_rows() -> bytes:
 
 
 def submit_all(url: str, names: list[str], jobs: int) -> list[float]:
-    """Submit jobs from all threads, module after module; return the seconds each took."""
+    """Submit jobs from all threads, module by module; return the seconds each took."""
     latencies: list[float] = []
     threads = [
         threading.Thread(
@@ -119,7 +119,7 @@ def submit(url: str, names: list[str], latencies: list[float]) -> None:
 
 
 def wait_for_all(client: Client) -> None:
-    """Return when no job is queued or runs."""
+    """Return once no job is queued or running."""
     deadline = time.monotonic() + LONGEST_SECONDS
     while any(
         client.request("GET", f"/v1/jobs?status={status}&limit=1").json()["items"]
@@ -130,7 +130,7 @@ def wait_for_all(client: Client) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the processor time of a process so far."""
+    """Return the CPU time of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -36,7 +36,7 @@ def zoo(name: str) -> tuple[str, tuple[int, ...]]:
 
 
 def measure(name: str, symbol: str, shape: tuple[int, ...], batch: int) -> list[str]:
-    """Return a row: of a server that has this model alone."""
+    """Return the table row of a server that has only this model."""
     with tempfile.TemporaryDirectory(prefix="sizes-") as text:
         folder = Path(text)
         with (
@@ -84,18 +84,18 @@ def train(
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the processor time that a process has taken."""
+    """Return the CPU time a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def size_of(folder: Path) -> int:
-    """Return the bytes of all files of a folder."""
+    """Return the total size of a folder's files in bytes."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def idle_server() -> str:
-    """Return what a server without models takes."""
+    """Return the same for a server without models."""
     with tempfile.TemporaryDirectory(prefix="sizes-") as text:
         begin = time.monotonic()
         with running_server(Path(text), environment={"MODSERVE_THREADS": "1"}) as server:

@@ -49,7 +49,7 @@ def npz(**arrays: np.ndarray) -> bytes:
 
 
 class Caller:
-    """Asks for predictions one after the other in a thread; remembers how long each took."""
+    """Sends predictions one after another in a thread, and records how long each took."""
 
     def __init__(self, url: str, module: str) -> None:
         self.seconds: list[float] = []
@@ -93,7 +93,7 @@ def measured(url: str, name: str, module: str = "lenet") -> Iterator[list[str]]:
 
 
 def fit_for(client: Client, seconds: float, **changes: Any) -> str:
-    """Train for so long; return the rate as a note."""
+    """Train for a while; return the rate as a note."""
     job = lenet.fit(client, "lenet", epochs=10_000, **changes)
     started = time.monotonic()
     while client.job(job)["status"] != "running":
@@ -106,7 +106,7 @@ def fit_for(client: Client, seconds: float, **changes: Any) -> str:
 
 
 def progress(client: Client, job: int) -> int:
-    """Return how many batches a job of the digits has done."""
+    """Return how many batches a job over the digits has done."""
     events = client.request("GET", f"/v1/jobs/{job}").json()
     found = events.get("progress") or {}
     return int(found.get("epoch", 0)) * BATCHES_AN_EPOCH + int(found.get("batch", 0))
@@ -122,7 +122,7 @@ def large_dataset(folder: Path) -> Path:
 
 
 def large_predictions(url: str, seconds: float, stop: Callable[[], bool]) -> list[float]:
-    """Ask for large predictions for so long; return how long each took."""
+    """Request large predictions for a while; return how long each took."""
     body = npz(data=np.zeros((LARGE_EXAMPLES, 1, 28, 28), np.uint8))
     headers = {"content-type": "application/x-npz", "accept": "application/x-npz"}
     taken = []
@@ -155,7 +155,7 @@ def wide_network() -> str:
 
 
 def each_took(act: Callable[[], object], seconds: float) -> str:
-    """Do something again and again for so long, at least once; return a note."""
+    """Repeat something for a while, at least once; return a note."""
     taken = []
     deadline = time.monotonic() + seconds
     while not taken or time.monotonic() < deadline:
@@ -170,7 +170,7 @@ def measure_wide(server_url: str, client: Client, seconds: float) -> None:
     for name in ("wide", "other"):
         make_wide(client, name)
     names = itertools.cycle(("wide", "other"))
-    client.predict("lenet", data=lenet.digits(1)[0])  # it had to make room
+    client.predict("lenet", data=lenet.digits(1)[0])  # others had to be evicted
     with measured(server_url, "restores of 400 MB") as notes:
         notes.append(each_took(lambda: client.restore_module(next(names)), seconds))
     with measured(server_url, "400 MB of a checkpoint") as notes:
@@ -187,7 +187,7 @@ def measure_wide(server_url: str, client: Client, seconds: float) -> None:
 
 
 def main() -> None:
-    """Measure all of it with a server of its own."""
+    """Measure everything with a server of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
     parser.add_argument("--only", help="only measurements whose names have this in them")

@@ -76,7 +76,7 @@ def bodies(*, padded: bool) -> list[bytes]:
 
 
 async def keep_asking(url: httpx.URL, path: str, requests: list[bytes], end: float) -> int:
-    """Ask again and again until a time; return the number of answers."""
+    """Send requests until a deadline; return the number of answers."""
     reader, writer = await asyncio.open_connection(url.host, url.port)
     head = f"POST {path} HTTP/1.1\r\nHost: {url.host}:{url.port}\r\n"
     head += "Content-Type: application/x-npy\r\nAccept: application/x-npy\r\nContent-Length: "
@@ -130,7 +130,7 @@ def main() -> None:
             asked = {"padded": module == "padded", "clients": options.clients, "seconds": seconds}
             return float(pool.apply(rate, (server.url, module), asked))
 
-        measure("planned", 1.0)  # which shows the planner what lengths there are
+        measure("planned", 1.0)  # so that the planner sees the lengths
         plan = client.apply_bucket_plan("planned", len(BUCKETS))
         rows = {BUCKETED: "bucketed", PLANNED: "planned", PADDED: "padded", ALONE: "alone"}
         found: dict[str, list[float]] = {row: [] for row in rows}

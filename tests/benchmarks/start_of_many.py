@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def measure(folder: Path, count: int) -> None:
-    """Make the modules that are missing, start the server again and ask some of them."""
+    """Create the missing modules, restart the server and query some of them."""
     server = start_server(folder, environment=ENVIRONMENT)
     names = [f"m{number:04d}" for number in range(count)]
     with Client(server.url) as client:
@@ -84,7 +84,7 @@ def processor_seconds(pid: int) -> float:
 
 
 def ask(client: Client, name: str) -> float:
-    """Return the seconds that a prediction takes."""
+    """Return the seconds a prediction takes."""
     begun = time.perf_counter()
     client.predict(name, data=np.ones((BATCH, FEATURES), "f"))
     return time.perf_counter() - begun

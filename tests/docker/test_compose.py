@@ -1,4 +1,4 @@
-"""The file of Compose: valid, of one piece with the image and the server, and really run."""
+"""The Compose file: valid, consistent with the image and the server, and run for real."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def seconds(duration: str) -> float:
     return float(found[1])
 
 
-def test_it_fits_the_schema_of_compose() -> None:
+def test_it_conforms_to_the_compose_schema() -> None:
     tool = str(Path(sys.executable).parent / "check-jsonschema")
     run = subprocess.run(
         [tool, "--builtin-schema", "vendor.compose-spec", str(COMPOSE)],
@@ -55,7 +55,7 @@ def test_nothing_runs_without_a_profile() -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_service_may_do_nothing_that_it_need_not(name: str) -> None:
+def test_services_have_no_unneeded_privileges(name: str) -> None:
     service = SERVICES[name]
     assert service["read_only"]
     assert service["cap_drop"] == ["ALL"]
@@ -64,11 +64,11 @@ def test_a_service_may_do_nothing_that_it_need_not(name: str) -> None:
     assert {"cpus", "memory", "pids"} <= limits.keys()
     assert service["healthcheck"]["test"][0] == "CMD"
     assert service["logging"]["options"]["max-size"]
-    if name != "proxy":  # which is there for other machines, with TLS
+    if name != "proxy":  # the one open to other machines, with TLS
         assert all(port.startswith("127.0.0.1:") for port in service["ports"])
 
 
-def test_files_and_volumes_that_are_named_are_there() -> None:
+def test_referenced_files_and_volumes_exist() -> None:
     compose = read_compose()
     named = {one.partition(":")[0] for one in (v for s in SERVICES.values() for v in s["volumes"])}
     folders = {one for one in named if one.startswith(".")}
@@ -88,7 +88,7 @@ def test_files_and_volumes_that_are_named_are_there() -> None:
 
 
 def settings_of(name: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Return the settings that a service's server has; a variable that is none fails."""
+    """Return the settings of a service's server; an unknown variable fails."""
     variant = SERVICES[name]["build"].get("args", {}).get("VARIANT", "cpu")
     values = {**image_environment(variant), **SERVICES[name]["environment"]}
     assert unknown_variables(values) == {}
@@ -99,9 +99,7 @@ def settings_of(name: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_server_is_of_one_piece_with_the_image(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_servers_are_consistent_with_the_image(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     service, settings, facts = SERVICES[name], settings_of(name, monkeypatch), image_facts()
     root = (COMPOSE.parent / service["build"]["context"]).resolve()
     assert (root / service["build"]["dockerfile"]).is_file()
@@ -117,7 +115,7 @@ def test_a_server_is_of_one_piece_with_the_image(
     assert grace >= settings.drain_seconds + ProcessOptions(program=()).stop_seconds + 15
 
 
-def test_all_servers_are_found_by_the_name_that_proxy_and_prometheus_use(
+def test_servers_are_reachable_by_the_names_proxy_and_prometheus_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in SERVERS:
@@ -134,7 +132,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[ServerProcess]:
-    """The server of the profile ``models``, on folders in the place of its volumes."""
+    """The server of the profile ``models``, with folders in place of its volumes."""
     service = read_compose(MODSERVE_API_KEY=KEY)["services"]["models"]
     write_model(folder / "models" / "net", 1)
     folders = {"/tmp": folder / "tmp"}
@@ -147,7 +145,7 @@ def server(folder: Path) -> Iterator[ServerProcess]:
         yield server
 
 
-def test_the_service_of_models_is_healthy_and_wants_its_key(server: ServerProcess) -> None:
+def test_the_models_service_is_healthy_and_requires_its_key(server: ServerProcess) -> None:
     _, *health = SERVICES["models"]["healthcheck"]["test"][1:]
     command = [sys.executable, "-m", "app", *health, "--url", server.url]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -155,7 +153,7 @@ def test_the_service_of_models_is_healthy_and_wants_its_key(server: ServerProces
     assert httpx.get(f"{server.url}/v1/modules").status_code == 401
 
 
-def test_the_service_of_models_serves_the_folder_as_it_changes(
+def test_the_models_service_follows_changes_of_its_folder(
     server: ServerProcess, folder: Path
 ) -> None:
     data = np.ones((1, FEATURES), np.float32)

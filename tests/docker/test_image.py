@@ -41,7 +41,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def figures() -> Iterator[dict[str, str]]:
-    """What was measured, printed at the end."""
+    """Measurements, printed at the end."""
     found: dict[str, str] = {}
     yield found
     print("\n" + "\n".join(f"{name}: {value}" for name, value in found.items()))
@@ -60,7 +60,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the files that are committed, or will be."""
+    """A copy of the files that are committed or about to be."""
     folder = tmp_path_factory.mktemp("source")
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -80,7 +80,7 @@ def image(engine: Engine, source: Path, figures: dict[str, str]) -> str:
     return IMAGE
 
 
-def test_an_edit_downloads_nothing_again(
+def test_an_edit_does_not_download_anything_again(
     engine: Engine, source: Path, image: str, figures: dict[str, str]
 ) -> None:
     edited = source / "app" / "redaction.py"
@@ -94,7 +94,7 @@ def test_an_edit_downloads_nothing_again(
 
 @contextmanager
 def ready(container: Container, key: str) -> Iterator[Client]:
-    """Give a client once the server is ready."""
+    """Yield a client once the server is ready."""
 
     def is_ready() -> bool:
         try:
@@ -111,7 +111,7 @@ def ready(container: Container, key: str) -> Iterator[Client]:
         yield client
 
 
-def test_the_story_of_a_container(
+def test_a_container_is_used_killed_and_restarted(
     engine: Engine, image: str, tmp_path: Path, figures: dict[str, str]
 ) -> None:
     volume = f"story-{os.getpid()}"
@@ -142,7 +142,7 @@ def test_the_story_of_a_container(
 
 
 def check_safety(container: Container) -> None:
-    """Check who it runs as, what it may write, what it knows of its limits, and who may ask."""
+    """Check its user, what it may write, its memory limit, and who may send requests."""
     with Client(container.url, key="") as stranger, pytest.raises(ClientError) as refused:
         stranger.modules()
     assert refused.value.status == 401
@@ -162,7 +162,7 @@ def check_safety(container: Container) -> None:
 
 
 def upload(client: Client, folder: Path, figures: dict[str, str]) -> np.ndarray:
-    """Upload a model that a script has saved; return what it predicts, here and there."""
+    """Upload a model saved by a script; return its predictions, here and there."""
     module = mx.mod.Module(mx.sym.load(str(LENET)))
     module.bind([("data", (8, 1, 28, 28))], [("softmax_label", (8,))])
     module.init_params(mx.init.Xavier())
@@ -182,16 +182,14 @@ def predicted(client: Client, name: str) -> np.ndarray:
 
 
 def train(client: Client, folder: Path) -> set[str]:
-    """Train LeNet; return the checkpoints that came of it."""
+    """Train LeNet; return the resulting checkpoints."""
     client.put_dataset("few", lenet.few_digits(folder, 640))
     lenet.create(client, "lenet")
     assert client.wait(lenet.fit(client, "lenet", dataset="few"))["status"] == "succeeded"
     return {one["tag"] for one in client.checkpoints("lenet")}
 
 
-def test_a_published_model_and_a_key_that_is_given(
-    engine: Engine, image: str, shared_dir: Path
-) -> None:
+def test_a_published_model_and_a_supplied_key(engine: Engine, image: str, shared_dir: Path) -> None:
     golden = shared_dir / "checkpoints" / "lenet_miraclewkf"
     (key,) = KEY.findall(engine.once(image, "keys", "generate"))
     container = engine.run(image, f"secret-{os.getpid()}", {"MODSERVE_API_KEY": key})

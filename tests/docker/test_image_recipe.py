@@ -1,4 +1,4 @@
-"""The image's recipe and locks, checked by what needs no engine; test_image.py runs the image."""
+"""The image's recipe and locks, checked without a container engine; test_image.py runs it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HASHED = re.compile(r"    --hash=sha256:[0-9a-f]{64}(?: \\)?")
 
 
 def wanted(variant: str) -> list[Requirement]:
-    """Return what pyproject asks for in an image."""
+    """Return the requirements of an image according to pyproject."""
     if variant == "build":
         return [Requirement(one) for one in PROJECT["build-system"]["requires"]]
     project = PROJECT["project"]
@@ -41,7 +41,7 @@ def wanted(variant: str) -> list[Requirement]:
 
 
 def locked(variant: str, python: str) -> dict[str, Version]:
-    """Return the versions that an image on Linux x86-64 with a Python gets."""
+    """Return the versions an image on Linux x86-64 with a given Python gets."""
     found: dict[str, Version] = {}
     for line in lock_lines(variant):
         pinned = PINNED.fullmatch(line)
@@ -84,13 +84,13 @@ def asked_by(name: str, extras: frozenset[str], python: str) -> Iterator[Require
             yield one
 
 
-def test_the_project_names_the_pythons_it_runs_on() -> None:
+def test_the_project_declares_the_pythons_it_runs_on() -> None:
     assert {"3.11", "3.12"} <= set(PYTHONS)
 
 
 @pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("variant", ["build", "cpu", "gpu"])
-def test_the_lock_has_what_the_project_asks_for(variant: str, python: str) -> None:
+def test_the_lock_satisfies_the_projects_requirements(variant: str, python: str) -> None:
     found = locked(variant, python)
     for one in wanted(variant):
         if one.marker is None or one.marker.evaluate(platform(python)):
@@ -100,7 +100,7 @@ def test_the_lock_has_what_the_project_asks_for(variant: str, python: str) -> No
 
 
 @pytest.mark.parametrize("variant", ["build", "cpu", "gpu"])
-def test_the_lock_has_what_its_packages_ask_for(variant: str) -> None:
+def test_the_lock_satisfies_its_packages_requirements(variant: str) -> None:
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     found = locked(variant, python)
     todo = [(canonicalize_name(one.name), frozenset(one.extras)) for one in wanted(variant)]
@@ -136,7 +136,7 @@ def test_a_lock_pins_each_package_with_hashes_and_names_no_registry(variant: str
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_the_images_of_both_variants_have_the_same_versions(python: str) -> None:
+def test_both_image_variants_have_the_same_versions(python: str) -> None:
     on_cpu, on_gpu = locked("cpu", python), locked("gpu", python)
     assert {name: on_gpu.get(name) for name in on_cpu} == on_cpu
 
@@ -150,7 +150,7 @@ def test_the_recipe_passes_hadolint() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_an_edit_of_the_sources_downloads_nothing_and_no_compiler_is_left() -> None:
+def test_editing_the_sources_downloads_nothing_and_no_compiler_remains() -> None:
     stages = {
         stage.splitlines()[0].split(" AS ")[-1]: stage for stage in RECIPE.split("\nFROM ")[1:]
     }
@@ -162,7 +162,7 @@ def test_an_edit_of_the_sources_downloads_nothing_and_no_compiler_is_left() -> N
     assert RECIPE.count("--require-hashes --no-deps --only-binary :all:") == 2
 
 
-def test_the_image_serves_as_nobody_special_and_with_keys() -> None:
+def test_the_image_runs_as_an_unprivileged_user_and_with_keys() -> None:
     last = RECIPE.split("\nFROM ")[-1]
     assert "\nUSER 1000:1000\n" in last
     assert 'ENTRYPOINT ["modserve"]\nCMD ["serve"]' in last
@@ -184,7 +184,7 @@ def test_the_image_serves_as_nobody_special_and_with_keys() -> None:
         (("docker without an engine", "buildah"), {}, ["buildah", "build"]),
     ],
 )
-def test_make_image_takes_what_is_there(
+def test_make_image_uses_the_available_tool(
     tmp_path: Path, tools: tuple[str, ...], variables: dict[str, str], expected: list[str]
 ) -> None:
     run = make_image(tmp_path, tools, variables)
@@ -196,7 +196,7 @@ def test_make_image_takes_what_is_there(
     assert any(re.fullmatch(r"REVISION=([0-9a-f]{40}(-dirty)?|unknown)", one) for one in words)
 
 
-def test_make_image_says_what_is_missing(tmp_path: Path) -> None:
+def test_make_image_names_missing_tools(tmp_path: Path) -> None:
     run = make_image(tmp_path, (), {})
     assert run.returncode == 1
     assert "apt-get install buildah" in run.stderr
@@ -205,7 +205,7 @@ def test_make_image_says_what_is_missing(tmp_path: Path) -> None:
 def make_image(
     folder: Path, tools: tuple[str, ...], variables: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """Build where only some tools are, which print how they are called."""
+    """Build with only some tools available, which print their arguments."""
     for tool in tools:
         name, _, fault = tool.partition(" ")
         (folder / name).write_text(

@@ -1,4 +1,4 @@
-"""The runtime of KServe: valid by KServe's own models, and run as it says."""
+"""The KServe runtime: valid by KServe's own models, and run as declared."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PATHS = json.loads((KUBERNETES.parents[1] / "openapi" / "openapi.json").read_tex
 KEY = new_key_text()
 
 
-def test_kserve_would_take_them() -> None:
+def test_kserve_accepts_the_resources() -> None:
     assert faults(RUNTIME, "V1alpha1ServingRuntime") == []
     assert faults(SERVICE, "V1beta1InferenceService") == []
 
@@ -50,13 +50,13 @@ def test_kserve_would_take_them() -> None:
         (lambda spec: spec["supportedModelFormats"][0].update(autoselect=True), "autoselect"),
     ],
 )
-def test_what_kserve_would_refuse_is_found(change: Any, said: str) -> None:
+def test_resources_kserve_would_refuse_are_detected(change: Any, said: str) -> None:
     wrong = copy.deepcopy(RUNTIME)
     change(wrong["spec"])
     assert said in faults(wrong, "V1alpha1ServingRuntime")[0]
 
 
-def test_it_is_a_runtime_of_the_protocol_for_models_of_mxnet() -> None:
+def test_it_declares_the_protocol_and_mxnet_models() -> None:
     assert RUNTIME["apiVersion"] == "serving.kserve.io/v1alpha1"
     assert CONTAINER["name"] == "kserve-container"
     assert RUNTIME["spec"]["protocolVersions"] == ["v2"]
@@ -66,7 +66,7 @@ def test_it_is_a_runtime_of_the_protocol_for_models_of_mxnet() -> None:
     assert (model["runtime"], model["protocolVersion"]) == (RUNTIME["metadata"]["name"], "v2")
 
 
-def test_variables_probes_and_port_are_the_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_probes_and_port_match_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {**image_environment(), **environment_of(CONTAINER, {"api_key": KEY})}
     assert unknown_variables(values) == {}
     for name, value in values.items():
@@ -88,7 +88,7 @@ def test_variables_probes_and_port_are_the_servers(monkeypatch: pytest.MonkeyPat
     assert image_facts()["VOLUME"] in mounts
 
 
-def test_kustomize_brings_the_secret_that_the_runtime_names(tmp_path: Path) -> None:
+def test_kustomize_includes_the_secret_the_runtime_names(tmp_path: Path) -> None:
     documents = {one["kind"]: one for one in kustomize("kserve", tmp_path)}
     assert documents["ServingRuntime"] == RUNTIME
     assert documents["InferenceService"] == SERVICE
@@ -100,7 +100,7 @@ def test_kustomize_brings_the_secret_that_the_runtime_names(tmp_path: Path) -> N
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """The server of the runtime, with a models folder where KServe puts the storage."""
+    """The runtime's server, with a models folder where KServe puts the storage."""
     folder = tmp_path_factory.mktemp("kserve")
     write_model(folder / "models" / "net", 1)
     folders = {one["mountPath"]: folder / one["name"] for one in CONTAINER["volumeMounts"]}
@@ -112,15 +112,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield server
 
 
-def test_probes_are_answered_without_a_key(server: ServerProcess) -> None:
+def test_probes_need_no_key(server: ServerProcess) -> None:
     for name in PROBES:
         answer = httpx.get(f"{server.url}{CONTAINER[name]['httpGet']['path']}")
         assert answer.status_code == 200, name
 
 
-def test_a_stored_model_is_predicted_by_tritons_client(server: ServerProcess) -> None:
+def test_tritons_client_predicts_with_a_stored_model(server: ServerProcess) -> None:
     url = f"{server.url}/v2/models/net/infer"
-    # By whatever name a router of KServe's calls the service.
+    # Under whatever host name a KServe router uses.
     host = {"Host": "digits-predictor.team.example"}
     refused = httpx.post(url, json={"inputs": []}, headers=host)
     assert refused.status_code == 401

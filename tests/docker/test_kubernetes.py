@@ -1,4 +1,4 @@
-"""The manifests of Kubernetes: valid, of one piece with image and server, and really run."""
+"""The Kubernetes manifests: valid, consistent with image and server, and run for real."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def container_of(documents: list[dict[str, Any]]) -> dict[str, Any]:
     return dict(container)
 
 
-def test_the_api_server_would_take_them(built: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_the_api_server_accepts_the_manifests(built: list[dict[str, Any]], tmp_path: Path) -> None:
     (tmp_path / "built.yaml").write_text(yaml.safe_dump_all(built))
     tool = Path(sys.executable).parent / "kubernetes-validate"
     checked = subprocess.run(
@@ -69,14 +69,14 @@ def test_the_api_server_would_take_them(built: list[dict[str, Any]], tmp_path: P
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_a_key_that_nobody_made_keeps_it_from_being_applied() -> None:
+def test_without_a_key_they_cannot_be_applied() -> None:
     assert not [path for path in KUBERNETES.rglob("api_key")]
     for folder in ("base", "kserve"):
         settings = yaml.safe_load((KUBERNETES / folder / "kustomization.yaml").read_text())
         assert settings["secretGenerator"][0]["files"] == ["api_key"]
 
 
-def test_selectors_find_the_pod_and_nothing_else(built: list[dict[str, Any]]) -> None:
+def test_selectors_match_only_the_pod(built: list[dict[str, Any]]) -> None:
     labels = of_kind(built, "StatefulSet")["spec"]["template"]["metadata"]["labels"]
     for kind, found in (
         ("Service", of_kind(built, "Service")["spec"]["selector"]),
@@ -99,7 +99,7 @@ def test_selectors_find_the_pod_and_nothing_else(built: list[dict[str, Any]]) ->
     assert of_kind(built, "StatefulSet")["spec"]["replicas"] == 1
 
 
-def test_it_is_of_one_piece_with_the_image(built: list[dict[str, Any]]) -> None:
+def test_they_are_consistent_with_the_image(built: list[dict[str, Any]]) -> None:
     container, pod = container_of(built), pod_of(built)
     facts = image_facts()
     user, group = facts["USER"].split(":")
@@ -119,7 +119,7 @@ def test_it_is_of_one_piece_with_the_image(built: list[dict[str, Any]]) -> None:
     assert of_kind(built, "NetworkPolicy")["spec"]["ingress"][0]["ports"][0]["port"] == "http"
 
 
-def test_it_may_do_nothing_that_it_need_not(built: list[dict[str, Any]]) -> None:
+def test_the_pod_has_no_unneeded_privileges(built: list[dict[str, Any]]) -> None:
     labels = of_kind(built, "Namespace")["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
     pod, container = pod_of(built), container_of(built)
@@ -137,7 +137,7 @@ def test_it_may_do_nothing_that_it_need_not(built: list[dict[str, Any]]) -> None
 
 
 def settings_of(container: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Return the settings that a container's server has; a variable that is none fails."""
+    """Return the settings of a container's server; an unknown variable fails."""
     values = {**image_environment(), **environment_of(container, {"api_key": KEY})}
     assert unknown_variables(values) == {}
     for name, value in values.items():
@@ -146,7 +146,7 @@ def settings_of(container: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> S
     return Settings()
 
 
-def test_variables_are_settings(
+def test_variables_are_valid_settings(
     built: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     container = container_of(built)
@@ -159,7 +159,7 @@ def test_variables_are_settings(
     assert pod_of(built)["terminationGracePeriodSeconds"] >= least + 15, "and its checkpoints"
 
 
-def test_those_who_call_it_know_it_by_its_names(
+def test_the_server_accepts_the_host_names_it_is_called_by(
     built: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guard = SiteGuard(Starlette(), settings_of(container_of(built), monkeypatch))
@@ -180,20 +180,20 @@ def test_those_who_call_it_know_it_by_its_names(
     assert not is_known("evil.example")
 
 
-def test_probes_ask_what_there_is(built: list[dict[str, Any]]) -> None:
+def test_probes_use_existing_routes(built: list[dict[str, Any]]) -> None:
     container = container_of(built)
     for name in ("startupProbe", "livenessProbe", "readinessProbe"):
         probe = container[name]["httpGet"]
         assert "get" in PATHS[probe["path"]], name
         assert probe["port"] == "http"
-    # A server that waits for an executor is not to be ended, only not to be asked.
+    # A server waiting for an executor should get no traffic, but not be restarted.
     assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
 
 
 @pytest.fixture
 def place(folder: Path, tmp_path: Path) -> dict[str, Path]:
-    """Folders in the place of the volumes."""
+    """Folders in place of the volumes."""
     (tmp_path / "key").mkdir()
     (tmp_path / "key" / "api_key").write_text(KEY)
     for index in range(2):
@@ -204,7 +204,7 @@ def place(folder: Path, tmp_path: Path) -> dict[str, Path]:
 
 
 def running(documents: list[dict[str, Any]], place: dict[str, Path], log: Path) -> Any:
-    """Run the server of the StatefulSet."""
+    """Run the StatefulSet's server."""
     container = container_of(documents)
     folders = {one["mountPath"]: place[one["name"]] for one in container["volumeMounts"]}
     return container_server(
@@ -220,7 +220,7 @@ def probe(url: str, documents: list[dict[str, Any]], name: str) -> int:
     return httpx.get(f"{url}{container_of(documents)[name]['httpGet']['path']}").status_code
 
 
-def test_it_drains_within_its_grace_and_goes_on(
+def test_it_drains_within_the_grace_period_and_resumes(
     folder: Path, place: dict[str, Path], tmp_path: Path
 ) -> None:
     documents = kustomize("base", folder)
@@ -251,14 +251,14 @@ def test_it_drains_within_its_grace_and_goes_on(
 
 
 def begin_work(client: Client, folder: Path) -> int:
-    """Begin a fit that goes on for long; return its id once it has trained."""
+    """Start a long fit; return its id once it has trained a little."""
     (folder / "examples.npz").write_bytes(examples_npz())
     client.put_dataset("examples", folder / "examples.npz")
     for name in ("net", "asked"):
         client.create_module(name, json.dumps(NETWORK))
     client.bind("asked", [{"name": "data", "shape": [BATCH, FEATURES]}], for_training=False)
     client.init_params("asked", "xavier", seed=1)
-    # It waits for others to be computed with.
+    # It waits for others to be batched with.
     client.set_serving("asked", max_batch_size=BATCH, max_delay_us=3_000_000, batches="always")
     job = int(client.fit("net", **fit_body(epochs=100_000))["id"])
     wait_until(lambda: bool(client.checkpoints("net")), "a checkpoint of the fit")
@@ -275,7 +275,7 @@ def is_asked(client: Client) -> bool:
     return 'modserve_executor_calls_under_way{executor="cpu(0)"} 0.0' not in text
 
 
-def test_it_serves_the_folder_of_the_models_overlay(
+def test_the_models_overlay_serves_its_folder(
     folder: Path, place: dict[str, Path], tmp_path: Path
 ) -> None:
     documents = kustomize("overlays/models", folder)

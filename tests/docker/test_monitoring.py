@@ -1,4 +1,4 @@
-"""Prometheus' files: each rule asks for what the server really tells, and fires where it should."""
+"""Prometheus rules: they use series the server really exports, and fire when they should."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WORDS = {"and", "or", "unless"}
 
 @dataclass
 class Selector:
-    """What an expression asks for."""
+    """A selector in an expression."""
 
     metric: str
     matchers: list[tuple[str, str, str]] = field(default_factory=list)
@@ -61,7 +61,7 @@ def _agrees(found: str, how: str, value: str) -> bool:
 
 
 def selectors(expression: str) -> tuple[list[Selector], set[str]]:
-    """Return the selectors of an expression, and the labels that it groups by."""
+    """Return the selectors of an expression, and the labels it groups by."""
     grouped = {
         label.strip() for found in LABEL_LIST.findall(expression) for label in found.split(",")
     }
@@ -87,9 +87,9 @@ def test_selectors_are_found_in_an_expression() -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server with keys that has trained, predicted, and failed at all of it."""
+    """A server with keys that has trained and predicted, and failed at each."""
     folder = tmp_path_factory.mktemp("monitoring")
-    # With a newline, as a shell writes it.
+    # With a newline, as a shell would write it.
     (folder / "metrics_key").write_text(add_key(folder, "prometheus", "read") + "\n")
     (folder / "examples.npz").write_bytes(examples_npz())
     key = add_key(folder, "tests", "admin")
@@ -117,7 +117,7 @@ def _use(client: Client) -> None:
 
 @pytest.fixture(scope="module")
 def series(server: ServerProcess) -> list[tuple[str, dict[str, str], float]]:
-    """All series of the server, as its Prometheus has them."""
+    """All series of the server, as its Prometheus sees them."""
     key = (server.log.parent / "metrics_key").read_text().strip()
     answer = httpx.get(f"{server.url}/metrics", headers={"Authorization": f"Bearer {key}"})
     answer.raise_for_status()
@@ -129,7 +129,7 @@ def series(server: ServerProcess) -> list[tuple[str, dict[str, str], float]]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule["alert"] for rule in RULES])
-def test_all_that_a_rule_asks_for_exists(
+def test_every_series_in_a_rule_exists(
     rule: dict[str, Any], series: list[tuple[str, dict[str, str], float]]
 ) -> None:
     found, grouped = selectors(rule["expr"])
@@ -144,7 +144,7 @@ def test_all_that_a_rule_asks_for_exists(
         assert grouped | named <= set(labels[0]), f"{rule['alert']}: {selector.metric}"
 
 
-def test_what_went_wrong_shows_in_what_the_rules_ask_for(
+def test_failures_show_in_the_series_the_rules_use(
     series: list[tuple[str, dict[str, str], float]],
 ) -> None:
     def total(text: str) -> float:
@@ -156,14 +156,14 @@ def test_what_went_wrong_shows_in_what_the_rules_ask_for(
     assert total('modserve_predictions_total{outcome="success"}') == 1
 
 
-def test_each_alert_has_a_case_where_it_fires_and_one_where_it_does_not() -> None:
+def test_each_alert_has_a_case_that_fires_and_one_that_does_not() -> None:
     wrong, well = yaml.safe_load((FOLDER / "alerts_test.yaml").read_text())["tests"]
     for tests, fires in ((wrong, True), (well, False)):
         cases = {one["alertname"]: bool(one["exp_alerts"]) for one in tests["alert_rule_test"]}
         assert cases == {rule["alert"]: fires for rule in RULES}
 
 
-def test_the_guide_says_what_to_do_about_each_alert() -> None:
+def test_the_guide_has_advice_for_each_alert() -> None:
     guide = (FOLDER.parents[1] / "app" / "guides" / "production.md").read_text()
     assert set(re.findall(r"`(Modserve\w+)`", guide)) == {rule["alert"] for rule in RULES}
 
@@ -226,6 +226,6 @@ def value_of(url: str, query: str) -> float | None:
 
 
 def is_evaluated(url: str) -> list[bool]:
-    """Tell of each rule whether Prometheus has evaluated it without an error."""
+    """Return whether Prometheus has evaluated every rule without an error."""
     (group,) = httpx.get(f"{url}/api/v1/rules").json()["data"]["groups"]
     return [one["health"] == "ok" for one in group["rules"]]

@@ -1,4 +1,4 @@
-"""nginx with the file of docker/ in front of a server: all that clients do passes as it comes."""
+"""nginx with the configuration of docker/ in front of a server: all traffic passes unchanged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Proxied:
     folder: Path
 
     def client(self, **options: Any) -> httpx.Client:
-        """Return a client that asks through the proxy, with the key."""
+        """Return a client that sends requests through the proxy, with the key."""
         headers = {"Authorization": f"Bearer {self.key}"}
         return httpx.Client(
             base_url=self.url, headers=headers, verify=self.trust, timeout=60, **options
@@ -56,7 +56,7 @@ class Proxied:
 
 @pytest.fixture(scope="module")
 def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
-    """A server set up as by Compose, and nginx with its file but for addresses and folders."""
+    """A server set up as by Compose, and nginx as configured but for addresses and folders."""
     nginx = program("nginx", "nginx")
     folder = tmp_path_factory.mktemp("proxy")
     certificate, private = make_pair(folder, "tls")
@@ -64,7 +64,7 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
     environment = {
         **service["services"]["cpu"]["environment"],
         **ENVIRONMENT,
-        "MODSERVE_TRUSTED_PROXIES": '["127.0.0.1"]',  # where this nginx is
+        "MODSERVE_TRUSTED_PROXIES": '["127.0.0.1"]',  # the installation's own folder
     }
     data_dir = folder / "data"
     data_dir.mkdir()
@@ -95,7 +95,7 @@ def _write_config(
     text = CONFIG.read_text().replace("/tmp/", f"{path.parent}/")
     shown = subprocess.run([nginx, "-v"], capture_output=True, text=True, check=True).stderr
     version = tuple(map(int, re.findall(r"\d+", shown)[:3]))
-    # An address has no name to look up, and older ones than Compose's image do not know the word.
+    # Addresses need no name lookup, and versions before Compose's image lack the keyword.
     resolve = " resolve" if version >= (1, 27, 3) else ""
     for old, new in (
         ("/run/secrets/tls_cert;", f"{certificate};"),
@@ -115,19 +115,17 @@ def _answers(proxied: Proxied) -> bool:
         return False
 
 
-def test_events_pass_at_once(proxied: Proxied) -> None:
+def test_events_pass_without_delay(proxied: Proxied) -> None:
     with proxied.client() as http, Client(proxied.server.url, key=proxied.key) as direct:
         with http.stream("GET", "/v1/events?after=latest") as stream:
             assert stream.headers["content-type"].startswith("text/event-stream")
             direct.create_module("told", json.dumps(NETWORK))
-            # The stream is open and has far fewer bytes than a buffer of nginx's.
+            # The stream stays open with far fewer bytes than a buffer of nginx.
             assert any("told" in line for line in stream.iter_lines())
         direct.delete_module("told")
 
 
-def test_a_large_upload_passes_and_is_not_kept_by_the_proxy(
-    proxied: Proxied, tmp_path: Path
-) -> None:
+def test_a_large_upload_is_not_buffered_by_the_proxy(proxied: Proxied, tmp_path: Path) -> None:
     count = UPLOAD_BYTES // (4 * 1024)
     data = np.zeros((count, 1024), np.float32)
     np.savez(tmp_path / "large.npz", data=data)
@@ -162,20 +160,20 @@ def test_predictions_pass_below_the_path(proxied: Proxied) -> None:
         assert "<title>" in http.get(f"{BELOW}/").text
 
 
-def test_the_server_knows_the_client_and_that_it_came_by_https(proxied: Proxied) -> None:
+def test_the_server_learns_the_clients_address_and_scheme(proxied: Proxied) -> None:
     with proxied.client() as http:
         answer = http.post("/session", json={"key": proxied.key})
         assert "Secure" in answer.headers["set-cookie"]
     elsewhere = httpx.HTTPTransport(verify=proxied.trust, local_address="127.0.0.2")
     with httpx.Client(transport=elsewhere, base_url=proxied.url) as stranger:
-        # What a client says of itself is not passed on.
+        # Headers forged by a client are not passed on.
         claimed = {"X-Forwarded-For": "192.0.2.7", "Authorization": "Bearer nonsense"}
         assert stranger.get("/v1/modules", headers=claimed).status_code == 401
     lines = [json.loads(line) for line in proxied.server.log.read_text().splitlines()]
     assert [line["client"] for line in lines if line["message"] == "refused"] == ["127.0.0.2"]
 
 
-def test_a_host_that_is_not_the_servers_is_refused(proxied: Proxied) -> None:
+def test_a_foreign_host_is_refused(proxied: Proxied) -> None:
     with proxied.client() as http:
         refused = http.get("/v1/modules", headers={"Host": "evil.example"})
         assert refused.status_code == 403

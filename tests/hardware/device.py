@@ -17,7 +17,7 @@ _POISON = 0xAB
 
 
 def array_of(kind: Any, values: Any) -> Any:
-    """Return values as an array of C."""
+    """Return values as a C array."""
     return (kind * len(values))(*values)
 
 
@@ -33,7 +33,7 @@ class Device:
         self._kept = 0
 
     def empty(self, size: int) -> ctypes.c_void_p:
-        """Return poisoned memory."""
+        """Return uninitialized memory filled with a pattern."""
         memory = self.runtime.made("cudaMalloc", max(size, 256))
         assert memory.value is not None
         self._sizes[memory.value] = size
@@ -47,7 +47,7 @@ class Device:
         return memory
 
     def get(self, memory: ctypes.c_void_p, like: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return what lies in memory, in the form of another array."""
+        """Return the contents of memory, shaped like another array."""
         values = np.empty_like(like)
         self._copy(values.ctypes.data, memory, values.nbytes, "cudaMemcpyDeviceToHost")
         return values
@@ -56,22 +56,22 @@ class Device:
         self.runtime.call("cudaMemcpy", target, source, size, self.runtime[kind])
 
     def synchronize(self) -> None:
-        """Wait for all work."""
+        """Wait for all work to finish."""
         self.runtime.call("cudaDeviceSynchronize")
 
     def free(self) -> None:
-        """Free what was taken since the device was opened or marked."""
+        """Free what was allocated since the device was opened or marked."""
         for address in list(self._sizes)[self._kept :]:
             self.runtime.call("cudaFree", address)
             del self._sizes[address]
 
     def keep(self) -> None:
-        """Let what was taken so far outlive ``free``."""
+        """Exempt what was allocated so far from ``free``."""
         self._kept = len(self._sizes)
 
     @property
     def is_healthy(self) -> bool:
-        """Return whether the device still answers; after some errors the process is lost."""
+        """Return whether the device still answers; some errors make the process unusable."""
         try:
             self.synchronize()
             self.put(np.zeros(8, np.uint8))
@@ -82,7 +82,8 @@ class Device:
     def captured(
         self, call: Callable[[], None], memory: ctypes.c_void_p, like: np.ndarray[Any, Any]
     ) -> dict[str, Any]:
-        """Run a call as it is, then captured and replayed; say whether it writes the same bytes."""
+        """Run a call directly, then captured and replayed; return whether both write the same
+        bytes."""
         call()
         self.synchronize()
         expected = self.get(memory, like)

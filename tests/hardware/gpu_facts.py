@@ -41,7 +41,7 @@ _TESTS = Path(__file__).parents[1]
 
 
 def main(arguments: list[str]) -> int:
-    """Run the parts; return 0 if each could begin."""
+    """Run the parts; return 0 if each could start."""
     parser = argparse.ArgumentParser(description=__doc__, prog="make gpu-facts")
     parser.add_argument("--report", type=Path, default=Path("gpu-facts.jsonl"))
     parser.add_argument("--seconds", type=float, default=500, help="of all together")
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
 
 
 def run_parts(parts: dict[str, str], report: Path, deadline: float) -> int:
-    """Run the cases of modules, and write and sum up what was found."""
+    """Run the cases of modules, and write and summarize the results."""
     counts: dict[str, Counter[str]] = {}
     with report.open("w", encoding="utf-8") as file:
 
@@ -125,7 +125,7 @@ def _process(module: str, first: int, said: IO[str]) -> subprocess.Popen[bytes]:
 
 
 def _rows(process: subprocess.Popen[bytes], deadline: float) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a process, which is ended where the next one takes too long."""
+    """Yield the lines of a process, which is killed if the next one takes too long."""
     assert process.stdout is not None
     pending, limit = b"", _START_SECONDS
     while True:
@@ -142,7 +142,7 @@ def _rows(process: subprocess.Popen[bytes], deadline: float) -> Iterator[dict[st
 
 
 def _run_cases(module: Any, first: int) -> int:
-    """Try the cases from one on, in this process; print a line of each."""
+    """Try the cases from a given one on, in this process; print a line for each."""
     if module.LIBRARY is not None:
         lacks = Library(*module.LIBRARY).lacks(module.FUNCTIONS)
         if lacks:
@@ -157,7 +157,7 @@ def _run_cases(module: Any, first: int) -> int:
         begin = time.perf_counter()
         try:
             found = probe.run(case)
-        except Exception as error:  # each library has errors of its own; all are answers
+        except Exception as error:  # each library has its own errors; all of them are results
             found = {"runs": False, "error": f"{type(error).__name__}: {error}"}
         seconds = round(time.perf_counter() - begin, 4)
         _say({"number": number, "case": case, "found": found, "seconds": seconds})

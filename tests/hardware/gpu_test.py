@@ -58,7 +58,7 @@ def _marked() -> list[str]:
 
 
 def _run(paths: Sequence[str], report: Path, processes: int, deadline: float) -> int:
-    """Run tests in processes side by side; CuPy compiles its kernels in each."""
+    """Run tests in parallel processes; CuPy compiles its kernels in each."""
     options = ["-c", str(_ROOT / "pyproject.toml"), "-m", "gpu", "-q", "--tb=short"]
     options += ["-p", "hardware.gpu_test", "--timeout=120"]
     spread = ["--numprocesses", str(processes)] if processes > 1 else []
@@ -68,7 +68,7 @@ def _run(paths: Sequence[str], report: Path, processes: int, deadline: float) ->
 
 def _end_in_time(command: list[str], report: Path, deadline: float) -> int:
     path = os.pathsep.join([str(_ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])])
-    # A worker of xdist does not report; its own tests of this command start one that must.
+    # xdist workers do not report, except that its own tests start one that must.
     ours = {name: value for name, value in os.environ.items() if "PYTEST_XDIST" not in name}
     environment = {**ours, _VARIABLE: str(report), "PYTHONPATH": path}
     process = subprocess.Popen(command, cwd=_ROOT, env=environment, start_new_session=True)
@@ -97,14 +97,14 @@ def _sanitize(sanitizer: str, report: Path, deadline: float) -> None:
         "-m",
         "gpu",
     ]
-    # Its own lines go to the terminal; what counts is whether it found something.
+    # Its lines go to the terminal; only whether it found something matters.
     status = _end_in_time([*command, "-p", "no:xdist", *_SANITIZED], Path(os.devnull), deadline)
     _write(report, {"state": "sanitized", "status": status})
     print(f"compute-sanitizer: {'nothing found' if status == 0 else f'status {status}'}")
 
 
 def _sum_up(report: Path) -> int:
-    """Print how many tests ended how, by file, and each different error once."""
+    """Print how many tests ended how, by file, and each distinct error once."""
     rows = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
     tests = [row for row in rows if "test" in row]
     by_file = Counter((row["test"].partition("::")[0], row["outcome"]) for row in tests)
@@ -127,7 +127,7 @@ def _write(report: Path, row: dict[str, Any]) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Write how a test ended; xdist brings the reports of its workers to their parent."""
+    """Record how a test ended; xdist forwards workers' reports to the parent."""
     path = os.environ.get(_VARIABLE)
     is_end = report.when == "call" or report.outcome != "passed"
     if path is None or path == os.devnull or not is_end or "PYTEST_XDIST_WORKER" in os.environ:

@@ -57,7 +57,7 @@ def find_file(kind: str, pattern: str) -> Path:
 
 
 def parse_constants(text: str) -> dict[str, int]:
-    """Return the members of all enums, and the macros that are integers."""
+    """Return the members of all enums, and integer macros."""
     plain = _COMMENTS.sub("", text)
     found = {name: int(value, 0) for name, value in _MACRO.findall(plain)}
     for body, _ in _ENUM.findall(plain):
@@ -69,7 +69,7 @@ def parse_constants(text: str) -> dict[str, int]:
             try:
                 following = _value_of(value, found) if value else following
             except ValueError:
-                continue  # an expression of a kind that no call of ours needs
+                continue  # an expression our calls do not need
             found[words.split()[0]] = following
             following += 1
     return found
@@ -83,7 +83,7 @@ def _value_of(expression: str, known: dict[str, int]) -> int:
 
 
 def parse_functions(text: str) -> dict[str, list[Any]]:
-    """Return the argument types of each function, as ctypes has them."""
+    """Return the argument types of each function as ctypes types."""
     plain = _COMMENTS.sub("", text)
     enums = {name for _, name in _ENUM.findall(plain)} | set(_NAMED_ENUM.findall(plain))
     found = {}
@@ -103,7 +103,7 @@ def _type_of(declared: str, enums: set[str]) -> Any:
             return _SIZES[name]
         if name in enums:
             return ctypes.c_int
-    return ctypes.c_void_p  # a handle
+    return ctypes.c_void_p  # an opaque handle
 
 
 class Library:
@@ -134,7 +134,7 @@ class Library:
         return int(function(*arguments))
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function; raise CallError if it does not succeed."""
+        """Call a function; raise CallError unless it succeeds."""
         status = self.status(name, *arguments)
         if status:
             raise CallError(f"{name}: {self.name_of(name, status)}")
@@ -146,19 +146,19 @@ class Library:
         return next((name for name in named if prefix in name), str(status))
 
     def made(self, name: str, *arguments: Any) -> ctypes.c_void_p:
-        """Call a function that writes a handle into its first argument; return it."""
+        """Call a function that writes a handle to its first argument; return the handle."""
         handle = ctypes.c_void_p()
         self.call(name, ctypes.byref(handle), *arguments)
         return handle
 
     def size(self, name: str, *arguments: Any) -> int:
-        """Call a function that writes a size into its last argument; return it."""
+        """Call a function that writes a size to its last argument; return the size."""
         size = ctypes.c_size_t()
         self.call(name, *arguments, ctypes.byref(size))
         return size.value
 
     def lacks(self, functions: tuple[str, ...]) -> list[str]:
-        """Return the functions that the headers or the library do not have."""
+        """Return the functions missing from the headers or the library."""
         return [
             one for one in functions if one not in self._types or not hasattr(self._loaded, one)
         ]

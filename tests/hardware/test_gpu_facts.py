@@ -1,4 +1,4 @@
-"""``make gpu-facts`` if there is no GPU: probes on a double, reports of what goes wrong."""
+"""``make gpu-facts`` without a GPU: probes on a double, and reporting of failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def double(monkeypatch: pytest.MonkeyPatch) -> Double:
     return libraries
 
 
-def test_products_are_described_as_cublaslt_reads_them(double: Double) -> None:
+def test_products_are_described_column_major_to_cublaslt(double: Double) -> None:
     probe = matmul.Probe(Device(double))
     tried = [
         case
@@ -48,7 +48,7 @@ def test_offsets_of_recurrent_weights_are_in_elements(double: Double) -> None:
     assert found["replays"] is True
 
 
-def test_what_no_capture_takes_is_told_and_the_next_call_goes_on(double: Double) -> None:
+def test_calls_that_cannot_be_captured_are_reported_and_the_next_one_runs(double: Double) -> None:
     device = Device(double)
     probe = legacy.Probe(device)
     found = {case["call"]: probe.run(case) for case in legacy.cases()}
@@ -70,7 +70,7 @@ def test_memory_of_a_case_is_freed(double: Double) -> None:
 
 
 @pytest.mark.parametrize("form", convolution._FORMS)
-def test_expected_convolutions_and_gradients_belong_together(form: str) -> None:
+def test_expected_convolutions_and_gradients_are_consistent(form: str) -> None:
     case: dict[str, Any] = {"kind": "forward", "type": "float32", "form": form}
     values = convolution.Probe._values(None, case)  # type: ignore[arg-type]
     products = [
@@ -84,7 +84,7 @@ def test_expected_convolutions_and_gradients_belong_together(form: str) -> None:
     np.testing.assert_allclose(products, products[0], rtol=1e-9)
 
 
-def test_every_part_has_cases_of_plain_data() -> None:
+def test_every_part_has_cases_made_of_plain_data() -> None:
     for module in (legacy, arrays, recurrent, matmul, convolution):
         cases = module.cases()
         assert len(cases) >= 8
@@ -137,7 +137,7 @@ def run_deadly(folder: Path, monkeypatch: pytest.MonkeyPatch, *cases: str) -> li
     return [row["found"] for row in rows[1:]]
 
 
-def test_a_case_that_kills_its_process_costs_no_other(
+def test_a_case_that_kills_its_process_does_not_affect_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, dead, last = run_deadly(tmp_path, monkeypatch, "raises", "dies", "well")
@@ -146,13 +146,13 @@ def test_a_case_that_kills_its_process_costs_no_other(
     assert last == {"runs": True, "captures": True}
 
 
-def test_a_case_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_case_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_facts, "_CASE_SECONDS", 1.0)
     (found,) = run_deadly(tmp_path, monkeypatch, "hangs")
     assert found["error"].startswith("the process ended with -9")
 
 
-def test_where_there_is_no_gpu_each_part_says_why(tmp_path: Path) -> None:
+def test_without_a_gpu_each_part_gives_the_reason(tmp_path: Path) -> None:
     report = tmp_path / "facts.jsonl"
     assert gpu_facts.main(["--report", str(report), "arrays"]) == 1
     (row,) = [json.loads(line) for line in report.read_text().splitlines()[1:]]

@@ -1,4 +1,4 @@
-"""``make gpu-test`` on tests of its own, which need no GPU."""
+"""``make gpu-test`` on small tests that need no GPU."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def report_of(folder: Path, text: str, *options: str) -> tuple[int, list[dict[st
     return status, [json.loads(line) for line in report.read_text().splitlines()]
 
 
-def test_each_test_is_a_line_of_the_report(
+def test_each_test_has_a_line_in_the_report(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     status, rows = report_of(tmp_path, TESTS)
@@ -71,19 +71,19 @@ def test_each_test_is_a_line_of_the_report(
     assert "1 x AssertionError: what it says" in printed
 
 
-def test_what_passes_is_0_and_nothing_run_is_1(tmp_path: Path) -> None:
+def test_exit_status_is_0_if_all_pass_and_1_if_none_ran(tmp_path: Path) -> None:
     only_passes, _, _ = TESTS.partition("def test_fails")
     assert report_of(tmp_path, only_passes)[0] == 0
     assert report_of(tmp_path, only_passes.replace("def test_passes", "def no_test"))[0] != 0
 
 
-def test_the_report_is_there_when_time_is_up(tmp_path: Path) -> None:
+def test_the_report_is_complete_when_time_runs_out(tmp_path: Path) -> None:
     status, rows = report_of(tmp_path, WAITS, "--seconds", "21")
     assert status == 1
     assert rows[0] == {"state": "out of time"}
 
 
-def test_all_files_that_mark_tests_are_found() -> None:
+def test_all_files_with_marked_tests_are_found() -> None:
     names = [Path(path).name for path in gpu_test._marked()]
     assert names[:2] == ["test_gpu.py", "test_gpu.py"]
     assert {"test_golden.py", "test_control_flow_golden.py"} <= set(names)

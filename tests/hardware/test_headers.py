@@ -1,4 +1,4 @@
-"""Headers are read as C means them."""
+"""Headers are parsed as C means them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ cudaError_t cudaWait(void);
 """
 
 
-def test_constants() -> None:
+def test_constants_are_parsed() -> None:
     assert parse_constants(HEADER) == {
         "cudaStreamNonBlocking": 1,
         "CUDNN_A": 0,
@@ -38,7 +38,7 @@ def test_constants() -> None:
     }
 
 
-def test_functions() -> None:
+def test_functions_are_parsed() -> None:
     pointer, whole = ctypes.c_void_p, ctypes.c_int
     assert parse_functions(HEADER) == {
         "cudnnSet": [

@@ -1,4 +1,4 @@
-"""Run an operator on given arrays, without a case: for tests that compare two runs."""
+"""Run an operator on given arrays without a case, for tests that compare two runs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _CPU = Context("cpu", 0)
 
 @dataclasses.dataclass
 class Applied:
-    """What one run gave: outputs, hidden ones too, and the gradients of all inputs."""
+    """The result of a run: outputs, including hidden ones, and the gradients of all inputs."""
 
     outputs: list[np.ndarray]
     grads: list[np.ndarray]
 
 
 def make(op: str, attrs: Mapping[str, Any]) -> Operator:
-    """Return the operator, attributes passed as a symbol JSON has them."""
+    """Return the operator, with attributes passed as in a symbol JSON."""
     return make_operator(op, "node", {key: format_attribute(x) for key, x in attrs.items()})
 
 
@@ -42,7 +42,7 @@ def apply(
     train: bool = True,
     seed: int = 7,
 ) -> Applied:
-    """Run forward and, where the gradients of the visible outputs are given, backward."""
+    """Run forward, and backward if gradients of the visible outputs are given."""
     operator = make(op, attrs)
     count = len(operator.output_names())
     backend = backend_of(_CPU)

@@ -66,27 +66,27 @@ _MAKERS = {
 
 
 def normal(*shape: int, loc: float = 0.0, scale: float = 1.0, dtype: str = "float32") -> Spec:
-    """Return normally distributed numbers (what a bare shape tuple stands for)."""
+    """Return normally distributed values (what a bare shape tuple means)."""
     return Spec("normal", shape, (loc, scale), dtype)
 
 
 def uniform(*shape: int, low: float = 0.0, high: float = 1.0, dtype: str = "float32") -> Spec:
-    """Return numbers from [low, high)."""
+    """Return uniform values from [low, high)."""
     return Spec("uniform", shape, (low, high), dtype)
 
 
 def positive(*shape: int, dtype: str = "float32") -> Spec:
-    """Return numbers from [0.5, 2)."""
+    """Return uniform values from [0.5, 2)."""
     return uniform(*shape, low=0.5, high=2.0, dtype=dtype)
 
 
 def integers(*shape: int, low: int = 0, high: int, dtype: str = "float32") -> Spec:
-    """Return whole numbers from [low, high)."""
+    """Return integers from [low, high)."""
     return Spec("integers", shape, (low, high), dtype)
 
 
 def permutation(*shape: int, step: float = 0.25, dtype: str = "float32") -> Spec:
-    """Return distinct numbers around zero, ``step`` apart: no ties in max, sort or top-k, no 0."""
+    """Return distinct values around zero, ``step`` apart: no ties in max, sort, top-k, and no 0."""
     return Spec("permutation", shape, (step,), dtype)
 
 
@@ -101,7 +101,7 @@ def ones(*shape: int, dtype: str = "float32") -> Spec:
 
 
 def values(items: Any, dtype: str = "float32") -> Spec:
-    """Return the numbers given (nested lists)."""
+    """Return the given values (nested lists)."""
     return Spec("values", np.shape(items), (items,), dtype)
 
 
@@ -148,15 +148,15 @@ class Case:
         return tuple(self.inputs) if self.grads is True else tuple(self.grads or ())
 
     def make_inputs(self) -> dict[str, np.ndarray]:
-        """Return the inputs, fresh."""
+        """Return fresh inputs."""
         return {name: self._make(name, spec) for name, spec in self.inputs.items()}
 
     def make_aux(self) -> dict[str, np.ndarray]:
-        """Return the auxiliary states before the pass, fresh."""
+        """Return fresh auxiliary states, as before the pass."""
         return {name: self._make(name, spec) for name, spec in self.aux.items()}
 
     def make_head(self, index: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """Return the gradient that arrives at one output."""
+        """Return the head gradient of one output."""
         return normal(*shape, dtype=np.dtype(dtype).name).make(f"{self.op}/{self.id}/head{index}")
 
     def _make(self, name: str, spec: Spec | tuple[int, ...]) -> np.ndarray:
@@ -171,7 +171,7 @@ def families() -> list[str]:
 
 
 def cases_of(family: str) -> tuple[Case, ...]:
-    """Return the rows of one case module; an id used twice is an error."""
+    """Return the rows of one case module; a repeated id is an error."""
     cases: tuple[Case, ...] = importlib.import_module(f"oracle.cases.{family}").CASES
     seen: set[str] = set()
     for case in cases:

@@ -1,4 +1,4 @@
-"""How a result is compared with a golden array."""
+"""Comparing a result with a golden array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Golden files: compressed npz with equal bytes for equal contents, which say who wrote them."""
+"""Golden files: compressed npz, byte-identical for equal contents, that record their origin."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ ORIGIN = "origin"
 
 
 def origin_text(mx: ModuleType, script: str) -> str:
-    """Return what golden files say of their origin.
+    """Return the origin recorded in golden files.
 
     Args:
         mx: the library that computed them.
-        script: the command that wrote them, below ``tests/oracle``.
+        script: the command that wrote them, relative to ``tests/oracle``.
     """
     return f"{mx.__name__} {mx.__version__}, numpy {np.__version__}: tests/oracle/{script}"
 
 
 def save(path: Path, arrays: Mapping[str, np.ndarray], origin: str) -> None:
-    """Write arrays sorted by name and without time stamps, so that a rerun changes no byte."""
+    """Write arrays sorted by name and without timestamps, so that a rerun changes no byte."""
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {**arrays, ORIGIN: np.array(origin)}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -48,7 +48,7 @@ def load(path: Path) -> dict[str, np.ndarray]:
 
 
 def origin(path: Path) -> str:
-    """Return what wrote a golden file, which may lie in a folder that says it for all."""
+    """Return what wrote a golden file; a folder may record it for all its files."""
     if path.suffix != ".npz":
         return (path.parent / ORIGIN).read_text(encoding="utf-8").strip()
     with np.load(path, allow_pickle=False) as archive:

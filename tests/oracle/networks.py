@@ -1,4 +1,4 @@
-"""Networks and their start, the same for MXNet and for our engine (``mx`` is either)."""
+"""Networks and their initial parameters, for MXNet and our engine alike (``mx`` is either)."""
 
 from __future__ import annotations
 
@@ -110,9 +110,9 @@ def japanese_vowels(mx: Any, steps: int, hidden: int = 64) -> Any:
 
 
 def make_parameters(shapes: Mapping[str, Shape], seed: int = 0) -> dict[str, np.ndarray]:
-    """Return a start for parameters and auxiliary states; each depends on its name only.
+    """Return initial parameters and auxiliary states; each depends on its name only.
 
-    Weights are normal with variance 2 / fan-in, the rest lies around what it has in a trained net.
+    Weights are normal with variance 2 / fan-in; the rest is close to the values of a trained net.
     """
     return {name: _make_parameter(name, shape, seed) for name, shape in shapes.items()}
 

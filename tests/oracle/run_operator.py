@@ -36,7 +36,7 @@ def parse(case: Case) -> Operator:
 
 
 def strided_copy(xp: Any, array: Any) -> Any:
-    """Return an equal array whose elements do not lie next to each other."""
+    """Return an equal array whose elements are not contiguous."""
     if array.ndim == 0:
         return array.copy()
     wide = xp.zeros((*array.shape[:-1], array.shape[-1] * 2), dtype=array.dtype)
@@ -47,7 +47,7 @@ def strided_copy(xp: Any, array: Any) -> Any:
 
 @dataclasses.dataclass
 class OperatorRun:
-    """The arrays of one run, and the steps that fill them."""
+    """The arrays of one run, and its steps."""
 
     case: Case
     operator: Operator
@@ -82,7 +82,7 @@ class OperatorRun:
         return cls(case, operator, backend, names, inputs, outputs, heads)
 
     def environment(self) -> Run:
-        """Return a fresh ``Run``: equal random numbers at every call."""
+        """Return a fresh ``Run`` with the same random numbers every time."""
         return Run(
             self.backend.xp,
             self.case.train,
@@ -150,12 +150,12 @@ class OperatorRun:
 
 
 def keep_declared(arrays: Sequence[Any], declared: tuple[int, ...]) -> list[Any]:
-    """Return the arrays with None in the place of those not declared."""
+    """Return the arrays, with None for those not declared."""
     return [x if i in declared or ALL in declared else None for i, x in enumerate(arrays)]
 
 
 def garbage(backend: Backend, shape: Shape, dtype: DType) -> Any:
-    """Return an array of NaN (a large number if there is no NaN)."""
+    """Return an array of NaN, or of a large number where the dtype has no NaN."""
     array = backend.empty(tuple(shape), np.dtype(dtype))
     array[...] = np.nan if array.dtype.kind == "f" else 77 if array.dtype.kind != "b" else True
     return array
@@ -176,7 +176,7 @@ def infer_outputs(
 
 
 def infer_from_others(case: Case, name: str) -> Shape | None:
-    """Return an input's shape as inferred from all others and nothing else."""
+    """Return an input's shape as inferred from all the others alone."""
     run = OperatorRun.prepare(case)
     shapes: list[Shape | None] = [tuple(x.shape) for x in run.inputs]
     position = run.names.index(name)

@@ -1,4 +1,4 @@
-"""Real models beside the repository, for local tests only; absent elsewhere."""
+"""Real models in a folder beside the repository, for local tests only."""
 
 from __future__ import annotations
 

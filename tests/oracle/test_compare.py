@@ -1,4 +1,4 @@
-"""What counts as equal to MXNet."""
+"""What counts as equal to MXNet's result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_wrong_channel_does_not_hide_behind_a_larger_one() -> None:
         assert_close("x", got, expected)
 
 
-def test_what_cancels_may_keep_the_rounding_of_its_channel() -> None:
+def test_elements_that_cancel_may_have_their_channels_rounding_error() -> None:
     got, expected = both((8, 3))
     expected[0, 0] = got[0, 0] = 0.0
     got[0, 0] = 5e-6 * np.sqrt(np.mean(expected[:, 0] ** 2))
@@ -33,7 +33,7 @@ def test_what_cancels_may_keep_the_rounding_of_its_channel() -> None:
         assert_close("x", got, expected)
 
 
-def test_zeros_are_zeros() -> None:
+def test_zeros_must_be_exact() -> None:
     got, expected = np.zeros((2, 3), "f"), np.zeros((2, 3), "f")
     assert_close("x", got, expected)
     got[1, 1] = 1e-30
@@ -42,7 +42,7 @@ def test_zeros_are_zeros() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_the_same(value: float) -> None:
+def test_nan_and_infinity_must_match(value: float) -> None:
     got, expected = both((2, 3))
     got[0, 1] = expected[0, 1] = value
     assert_close("x", got, expected)
@@ -53,7 +53,7 @@ def test_what_is_not_finite_is_the_same(value: float) -> None:
         assert_close("x", expected, got)
 
 
-def test_integers_shapes_and_dtypes_are_the_same() -> None:
+def test_integers_shapes_and_dtypes_must_match() -> None:
     expected = np.arange(6).reshape(2, 3)
     assert_close("x", expected.copy(), expected)
     for got in (expected + (expected == 1), expected.ravel(), expected.astype("int32")):

@@ -18,7 +18,7 @@ _ORIGIN = re.compile(r"mxnet 1\.9\.1, numpy 1\.\d+\.\d+: tests/oracle/(run_\w+\.
 
 
 @pytest.mark.parametrize("path", _FILES, ids=lambda path: path.name)
-def test_a_golden_file_tells_its_origin(path: Path) -> None:
+def test_a_golden_file_records_its_origin(path: Path) -> None:
     found = _ORIGIN.fullmatch(golden_file.origin(path))
     assert found is not None, golden_file.origin(path)
     script, subject = found.groups()

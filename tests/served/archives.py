@@ -1,4 +1,4 @@
-"""Archives of mxnet-model-server, laid out as its model-archiver lays them out."""
+"""Archives of mxnet-model-server in the layout of its model-archiver."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MANIFEST: dict[str, Any] = {
 
 
 def files_of_model(favourite: int = 1) -> dict[str, bytes]:
-    """Return the files of a model by which all examples are of one class."""
+    """Return the files of a model that puts every example into one class."""
     bias = np.zeros(CLASSES, np.float32)
     bias[favourite] = 5.0
     params = {"fc_weight": np.zeros((CLASSES, FEATURES), np.float32), "fc_bias": bias}

@@ -1,4 +1,4 @@
-"""Small models of the kinds that people have, whose inputs and labels have names of their own."""
+"""Small models like those people have, with unusual names of inputs and labels."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def reader() -> mx.sym.Symbol:
 
 
 def detector() -> mx.sym.Symbol:
-    """Return a net with a label of its own name and a size that its parameters tell."""
+    """Return a net with an unusual label name, whose input size follows from its parameters."""
     x = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=4, name="conv")
     x = mx.sym.FullyConnected(mx.sym.Flatten(x), num_hidden=2, name="fc")
     return mx.sym.SoftmaxOutput(x, mx.sym.Variable("label"), name="softmax")

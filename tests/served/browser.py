@@ -1,4 +1,4 @@
-"""What tests of the dashboard do with a real browser."""
+"""What the dashboard's tests do in a real browser."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "serious",
 ]
 
-expect.set_options(timeout=30_000)  # other tests may have the processors
+expect.set_options(timeout=30_000)  # other tests may be using the processors
 
 SHIFTS = """() => new Promise(resolve => {
   let sum = 0;
@@ -39,7 +39,7 @@ WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 @contextmanager
 def browsing(chromium: Browser, url: str, key: str | None = None) -> Iterator[BrowserContext]:
-    """A browser whose user has logged in, where the server asks for a key."""
+    """A browser whose user has logged in where the server requires a key."""
     context = chromium.new_context(viewport=WIDE)
     context.set_default_timeout(30_000)
     if key is not None:
@@ -50,7 +50,7 @@ def browsing(chromium: Browser, url: str, key: str | None = None) -> Iterator[Br
 
 
 def faults_of(page: Page, url: str) -> list[str]:
-    """Return a list to which whatever goes wrong in a page is added."""
+    """Return a list that collects everything that goes wrong in a page."""
     found: list[str] = []
     page.on("pageerror", lambda error: found.append(f"error: {error}"))
     page.on(
@@ -69,7 +69,7 @@ def faults_of(page: Page, url: str) -> list[str]:
 
 
 def serious(page: Page, axe: str, theme: str = "light") -> list[str]:
-    """Return what axe-core finds to be serious or worse; in the dark, of colours alone."""
+    """Return axe-core's serious findings; in the dark theme, only those about colors."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(axe)
     options: dict[str, list[str]] = {"resultTypes": ["violations"]}
@@ -85,7 +85,7 @@ def serious(page: Page, axe: str, theme: str = "light") -> list[str]:
 
 
 def look(page: Page, axe: str, screenshots: Path, name: str) -> None:
-    """Take pictures of a screen in all its forms, and look for what some people cannot use."""
+    """Take screenshots of a screen in all its forms, and check its accessibility."""
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
         page.screenshot(path=screenshots / f"{name}-{theme}.png", full_page=True)

@@ -19,7 +19,7 @@ __all__ = ["BusyHost"]
 
 
 class BusyHost(SinglePredictions):
-    """Takes jobs, and on one device takes its time."""
+    """Takes jobs, and on one device is busy for a while."""
 
     def __init__(self, device: str, emit: Emit, wake: Callable[[], None]) -> None:
         self._emit = emit

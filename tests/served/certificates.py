@@ -9,7 +9,7 @@ __all__ = ["make_pair"]
 
 
 def make_pair(folder: Path, name: str, *options: str) -> tuple[Path, Path]:
-    """Make a certificate of localhost that is signed by its own key."""
+    """Make a self-signed certificate for localhost."""
     certificate, key = folder / f"{name}.pem", folder / f"{name}-key.pem"
     subprocess.run(
         [

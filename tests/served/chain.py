@@ -1,4 +1,4 @@
-"""A graph of as many nodes as wanted."""
+"""A graph with any number of nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["chain"]
 
 
 def chain(nodes: int) -> str:
-    """Return a symbol of this many nodes, one after the other."""
+    """Return a symbol of this many nodes in a row."""
     made = [{"op": "null", "name": "data", "inputs": []}]
     for place in range(1, nodes):
         operator = "tanh" if place % 2 else "relu"

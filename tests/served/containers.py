@@ -27,7 +27,7 @@ _LISTENING = re.compile(r"listening on (https?://\S+) ")
 
 
 def _instructions(variant: str) -> list[tuple[str, str]]:
-    """Return what the stages that an image is made of say, the base's first."""
+    """Return the instructions of an image's stages, base first."""
     text = re.sub(r"\\\n\s*", "", DOCKERFILE.read_text())
     rows = [line.partition(" ") for line in text.splitlines() if re.match(r"[A-Z]+ ", line)]
     stages: dict[str, list[tuple[str, str]]] = {}
@@ -42,7 +42,7 @@ def _instructions(variant: str) -> list[tuple[str, str]]:
 
 
 def image_environment(variant: str = "cpu") -> dict[str, str]:
-    """Return the variables that the image sets."""
+    """Return the environment variables set by the image."""
     pairs = [
         word.partition("=")
         for name, rest in _instructions(variant)
@@ -58,7 +58,7 @@ def image_facts(variant: str = "cpu") -> dict[str, str]:
 
 
 def mapped(text: str, folders: Mapping[str, Path]) -> str:
-    """Return a path of the container as one of this machine; what is no such path stays."""
+    """Return a container path as one of this machine; other paths are unchanged."""
     for inside, here in folders.items():
         if text == inside or text.startswith(f"{inside}/"):
             return f"{here}{text[len(inside) :]}"

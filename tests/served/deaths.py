@@ -38,7 +38,7 @@ class Victim:
         self._last = last
 
     def is_over(self) -> bool:
-        """Count a step; tell whether it is past the last one."""
+        """Count a step; return whether it is past the last one."""
         self.steps += 1
         return self.steps > self._last
 
@@ -82,7 +82,7 @@ def dying_at(step: int, store: Store) -> Iterator[Victim]:
             yield victim
         except Died:
             for connection in connections:
-                connection.close()  # as the kernel does; what is not committed is gone
+                connection.close()  # like the kernel; what is not committed is lost
         finally:
             event.remove(engine, "commit", before_commit)
             event.remove(engine, "checkout", note)
@@ -90,7 +90,7 @@ def dying_at(step: int, store: Store) -> Iterator[Victim]:
 
 @contextmanager
 def full_at(step: int, store: Store) -> Iterator[Victim]:
-    """Let the disk be full within the block when this many steps that need room are done."""
+    """Make the disk full within the block after this many steps that need space."""
     victim = Victim(step)
 
     def wrap(function: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Answers compared with what the OpenAPI document says of them: status, code, headers, members."""
+"""Checking answers against the OpenAPI document: status, code, headers, members."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROBLEM = "application/problem+json"
 
 
 async def check_declared(answer: httpx.Response) -> None:
-    """Fail where an answer, a stream of events apart, has what is not declared; for event hooks."""
+    """Event hook that fails on any undeclared part of an answer, except event streams."""
     if not answer.headers.get("content-type", "").startswith("text/event-stream"):
         await answer.aread()
     faults = undeclared(answer)
@@ -29,7 +29,7 @@ async def check_declared(answer: httpx.Response) -> None:
 
 
 def undeclared(answer: httpx.Response) -> list[str]:
-    """Return what of an answer is not declared; nothing of a path that is none."""
+    """Return the undeclared parts of an answer; none for unknown paths."""
     operation = _operation(answer.request.method, answer.request.url.path)
     if operation is None:
         return []
@@ -94,7 +94,7 @@ def _is_valid(schema: dict[str, Any], value: Any) -> bool:
 
 @cache
 def _validator(schema: str) -> Validator:
-    """Return what checks values against a schema of the document, made once: that takes 10 ms."""
+    """Return the cached validator of a schema of the document; making one takes 10 ms."""
     return validator_for(json.loads(schema) | {"components": openapi_document()["components"]})
 
 
@@ -105,7 +105,7 @@ def _resolved(reference: str) -> dict[str, Any]:
 
 
 def declared_path(path: str) -> str | None:
-    """Return a path as the document has it, with the names of its parameters."""
+    """Return a path as written in the document, with its parameters' names."""
     return next((text for pattern, text, _ in _paths() if pattern.fullmatch(path)), None)
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made once for all tests of a process: that takes a second."""
+"""The OpenAPI document, made once per process, since that takes a second."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ __all__ = ["openapi_document"]
 
 @cache
 def openapi_document() -> dict[str, Any]:
-    """Return the document; nobody may change it."""
+    """Return the document, which must not be changed."""
     document: dict[str, Any] = json.loads(openapi_text())
     return document

@@ -36,23 +36,23 @@ class _DyingHost(ModuleHost):
         checkpoint_files.rename_durably = rename_and_die
 
     def die(self) -> None:
-        """End a process, this one at the latest when the server is gone."""
+        """Kill a process; this one ends at the latest with the server."""
         raise NotImplementedError
 
 
 class ExecutorDies(_DyingHost):
-    """Ends itself."""
+    """Kills itself."""
 
     def die(self) -> None:
-        """End this process as the kernel does when memory runs out."""
+        """End this process as the kernel's out-of-memory killer would."""
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 class ServerDies(_DyingHost):
-    """Ends its server, and itself by that."""
+    """Kills its server, and thereby itself."""
 
     def die(self) -> None:
-        """End the server; wait for the end that follows for this process."""
+        """Kill the server, and wait for this process to be ended in consequence."""
         os.kill(os.getppid(), signal.SIGKILL)
         signal.pause()
 

@@ -28,13 +28,13 @@ class Deaths:
         self._left = dies_at
 
     def __call__(self) -> None:
-        """Be before a write."""
+        """Called before every write."""
         self._left -= 1
         if self._left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def before(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that is a write."""
+        """Return a function that counts as a write."""
 
         def counted(*arguments: Any, **options: Any) -> Any:
             self()
@@ -43,13 +43,13 @@ class Deaths:
         return counted
 
     def of_events(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Count files that are opened to be written, by Python's audit events."""
+        """Count files opened for writing, by Python's audit events."""
         if event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITES:
             self()
 
 
 def main() -> None:
-    """Start in a folder each, with a death one write later each time, until none comes."""
+    """Start once per folder, dying one write later each time, until no death occurs."""
     root = Path(sys.argv[1])
     for dies_at in range(1, _MOST):
         folder = root / str(dies_at)

@@ -1,4 +1,4 @@
-"""Both clients used alike: one test awaits every method, of the one that waits, too."""
+"""A common interface to both clients: one test awaits every method, also of the sync one."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def either(
     answer: Callable[[httpx.Request], httpx.Response] | None = None,
     **options: Any,
 ) -> AsyncIterator[EitherClient]:
-    """A client of a kind; a function may answer it in the place of a server."""
+    """A client of the given kind; a function may answer in place of a server."""
     if answer is not None:
         options["transport"] = httpx.MockTransport(answer)
     if kind == "Client":

@@ -1,4 +1,4 @@
-"""A short fit of a network as a job of a host, and the same by the engine's own ``Module.fit``."""
+"""A short fit as a job of a host, and the same by the engine's own ``Module.fit``."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def reference_fit(
 
 
 def assert_equal_params(got: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]) -> None:
-    """Assert that parameters have the same names and bits."""
+    """Assert that parameters are equal in names and bits."""
     assert got.keys() == expected.keys()
     for name, value in got.items():
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
 
 
 def without_seconds(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result of a job without the time that it took."""
+    """Return a job's result without its duration."""
     return {name: value for name, value in result.items() if name != "seconds"}

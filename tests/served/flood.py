@@ -1,4 +1,4 @@
-"""Very many malformed requests at a server, and what became of it."""
+"""A flood of malformed requests, and the answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FLOOD_LIMITS = {
 """Short times, as many of the requests do not come to their end."""
 
 _THREADS = 12
-_THROUGH_A_LIBRARY = 10  # one of so many
+_THROUGH_A_LIBRARY = 10  # one request in this many
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Flood:
     wrong: list[tuple[int, bytes, bytes]] = field(default_factory=list)
 
     def send(self, count: int, seed: int) -> None:
-        """Send so many requests, a few at a time."""
+        """Send this many requests, a few at a time."""
         numbers = iter(range(count))
         lock = threading.Lock()
 

@@ -43,7 +43,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Block:
-    """Code of a guide."""
+    """A block of code in a guide."""
 
     language: str
     text: str
@@ -61,7 +61,7 @@ class Block:
 
 
 def blocks_of(guide: Path) -> list[Block]:
-    """Return the blocks of bash and Python of a guide, in order, with the output shown of each."""
+    """Return a guide's blocks of bash and Python in order, each with the output shown for it."""
     found: list[Block] = []
     is_after_code = False
     for token in MarkdownIt("commonmark").parse(guide.read_text(encoding="utf-8")):
@@ -97,7 +97,7 @@ def _shown(text: str, words: list[str], where: str) -> Shown:
 
 
 def difference(shown: Shown, printed: str) -> str | None:
-    """Return in what a printed text is not what is shown; None if it is."""
+    """Return how a printed text differs from the one shown; None if it does not."""
     pattern, numbers = "", []
     is_near = bool(shown.relative or shown.absolute)
     for piece in _PIECES.finditer(shown.text.strip()):

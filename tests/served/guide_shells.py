@@ -1,4 +1,4 @@
-"""A shell and a Python that run the blocks of a guide one after another, as its reader does."""
+"""A shell and a Python that run a guide's blocks one after another, like its reader."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ for path in sys.stdin:
 
 
 class Shell:
-    """One process that is given blocks."""
+    """A process that runs blocks."""
 
     def __init__(self, command: list[str], line: str, folder: Path, environment: dict[str, str]):
         self._line, self._folder = line, folder
@@ -51,7 +51,7 @@ class Shell:
         )
 
     def run(self, text: str) -> tuple[int, str]:
-        """Run a block; return its status and what it printed."""
+        """Run a block; return its status and output."""
         script = self._folder / ".block"
         script.write_text(text, encoding="utf-8")
         assert self.process.stdin is not None
@@ -77,7 +77,7 @@ class Shell:
 
 
 class Shells:
-    """The two languages of guides."""
+    """The two languages used in guides."""
 
     def __init__(self, folder: Path, url: str, data_dir: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ class Shells:
         }
 
     def run(self, language: str, text: str) -> tuple[int, str]:
-        """Run a block as written, against this server; return its status and what it printed."""
+        """Run a block as written against this server; return its status and output."""
         if language not in self._open:
             self._open[language] = shell = Shell(*self._known[language])
             self._stack.callback(shell.close)
@@ -122,7 +122,7 @@ class Shells:
 
 @contextmanager
 def open_shells(folder: Path, url: str, data_dir: Path) -> Iterator[Shells]:
-    """Shells in a folder, for a server and beside its data."""
+    """Open the shells in a folder, for a server and its data directory."""
     shells = Shells(folder, url, data_dir)
     try:
         yield shells

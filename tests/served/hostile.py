@@ -1,4 +1,4 @@
-"""Requests that were sent to take more of a server than they may."""
+"""Requests meant to use more of a server's resources than allowed."""
 
 from __future__ import annotations
 

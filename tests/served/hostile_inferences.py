@@ -1,4 +1,4 @@
-"""Requests of the Open Inference Protocol that were sent to take more of a server than they may."""
+"""Requests of the Open Inference Protocol meant to use more resources than allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Building the image with buildah and running it with podman, in a storage of its own."""
+"""Building the image with buildah and running it with podman, in separate storage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CERTIFICATES = Path("/etc/ssl/certs")
 
 
 def missing_programs() -> list[str]:
-    """Return what has to be installed before an image can be built and run, as root."""
+    """Return the programs missing for building and running an image as root."""
     return [name for name in _NEEDED if shutil.which(name) is None]
 
 
@@ -57,11 +57,11 @@ class Engine:
         return done.stdout + done.stderr
 
     def podman(self, *words: str, is_checked: bool = True) -> str:
-        """Run podman; where cgroups are of both versions, runc is the runtime that can."""
+        """Run podman, with runc as the runtime where both cgroup versions are mounted."""
         return self.call("podman", "--runtime", "runc", *words, is_checked=is_checked)
 
     def bootstrap(self) -> None:
-        """Make a base image of Debian's packages, for no registry of images is asked."""
+        """Make a base image from Debian packages, without any image registry."""
         if self.call("buildah", "images", "--quiet", "--filter", f"reference={_BASE}").strip():
             return
         archive = self.folder / "base.tar"
@@ -73,7 +73,7 @@ class Engine:
         archive.unlink()
 
     def build(self, source: Path) -> str:
-        """Build the image of a source tree as ``make image`` does; return what was said."""
+        """Build the image of a source tree like ``make image``; return the output."""
         conf = self.folder / "pip.conf"
         told = {"cert": os.environ.get("PIP_CERT"), "index-url": os.environ.get("PIP_INDEX_URL")}
         rows = [f"{name} = {value}\n" for name, value in told.items() if value]
@@ -87,7 +87,7 @@ class Engine:
         return int(json.loads(self.podman("image", "inspect", image))[0]["Size"])
 
     def run(self, image: str, volume: str, environment: Mapping[str, str]) -> Container:
-        """Start a container as careful people do, with the machine's network."""
+        """Start a hardened container on the machine's network."""
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         told = {**environment, "MODSERVE_PORT": str(port)}
@@ -114,7 +114,7 @@ class Engine:
         return Container(self, name, f"http://127.0.0.1:{port}", begin)
 
     def once(self, image: str, *words: str) -> str:
-        """Run a command of the image; return what it printed."""
+        """Run a command of the image; return its output."""
         return self.podman("run", "--rm", "--network", "host", *_LIMITS, image, *words)
 
     def end(self) -> None:
@@ -132,7 +132,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Container:
-    """A container that was started; ``begin`` is when, on the monotonic clock."""
+    """A running container; ``begin`` is its start on the monotonic clock."""
 
     engine: Engine
     name: str
@@ -140,7 +140,7 @@ class Container:
     begin: float
 
     def logs(self) -> str:
-        """Return what it has printed."""
+        """Return its output so far."""
         return self.engine.podman("logs", self.name)
 
     def call(self, *words: str, is_checked: bool = True) -> str:
@@ -148,16 +148,16 @@ class Container:
         return self.engine.podman("exec", self.name, *words, is_checked=is_checked)
 
     def check_health(self) -> None:
-        """Run the image's health check, as an engine does now and then."""
+        """Run the image's health check, as an engine does periodically."""
         self.engine.podman("healthcheck", "run", self.name)
 
     def kill(self) -> None:
-        """End it as a machine that loses its power does."""
+        """Kill it, like a machine that loses power."""
         self.engine.podman("kill", "--signal", "KILL", self.name)
         self.engine.podman("wait", self.name)
         self.engine.podman("rm", self.name)
 
     def stop(self) -> int:
-        """End it in good order; return its exit status."""
+        """Stop it cleanly; return its exit status."""
         self.engine.podman("stop", "--time", "60", self.name)
         return int(self.engine.podman("wait", self.name).split()[-1])

@@ -14,7 +14,7 @@ __all__ = ["add_key", "key_rows", "revoke_key"]
 
 
 def add_key(data_dir: Path, name: str, *scopes: str, **options: object) -> str:
-    """Make a key as an operator does, and return it."""
+    """Make a key as an operator would, and return it."""
     words = [word for scope in scopes for word in ("--scope", scope)]
     words += [word for key, value in options.items() for word in (f"--{key}", str(value))]
     parsed: dict[str, Any] = json.loads(_run("add", data_dir, "--name", name, *words, "--json"))
@@ -22,13 +22,13 @@ def add_key(data_dir: Path, name: str, *scopes: str, **options: object) -> str:
 
 
 def key_rows(data_dir: Path) -> list[dict[str, Any]]:
-    """Return what is listed of the keys."""
+    """Return the list of keys."""
     rows: list[dict[str, Any]] = json.loads(_run("ls", data_dir, "--json"))
     return rows
 
 
 def revoke_key(data_dir: Path, name: str) -> None:
-    """Revoke a key as an operator does."""
+    """Revoke a key as an operator would."""
     _run("revoke", data_dir, name)
 
 

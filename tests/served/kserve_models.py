@@ -1,4 +1,4 @@
-"""What KServe's own models say of its resources: unknown, missing and wrong fields."""
+"""Checking resources against KServe's own models: unknown, missing and wrong fields."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLAIN: dict[str, type | tuple[type, ...]] = {
 
 
 def faults(value: Any, kind: str, path: str = "") -> list[str]:
-    """Return what is wrong with a value that should be of a kind, ``V1alpha1ServingRuntime``."""
+    """Return what is wrong with a value as a given kind, such as ``V1alpha1ServingRuntime``."""
     found = re.fullmatch(r"(list)\[(.+)\]|dict[\[(]str, (.+)[\])]", kind, re.IGNORECASE)
     if found is not None:
         expected: type = list if found[1] else dict
@@ -35,14 +35,14 @@ def faults(value: Any, kind: str, path: str = "") -> list[str]:
             for one in faults(each, found[2] or found[3], f"{path}[{key}]")
         ]
     if kind in _PLAIN:
-        # In JSON a truth value is not a number.
+        # JSON booleans are not numbers.
         is_right = isinstance(value, _PLAIN[kind]) and (kind != "int" or value is not True)
         return [] if is_right else [f"{path}: expected {kind}, got {value!r}"]
     return _faults_of_object(value, kind, path)
 
 
 def _faults_of_object(value: Any, kind: str, path: str) -> list[str]:
-    # Here, because it adds metrics of its own to the process that imports it.
+    # Imported here, because it registers metrics in the importing process.
     kserve = pytest.importorskip("kserve")
     kubernetes = pytest.importorskip("kubernetes.client")
     model = getattr(kserve, kind, None) or getattr(kubernetes, kind, None)

@@ -1,4 +1,4 @@
-"""The manifests of docker/kubernetes, as the API server gets them."""
+"""The manifests of docker/kubernetes as the API server receives them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KUBERNETES = Path(__file__).parents[2] / "docker" / "kubernetes"
 
 
 def kustomize(name: str, folder: Path) -> list[dict[str, Any]]:
-    """Build an overlay in a copy, for it wants a key, which is in no repository."""
+    """Build an overlay in a copy, since it needs a key, which is in no repository."""
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         pytest.skip("there is no kubectl")

@@ -1,4 +1,4 @@
-"""LeNet and the MNIST digits, as the tests of whole servers train them."""
+"""LeNet and MNIST digits, as whole-server tests train them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fit(client: Client, name: str, **changes: Any) -> int:
 
 
 def few_digits(folder: Path, count: int) -> Path:
-    """Return a file of so many of the training digits, where a short training will do."""
+    """Return a file with some of the training digits, where a short training is enough."""
     file = folder / "few.npz"
     with np.load(MNIST) as archive:
         np.savez(file, **{name: archive[name][:count] for name in ("train_images", "train_labels")})
@@ -44,7 +44,7 @@ def few_digits(folder: Path, count: int) -> Path:
 
 
 def digits(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return test digits as LeNet takes them, and their labels."""
+    """Return test digits in LeNet's layout, and their labels."""
     with np.load(MNIST) as archive:
         images = archive["test_images"][:count].reshape(count, 1, 28, 28)
         return images.astype(np.float32) * np.float32(SCALE), archive["test_labels"][:count]

@@ -1,4 +1,4 @@
-"""Requests that are wrong in all the ways that a generator of random numbers finds."""
+"""Randomly generated malformed requests."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _ATOMS = (*_NUMBERS, "null", '""', '"\\ud800"', '"a"', "[]", "{}", '{"a":1,"a":2
 
 
 def malformed_request(draw: random.Random) -> bytes:
-    """Return the bytes of a request, most of which a server must refuse."""
+    """Return the bytes of a request, which a server must usually refuse."""
     kind = draw.random()
     if kind < 0.08:
         return draw.randbytes(draw.randrange(1, 2000))
@@ -70,7 +70,7 @@ def malformed_request(draw: random.Random) -> bytes:
     if kind < 0.2:
         verb = draw.choice(_OTHER_VERBS)
     if verb == "DELETE" and path == "/v1/modules/net":
-        path += "x"  # the others are to meet a module
+        path += "x"  # the others should reach a module
     media, body = draw.choice(_BODIES)(draw)
     fields = [] if media is None else [f"Content-Type: {media}"]
     fields += draw.choice(_FIELDS)(draw)
@@ -162,7 +162,7 @@ def _npz_body(draw: random.Random) -> tuple[str | None, bytes]:
         for name in draw.sample(names, draw.randrange(4)):
             archive.writestr(name, array.getvalue())
     body = stream.getvalue()
-    if draw.random() < 0.2:  # two entries of one name
+    if draw.random() < 0.2:  # two entries with the same name
         body = body.replace(b"../x.npy", b"data.npy")
     return draw.choice(("application/x-npz", "application/zip", None)), _spoilt(draw, body)
 

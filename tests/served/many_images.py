@@ -21,7 +21,7 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 
 
 def tarred(files: Mapping[str, bytes], **of_each: Any) -> bytes:
-    """Return a tar file of files by path, each with further fields of an entry."""
+    """Return a tar file of files by path, each with extra header fields."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for name, content in files.items():

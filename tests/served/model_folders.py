@@ -1,4 +1,4 @@
-"""Folders of small models, written as MXNet's users write them."""
+"""Folders of small models, written as by MXNet's users."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_model(folder: Path, *epochs: int, declaration: str | None = None) -> N
 
 
 def write_epoch(folder: Path, epoch: int, favourite: int | None = None) -> None:
-    """Write parameters by which all examples are of one class, ``epoch % CLASSES`` by default."""
+    """Write parameters that put every example into one class, ``epoch % CLASSES`` by default."""
     weight = np.zeros((CLASSES, FEATURES), np.float32)
     bias = np.zeros(CLASSES, np.float32)
     bias[epoch % CLASSES if favourite is None else favourite] = 5.0
@@ -33,6 +33,6 @@ def write_epoch(folder: Path, epoch: int, favourite: int | None = None) -> None:
 
 
 def answer_of(outputs: dict[str, np.ndarray]) -> int:
-    """Return the class that such a model has answered."""
+    """Return the class such a model answered."""
     (output,) = outputs.values()
     return int(np.argmax(output[0]))

@@ -1,4 +1,4 @@
-"""The dashboard's sources with the packages that its lock file names, where Node can get them."""
+"""The dashboard's sources with the packages of its lock file, where Node can install them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def dashboard_copy(root: Path) -> Path:
 
 
 def run_node(folder: Path, *command: str) -> str:
-    """Run a command of the package; return what it wrote."""
+    """Run a command of the package; return its output."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -15,7 +15,7 @@ DATATYPES = {"f": "FP32", "d": "FP64", "e": "FP16", "i": "INT32", "B": "UINT8"}
 
 
 class Binary(NamedTuple):
-    """A body with tensors behind its JSON."""
+    """A body with tensors after its JSON."""
 
     body: bytes
     length: str
@@ -26,13 +26,13 @@ class Binary(NamedTuple):
 
 
 def numbers(x: np.ndarray, name: str = "data", **members: Any) -> dict[str, Any]:
-    """Return the JSON of a request with the numbers in it."""
+    """Return the JSON of a request that contains the values."""
     tensor = {"name": name, "shape": list(x.shape), "datatype": DATATYPES[x.dtype.char]}
     return {"inputs": [tensor | {"data": x.ravel().tolist()}], **members}
 
 
 def binary(tensors: Mapping[str, np.ndarray], **members: Any) -> Binary:
-    """Return a request with tensors behind its JSON."""
+    """Return a request with tensors after its JSON."""
     inputs = [
         {
             "name": name,
@@ -47,7 +47,7 @@ def binary(tensors: Mapping[str, np.ndarray], **members: Any) -> Binary:
 
 
 def data_of(answer: httpx.Response) -> np.ndarray:
-    """Return the only output of an answer, all of whose numbers are FP32."""
+    """Return the only output of an answer whose values are all FP32."""
     length = answer.headers.get("inference-header-content-length")
     size = len(answer.content) if length is None else int(length)
     (output,) = json.loads(answer.content[:size])["outputs"]

@@ -1,4 +1,4 @@
-"""ONNX models run by ONNX Runtime, what the tests compare exports with."""
+"""Running ONNX models with ONNX Runtime, for comparison with exports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["run_onnx"]
 
 
 def run_onnx(model: Any, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Return the outputs of a model; arrays that it has no input for are skipped."""
+    """Return the outputs of a model; arrays that are not inputs are ignored."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -1,4 +1,4 @@
-"""A module with buckets, whose outputs do not depend on padding: sums over the steps there are."""
+"""A module with buckets whose outputs do not depend on padding: sums over the real steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FEATURES, BATCH, KEYS = 4, 8, tuple(range(2, 13))
 
 
 def network() -> Any:
-    """Return a net for any length: the sum of the steps, as many as there are."""
+    """Return a net for any length: the sum of the steps, and their number."""
     data, lengths = mx.sym.Variable("data"), mx.sym.Variable("lengths")
     steps = mx.sym.swapaxes(data, dim1=0, dim2=1)
     masked = mx.sym.SequenceMask(steps, lengths, use_sequence_length=True)
@@ -24,7 +24,7 @@ def network() -> Any:
 
 
 def create(client: Client, name: str = "net", bound: tuple[int, ...] = (6, 12)) -> None:
-    """Create a module with a symbol for each of many lengths, of which few are bound."""
+    """Create a module with a symbol for each of many lengths, few of them bound."""
     symbols = {n: network() for n in KEYS}
     client.create_bucketing_module(name, symbols, bound[-1], data_names=["data", "lengths"])
     buckets = {str(n): {"data_shapes": shapes(n)} for n in bound[:-1]}
@@ -33,7 +33,7 @@ def create(client: Client, name: str = "net", bound: tuple[int, ...] = (6, 12)) 
 
 
 def shapes(steps: int) -> list[dict[str, Any]]:
-    """Return the shapes of inputs of a length."""
+    """Return the input shapes for a length."""
     return [
         {"name": "data", "shape": [BATCH, steps, FEATURES], "layout": "NTC"},
         {"name": "lengths", "shape": [BATCH], "lengths_of": "data"},
@@ -41,7 +41,7 @@ def shapes(steps: int) -> list[dict[str, Any]]:
 
 
 def ask(client: Client, lengths: dict[int, int], name: str = "net", rows: int = 1) -> None:
-    """Ask for predictions of lengths, of each so often."""
+    """Request predictions of the given lengths, repeated as often as given."""
     for steps, times in lengths.items():
         for _ in range(times):
             client.predict(name, data=np.ones((rows, steps, FEATURES), "f"))

@@ -1,4 +1,4 @@
-"""MXNet's ``.params`` files, written by nothing of ours: what a client of the server has."""
+"""MXNet's ``.params`` files written without our code, like those a client has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["write_params"]
 
 
 def write_params(arguments: Mapping[str, np.ndarray], auxiliary: Mapping[str, np.ndarray]) -> bytes:
-    """Return the file that ``Module.save_params`` of MXNet 1.9.1 writes on a CPU for float32."""
+    """Return the file MXNet 1.9.1's ``Module.save_params`` writes on a CPU for float32."""
     named = {f"arg:{name}": array for name, array in arguments.items()}
     named |= {f"aux:{name}": array for name, array in auxiliary.items()}
     parts = [struct.pack("<QQQ", 0x112, 0, len(named))]

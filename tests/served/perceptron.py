@@ -1,4 +1,4 @@
-"""The perceptron that hosts are tested with: its symbol, shapes and examples."""
+"""The perceptron used in tests of hosts: symbol, shapes and examples."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def perceptron(dropout: float = 0.0, batch_norm: bool = False) -> mx.sym.Symbol:
 
 
 def data_shape(batch: int = BATCH, features: int = FEATURES, **changes: Any) -> InputDesc:
-    """Return the description of the data of a batch."""
+    """Return the input description of a batch's data."""
     return InputDesc(name="data", shape=(batch, features), **changes)
 
 
 def label_shape(batch: int = BATCH) -> InputDesc:
-    """Return the description of the labels of a batch."""
+    """Return the input description of a batch's labels."""
     return InputDesc(name="softmax_label", shape=(batch,))
 
 

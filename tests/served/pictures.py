@@ -1,4 +1,4 @@
-"""Pictures as files of images."""
+"""Encoded pictures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["bomb", "picture"]
 
 
 def bomb(side: int) -> bytes:
-    """Return a small file that says it is a picture of so many pixels each way."""
+    """Return a small file that claims a picture of this many pixels each way."""
     head = _chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + head + _chunk(b"IDAT", zlib.compress(bytes(1000)))
 
@@ -23,7 +23,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def picture(width: int, height: int, kind: str = "PNG", mode: str = "RGB", seed: int = 0) -> bytes:
-    """Return the file of a picture of soft noise, its channels unlike each other."""
+    """Return an encoded picture of soft noise whose channels differ."""
     random = np.random.RandomState(seed)
     pixels = random.randint(0, 256, (max(2, height // 4), max(2, width // 4), 3)).astype(np.uint8)
     soft = Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC)

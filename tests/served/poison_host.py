@@ -27,7 +27,7 @@ def _die_beside(outputs: Arrays) -> Waits[Mapping[str, Any]]:
 
 
 def _die_unnoticed() -> None:
-    """Die when the device's thread has long turned to something else."""
+    """Die after the device's thread has moved on."""
     time.sleep(0.2)
     os.kill(os.getpid(), signal.SIGKILL)
 

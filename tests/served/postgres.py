@@ -1,4 +1,4 @@
-"""A Postgres for tests: that of MODSERVE_TEST_POSTGRES_URL, or one that is started for them."""
+"""A Postgres server for tests: the one in MODSERVE_TEST_POSTGRES_URL, or one started for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FAST = "-c fsync=off -c listen_addresses= -c unix_socket_directories="
 
 @contextlib.contextmanager
 def running_postgres() -> Iterator[URL | None]:
-    """Give the URL of a server; None if none is named and the programs are not installed."""
+    """Yield a server's URL; None if none is configured and the programs are not installed."""
     named, programs = os.environ.get(_URL), _programs()
     if named is not None:
         yield make_url(named)
@@ -33,7 +33,7 @@ def running_postgres() -> Iterator[URL | None]:
 
 
 def _programs() -> Path | None:
-    """Return the folder of Postgres's own programs, which Debian keeps off the path."""
+    """Return the folder of Postgres's programs, which Debian keeps off the PATH."""
     found = shutil.which("initdb") or next(
         iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))), None
     )
@@ -42,7 +42,7 @@ def _programs() -> Path | None:
 
 def _started(programs: Path, folder: Path) -> Iterator[URL]:
     user = None
-    if os.geteuid() == 0:  # which Postgres refuses to run as
+    if os.geteuid() == 0:  # Postgres refuses to run as root
         user = "nobody"
         shutil.chown(folder, user)
     data = folder / "data"

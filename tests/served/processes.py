@@ -32,7 +32,7 @@ def executor_pid(client: Client) -> int:
 
 
 def end_executor(client: Client) -> None:
-    """Kill the server's only executor and wait until another process is in its place."""
+    """Kill the server's only executor and wait for its replacement."""
     first = executor_pid(client)
     kill(first)
 
@@ -47,18 +47,18 @@ def is_running(pid: int) -> bool:
     """Return whether a process exists and has not ended."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):  # gone before, or while it was read
+    except (FileNotFoundError, ProcessLookupError):  # gone before it could be read, or meanwhile
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
 def kill(pid: int) -> None:
-    """End a process as the kernel does when memory runs out."""
+    """End a process as the kernel's out-of-memory killer would."""
     os.kill(pid, signal.SIGKILL)
 
 
 def wait_until(holds: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    """Return when a condition holds; fail when that takes too long."""
+    """Return once a condition holds; fail when that takes too long."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
@@ -66,7 +66,7 @@ def wait_until(holds: Callable[[], bool], what: str, seconds: float = 60) -> Non
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the memory of a process that is in RAM."""
+    """Return the resident memory of a process."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 

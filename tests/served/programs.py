@@ -1,4 +1,4 @@
-"""Programs of Debian that tests run beside the server, where they are installed."""
+"""Debian programs that tests run beside the server, where installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recurrent networks with states as inputs and as outputs, and what they make of one long pass."""
+"""Recurrent networks with states as inputs and outputs, and their outputs of one long pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNROLLED = ("h0", "c0", "h1")
 
 
 def fused(mode: str) -> mx.sym.Symbol:
-    """Return one RNN operator of two layers, on data of steps, examples, features."""
+    """Return an RNN operator of two layers, on data of (steps, examples, features)."""
     states = {
         name: mx.sym.Variable(one)
         for name, one in zip(("state", "state_cell"), FUSED[mode], strict=False)
@@ -38,19 +38,19 @@ def fused(mode: str) -> mx.sym.Symbol:
 
 
 def unrolled(steps: int) -> mx.sym.Symbol:
-    """Return an LSTM cell and a GRU cell on it, on data of examples, steps, features."""
+    """Return a GRU cell on an LSTM cell, on data of (examples, steps, features)."""
     lstm, gru = mx.rnn.LSTMCell(HIDDEN, prefix="lstm_"), mx.rnn.GRUCell(HIDDEN, prefix="gru_")
     h0, c0, h1 = (mx.sym.Variable(name, shape=(0, HIDDEN)) for name in UNROLLED)
     data = mx.sym.Variable("data")
     middle, first = lstm.unroll(steps, data, [h0, c0], "NTC", merge_outputs=True)
     top, second = gru.unroll(steps, middle, [h1], "NTC", merge_outputs=True)
     ends = zip(UNROLLED, (*first, *second), strict=True)
-    # Names that do not depend on the number of steps: the buckets of a module have them all.
+    # Names do not depend on the number of steps, since all buckets of a module share them.
     return mx.sym.Group([top, *(mx.sym.identity(end, name=f"next_{name}") for name, end in ends)])
 
 
 def links(symbol: mx.sym.Symbol, states: tuple[str, ...]) -> list[dict[str, str]]:
-    """Return what is said of the states: each is the output at its place, after the first."""
+    """Return the declaration of the states: each is the output at its index, after the first."""
     outputs = symbol.list_outputs()[1:]
     pairs = zip(states, outputs, strict=True)
     return [{"state": state, "output": output} for state, output in pairs]
@@ -59,7 +59,7 @@ def links(symbol: mx.sym.Symbol, states: tuple[str, ...]) -> list[dict[str, str]
 def long_pass(
     symbol: mx.sym.Symbol, params: Mapping[str, npt.ArrayLike], data: npt.NDArray[Any]
 ) -> npt.NDArray[Any]:
-    """Return the first output of one pass from zeros on, computed by the engine alone."""
+    """Return the first output of one pass from zero states, computed by the engine alone."""
     executor = symbol.simple_bind(mx.cpu(), grad_req="null", data=data.shape)
     for name, array in executor.arg_dict.items():
         array[:] = np.asarray(params[name]) if name in params else 0

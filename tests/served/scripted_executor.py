@@ -1,4 +1,4 @@
-"""An executor that does as a test says, and a dispatcher over such."""
+"""An executor scripted by a test, and a dispatcher on top of such executors."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class ScriptedExecutor:
 async def dispatching(
     bench: Any, *executors: ScriptedExecutor, **options: Any
 ) -> AsyncIterator[Dispatcher]:
-    """Run a dispatcher over these executors for the length of the block."""
+    """Run a dispatcher on these executors during the block."""
     options = {"jobs_per_executor": 2, "lease_seconds": 0.3} | options
     dispatcher = Dispatcher(executors, bench.queue, bench.runs, bench.bells, **options)
     await dispatcher.start()
@@ -106,7 +106,7 @@ async def dispatching(
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait until something is true."""
+    """Wait until a condition holds."""
     deadline = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < deadline, "it did not come about in time"
@@ -120,5 +120,5 @@ async def until_status(bench: Any, job: Job, status: JobStatus) -> Job:
 
 
 def of(start: JobStart) -> dict[str, int]:
-    """Return what names the attempt of a job in its messages."""
+    """Return the fields that identify a job's attempt in its messages."""
     return {"job_id": start.job_id, "attempt": start.attempt}

@@ -1,4 +1,4 @@
-"""For hosts of tests: predictions are calls like others, each a batch of its own."""
+"""For test hosts: each prediction is a batch of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A disk that is soon full."""
+"""A disk that fills up quickly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["fill", "mounted_disk"]
 
 @contextmanager
 def mounted_disk(parent: Path, mebibytes: int) -> Iterator[Path]:
-    """Give the folder of a disk of this size; skip where this machine lets us mount none."""
+    """Yield the folder of a disk of this size; skip where mounting is not allowed."""
     folder = parent / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(folder)]
@@ -28,7 +28,7 @@ def mounted_disk(parent: Path, mebibytes: int) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Take all the room of a disk; return the file that has it."""
+    """Fill up a disk; return the file that does."""
     path = disk / "filler"
     with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(bytes(4096)):

@@ -1,4 +1,4 @@
-"""Raw connections to a server, for what no client library would send."""
+"""Raw connections to a server, for requests no client library would send."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def head(line: str, *fields: str, host: str = "127.0.0.1") -> bytes:
 
 
 def exchange(url: str, request: bytes, seconds: float = 30) -> Answer:
-    """Send bytes and return the answer, which may come before all of them are sent."""
+    """Send bytes and return the answer, which may come before all bytes are sent."""
     with connect(url, seconds) as sock:
-        with contextlib.suppress(OSError):  # it may be refused before its end
+        with contextlib.suppress(OSError):  # it may be refused before it is complete
             sock.sendall(request)
         return read_answer(sock)
 

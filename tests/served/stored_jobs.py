@@ -1,4 +1,4 @@
-"""Jobs put into a store without a service."""
+"""Jobs inserted into a store without a service."""
 
 from __future__ import annotations
 

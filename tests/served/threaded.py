@@ -1,4 +1,4 @@
-"""The application behind a real socket, its server a thread of the test process."""
+"""The application behind a real socket, in a thread of the test process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["served"]
 
 @contextmanager
 def served(settings: Settings) -> Iterator[str]:
-    """Serve for the length of the block; yield the base URL."""
+    """Serve during the block; yield the base URL."""
     server = make_server(create_app(settings), settings.model_copy(update={"port": 0}))
     thread = threading.Thread(target=server.run, name="server")
     thread.start()

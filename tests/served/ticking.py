@@ -33,7 +33,7 @@ _INTERVAL_SECONDS = 0.001
 
 @dataclass(frozen=True)
 class Gap:
-    """The longest gap: in seconds of computing, and by the clock; of so many ticks."""
+    """The longest gap, in CPU seconds and by the clock, over a number of ticks."""
 
     computing: float
     by_clock: float
@@ -41,14 +41,14 @@ class Gap:
 
 
 class Gaps:
-    """What a server tells of its gaps."""
+    """The gaps reported by a server."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         file.write_bytes(bytes(_VALUES.size))
 
     def reset(self) -> None:
-        """Forget what was."""
+        """Forget earlier gaps."""
         with self._file.open("r+b") as file:
             file.write(bytes(_VALUES.size))
 
@@ -61,7 +61,7 @@ class Gaps:
 def ticking_server(
     folder: Path, environment: Mapping[str, str]
 ) -> Iterator[tuple[ServerProcess, Gaps]]:
-    """A server that ends with the block, and its gaps."""
+    """A server that stops with the block, and its gaps."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "gaps"
     gaps = Gaps(file)
@@ -111,7 +111,7 @@ def main() -> None:
     from app.serving import server
 
     class TickingServer(server.Server):
-        """Ticks as long as it serves."""
+        """Ticks while it serves."""
 
         async def startup(self, sockets=None) -> None:
             await super().startup(sockets)

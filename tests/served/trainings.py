@@ -1,4 +1,4 @@
-"""A fit that is killed again and again, and what it ends with when nobody disturbs it."""
+"""A fit to be killed repeatedly, and its result when undisturbed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def make_dataset(client: Client, folder: Path) -> None:
 
 
 def submit(client: Client, name: str, epochs: int = EPOCHS) -> int:
-    """Create a module with random numbers in its layers and submit a fit; return the job's id."""
+    """Create a module with random operators and submit a fit; return the job's id."""
     client.create_module(name, perceptron(dropout=0.3, batch_norm=True).tojson())
     job = client.fit(
         name,
@@ -49,12 +49,12 @@ def submit(client: Client, name: str, epochs: int = EPOCHS) -> int:
 
 
 def final_directory(data_dir: Path, name: str, epochs: int = EPOCHS) -> Path:
-    """Return where the checkpoint of the last epoch appears."""
+    """Return where the last epoch's checkpoint appears."""
     return data_dir / "modules" / name / "checkpoints" / str(epochs)
 
 
 def ending(client: Client, name: str, epochs: int = EPOCHS) -> dict[str, Any]:
-    """Return what a fit ended with: digests of its files, and what its module predicts."""
+    """Return the result of a fit: digests of its files, and its module's predictions."""
     newest = client.checkpoints(name)[0]
     assert newest["tag"] == str(epochs), f"{name} ends at {newest['tag']}"
     module = client.module(name)

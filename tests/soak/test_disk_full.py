@@ -34,7 +34,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def server(disk: Path, tmp_path: Path) -> Iterator[ServerProcess]:
-    """A server whose data lie on the small disk, its log elsewhere."""
+    """A server whose data are on the small disk, its log elsewhere."""
     data = disk / "var"
     environment = ENVIRONMENT | {"MODSERVE_DATA_DIR": str(data)}
     data.mkdir()
@@ -44,13 +44,13 @@ def server(disk: Path, tmp_path: Path) -> Iterator[ServerProcess]:
 
 
 class Filler:
-    """A file that takes all of a disk but so much."""
+    """A file that takes all of a disk but a given number of bytes."""
 
     def __init__(self, disk: Path) -> None:
         self._path = disk / "filler"
 
     def leave(self, free: int) -> None:
-        """Fill the disk up to so many bytes."""
+        """Fill the disk, leaving this many bytes."""
         block = bytes(4 * KIB)
         with self._path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
             while file.write(block):
@@ -60,12 +60,12 @@ class Filler:
             file.truncate(max(0, size - free))
 
     def remove(self) -> None:
-        """Give all of it back."""
+        """Free all of it."""
         self._path.unlink(missing_ok=True)
 
 
 def steps(name: str, folder: Path) -> list[Callable[[Client], Any]]:
-    """Return everything that writes, in an order in which each can work."""
+    """Return everything that writes, in an order in which each can succeed."""
     np.savez(folder / "toy.npz", **examples())
     data = [{"name": "data", "shape": [BATCH, FEATURES]}]
     labels = [{"name": "softmax_label", "shape": [BATCH]}]
@@ -95,7 +95,7 @@ def steps(name: str, folder: Path) -> list[Callable[[Client], Any]]:
 
 
 def attempt(client: Client, step: Callable[[Client], Any]) -> int:
-    """Take a step; return the status of what refused it, 200 where nothing did."""
+    """Take a step; return the status of its refusal, or 200."""
     statuses: list[int] = []
     client._http.event_hooks["response"] = [lambda answer: statuses.append(answer.status_code)]
     try:
@@ -140,7 +140,7 @@ def test_a_full_disk_loses_nothing(
 
 
 def make_all(client: Client, name: str, folder: Path) -> None:
-    """Take all steps, each of which must work, and wait for the fit."""
+    """Take all steps, each of which must succeed, and wait for the fit."""
     for step in steps(name, folder):
         assert attempt(client, step) < 300
     for job in client.jobs(module=name):
@@ -148,7 +148,7 @@ def make_all(client: Client, name: str, folder: Path) -> None:
 
 
 def remove(client: Client, name: str) -> None:
-    """Delete a module, what it was trained with, and its unfinished jobs, where they are."""
+    """Delete a module, its dataset and its unfinished jobs, where they exist."""
     for job in client.jobs(module=name):
         if job["status"] in ("queued", "running", "paused"):
             client.cancel(job["id"])

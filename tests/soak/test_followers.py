@@ -41,7 +41,7 @@ async def follow(url: str, job: int) -> list[tuple[int, str]]:
 
 
 async def ask_for_life(url: str, until: asyncio.Event) -> list[float]:
-    """Return how long /livez took, asked ten times a second."""
+    """Return how long each /livez request took, at ten per second."""
     seconds = []
     async with httpx.AsyncClient(base_url=url, timeout=60) as client:
         while not until.is_set():
@@ -77,7 +77,7 @@ async def crowd(server: ServerProcess, client: Client, count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.soak)])
-def test_followers(tmp_path: Path, count: int) -> None:
+def test_a_thousand_followers_read_every_event_in_order(tmp_path: Path, count: int) -> None:
     with (
         running_server(tmp_path / "var", environment=ENVIRONMENT) as server,
         Client(server.url) as client,

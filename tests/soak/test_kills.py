@@ -23,7 +23,7 @@ LONG = pytest.param(110, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])
 
 
 class Victim:
-    """A server that is killed and started again on the same directory and port."""
+    """A server that is killed and restarted on the same directory and port."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -32,7 +32,7 @@ class Victim:
         self.kills = 0
 
     def kill_executor(self) -> None:
-        """End the executor, if it is there at the moment."""
+        """Kill the executor, if there is one at the moment."""
         pids = [row["pid"] for row in self.client.executors() if row.get("pid")]
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):  # one that was killed just before
@@ -40,7 +40,7 @@ class Victim:
                 self.kills += 1
 
     def kill_server(self) -> None:
-        """End the server, wait for its executor to end by itself, and start it again."""
+        """Kill the server, wait for its executor to end, and restart it."""
         executors = [row["pid"] for row in self.client.executors() if row.get("pid")]
         kill(self.server.process.pid)
         self.kills += 1
@@ -50,7 +50,7 @@ class Victim:
         self._start_again()
 
     def kill_both(self) -> None:
-        """End executor and server at once."""
+        """Kill executor and server at once."""
         executors = [row["pid"] for row in self.client.executors() if row.get("pid")]
         for pid in [*executors, self.server.process.pid]:
             kill(pid)
@@ -59,7 +59,7 @@ class Victim:
         self._start_again()
 
     def close(self) -> None:
-        """End the server in good order."""
+        """Stop the server cleanly."""
         self.client.close()
         self.server.process.terminate()
         self.server.process.wait(timeout=60)
@@ -71,7 +71,7 @@ class Victim:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the fit ends with when nothing happens to it."""
+    """The result of the fit when undisturbed."""
     folder = tmp_path_factory.mktemp("undisturbed")
     with running_server(folder, environment=SETTINGS) as server, Client(server.url) as client:
         make_dataset(client, folder)
@@ -124,9 +124,9 @@ def test_kills_at_the_final_rename(
 
 
 def at_rename(victim: Victim, name: str, strike: Callable[[], None]) -> None:
-    """Strike in the moment in which the last checkpoint appears under its name."""
+    """Strike at the moment the last checkpoint appears under its name."""
     final = final_directory(victim.folder, name)
-    executor_pid(victim.client)  # the connection is open when the moment comes
+    executor_pid(victim.client)  # the connection is open before the moment comes
     deadline = time.monotonic() + 120
     while not final.exists():
         assert time.monotonic() < deadline, f"no checkpoint {final}"

@@ -1,4 +1,4 @@
-"""Clients that send by drops or do not read: others are served meanwhile, and memory stays."""
+"""Clients that send slowly or do not read: others are served, and memory stays bounded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMITS = {
     "MODSERVE_BODY_IDLE_SECONDS": "3",
     "MODSERVE_WRITE_IDLE_SECONDS": "3",
 }
-_BYTES_OF_ONE = 128 << 10  # what a connection takes, with the part of an answer that waits
+_BYTES_OF_ONE = 128 << 10  # memory of a connection, with the part of an answer that is waiting
 BEGINNINGS = (
     b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ",
     head("POST /v1/modules/net/predict", "Content-Length: 1000000") + b"{",

@@ -25,7 +25,7 @@ ROUNDS = [1, pytest.param(10, marks=[pytest.mark.soak, pytest.mark.timeout(1800)
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the fit ends with when nothing happens to it."""
+    """The result of the fit when undisturbed."""
     folder = tmp_path_factory.mktemp("undisturbed")
     with running_server(folder, environment=SETTINGS) as server, Client(server.url) as client:
         make_dataset(client, folder)
@@ -35,14 +35,14 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.fixture
 def sleeper(tmp_path: Path) -> Iterator[ServerProcess]:
-    """The server that is to be stopped."""
+    """The server to be stopped."""
     with running_server(tmp_path / "var", environment=SETTINGS) as server:
         yield server
 
 
 @pytest.fixture
 def watcher(tmp_path: Path, sleeper: ServerProcess) -> Iterator[Client]:
-    """A client of another server on the same directory, which takes over what is lost."""
+    """A client of another server on the same directory, which takes over lost jobs."""
     settings = SETTINGS | {"MODSERVE_DEVICES": '["cpu(1)"]'}
     with (
         running_server(tmp_path / "var", environment=settings) as server,
@@ -83,7 +83,7 @@ def lose_a_fit(client: Client, watcher: Client, name: str, pids: list[int]) -> t
 
 @pytest.mark.parametrize("rounds", ROUNDS)
 @pytest.mark.parametrize("who", ["server", "server and executor"])
-def test_stopped_past_its_lease(
+def test_processes_stopped_past_their_lease_change_nothing(
     sleeper: ServerProcess,
     watcher: Client,
     undisturbed: dict[str, Any],

@@ -1,4 +1,4 @@
-"""Hosts with an engine, in this thread."""
+"""Hosts with an engine, run in this thread."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def sequence_network(length: int) -> mx.sym.Symbol:
 
 
 class Driver:
-    """A host in this thread, called as an executor calls it.
+    """A host in this thread, called like an executor calls it.
 
     Attributes:
         events: what jobs reported.
@@ -82,7 +82,7 @@ class Driver:
         while True:
             if awaited is not None:
                 wait([awaited])
-            awaited = None  # it has the error that the next step may raise
+            awaited = None  # it may contain the error the next step raises
             try:
                 awaited = next(steps)
             except StopIteration as end:
@@ -169,7 +169,7 @@ class Driver:
         return self.events[-1]
 
     def advance(self) -> bool:
-        """Run the next step of a job, when there is one; return False when there is no job."""
+        """Run the next step of a job; return False when there is none."""
         while not self.host.has_work():
             if not self.ask(calls.ExecutorInfo())[0]["jobs"]:
                 return False
@@ -191,7 +191,7 @@ def driver() -> Driver:
 
 @pytest.fixture
 def fresh_driver() -> type[Driver]:
-    """Make more hosts, as after a death."""
+    """Create more hosts, as after a death."""
     return Driver
 
 
@@ -219,7 +219,7 @@ def toy_sequences() -> dict[str, np.ndarray]:
 
 
 class JobMaker:
-    """Makes jobs on a data set of this test."""
+    """Creates jobs on a dataset of this test."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -272,5 +272,5 @@ class JobMaker:
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> JobMaker:
-    """Makes jobs whose files are in this test's own folder."""
+    """Creates jobs whose files are in this test's own folder."""
     return JobMaker(tmp_path)

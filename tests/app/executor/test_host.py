@@ -1,4 +1,4 @@
-"""The host: its table of calls, and the life of modules."""
+"""The host: its table of calls, and the life cycle of modules."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from served.perceptron import BATCH, FEATURES, data_shape, label_shape
 @pytest.mark.parametrize("name", sorted(calls.CALL_NAMES.values()))
 def test_every_call_is_known_by_name_and_has_a_priority(driver, name):
     assert driver.host.priority(name) in Priority
-    # No call takes this, and what has no handler ends in a KeyError.
+    # No call takes this parameter; a missing handler would raise a KeyError.
     with pytest.raises(HostError) as refusal:
         driver.host.handle(name, {"extra": 1}, {})
     assert refusal.value.code == "invalid"
 
 
-def test_predictions_come_before_steps_and_after_control(driver):
+def test_predictions_come_after_control_and_before_steps(driver):
     assert driver.host.priority("predict") is Priority.PREDICT
     assert driver.host.priority("describe_module") is Priority.CONTROL
     assert driver.host.priority("forward") is Priority.STEP
@@ -53,12 +53,12 @@ def test_malformed_parameters_are_refused_with_the_field(driver):
     assert refusal.value.field_name == "extra"
 
 
-def test_a_device_that_is_not_there_is_refused():
+def test_a_missing_device_is_refused():
     with pytest.raises(Invalid, match=r"gpu\(63\)"):
         ModuleHost("gpu(63)", print, print)
 
 
-def test_executor_info_says_what_is_there(driver):
+def test_executor_info_describes_the_device(driver):
     driver.ready()
     info, _ = driver.ask(calls.ExecutorInfo())
     assert info["device"] == "cpu(0)"
@@ -68,7 +68,7 @@ def test_executor_info_says_what_is_there(driver):
     assert info["jobs"] == []
 
 
-# -- life --------------------------------------------------------------------------------------
+# -- life cycle --------------------------------------------------------------------------------
 
 
 def test_a_module_goes_through_its_stages(driver, make_network):
@@ -104,7 +104,7 @@ def test_a_module_goes_through_its_stages(driver, make_network):
         (calls.SaveCheckpoint(module="net", root="/nowhere", epoch=1), "bound"),
     ],
 )
-def test_a_call_before_its_stage_says_what_comes_first(driver, make_network, call, stage):
+def test_a_call_before_its_stage_names_the_missing_call(driver, make_network, call, stage):
     driver.create(make_network())
     if stage != "created":
         driver.bind()
@@ -116,7 +116,7 @@ def test_a_call_before_its_stage_says_what_comes_first(driver, make_network, cal
     assert driver.describe()["stage"] == stage
 
 
-def test_names_are_taken_once_and_free_again_after_deletion(driver, make_network):
+def test_names_are_unique_and_free_again_after_deletion(driver, make_network):
     record = driver.create(make_network())
     assert driver.refusal(calls.CreateModule(record=record)).code == "already_exists"
     driver.ask(calls.DeleteModule(module="net"))
@@ -125,12 +125,12 @@ def test_names_are_taken_once_and_free_again_after_deletion(driver, make_network
     driver.create(make_network())
 
 
-def test_the_generation_is_that_of_the_record(driver, make_network):
+def test_the_generation_is_the_records(driver, make_network):
     driver.create(make_network(), generation=7)
     assert driver.describe()["generation"] == 7
 
 
-# -- bad symbols and names ---------------------------------------------------------------------
+# -- invalid symbols and names -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_the_generation_is_that_of_the_record(driver, make_network):
         ),
     ],
 )
-def test_a_symbol_that_is_none_is_refused_and_nothing_is_held(driver, text, code):
+def test_an_invalid_symbol_is_refused_and_nothing_is_kept(driver, text, code):
     record = ModuleRecord(name="net", symbols={SINGLE: text})
     refusal = driver.refusal(calls.CreateModule(record=record))
     assert refusal.field_name == "symbol"
@@ -167,7 +167,7 @@ def test_a_symbol_that_is_none_is_refused_and_nothing_is_held(driver, text, code
         ({"default_bucket_key": "{"}, "default_bucket_key"),
     ],
 )
-def test_names_that_the_symbol_does_not_have_are_refused(driver, make_network, changes, field):
+def test_names_the_symbol_lacks_are_refused(driver, make_network, changes, field):
     record = ModuleRecord(name="net", symbols={SINGLE: make_network().tojson()}, **changes)
     refusal = driver.refusal(calls.CreateModule(record=record))
     assert refusal.field_name == field
@@ -181,7 +181,7 @@ def test_a_network_without_a_loss_needs_no_labels(driver):
 
 
 class Gated:
-    """Work that waits, in its thread, until it may go on."""
+    """Work that blocks in its thread until released."""
 
     def __init__(self, work: Callable[..., Any]) -> None:
         self._work = work
@@ -193,7 +193,7 @@ class Gated:
 
 
 def begin(driver: Any, call: Any) -> tuple[Any, Future[Any]]:
-    """Begin a call; return its steps, and what the first of them leaves to another thread."""
+    """Start a call; return its steps, and what the first of them leaves to another thread."""
     method, params = calls.to_call(call)
     computation = driver.host.handle(method, params, {})
     assert computation.is_exclusive
@@ -211,7 +211,7 @@ def finish(steps: Any, gate: Gated, pending: Future[Any]) -> None:
         next(steps)
 
 
-def test_others_are_answered_while_a_module_is_bound_and_initialized(
+def test_other_calls_are_answered_while_a_module_is_bound_and_initialized(
     driver, fresh_driver, make_network, toy_data, monkeypatch
 ):
     expected = fresh_driver()
@@ -235,20 +235,18 @@ def test_others_are_answered_while_a_module_is_bound_and_initialized(
     monkeypatch.setattr(host, "init_params", gate)
     steps, pending = begin(driver, calls.InitParams(module="new", spec=InitSpec(seed=7)))
     monkeypatch.undo()
-    driver.ask(calls.InitParams(module="net", spec=InitSpec()))  # draws meanwhile
+    driver.ask(calls.InitParams(module="net", spec=InitSpec()))  # draws in the meantime
     finish(steps, gate, pending)
     for name, value in driver.params("new").items():
         np.testing.assert_array_equal(value, expected.params()[name])
-    # The stream goes on where the initialization has left it.
+    # The stream continues where the initialization left it.
     for one, name in ((driver, "new"), (expected, "net")):
         one.ask(calls.InitParams(module=name, spec=InitSpec()))
     for name, value in driver.params("new").items():
         np.testing.assert_array_equal(value, expected.params()[name])
 
 
-def test_a_module_is_copied_when_it_is_saved_and_written_beside_the_thread(
-    driver, toy_data, tmp_path
-):
+def test_a_module_is_copied_for_saving_and_written_off_the_thread(driver, toy_data, tmp_path):
     driver.ready()
     saved = driver.params()["fc1_weight"]
     call = calls.SaveCheckpoint(module="net", root=str(tmp_path), epoch=1, optimizer_states=True)
@@ -256,7 +254,7 @@ def test_a_module_is_copied_when_it_is_saved_and_written_beside_the_thread(
     computation = driver.host.handle(method, params, {})
     steps = computation.run({})
     written = next(steps)
-    driver.step(toy_data)  # while it is written
+    driver.step(toy_data)  # while it is being written
     wait([written])
     with pytest.raises(StopIteration) as end:
         next(steps)

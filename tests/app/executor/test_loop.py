@@ -18,7 +18,7 @@ KINDS = {"c": Priority.CONTROL, "p": Priority.PREDICT, "s": Priority.STEP}
 
 
 class ScriptedChannel:
-    """Delivers lists of calls, one list a look; closes when it is waited for in vain."""
+    """Delivers lists of calls, one per receive; closes when waited on with nothing left."""
 
     def __init__(self, *deliveries: list[IncomingCall | int]) -> None:
         self.deliveries = list(deliveries)
@@ -61,7 +61,7 @@ class ScriptedChannel:
 
 
 class RecordingHost(SinglePredictions):
-    """Records what it was asked in which order; methods are named by their kind and a number."""
+    """Records the order of its calls; methods are named by kind and number."""
 
     def __init__(self, batches: int = 0, failure: Callable[[], None] | None = None) -> None:
         self.order: list[str] = []
@@ -100,7 +100,7 @@ def served(channel: ScriptedChannel, batches: int = 0) -> list[str]:
     return host.order
 
 
-def test_control_goes_before_predictions_and_these_before_steps():
+def test_control_goes_before_predictions_and_those_before_steps():
     channel = ScriptedChannel(
         [incoming(n, m) for n, m in enumerate(["s1", "p1", "s2", "c1", "p2"])]
     )
@@ -117,7 +117,7 @@ def test_waiting_calls_are_answered_between_two_batches():
     assert served(channel, batches=3) == ["batch", "p1", "batch", "batch", "closed"]
 
 
-def test_a_stream_of_predictions_does_not_starve_a_job_nor_steps():
+def test_a_stream_of_predictions_starves_neither_jobs_nor_steps():
     channel = ScriptedChannel(
         [incoming(1, "p1"), incoming(2, "s1")],
         [incoming(3, "p2")],
@@ -131,7 +131,7 @@ def large(number: int, method: str) -> IncomingCall:
 
 
 class Loading(RecordingHost):
-    """Methods that end in ``-load`` have their module to themselves until a future is done."""
+    """Methods ending in ``-load`` have their module to themselves until a future is done."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ def of(module: str, call: IncomingCall) -> IncomingCall:
     return dataclasses.replace(call, params={"module": module})
 
 
-def test_calls_on_a_module_wait_in_order_while_one_has_it_to_itself_and_others_do_not():
+def test_exclusive_calls_block_only_their_module_and_keep_the_order():
     channel = ScriptedChannel(
         [of("a", incoming(1, "s1-load"))],
         [],
@@ -173,26 +173,26 @@ def test_calls_on_a_module_wait_in_order_while_one_has_it_to_itself_and_others_d
     assert channel.answers[7] == "cancelled"
 
 
-def test_control_that_arrives_during_a_turn_is_answered_in_it():
+def test_control_that_arrives_during_a_turn_is_answered_within_it():
     channel = ScriptedChannel(
         [incoming(1, "p1"), incoming(2, "p2"), incoming(3, "p3")], [incoming(4, "c1")], []
     )
     assert served(channel) == ["p1", "c1", "p2", "p3", "closed"]
 
 
-def test_it_waits_for_ever_only_when_there_is_nothing_to_do():
+def test_it_blocks_indefinitely_only_when_idle():
     channel = ScriptedChannel()
     served(channel, batches=2)
     assert channel.waits == [0.0, 0.0, None]
 
 
-def test_a_call_given_up_is_not_made():
+def test_an_abandoned_call_is_not_made():
     channel = ScriptedChannel([incoming(1, "p1"), incoming(2, "p2"), incoming(3, "p3")], [3], [])
     assert served(channel) == ["p1", "p2", "closed"]
     assert channel.answers == {1: {"did": "p1"}, 2: {"did": "p2"}, 3: "cancelled"}
 
 
-def test_an_unknown_method_is_refused_and_the_others_are_answered():
+def test_an_unknown_method_is_refused_and_the_others_answered():
     channel = ScriptedChannel([incoming(1, "x"), incoming(2, "p1")])
     served(channel)
     assert channel.answers == {1: "not_found", 2: {"did": "p1"}}
@@ -218,7 +218,7 @@ def run_out_of_memory() -> None:
         (run_out_of_memory, "out_of_memory"),
     ],
 )
-def test_a_failing_call_is_refused_and_the_loop_goes_on(failure: Any, code: str):
+def test_a_failing_call_is_refused_and_the_loop_continues(failure: Any, code: str):
     channel = ScriptedChannel([incoming(1, "p1"), incoming(2, "p2")])
     DeviceLoop(RecordingHost(failure=failure), channel).run()
     assert channel.answers == {1: code, 2: code}
@@ -235,7 +235,7 @@ def test_the_host_is_closed_when_a_batch_raises():
     assert host.order == ["closed"]
 
 
-def test_activity_says_what_is_done_at_present():
+def test_activity_names_what_is_running():
     activity = Activity()
     assert activity.report() == {"doing": None, "busy_seconds": 0.0}
     activity.begin("predict")

@@ -1,4 +1,4 @@
-"""Calls that are answered in pieces, and who waits for whom."""
+"""Calls answered in pieces, and the order in which callers are served."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Delivery = list[IncomingCall | int]
 
 
 class Memory(Buffers):
-    """Tensors of an answer that say whether they were released."""
+    """Tensors of an answer that record their release."""
 
     released = False
 
@@ -33,7 +33,7 @@ class Memory(Buffers):
 
 
 class ScriptedChannel:
-    """Delivers a list of calls a look; closes when the deliveries are over and nothing is left."""
+    """Delivers a list of calls per receive; closes after the last delivery has been handled."""
 
     def __init__(self, deliveries: Iterator[Delivery]) -> None:
         self.deliveries = deliveries
@@ -73,7 +73,7 @@ class ScriptedChannel:
 
 
 class PieceHost(SinglePredictions):
-    """Answers ``l``... in as many pieces as ``params["pieces"]``, all else at once."""
+    """Answers ``l``... in ``params["pieces"]`` pieces, everything else at once."""
 
     def __init__(self, batches: int = 0) -> None:
         self.order: list[str] = []
@@ -127,7 +127,7 @@ def served(*deliveries: Delivery, batches: int = 0) -> tuple[PieceHost, Scripted
     return host, channel
 
 
-def test_pieces_of_large_calls_and_batches_take_turns():
+def test_pieces_of_large_calls_alternate_with_batches():
     host, channel = served([call(1, "l1", pieces=3), call(2, "l2", pieces=2)], batches=4)
     assert host.order == [
         "l1",
@@ -146,14 +146,14 @@ def test_pieces_of_large_calls_and_batches_take_turns():
     assert not any(memory.released for memory in channel.reserved)
 
 
-def test_small_calls_come_between_any_two_pieces():
+def test_small_calls_run_between_any_two_pieces():
     host, _ = served(
         [call(1, "l1", pieces=4)], [call(2, "p1")], [call(3, "s1")], [call(4, "c1")], batches=1
     )
     assert host.order == ["l1", "p1", "batch", "s1", "l1", "c1", "l1", "l1", "closed"]
 
 
-def test_a_large_call_given_up_by_its_caller_stops_where_it_is():
+def test_an_abandoned_large_call_stops_between_pieces():
     host, channel = served([call(1, "l1", pieces=9), call(2, "l2", pieces=2)], [], [], [1])
     assert host.order.count("l1") < 3
     assert "l1" in host.closed
@@ -162,7 +162,7 @@ def test_a_large_call_given_up_by_its_caller_stops_where_it_is():
     assert [memory.released for memory in channel.reserved] == [True, False]
 
 
-def test_a_large_call_that_fails_in_the_middle_is_refused_and_gives_its_memory_back():
+def test_a_large_call_that_fails_halfway_is_refused_and_releases_its_memory():
     host, channel = PieceHost(), ScriptedChannel(iter([[call(1, "l1", pieces=3)]]))
     host.failing = "l1"
     DeviceLoop(host, channel).run()
@@ -170,7 +170,7 @@ def test_a_large_call_that_fails_in_the_middle_is_refused_and_gives_its_memory_b
     assert channel.reserved[0].released
 
 
-def test_an_answer_that_is_too_large_is_refused_before_anything_is_computed():
+def test_an_answer_too_large_is_refused_before_computing():
     shape = (LARGEST_ANSWER_BYTES // 4 + 1,)
     host, channel = served([call(1, "l1", pieces=3, shape=shape), call(2, "p1")])
     assert host.order == ["p1", "closed"]
@@ -178,7 +178,7 @@ def test_an_answer_that_is_too_large_is_refused_before_anything_is_computed():
     assert channel.reserved == []
 
 
-def test_memory_of_calls_under_way_is_given_back_at_the_end():
+def test_memory_of_unfinished_calls_is_released_at_the_end():
     def deliveries() -> Iterator[Delivery]:
         yield [call(1, "l1", pieces=100)]
         yield []
@@ -190,7 +190,7 @@ def test_memory_of_calls_under_way_is_given_back_at_the_end():
     assert host.closed == ["l1"]
 
 
-def test_a_call_that_waits_for_a_file_holds_nobody_up():
+def test_a_call_waiting_for_a_file_delays_no_one():
     file: Future[None] = Future()
 
     def deliveries() -> Iterator[Delivery]:
@@ -211,7 +211,7 @@ def test_a_call_that_waits_for_a_file_holds_nobody_up():
     assert sorted(channel.answers) == [1, 2, 3]
 
 
-def test_a_stream_of_control_holds_nobody_up():
+def test_a_stream_of_control_calls_delays_no_one():
     def deliveries() -> Iterator[Delivery]:
         yield [call(0, "p1"), call(1, "p2"), call(2, "s1"), call(3, "l1", pieces=2)]
         for number in range(4, 40):
@@ -226,8 +226,8 @@ def test_a_stream_of_control_holds_nobody_up():
 
 
 @pytest.mark.parametrize("clients", [1, 3])
-def test_no_class_starves_when_all_are_always_there(clients: int):
-    """Each client calls again as soon as it is answered, and each gets its share."""
+def test_no_class_of_calls_starves_under_full_load(clients: int):
+    """Each client calls again as soon as it is answered, and gets its share."""
     numbers = itertools.count()
     waiting: dict[int, str] = {}
     looks = 400

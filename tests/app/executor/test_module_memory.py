@@ -1,4 +1,4 @@
-"""A deleted module's memory is free at once, without the collector, whatever was done with it."""
+"""A deleted module's memory is freed at once, without the garbage collector."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def network() -> mx.sym.Symbol:
 
 @pytest.fixture(autouse=True)
 def counted() -> Iterator[None]:
-    """Count memory, and let nothing but references free it."""
-    logging.disable()  # pytest keeps what is logged, tracebacks included
+    """Count memory, and disable the garbage collector."""
+    logging.disable()  # pytest keeps log records, tracebacks included
     gc.collect()
     gc.disable()
     tracemalloc.start()
@@ -52,7 +52,7 @@ def counted() -> Iterator[None]:
 
 
 def refused(driver: Any, call: Any, **tensors: Any) -> None:
-    """Make a call that must be refused, and keep nothing of the error."""
+    """Make a call that must be refused, without keeping the error."""
     with contextlib.suppress(HostError):
         driver.ask(call, **tensors)
         raise AssertionError("it was not refused")
@@ -179,14 +179,14 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def check_freed(use: Callable[[], None], driver: Any) -> None:
-    """Use a module and delete it, twice: what the first time is kept for good is not counted."""
+    """Use and delete a module twice: caches filled the first time do not count."""
     use()
     driver.ask(calls.DeleteModule(module="net"))
     driver.events.clear()
     before, _ = tracemalloc.get_traced_memory()
     use()
     present, _ = tracemalloc.get_traced_memory()
-    assert present - before > WEIGHT_BYTES  # all that is large is counted
+    assert present - before > WEIGHT_BYTES  # every large allocation was counted
     driver.ask(calls.DeleteModule(module="net"))
     driver.events.clear()
     after, _ = tracemalloc.get_traced_memory()
@@ -195,7 +195,7 @@ def check_freed(use: Callable[[], None], driver: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("act", USES, ids=lambda act: act.__name__)
-def test_a_deleted_module_is_free_at_once(driver, jobs, toy_data, kind, act):
+def test_deleting_a_module_frees_its_memory_at_once(driver, jobs, toy_data, kind, act):
     if act is bind_again and kind == "two devices":
         pytest.skip("what it does is the same")
     jobs.dataset("toy", toy_data)
@@ -208,7 +208,9 @@ def test_a_deleted_module_is_free_at_once(driver, jobs, toy_data, kind, act):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_module_that_its_fit_has_put_away_is_free_at_once(driver, jobs, toy_data, kind):
+def test_deleting_a_module_evicted_by_its_fit_frees_its_memory_at_once(
+    driver, jobs, toy_data, kind
+):
     jobs.dataset("toy", toy_data)
 
     def use() -> None:
@@ -221,11 +223,11 @@ def test_a_module_that_its_fit_has_put_away_is_free_at_once(driver, jobs, toy_da
     tracemalloc.reset_peak()
     use()
     after, peak = tracemalloc.get_traced_memory()
-    assert peak - before > WEIGHT_BYTES  # all that is large is counted
+    assert peak - before > WEIGHT_BYTES  # every large allocation was counted
     assert after - before < WEIGHT_BYTES / 4
 
 
-def test_a_deleted_bucketing_module_is_free_at_once(driver):
+def test_deleting_a_bucketing_module_frees_its_memory_at_once(driver):
     lengths, batch = (4, 8), 16_000
     data = {"data": np.ones((4, 8, FEATURES), np.float32), "lengths": np.full(4, 3.0)}
 
@@ -239,7 +241,7 @@ def test_a_deleted_bucketing_module_is_free_at_once(driver):
     check_freed(use, driver)
 
 
-def test_a_deleted_module_leaves_a_prediction_under_way_what_it_needs(driver):
+def test_a_prediction_in_progress_keeps_what_it_needs_of_a_deleted_module(driver):
     driver.create(network())
     make_ready(driver)
     method, params = calls.to_call(calls.Predict(module="net"))

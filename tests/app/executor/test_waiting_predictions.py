@@ -1,4 +1,4 @@
-"""Predictions become batches: greedy, fair, urgent ones first, none larger than it may be."""
+"""Batching waiting predictions: greedy, fair, urgent ones first, limited in size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def call(number: int, priority: int = 0, arrived_ns: int = 0) -> IncomingCall:
 
 
 class Rows:
-    """Prepares calls: of group ``id // 100``, with given rows."""
+    """Prepares calls: group ``id // 100``, with the given number of rows."""
 
     def __init__(self, rows: dict[int, int] | None = None, most: int = 4, delay_ns: int = 0):
         self.rows, self.most, self.delay_ns = rows or {}, most, delay_ns
@@ -43,11 +43,11 @@ def waiting(*calls: IncomingCall) -> WaitingPredictions:
     return made
 
 
-def test_all_that_waits_of_one_group_is_one_batch():
+def test_everything_waiting_in_a_group_becomes_one_batch():
     assert turn(waiting(call(1), call(2), call(3)), Rows()) == [[1, 2, 3]]
 
 
-def test_a_batch_has_no_more_rows_than_it_may_and_the_rest_waits_for_the_next_turn():
+def test_a_full_batch_leaves_the_rest_to_the_next_turn():
     queue = waiting(*(call(n) for n in range(1, 11)))
     assert turn(queue, Rows()) == [[1, 2, 3, 4]]
     assert queue.seconds_to_wait(0) == 0
@@ -62,27 +62,27 @@ def test_the_rows_of_one_call_stay_together():
     assert turn(queue, Rows()) == [[2, 3]]
 
 
-def test_groups_take_turns_one_batch_each():
+def test_groups_alternate_one_batch_each():
     queue = waiting(*(call(n) for n in (100, 101, 102, 103, 104, 200, 300)))
     assert turn(queue, Rows()) == [[100, 101, 102, 103], [200], [300]]
     queue.add(call(201))
     assert turn(queue, Rows()) == [[104], [201]]
 
 
-def test_the_more_urgent_goes_first_within_its_group():
+def test_urgent_calls_go_first_within_their_group():
     queue = waiting(call(1, priority=2), call(2), call(3, priority=1), call(4), call(5))
     assert turn(queue, Rows(most=2)) == [[2, 4]]
     assert turn(queue, Rows(most=2)) == [[5, 3]]
     assert turn(queue, Rows(most=2)) == [[1]]
 
 
-def test_what_is_refused_is_in_no_batch():
+def test_refused_calls_are_in_no_batch():
     prepare = Rows()
     prepare.refused = {2}
     assert turn(waiting(call(1), call(2), call(3)), prepare) == [[1, 3]]
 
 
-def test_what_is_given_up_is_in_no_batch_wherever_it_waits():
+def test_abandoned_calls_are_in_no_batch_wherever_they_wait():
     queue = waiting(*(call(n) for n in range(1, 8)))
     turn(queue, Rows())
     queue.add(call(8))
@@ -91,14 +91,14 @@ def test_what_is_given_up_is_in_no_batch_wherever_it_waits():
     assert turn(queue, Rows()) == [[7]]
 
 
-def test_a_group_whose_calls_were_all_given_up_is_gone():
+def test_a_group_of_abandoned_calls_disappears():
     queue = waiting(call(1))
     queue.begin_turn(0, Rows(delay_ns=10 * MS))
     queue.drop(frozenset({1}))
     assert queue.seconds_to_wait(0) is None
 
 
-def test_a_batch_with_room_waits_for_more_as_long_as_it_may():
+def test_a_partial_batch_waits_for_more_up_to_its_delay():
     prepare = Rows(delay_ns=10 * MS)
     queue = waiting(call(1, arrived_ns=5 * MS))
     assert turn(queue, prepare, now_ns=6 * MS) == []
@@ -108,12 +108,12 @@ def test_a_batch_with_room_waits_for_more_as_long_as_it_may():
     assert turn(queue, prepare, now_ns=15 * MS) == [[1, 2]]
 
 
-def test_a_full_batch_waits_for_nothing():
+def test_a_full_batch_does_not_wait():
     prepare = Rows(delay_ns=10 * MS, most=2)
     assert turn(waiting(call(1), call(2), call(3)), prepare, now_ns=1) == [[1, 2]]
 
 
-def test_a_group_that_waits_holds_no_other_up():
+def test_a_waiting_group_delays_no_other():
     class Delayed(Rows):
         def __call__(self, call: IncomingCall) -> Prepared | None:
             self.delay_ns = 10 * MS if call.id < 100 else 0
@@ -128,7 +128,7 @@ def part(number: int, sequence_id: str, priority: int = 0) -> IncomingCall:
     return made
 
 
-def test_parts_of_one_sequence_are_never_in_one_batch_and_keep_their_order():
+def test_parts_of_one_sequence_are_never_batched_together_and_keep_their_order():
     queue = waiting(part(1, "a"), part(2, "b"), part(3, "a", priority=-1), part(4, "a"), call(5))
     assert turn(queue, Rows()) == [[1, 2, 5]]
     assert queue.seconds_to_wait(0) == 0
@@ -141,14 +141,14 @@ def test_parts_of_one_sequence_are_never_in_one_batch_and_keep_their_order():
     assert turn(queue, Rows()) == [[7]]
 
 
-def test_parts_that_are_computed_by_different_groups_keep_their_order():
+def test_parts_in_different_groups_keep_their_order():
     queue = waiting(part(101, "a"), part(201, "a"), part(102, "a"), part(202, "b"))
     assert turn(queue, Rows()) == [[101], [202]]
     assert turn(queue, Rows()) == [[201]]
     assert turn(queue, Rows()) == [[102]]
 
 
-def test_the_next_part_comes_when_one_is_refused_or_dropped():
+def test_after_a_refused_or_dropped_part_the_next_one_runs():
     prepare = Rows()
     prepare.refused = {1, 2}
     queue = waiting(*(part(number, "a") for number in range(1, 7)))

@@ -15,7 +15,7 @@ from app.tensors.npy import read_npy_header
 
 
 class Counting(io.BytesIO):
-    """Remembers the most bytes that it was asked for at once."""
+    """Remembers the largest number of bytes requested at once."""
 
     most = 0
 
@@ -41,7 +41,7 @@ def test_a_large_array_is_read_in_pieces():
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 3, 4)])
-def test_arrays_come_back_as_they_were_and_cannot_be_written(
+def test_arrays_are_read_back_unchanged_and_read_only(
     tmp_path: Path, shape: tuple[int, ...], order: Any
 ):
     expected = np.asarray(np.random.default_rng(1).random(shape), order=order)
@@ -51,7 +51,7 @@ def test_arrays_come_back_as_they_were_and_cannot_be_written(
     assert not array.flags.writeable
 
 
-def test_a_member_that_ends_within_its_array_is_damaged(tmp_path: Path):
+def test_a_truncated_member_is_damaged(tmp_path: Path):
     stream = io.BytesIO()
     np.save(stream, np.ones(100))
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:

@@ -1,4 +1,4 @@
-"""Who was thought dead and wakes up replaces no checkpoint."""
+"""An attempt presumed dead replaces no checkpoint when it wakes up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write(root: Path, job_id: int, attempt: int, content: bytes = b"w") -> None:
         (writer.directory / "a-0001.params").write_bytes(content)
 
 
-def test_only_the_attempt_that_was_admitted_writes(tmp_path: Path) -> None:
+def test_only_the_admitted_attempt_writes(tmp_path: Path) -> None:
     with pytest.raises(Superseded, match="the attempt that may is none"):
         write(tmp_path, 1, 1)
     admit_attempt(tmp_path, 1, 1)
@@ -35,11 +35,11 @@ def test_only_the_attempt_that_was_admitted_writes(tmp_path: Path) -> None:
         with pytest.raises(Superseded, match="the attempt that may is 1 of 1"):
             write(tmp_path, job_id, attempt)
     with write_checkpoint(tmp_path, CheckpointTag(2), module="a"):
-        pass  # a call, no job's attempt
+        pass  # a call, not a job's attempt
     assert list_tags(tmp_path) == [TAG, (2, 0)]
 
 
-def test_an_attempt_that_sleeps_while_it_writes_replaces_nothing(tmp_path: Path) -> None:
+def test_an_attempt_that_sleeps_while_writing_replaces_nothing(tmp_path: Path) -> None:
     admit_attempt(tmp_path, 1, 1)
     writing = write_checkpoint(tmp_path, TAG, module="a", job_id=1, attempt=1)
     zombie = writing.__enter__()
@@ -53,31 +53,31 @@ def test_an_attempt_that_sleeps_while_it_writes_replaces_nothing(tmp_path: Path)
     assert {path.name for path in tmp_path.iterdir()} == {"1", FENCE}
 
 
-def test_an_attempt_that_was_taken_for_dead_writes_nothing_before_there_is_another(
+def test_an_attempt_presumed_dead_cannot_write_even_before_its_successor(
     tmp_path: Path,
 ) -> None:
     admit_attempt(tmp_path, 1, 1)
-    shut_out_attempt(tmp_path, 1, 2)  # not the one that may
+    shut_out_attempt(tmp_path, 1, 2)  # not the admitted one
     write(tmp_path, 1, 1)
     shut_out_attempt(tmp_path, 1, 1)
     with pytest.raises(Superseded):
         write(tmp_path, 1, 1)
 
 
-def test_who_was_stopped_while_it_writes_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_a_process_stopped_while_writing_blocks_no_one(tmp_path: Path) -> None:
     admit_attempt(tmp_path, 1, 1)
     with locked(tmp_path), pytest.raises(Unavailable, match="makes no progress"):
         shut_out_attempt(tmp_path, 1, 1)
 
 
-def test_a_deleted_module_does_not_come_back_by_a_zombie(tmp_path: Path) -> None:
+def test_a_zombie_does_not_bring_back_a_deleted_module(tmp_path: Path) -> None:
     root = tmp_path / "modules" / "a" / "checkpoints"
     with pytest.raises(FileNotFoundError):
         write(root, 1, 1)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_damaged_fence_lets_nobody_write(tmp_path: Path) -> None:
+def test_a_damaged_fence_refuses_all_writes(tmp_path: Path) -> None:
     admit_attempt(tmp_path, 1, 1)
     (tmp_path / FENCE).write_bytes(b"{")
     with pytest.raises(Damaged, match="attempt"):

@@ -1,4 +1,4 @@
-"""Checkpoints on the disk: whole or not at all, and damage is recognised."""
+"""Checkpoints on disk: written completely or not at all, and damage is detected."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_written_checkpoint_is_complete_and_describes_itself(tmp_path: Path) -> 
     assert hidden(tmp_path / "root") == []
 
 
-def test_one_that_is_read_is_neither_replaced_nor_removed_meanwhile(tmp_path: Path) -> None:
+def test_a_checkpoint_being_read_is_neither_replaced_nor_removed(tmp_path: Path) -> None:
     root = tmp_path / "root"
     directory = save(root)
     with ThreadPoolExecutor(2) as pool:
@@ -79,7 +79,7 @@ def read_bytes(directory: Path, manifest: CheckpointManifest) -> dict[str, bytes
     return {name: (directory / name).read_bytes() for name in manifest.files}
 
 
-def test_failed_write_leaves_the_old_one(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_one(tmp_path: Path) -> None:
     directory = save(tmp_path)
     before = read_manifest(directory)
     with pytest.raises(OSError, match="not-there"):
@@ -116,7 +116,7 @@ def test_file_names_are_checked(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_damage_is_recognised(tmp_path: Path, harm, message: str) -> None:
+def test_damage_is_detected(tmp_path: Path, harm, message: str) -> None:
     directory = save(tmp_path)
     harm(directory)
     with pytest.raises(Damaged, match=message):
@@ -132,7 +132,7 @@ def test_damage_is_recognised(tmp_path: Path, harm, message: str) -> None:
         ("epoch", "3"),
     ],
 )
-def test_manifest_that_lies_is_refused(tmp_path: Path, member: str, value: object) -> None:
+def test_an_inconsistent_manifest_is_refused(tmp_path: Path, member: str, value: object) -> None:
     directory = save(tmp_path)
     manifest = json.loads((directory / MANIFEST).read_text())
     (directory / MANIFEST).write_text(json.dumps(manifest | {member: value}))
@@ -145,7 +145,7 @@ def test_missing_checkpoint_is_not_found(tmp_path: Path) -> None:
         verify_checkpoint(tmp_path / "9")
 
 
-def test_tags_are_listed_in_order_and_strangers_passed_over(tmp_path: Path) -> None:
+def test_tags_are_listed_in_order_and_other_names_ignored(tmp_path: Path) -> None:
     for tag in (CheckpointTag(10), CheckpointTag(2, 120), CheckpointTag(2)):
         save(tmp_path, tag)
     (tmp_path / "notes").mkdir()
@@ -154,7 +154,7 @@ def test_tags_are_listed_in_order_and_strangers_passed_over(tmp_path: Path) -> N
     assert list_tags(tmp_path / "absent") == []
 
 
-def test_copy_shares_the_bytes_and_survives_the_original(tmp_path: Path) -> None:
+def test_a_copy_shares_the_data_and_outlives_the_original(tmp_path: Path) -> None:
     source = save(tmp_path / "a")
     copy_checkpoint(source, tmp_path / "b")
     copied = tmp_path / "b" / "3"
@@ -206,7 +206,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     process.stdout.close()
 
 
-def test_kill_while_writing_leaves_the_old_one(tmp_path: Path) -> None:
+def test_a_kill_while_writing_leaves_the_old_one(tmp_path: Path) -> None:
     directory = save(tmp_path)
     kill(stopped_writer(tmp_path, "writing"))
     recover(tmp_path)
@@ -214,7 +214,7 @@ def test_kill_while_writing_leaves_the_old_one(tmp_path: Path) -> None:
     assert hidden(tmp_path) == []
 
 
-def test_kill_between_the_two_renames_is_finished_by_recovery(tmp_path: Path) -> None:
+def test_a_kill_between_the_two_renames_is_completed_by_recovery(tmp_path: Path) -> None:
     directory = save(tmp_path)
     kill(stopped_writer(tmp_path, "between_renames"))
     assert not directory.exists()
@@ -223,7 +223,7 @@ def test_kill_between_the_two_renames_is_finished_by_recovery(tmp_path: Path) ->
     assert hidden(tmp_path) == []
 
 
-def test_recovery_leaves_a_living_writer_alone(tmp_path: Path) -> None:
+def test_recovery_does_not_disturb_a_living_writer(tmp_path: Path) -> None:
     writer = stopped_writer(tmp_path, "writing")
     try:
         recover(tmp_path)
@@ -232,14 +232,14 @@ def test_recovery_leaves_a_living_writer_alone(tmp_path: Path) -> None:
         kill(writer)
 
 
-def test_recovery_brings_a_replaced_one_back_when_its_successor_is_lost(tmp_path: Path) -> None:
+def test_recovery_restores_a_replaced_checkpoint_if_its_successor_is_lost(tmp_path: Path) -> None:
     directory = save(tmp_path)
     os.rename(directory, tmp_path / ".replaced-3-0123456789ab")
     recover(tmp_path)
     assert set(verify_checkpoint(directory).files) == set(FILES)
 
 
-def test_a_replacement_that_cannot_be_renamed_leaves_the_old_one(
+def test_a_failed_replacement_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = save(tmp_path)
@@ -258,7 +258,7 @@ def test_a_replacement_that_cannot_be_renamed_leaves_the_old_one(
     assert hidden(tmp_path) == []
 
 
-def test_the_first_checkpoint_syncs_the_entry_of_its_root(
+def test_the_first_checkpoint_syncs_its_parent_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[str] = []

@@ -1,4 +1,4 @@
-"""Files that are wholly there or not at all, and held by one at a time."""
+"""Files that exist completely or not at all, and locks on them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from app.files.durable_files import (
 )
 
 
-def test_a_renaming_is_synced_after_it_was_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rename_is_synced_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     rename, fsync = os.rename, os.fsync
 
@@ -47,7 +45,7 @@ def test_a_renaming_is_synced_after_it_was_made(
     assert (tmp_path / "file").read_bytes() == b"whole"
 
 
-def test_a_hidden_sibling_is_a_name_that_no_client_can_give(tmp_path: Path) -> None:
+def test_clients_cannot_use_the_name_of_a_hidden_sibling(tmp_path: Path) -> None:
     names = {hidden_sibling(tmp_path / "mnist.npz", "upload") for _ in range(5)}
     assert len(names) == 5
     for path in names:
@@ -56,7 +54,7 @@ def test_a_hidden_sibling_is_a_name_that_no_client_can_give(tmp_path: Path) -> N
             check_name(path.name)
 
 
-def test_a_directory_goes_out_of_sight_before_it_is_removed(
+def test_a_directory_is_hidden_before_it_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "3"
@@ -76,7 +74,7 @@ def test_a_directory_goes_out_of_sight_before_it_is_removed(
     assert not list(tmp_path.iterdir())
 
 
-def test_files_are_discarded_and_absent_ones_are_no_error(tmp_path: Path) -> None:
+def test_discarding_a_missing_file_is_not_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"")
     discard(tmp_path / "a")
     discard(tmp_path / "a")
@@ -91,7 +89,7 @@ def test_digests(tmp_path: Path, size: int) -> None:
     assert (digest.size, digest.sha256) == (size, hashlib.sha256(content).hexdigest())
 
 
-def test_what_is_held_is_waited_for(tmp_path: Path) -> None:
+def test_a_held_lock_is_waited_for(tmp_path: Path) -> None:
     order: list[str] = []
 
     def second() -> None:
@@ -109,7 +107,7 @@ def test_what_is_held_is_waited_for(tmp_path: Path) -> None:
     assert not is_locked(tmp_path)
 
 
-def test_those_who_share_hold_together(tmp_path: Path) -> None:
+def test_shared_locks_are_held_together(tmp_path: Path) -> None:
     with locked(tmp_path, shared=True), locked(tmp_path, shared=True):
         assert is_locked(tmp_path)
     assert not is_locked(tmp_path)

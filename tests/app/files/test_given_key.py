@@ -1,4 +1,4 @@
-"""The key that an operator gives: as text, or in a mounted secret."""
+"""The key an operator supplies, as text or in a mounted secret."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from app.errors import StartError
 from app.files.given_key import given_key
 
 
-def test_none_is_given() -> None:
+def test_no_key_is_supplied() -> None:
     assert given_key(None, None) is None
 
 
-def test_a_key_is_for_administration(tmp_path: Path) -> None:
+def test_a_supplied_key_is_an_admin_key(tmp_path: Path) -> None:
     text = new_key_text()
     file = tmp_path / "key"
     file.write_text(f"\n{text}\r\n")
@@ -25,13 +25,13 @@ def test_a_key_is_for_administration(tmp_path: Path) -> None:
         assert (key.scopes, key.expires_at) == ((KeyScope.ADMIN,), None)
 
 
-def test_both_are_too_many(tmp_path: Path) -> None:
+def test_text_and_file_together_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StartError, match="unset one"):
         given_key(new_key_text(), tmp_path / "key")
 
 
 @pytest.mark.parametrize("text", ["", "secret", "msk_000000000000_short", "a b", "ä" * 60])
-def test_what_is_no_key_is_refused_and_not_shown(tmp_path: Path, text: str) -> None:
+def test_an_invalid_key_is_refused_and_not_shown(tmp_path: Path, text: str) -> None:
     (tmp_path / "key").write_text(text)
     for arguments in ((text, None), (None, tmp_path / "key")):
         with pytest.raises(StartError, match="modserve keys generate") as caught:
@@ -39,7 +39,7 @@ def test_what_is_no_key_is_refused_and_not_shown(tmp_path: Path, text: str) -> N
         assert not text or text not in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(StartError, match=rf"MODSERVE_API_KEY_FILE: {path} cannot be read"):
             given_key(None, path)

@@ -1,4 +1,4 @@
-"""Histograms of arrays over time: what is counted, what is kept, what a file may grow to."""
+"""Histograms over time: counts, retention, and the limit on file size."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def write(path: Path, steps: range, before: tuple[int, int] = (0, 0)) -> None:
     writer.close()
 
 
-def test_elements_are_counted_as_numpy_counts_them() -> None:
+def test_elements_are_counted_as_by_numpy() -> None:
     one, other = random(1, 40, 50), random(2, 1000)
     one[0, :3] = np.nan, np.inf, -np.inf
     found = histogram_of([one, other])
@@ -56,13 +56,13 @@ def test_elements_are_counted_as_numpy_counts_them() -> None:
     [(1.0, float(np.nextafter(np.float32(1), np.float32(2)))), (-3e38, 3e38), (0.0, 1e-45)],
     ids=["close", "far", "tiny"],
 )
-def test_ends_may_be_any_numbers(ends: tuple[float, float], dtype: str) -> None:
+def test_edges_may_be_any_numbers(ends: tuple[float, float], dtype: str) -> None:
     found = histogram_of([np.array([ends[0], ends[1], ends[1]], dtype)])
     assert (found["counts"][0], found["counts"][-1], found["counts"].sum()) == (1, 2, 3)
     assert (found["low"], found["high"]) == (np.float32(ends[0]), np.float32(ends[1]))
 
 
-def test_what_float32_has_no_number_for_is_not_finite() -> None:
+def test_values_beyond_float32_count_as_not_finite() -> None:
     found = histogram_of([np.array([1.0, 1e300])])
     assert (found["counts"].sum(), found["nonfinite"]) == (1, 1)
 
@@ -71,15 +71,13 @@ def test_what_float32_has_no_number_for_is_not_finite() -> None:
     ("values", "count", "nonfinite"),
     [([], 0, 0), ([np.nan], 0, 1), ([2.0, 2.0, np.inf], 2, 1)],
 )
-def test_elements_that_are_none_or_all_alike(
-    values: list[float], count: int, nonfinite: int
-) -> None:
+def test_empty_and_constant_arrays(values: list[float], count: int, nonfinite: int) -> None:
     found = histogram_of([np.array(values, "f")])
     assert (found["counts"].sum(), found["nonfinite"]) == (count, nonfinite)
     assert found["low"] == found["high"] == (2.0 if count else 0.0)
 
 
-def test_what_was_written_is_read(path: Path) -> None:
+def test_what_was_written_is_read_back(path: Path) -> None:
     write(path, range(10))
     found = read_histograms(path, GRADIENT, 100)
     assert found.arrays == [WEIGHT, GRADIENT]
@@ -95,14 +93,14 @@ def test_what_was_written_is_read(path: Path) -> None:
     assert few.lows.tolist() == [random(step, 9).min() for step in (0, 3, 6, 9)]
 
 
-def test_a_fit_that_goes_on_shows_no_batch_twice(path: Path) -> None:
+def test_a_resumed_fit_shows_no_batch_twice(path: Path) -> None:
     write(path, range(10))
     write(path, range(6, 12), before=(1, 2))
     found = read_histograms(path, WEIGHT, 100)
     assert found.lows.tolist() == [random(step, 9).min() for step in range(12)]
 
 
-def test_a_file_grows_to_its_limit_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_grows_only_to_its_limit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(histogram_series, "_MOST_BYTES", 20 * 300)
     writer = HistogramWriter(path, [WEIGHT, GRADIENT], (0, 0))
     for step in range(1000):
@@ -114,11 +112,11 @@ def test_a_file_grows_to_its_limit_alone(path: Path, monkeypatch: pytest.MonkeyP
     batches = read_histograms(path, WEIGHT, 1000).batches
     assert len(batches) > 8
     assert batches[0] == 0
-    assert len(set(np.diff(batches).tolist())) == 1  # evenly, to the end
+    assert len(set(np.diff(batches).tolist())) == 1  # evenly spaced to the end
     assert batches[-1] > 1000 - 2 * np.diff(batches)[0]
 
 
-def test_what_is_not_there_is_said(path: Path) -> None:
+def test_missing_series_are_reported(path: Path) -> None:
     with pytest.raises(NotFound, match="with a monitor"):
         read_histograms(path, None, 10)
     write(path, range(0))
@@ -128,7 +126,7 @@ def test_what_is_not_there_is_said(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["fc_weight", "output:fc"])
-def test_a_file_of_arrays_that_there_are_not_is_damaged(path: Path, name: str) -> None:
+def test_a_file_naming_unknown_arrays_is_damaged(path: Path, name: str) -> None:
     write(path, range(3))
     header, _, records = path.read_bytes().partition(b"\n")
     path.write_bytes(header.replace(b"parameter:fc:weight", name.encode()) + b"\n" + records)

@@ -1,4 +1,4 @@
-"""Records as files: read back as they were, and never as what they were not."""
+"""Records as files: read back unchanged, or recognized as damaged."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ RECORD = ModuleRecord(
 )
 
 
-def test_a_record_is_read_as_it_was_written() -> None:
+def test_a_record_is_read_back_as_written() -> None:
     assert decode_record(ModuleRecord, encode_record(RECORD), "here") == RECORD
 
 
 @given(st.data())
-def test_any_changed_byte_is_noticed_or_changes_nothing(data: st.DataObject) -> None:
+def test_any_changed_byte_is_detected_or_harmless(data: st.DataObject) -> None:
     content = bytearray(encode_record(RECORD))
     position = data.draw(st.integers(0, len(content) - 1))
     content[position] ^= 1 << data.draw(st.integers(0, 7))
@@ -48,7 +48,7 @@ def test_any_changed_byte_is_noticed_or_changes_nothing(data: st.DataObject) -> 
     assert read == RECORD
 
 
-def test_what_cannot_be_read_is_told_apart_from_what_is_not_there(tmp_path: Path) -> None:
+def test_unreadable_is_distinguished_from_missing(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         read_record(ModuleRecord, tmp_path / "module.json")
     (tmp_path / "module.json").mkdir()

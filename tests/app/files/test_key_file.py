@@ -1,4 +1,4 @@
-"""The file of the keys: its owner's alone, whole, and changed by one at a time."""
+"""The key file: private to its owner, written atomically, changed by one process at a time."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def make(name: str = "k") -> ApiKey:
     )
 
 
-def test_there_are_none_before_the_first(tmp_path: Path) -> None:
+def test_initially_there_are_no_keys(tmp_path: Path) -> None:
     file = KeyFile(tmp_path / "none")
     assert file.read() == ()
     assert file.stamp() is None
     assert not (tmp_path / "none").exists()
 
 
-def test_nobody_but_the_owner_reads_it_whatever_the_umask(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_it_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         KeyFile(tmp_path / "new").change(lambda keys: (*keys, make()))
@@ -43,7 +43,7 @@ def test_nobody_but_the_owner_reads_it_whatever_the_umask(tmp_path: Path) -> Non
     assert sorted(os.listdir(tmp_path / "new")) == ["keys.json", "keys.lock"]
 
 
-def test_each_change_shows_in_the_stamp(tmp_path: Path) -> None:
+def test_each_change_changes_the_stamp(tmp_path: Path) -> None:
     file = KeyFile(tmp_path)
     stamps = []
     for _ in range(5):
@@ -52,7 +52,7 @@ def test_each_change_shows_in_the_stamp(tmp_path: Path) -> None:
     assert len(set(stamps)) == 5
 
 
-def test_changes_at_one_time_are_all_kept(tmp_path: Path) -> None:
+def test_concurrent_changes_are_all_kept(tmp_path: Path) -> None:
     keys = [make(f"k{n}") for n in range(16)]
     threads = [
         threading.Thread(target=KeyFile(tmp_path).change, args=(lambda old, one=key: (*old, one),))
@@ -65,7 +65,7 @@ def test_changes_at_one_time_are_all_kept(tmp_path: Path) -> None:
     assert set(KeyFile(tmp_path).read()) == set(keys)
 
 
-def test_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
+def test_a_failed_change_changes_nothing(tmp_path: Path) -> None:
     file = KeyFile(tmp_path)
     file.change(lambda keys: (make(),))
     before, stamp = file.read(), file.stamp()
@@ -75,7 +75,7 @@ def test_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"\x00" * 99])
-def test_what_is_not_as_it_was_written_is_damaged(tmp_path: Path, content: bytes) -> None:
+def test_an_altered_file_is_damaged(tmp_path: Path, content: bytes) -> None:
     file = KeyFile(tmp_path)
     file.path.write_bytes(content)
     with pytest.raises(Damaged):
@@ -85,7 +85,7 @@ def test_what_is_not_as_it_was_written_is_damaged(tmp_path: Path, content: bytes
     assert file.path.read_bytes() == content
 
 
-def test_a_scope_that_was_added_by_hand_is_damage(tmp_path: Path) -> None:
+def test_a_scope_edited_by_hand_is_damage(tmp_path: Path) -> None:
     file = KeyFile(tmp_path)
     file.change(lambda keys: (make(),))
     file.path.write_bytes(file.path.read_bytes().replace(b'"read"', b'"admin"'))

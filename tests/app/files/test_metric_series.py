@@ -1,4 +1,4 @@
-"""The series of metrics of a job: appended, cut where a fit goes on, down-sampled when read."""
+"""A job's metric series: appended, truncated where a fit resumes, down-sampled when read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write(path: Path, start: int, end: int, before: tuple[int, int], per_epoch: 
     writer.close()
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     path = series_path(tmp_path, 7)
     write(path, 0, 10, (0, 0))
     assert series_names(path) == NAMES
@@ -33,7 +33,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("before", "kept"), [((0, 0), 0), ((1, 2), 6), ((2, 0), 8), ((9, 0), 10)])
-def test_a_fit_that_goes_on_shows_no_batch_twice(
+def test_a_resumed_fit_shows_no_batch_twice(
     tmp_path: Path, before: tuple[int, int], kept: int
 ) -> None:
     path = series_path(tmp_path, 7)
@@ -45,7 +45,7 @@ def test_a_fit_that_goes_on_shows_no_batch_twice(
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
-def test_a_dead_attempt_that_still_writes_writes_nowhere(tmp_path: Path) -> None:
+def test_writes_of_a_dead_attempt_are_lost(tmp_path: Path) -> None:
     path = series_path(tmp_path, 7)
     zombie = SeriesWriter(path, NAMES, (0, 0))
     write(path, 0, 3, (0, 0))
@@ -54,7 +54,7 @@ def test_a_dead_attempt_that_still_writes_writes_nowhere(tmp_path: Path) -> None
     assert read_series(path, "loss", 100).total == 3
 
 
-def test_down_sampling_keeps_the_extremes(tmp_path: Path) -> None:
+def test_down_sampling_keeps_extremes(tmp_path: Path) -> None:
     path = series_path(tmp_path, 7)
     writer = SeriesWriter(path, ["loss"], (0, 0))
     values = np.sin(np.arange(5000) / 50)
@@ -71,7 +71,7 @@ def test_down_sampling_keeps_the_extremes(tmp_path: Path) -> None:
     np.testing.assert_array_equal(series.values, values[series.steps])
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_missing_series_are_reported(tmp_path: Path) -> None:
     path = series_path(tmp_path, 7)
     with pytest.raises(NotFound, match="a fit writes one"):
         read_series(path, "loss", 10)
@@ -83,7 +83,7 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
         read_series(path, "loss", 10)
 
 
-def test_a_full_disk_does_not_keep_a_series_from_being_closed(
+def test_a_series_can_be_closed_on_a_full_disk(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = series_path(tmp_path, 7)

@@ -1,4 +1,4 @@
-"""What is read of archives of mxnet-model-server, and what is refused."""
+"""Reading archives of mxnet-model-server, and refusing malformed ones."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def content(path: Path, part: str) -> bytes:
         ("tiny-0.1.model", "0.1", "mxnet_vision_service.py"),
     ],
 )
-def test_what_the_tools_wrote(file: str, version: str, handler: str) -> None:
+def test_archives_of_the_original_tools_are_read(file: str, version: str, handler: str) -> None:
     with open_archive(ARCHIVES / file) as archive:
         facts = archive.facts
         assert archive.epoch == 0
@@ -66,7 +66,7 @@ def test_what_the_tools_wrote(file: str, version: str, handler: str) -> None:
     assert len(content(ARCHIVES / file, "params")) == 876
 
 
-def test_an_old_archive_may_have_a_folder_around_all(tmp_path: Path) -> None:
+def test_an_old_archive_may_have_a_top_level_folder(tmp_path: Path) -> None:
     files = {f"digits/{name}": one for name, one in files_of_model().items()}
     path = write_archive(tmp_path / "a.model", files, OLD, "digits/")
     with open_archive(path) as archive:
@@ -74,7 +74,7 @@ def test_an_old_archive_may_have_a_folder_around_all(tmp_path: Path) -> None:
         assert archive.epoch == 3
 
 
-def test_the_manifest_says_which_files_an_old_archive_means(tmp_path: Path) -> None:
+def test_the_manifest_names_the_files_of_an_old_archive(tmp_path: Path) -> None:
     files = files_of_model() | {"other-symbol.json": b"{}", "other-0001.params": b""}
     with open_archive(write_archive(tmp_path / "a.model", files, OLD, "")) as archive:
         assert archive.facts.taken["symbol"] == "net-symbol.json"
@@ -136,7 +136,7 @@ def without(name: str) -> dict[str, bytes]:
         (files_of_model() | {"C:\\evil": b"x"}, MANIFEST, "paths inside the archive"),
     ],
 )
-def test_archives_that_are_refused(
+def test_incomplete_archives_are_refused(
     tmp_path: Path, files: dict[str, bytes], manifest: Any, said: str
 ) -> None:
     path = write_archive(tmp_path / "a.mar", files, manifest)
@@ -180,7 +180,7 @@ def no_zip(path: Path) -> None:
 
 
 def shifted(path: Path) -> None:
-    """Let the directory say that it begins before the file."""
+    """Make the directory claim to begin before the file."""
     whole = bytearray(path.read_bytes())
     end = whole.find(b"PK\x05\x06")
     struct.pack_into("<I", whole, end + 16, 0xFFFFFFF0)
@@ -190,14 +190,14 @@ def shifted(path: Path) -> None:
 @pytest.mark.parametrize(
     "spoil", [link, twice, encrypted, other_compression, truncated, no_zip, shifted]
 )
-def test_what_is_no_archive_of_its_makers(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+def test_malformed_zip_files_are_refused(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
     path = write_archive(tmp_path / "a.mar", files_of_model())
     spoil(path)
     with pytest.raises(Damaged, match="archive: got"), open_archive(path):
         pass
 
 
-def test_content_that_is_not_what_the_directory_says(tmp_path: Path) -> None:
+def test_content_that_differs_from_the_directory_is_refused(tmp_path: Path) -> None:
     path = write_archive(tmp_path / "a.mar", files_of_model())
     with zipfile.ZipFile(path) as archive:
         info = archive.getinfo("net-0003.params")
@@ -230,13 +230,13 @@ def test_content_that_is_not_what_the_directory_says(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_signatures_that_are_refused(parsed: Any, said: str) -> None:
+def test_invalid_signatures_are_refused(parsed: Any, said: str) -> None:
     with pytest.raises(Invalid) as caught:
         read_signature(parsed)
     assert said in str(caught.value)
 
 
-def test_signatures() -> None:
+def test_signatures_are_read() -> None:
     rows = [
         {"data_name": "a", "data_shape": [0, 3]},
         {"data_name": "b", "shape": [2, 5, 6]},

@@ -1,4 +1,4 @@
-"""What is read of a models folder, and what is refused."""
+"""Reading a models folder, and refusing invalid models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.files.model_folders import find_models, read_model, sign_model
 from served.model_folders import write_epoch, write_model
 
 
-def test_models_are_folders_that_are_not_hidden(tmp_path: Path) -> None:
+def test_every_visible_folder_is_a_model(tmp_path: Path) -> None:
     for name in ("b", "a", ".git"):
         (tmp_path / name).mkdir()
     for name in ("README", "c.mar", "a.model", ".d.mar", "e.zip"):
@@ -29,7 +29,7 @@ def test_the_last_epoch_is_served(tmp_path: Path) -> None:
     assert sorted(files.params) == [3, 12]
 
 
-def test_declaration(tmp_path: Path) -> None:
+def test_a_declaration_is_read(tmp_path: Path) -> None:
     text = "inputs: {data: {shape: [4, null], dtype: int32}}\nbuckets: [10, 20]\nmax_delay_us: 7\n"
     write_model(tmp_path, 1, declaration=text)
     declaration = read_model(tmp_path).declaration
@@ -50,14 +50,14 @@ def test_declaration(tmp_path: Path) -> None:
         ("!!python/object/apply:os.system ['true']", "YAML"),
     ],
 )
-def test_refused_declarations(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_declarations_are_refused(tmp_path: Path, text: str, said: str) -> None:
     write_model(tmp_path, 1, declaration=text)
     with pytest.raises(Invalid) as caught:
         read_model(tmp_path)
     assert said in str(caught.value)
 
 
-def test_refused_folders(tmp_path: Path) -> None:
+def test_invalid_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match=r"one file like net-symbol\.json"):
         read_model(tmp_path)
     write_model(tmp_path)
@@ -74,7 +74,7 @@ def test_refused_folders(tmp_path: Path) -> None:
         read_model(tmp_path)
 
 
-def test_a_signature_is_of_the_files_as_they_are(tmp_path: Path) -> None:
+def test_a_signature_changes_with_the_files(tmp_path: Path) -> None:
     write_model(tmp_path, 1)
     first = sign_model(tmp_path)
     assert sign_model(tmp_path) == first

@@ -1,4 +1,4 @@
-"""Arrays of lists, as NumPy pickles them, and pickles that are something else."""
+"""Pickled NumPy arrays of lists, and malicious pickles."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FORMS = {
 
 @pytest.mark.parametrize("protocol", [2, 3, 4])
 @pytest.mark.parametrize("form", FORMS)
-def test_examples_come_one_after_the_other(form: str, protocol: int) -> None:
+def test_examples_are_read_one_by_one(form: str, protocol: int) -> None:
     array, values, lengths = FORMS[form]
     found = read(pickle.dumps(array, protocol), len(array))
     np.testing.assert_array_equal(found.values, values)
@@ -68,7 +68,7 @@ NO_NUMBERS = {
 
 
 @pytest.mark.parametrize("what", NO_NUMBERS)
-def test_what_is_no_example_is_named(what: str) -> None:
+def test_invalid_examples_are_named(what: str) -> None:
     array = NO_NUMBERS[what]
     with pytest.raises(Invalid) as refused:
         read(pickle.dumps(array, 4), len(array))
@@ -81,7 +81,7 @@ class Trap:
 
 
 def stated(function: bytes) -> bytes:
-    """Give a function a state, by which Python's own reader would set its attributes."""
+    """Give a function a state, with which Python's own unpickler would set its attributes."""
     return b"\x80\x02" + function + b"N}U\x0c__defaults__K\x01\x85s\x86b."
 
 
@@ -108,13 +108,13 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_hostile_pickles_are_refused(what: str) -> None:
+def test_malicious_pickles_are_refused(what: str) -> None:
     with pytest.raises(Damaged) as refused:
         read(HOSTILE[what], 2)
     assert refused.value.field_errors()[0].field == "data"
 
 
-def test_a_list_that_stands_at_many_places_counts_at_each() -> None:
+def test_a_shared_list_counts_each_time() -> None:
     one: Any = list(range(1000))
     for _ in range(3):
         one = [one] * 1000
@@ -126,7 +126,7 @@ def test_a_list_that_stands_at_many_places_counts_at_each() -> None:
     assert read(pickle.dumps(objects(*[row] * 100), 4), 100).values.shape == (100, 1000)
 
 
-def test_a_list_within_itself_is_refused() -> None:
+def test_a_list_containing_itself_is_refused() -> None:
     one: Any = [1]
     one.append(one)
     with pytest.raises(Invalid):

@@ -46,7 +46,7 @@ def draw_face(draw: ImageDraw.ImageDraw, x: int, y: int, size: int, skin: tuple[
 
 
 def draw_picture() -> Image.Image:
-    """Return two faces, a little out of focus: sharp edges are nothing that photographs have."""
+    """Return two faces, slightly out of focus: photographs have no sharp edges."""
     picture = Image.new("RGB", (320, 240), BACKGROUND)
     draw = ImageDraw.Draw(picture)
     draw_face(draw, 110, 115, 70, (224, 172, 140))

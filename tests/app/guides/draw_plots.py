@@ -35,13 +35,13 @@ STYLE = (
 
 
 class Plot:
-    """A frame with two axes."""
+    """A chart with two axes."""
 
     def __init__(self, x: tuple[float, float], y: tuple[float, float], title: str) -> None:
         self._x, self._y, self._parts = x, y, [text(LEFT, 16, title)]
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """Return the place of a point."""
+        """Return the coordinates of a point."""
         (x0, x1), (y0, y1) = self._x, self._y
         across = LEFT + (x - x0) / (x1 - x0) * (WIDTH - LEFT - RIGHT)
         return across, HEIGHT - BOTTOM - (y - y0) / (y1 - y0) * (HEIGHT - TOP - BOTTOM)
@@ -56,7 +56,7 @@ class Plot:
         self._parts.append(text(WIDTH - RIGHT, HEIGHT - 4, x_says, "end"))
 
     def curve(self, kind: str, xs: Sequence[float], ys: Sequence[float], says: str) -> None:
-        """Draw a curve; what it is stands below its end."""
+        """Draw a curve with its label below the end."""
         points = [self.at(x, y) for x, y in zip(xs, ys, strict=True)]
         self._parts.append(line(kind, points))
         across, down = points[-1]
@@ -90,7 +90,7 @@ def line(kind: str, points: Sequence[tuple[float, float]]) -> str:
 
 
 def draw_lenet() -> None:
-    """The training of the guide, epoch by epoch."""
+    """The guide's training run, epoch by epoch."""
     with (
         tempfile.TemporaryDirectory() as folder,
         running_server(Path(folder), environment=ENVIRONMENT) as server,
@@ -115,7 +115,7 @@ def draw_lenet() -> None:
 
 
 def draw_utterances() -> None:
-    """Lengths of all utterances, and the buckets."""
+    """Lengths of all utterances, with the buckets."""
     with np.load(FILES["japanese_vowels.npz"]) as archive:
         lengths = np.concatenate([archive["train_lengths"], archive["test_lengths"]])
     counts = np.bincount(lengths)

@@ -28,7 +28,7 @@ COLOURS = 192
 
 
 def train_most_of_it(client: Client) -> int:
-    """Begin a fit; return its id when it has gone half of its way."""
+    """Start a fit; return its id when it is half done."""
     client.put_dataset("mnist", MNIST)
     client.create_module("lenet", LENET.read_text())
     client.bind("lenet", **BIND)

@@ -1,4 +1,4 @@
-"""What guides and the README show works when it is pasted, and prints what they show."""
+"""Guides and README: their commands work when pasted and print what is shown."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ BY_HAND = {
 
 
 def write_few_digits(folder: Path) -> Path:
-    """Write 640 of the 4,000 digits under the name of all; return the file."""
+    """Write 640 of the 4,000 digits under the full dataset's name; return the file."""
     with np.load(MNIST) as archive:
         parts = {
             name: archive[name][: 640 if name.startswith("train") else None] for name in archive
@@ -65,7 +65,7 @@ def write_few_digits(folder: Path) -> Path:
 
 
 def bring_repository(client: Client, folder: Path) -> None:
-    """Write what of the repository the README names, and what its reader is said to have."""
+    """Write the repository files the README names, and what its reader is assumed to have."""
     data = folder / "app" / "demo" / "data"
     data.mkdir(parents=True)
     write_few_digits(data)
@@ -74,7 +74,7 @@ def bring_repository(client: Client, folder: Path) -> None:
 
 
 def bring_model(client: Client, folder: Path) -> None:
-    """Write what the reader is said to have."""
+    """Write what the reader is assumed to have."""
     module = mx.mod.Module(mx.sym.load(str(LENET)))
     module.bind([("data", (1, 1, 28, 28))], [("softmax_label", (1,))])
     module.init_params(mx.init.Xavier())
@@ -87,7 +87,7 @@ def bring_models(client: Client, folder: Path) -> None:
 
 
 def bring_digits(client: Client, folder: Path) -> None:
-    """Leave what the guide of LeNet leaves."""
+    """Leave behind what the LeNet guide does."""
     shutil.copy(MNIST, folder)
     shutil.copy(LENET, folder)
     digits, _ = lenet.digits(3)
@@ -95,7 +95,7 @@ def bring_digits(client: Client, folder: Path) -> None:
 
 
 def train_lenet(client: Client, folder: Path) -> None:
-    """Leave what it leaves on the server as well: ``lenet`` with versions 11 and 12."""
+    """Leave its server state, too: ``lenet`` with versions 11 and 12."""
     bring_digits(client, folder)
     client.put_dataset("mnist", write_few_digits(folder))
     client.create_module("lenet", LENET.read_text())
@@ -119,7 +119,7 @@ def bring_archive(client: Client, folder: Path) -> None:
 
 
 def bring_old_model(client: Client, folder: Path) -> None:
-    """Write a checkpoint, and what MXNet 1.9.1 answered with it."""
+    """Write a checkpoint, and the outputs MXNet 1.9.1 gave for it."""
     shutil.copyfile(golden_file.GOLDEN / "models" / "lenet-symbol.json", folder / "old-symbol.json")
     symbol = mx.sym.load(str(folder / "old-symbol.json"))
     inputs = make_inputs("lenet")
@@ -143,7 +143,7 @@ def bring_digit_reader(client: Client, folder: Path) -> None:
 
 
 def bring_checkpoint(name: str, prefix: Path, epoch: int) -> None:
-    """Copy a checkpoint that somebody published; they are not part of the project."""
+    """Copy a published checkpoint; these are not part of the project."""
     published = SHARED / "checkpoints" / name / "model"
     if not published.parent.is_dir():
         pytest.skip(f"needs the published model {name}, and there is no ../shared/checkpoints")
@@ -175,7 +175,7 @@ OF_ITS_OWN: Mapping[str, Mapping[str, str]] = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server that guides share; the modules of one are deleted before the next."""
+    """A server shared by guides; one guide's modules are deleted before the next."""
     folder = tmp_path_factory.mktemp("guides")
     with running_server(folder, environment=ENVIRONMENT) as server:
         yield server
@@ -186,7 +186,7 @@ def path_of(guide: str) -> Path:
 
 
 def run_guide(guide: str, server: ServerProcess, folder: Path, *, full: bool = False) -> None:
-    """Run all blocks of a guide in order, and compare what they print."""
+    """Run all blocks of a guide in order, and compare their output."""
     path = path_of(guide)
     blocks = [block for block in blocks_of(path) if not block.is_by_hand]
     replaced = [] if full else list(SHORTER.get(guide, []))
@@ -215,7 +215,7 @@ def run_block(
 
 
 def run_anywhere(guide: str, server: ServerProcess, folder: Path, *, full: bool = False) -> None:
-    """Run a guide on the server that it needs."""
+    """Run a guide on the server it needs."""
     work = folder / "work"
     work.mkdir()
     own = OF_ITS_OWN.get(guide)
@@ -228,17 +228,19 @@ def run_anywhere(guide: str, server: ServerProcess, folder: Path, *, full: bool 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 @pytest.mark.parametrize("guide", ["README", *guide_names()])
-def test_a_guide_works(guide: str, server: ServerProcess, tmp_path: Path) -> None:
+def test_a_guide_works_in_a_shortened_form(
+    guide: str, server: ServerProcess, tmp_path: Path
+) -> None:
     run_anywhere(guide, server, tmp_path)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("guide", sorted(SHORTER))
-def test_a_guide_works_as_it_is_written(guide: str, server: ServerProcess, tmp_path: Path) -> None:
+def test_a_guide_works_as_written(guide: str, server: ServerProcess, tmp_path: Path) -> None:
     run_anywhere(guide, server, tmp_path, full=True)
 
 
-def test_what_is_not_run_has_a_reason() -> None:
+def test_blocks_that_are_not_run_have_a_reason() -> None:
     names = ["README", *guide_names()]
     by_hand = {name for name in names if any(one.is_by_hand for one in blocks_of(path_of(name)))}
     assert by_hand == BY_HAND.keys()

@@ -1,4 +1,4 @@
-"""Guides as the dashboard gets them."""
+"""Guides as the dashboard renders them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def elements_of(guide: str) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("guide", guide_names())
-def test_a_guide_reads_and_its_links_lead_somewhere(guide: str) -> None:
+def test_a_guide_is_parsed_and_its_links_resolve(guide: str) -> None:
     assert read_guide(guide)["title"]
     json.dumps(read_guide(guide))
     for tag, attributes, *_ in elements_of(guide):
@@ -41,12 +41,12 @@ def test_a_guide_reads_and_its_links_lead_somewhere(guide: str) -> None:
             assert attributes["width"] <= 800
 
 
-def test_the_index_leads_to_every_guide() -> None:
+def test_the_index_links_to_every_guide() -> None:
     links = {one[1]["href"].partition("?")[0] for one in elements_of(INDEX) if one[0] == "a"}
     assert links == {f"#/guides/{name}" for name in guide_names() if name != INDEX}
 
 
-def test_every_file_is_of_a_guide() -> None:
+def test_every_file_belongs_to_a_guide() -> None:
     named = {
         address.rpartition("/")[2]
         for guide in guide_names()
@@ -57,7 +57,7 @@ def test_every_file_is_of_a_guide() -> None:
     assert FILES.keys() <= named
 
 
-def test_links_of_the_readme_lead_somewhere() -> None:
+def test_links_in_the_readme_resolve() -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[\w-]+)?\)", (ROOT / "README.md").read_text()):
         assert target.startswith("https://") or (ROOT / target).exists(), target
 
@@ -66,7 +66,7 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
 
-def test_markup_stays_text() -> None:
+def test_markup_in_code_stays_text() -> None:
     text = "# A\n\n<script>alert(1)</script> <b onclick=x>b</b>\n\n<div>\nblock\n</div>\n"
     found = [one for node in parse_guide(text, "a")["content"] for one in elements(node)]
     assert {one[0] for one in found} == {"h1", "p"}
@@ -84,17 +84,17 @@ def test_markup_stays_text() -> None:
         ("# A\n\n***", "hr is nothing that guides have"),
     ],
 )
-def test_what_leads_nowhere_is_refused(text: str, says: str) -> None:
+def test_broken_links_are_refused(text: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         parse_guide(text, "a")
 
 
-def test_scripts_in_links_are_no_links() -> None:
+def test_javascript_links_are_not_links() -> None:
     (_, paragraph) = parse_guide("# A\n\n[x](javascript:alert(1))", "a")["content"]
     assert paragraph == ["p", {}, "[x](javascript:alert(1))"]
 
 
-def test_what_is_not_there_is_not_read() -> None:
+def test_missing_guides_are_not_found() -> None:
     for name in ("none", "../secret", "", "files/lenet"):
         with pytest.raises(KeyError):
             read_guide(name)

@@ -1,4 +1,4 @@
-"""Files of many images, honest and hostile, made npz files."""
+"""Packing image files into npz, including malicious archives."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_archives_of_folders(form: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(row, expected(encoded))
 
 
-def test_records_of_im2rec(tmp_path: Path) -> None:
+def test_record_files_of_im2rec(tmp_path: Path) -> None:
     images = [*FILES.values()]
     packed = pack(tmp_path, recorded(tmp_path, [3.0, 1.0], images))
     np.testing.assert_array_equal(packed["label"], np.array([3, 1], np.float32))
@@ -83,7 +83,7 @@ def test_records_of_im2rec(tmp_path: Path) -> None:
         pack(tmp_path, recorded(tmp_path, [[1, 2], [3, 4, 5]], images))
 
 
-def test_the_transform_is_that_of_predictions(tmp_path: Path) -> None:
+def test_the_transform_is_the_one_for_predictions(tmp_path: Path) -> None:
     transform = ImageTransform(size=(4, 6), color="gray", mean=(128,), std=(64,), layout="NHWC")
     packed = pack(tmp_path, zipped({"1.png": FILES["cat/1.png"]}), transform=transform)
     assert (packed["data"].shape, packed["data"].dtype) == ((1, 4, 6, 1), np.float32)
@@ -93,8 +93,8 @@ def test_the_transform_is_that_of_predictions(tmp_path: Path) -> None:
     assert "label" not in packed
 
 
-def test_large_arrays_are_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of whatever type: an array that does not begin where its type needs it would be copied."""
+def test_large_arrays_are_memory_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For every dtype: an array that is not aligned for its dtype would be copied."""
     monkeypatch.setattr(array_files, "_MAPPED_BYTES", 1)
     transform = ImageTransform(size=(4, 4))
     packed = pack(tmp_path, zipped(FILES), transform=transform)
@@ -128,7 +128,7 @@ def a_link() -> bytes:
 
 
 def a_long_head() -> bytes:
-    """A tar file that says that the name of its first file has a gigabyte."""
+    """A tar file that claims a file name of one gigabyte."""
     entry = tarfile.TarInfo("././@LongLink")
     entry.type, entry.size = tarfile.GNUTYPE_LONGNAME, 1 << 30
     return entry.tobuf()
@@ -165,12 +165,12 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_what_is_hostile_is_refused(case: str, tmp_path: Path) -> None:
+def test_malicious_archives_are_refused(case: str, tmp_path: Path) -> None:
     content, kind, match = HOSTILE[case]
     with pytest.raises(kind, match=match):
         pack(tmp_path, content)
 
 
-def test_what_would_be_too_large_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
+def test_oversized_results_are_refused_before_decoding(tmp_path: Path) -> None:
     with pytest.raises(TooLarge, match="arrays of the dataset"):
         pack(tmp_path, zipped({"cat/1.png": b"no image", "dog/1.png": b""}), size=1024)

@@ -1,4 +1,4 @@
-"""Images become the tensors that ``mx.image`` makes of them."""
+"""Images become the tensors ``mx.image`` makes of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def transformed(encoded: bytes, most_pixels: int = 1 << 20, **fields: Any) -> np
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 @pytest.mark.parametrize("interpolation", METHODS)
 @pytest.mark.parametrize(("width", "height"), [(61, 40), (40, 61), (24, 24)])
-def test_numbers_of_mx_image(width: int, height: int, interpolation: str, kind: str) -> None:
+def test_results_match_mx_image(width: int, height: int, interpolation: str, kind: str) -> None:
     encoded = picture(width, height, kind)
     augmenters = mx.image.CreateAugmenter(
         (3, 28, 28),
@@ -61,18 +61,18 @@ def test_colors() -> None:
     np.testing.assert_array_equal(gray[0], expected)
 
 
-def test_a_gray_picture_has_three_channels_where_they_are_wanted() -> None:
+def test_a_grey_image_gets_three_channels_where_needed() -> None:
     assert transformed(picture(8, 8, mode="L")).shape == (3, 8, 8)
 
 
 @pytest.mark.parametrize("encoded", [b"", b"no image", picture(30, 30)[:200], b"\xff\xd8\xff"])
-def test_what_is_no_image(encoded: bytes) -> None:
+def test_files_that_are_not_images_are_refused(encoded: bytes) -> None:
     with pytest.raises(Damaged, match="data"):
         transformed(encoded)
 
 
 @pytest.mark.parametrize("side", [2000, 60_000])
-def test_a_bomb_is_not_decoded(side: int) -> None:
+def test_a_decompression_bomb_is_not_decoded(side: int) -> None:
     with pytest.raises(TooLarge, match="MODSERVE_MAX_IMAGE_PIXELS"):
         transformed(bomb(side))
 
@@ -87,12 +87,12 @@ def test_a_bomb_is_not_decoded(side: int) -> None:
         ({"std": [2.0], "dtype": "uint8"}, "none with dtype uint8"),
     ],
 )
-def test_fields_that_do_not_go_together(fields: dict[str, Any], said: str) -> None:
+def test_conflicting_fields_are_refused(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(Invalid, match=said):
         parse_transform(fields, "transform")
 
 
-def test_the_size_is_that_of_the_input_unless_it_is_said() -> None:
+def test_the_default_size_is_that_of_the_input() -> None:
     assert missing_size(ImageTransform(), "data", (1, 3, 20, 30)) == (20, 30)
     assert missing_size(ImageTransform(layout="NHWC"), "data", (1, 20, 30, 3)) == (20, 30)
     assert missing_size(ImageTransform(resize=9), "data", (1, 3, 20, 30)) is None

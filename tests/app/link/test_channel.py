@@ -21,14 +21,14 @@ def ends() -> Iterator[tuple[SocketChannel, socket.socket]]:
     theirs.close()
 
 
-def test_waking_lets_an_endless_wait_return_with_nothing(ends):
+def test_waking_ends_an_endless_wait_with_nothing(ends):
     channel, _ = ends
     threading.Timer(0.05, channel.wake).start()
     assert channel.receive(None) == ([], [])
     assert channel.receive(0.0) == ([], [])
 
 
-def test_what_arrived_comes_with_the_waking(ends):
+def test_waking_also_delivers_what_has_arrived(ends):
     channel, other = ends
     channel.wake()
     channel.wake()

@@ -1,4 +1,4 @@
-"""Only so many events are under way, in both forms of executors, and none that matters is lost."""
+"""Events in flight are limited in both kinds of executors, and no essential one is lost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def event(kind: str, number: int, job_id: int = 1) -> dict[str, Any]:
     return {"type": kind, "job_id": job_id, "attempt": 1, "number": number}
 
 
-def test_progress_and_statistics_are_thinned_and_all_else_is_sent() -> None:
+def test_only_progress_and_statistics_are_thinned_out() -> None:
     sent: list[dict[str, Any]] = []
     flow = EventFlow(sent.append)
     for number in range(100):
@@ -48,7 +48,7 @@ def test_progress_and_statistics_are_thinned_and_all_else_is_sent() -> None:
     assert sent[103]["job_id"] == 2
 
 
-def test_jobs_wait_while_too_many_are_under_way() -> None:
+def test_jobs_wait_while_too_many_events_are_in_flight() -> None:
     flow = EventFlow(lambda event: None)
     for number in range(MOST):
         assert not flow.is_full
@@ -58,7 +58,7 @@ def test_jobs_wait_while_too_many_are_under_way() -> None:
     assert not flow.is_full
 
 
-async def test_each_process_is_told_of_its_own_events() -> None:
+async def test_each_process_counts_its_own_events() -> None:
     queue, told = EventQueue(), {"old": 0, "new": 0}
 
     def of(name: str) -> Any:
@@ -100,14 +100,14 @@ async def batches_done(client: ProcessClient | InProcessClient) -> int:
     return int(reply.result["order"].count("batch"))
 
 
-async def test_a_job_waits_for_the_store_and_calls_do_not(
+async def test_a_job_waits_for_the_store_but_calls_do_not(
     flooded: ProcessClient | InProcessClient,
 ) -> None:
     (await flooded.call("job", {"batches": BATCHES})).release()
     async with asyncio.timeout(60):
         while await batches_done(flooded) < MOST:
             await asyncio.sleep(0.01)
-        for _ in range(20):  # answered though the job waits, which goes no further
+        for _ in range(20):  # answered while the job waits and makes no progress
             assert await batches_done(flooded) == MOST
         left = []
         async for one in flooded.events():

@@ -1,4 +1,4 @@
-"""A process may have as many files open as it is allowed at most."""
+"""A process may open as many files as the system allows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ print(allow_most_files(), resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
 
-def test_the_limit_is_raised_to_the_most() -> None:
+def test_the_soft_limit_is_raised_to_the_hard_limit() -> None:
     ran = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "100 (100, 100)"

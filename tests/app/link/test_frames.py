@@ -18,7 +18,7 @@ def pair():
         yield ours, theirs
 
 
-def test_frames_arrive_in_order_however_they_are_cut(pair):
+def test_frames_arrive_in_order_however_they_are_split(pair):
     ours, theirs = pair
     reader = FrameReader(theirs)
     frames = [{"id": n, "text": "ä" * n} for n in range(40)]
@@ -31,7 +31,7 @@ def test_frames_arrive_in_order_however_they_are_cut(pair):
     assert received == frames
 
 
-def test_the_end_of_the_stream_is_told(pair):
+def test_the_end_of_the_stream_is_reported(pair):
     ours, theirs = pair
     ours.close()
     assert not FrameReader(theirs).receive()
@@ -75,7 +75,7 @@ def test_a_missing_descriptor_is_an_error(pair):
         FrameReader(pair[1]).take_fd()
 
 
-def test_a_length_that_no_frame_has_is_an_error(pair):
+def test_an_impossible_length_is_an_error(pair):
     ours, theirs = pair
     reader = FrameReader(theirs)
     ours.sendall(struct.pack("<I", 0xFFFFFFFF))
@@ -84,7 +84,7 @@ def test_a_length_that_no_frame_has_is_an_error(pair):
         list(reader.frames())
 
 
-def test_values_of_numpy_are_plain_on_the_other_side(pair):
+def test_numpy_scalars_arrive_as_plain_values(pair):
     ours, theirs = pair
     ours.sendall(encode_frame({"value": encode_value({"n": np.int64(3), "x": np.float32(0.5)})}))
     reader = FrameReader(theirs)
@@ -92,6 +92,6 @@ def test_values_of_numpy_are_plain_on_the_other_side(pair):
     assert list(reader.frames()) == [{"value": {"n": 3, "x": 0.5}}]
 
 
-def test_what_is_not_plain_is_refused_before_anything_is_sent():
+def test_unserializable_values_are_refused_before_anything_is_sent():
     with pytest.raises(TypeError):
         encode_value({"x": object()})

@@ -30,7 +30,7 @@ async def executor() -> AsyncIterator[InProcessClient]:
     await client.stop()
 
 
-async def test_values_and_tensors_come_back(executor):
+async def test_values_and_tensors_are_returned(executor):
     x = np.arange(6.0).reshape(2, 3)
     reply = await executor.call("echo", {"a": 1}, {"x": x})
     assert reply.result == {"params": {"a": 1}, "device": "cpu(0)"}
@@ -53,13 +53,13 @@ async def test_reserved_buffers_are_sent(executor):
     assert (await executor.call("sums", {}, buffers)).result == {"x": 12.0}
 
 
-async def test_errors_of_the_host_come_as_they_are(executor):
+async def test_errors_of_the_host_are_raised_unchanged(executor):
     with pytest.raises(HostError) as refusal:
         await executor.call("refuse")
     assert (refusal.value.code, refusal.value.field_name) == ("invalid", "field")
 
 
-async def test_many_calls_at_once(executor):
+async def test_many_concurrent_calls(executor):
     async def one(number: int) -> None:
         reply = await executor.call("echo", {"n": number}, {"x": np.full(10, number)})
         assert reply.result["params"]["n"] == number
@@ -86,7 +86,7 @@ async def test_events_arrive(executor):
         assert [(await anext(stream))["left"] for _ in range(3)] == [2, 1, 0]
 
 
-async def test_stopping_lets_the_running_call_finish_and_fails_the_others(executor):
+async def test_stopping_finishes_the_running_call_and_fails_the_others(executor):
     running = asyncio.create_task(executor.call("sleep", {"seconds": 0.5}))
     waiting = asyncio.create_task(executor.call("sleep", {"seconds": 0.5}))
     await asyncio.sleep(0.02)
@@ -99,12 +99,12 @@ async def test_stopping_lets_the_running_call_finish_and_fails_the_others(execut
         await executor.call("echo")
 
 
-async def test_a_host_that_cannot_be_made_fails_the_start():
+async def test_a_host_that_cannot_be_created_fails_the_start():
     with pytest.raises(RuntimeError, match="no such device"):
         await InProcessClient("missing", make_loop).start()
 
 
-async def test_it_starts_again_after_a_stop(executor):
+async def test_it_can_be_started_again_after_a_stop(executor):
     await executor.stop()
     await executor.start()
     assert (await executor.call("sums")).result == {}

@@ -1,4 +1,4 @@
-"""Messages between dispatcher and executor survive the wire, and what is none is refused."""
+"""Messages between dispatcher and executor survive the wire; malformed ones are refused."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ def test_start_and_control_survive_the_wire() -> None:
     assert control_from_wire(over_the_wire(to_wire(control))) == control
 
 
-def test_checkpoint_names_its_place() -> None:
+def test_a_checkpoint_message_names_its_position() -> None:
     assert messages.JobCheckpoint(**WHO, epoch=1, batch=5).tag == CheckpointTag(1, 5)
 
 
-def test_other_events_are_passed_over_and_bad_ones_refused() -> None:
+def test_unknown_events_are_ignored_and_malformed_ones_refused() -> None:
     assert event_from_wire({"type": "heartbeat"}) is None
     assert event_from_wire({}) is None
     with pytest.raises(Invalid, match="attempt"):

@@ -1,4 +1,4 @@
-"""Large tensors on their way to an executor: who else is on the event loop does not wait."""
+"""Large tensors are copied for an executor without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRIES = 4
 
 
 def submit(client: ProcessClient, body: bytes):
-    """Ask for a prediction; return it and a future of its outcome."""
+    """Request a prediction; return it and a future of its outcome."""
     future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
     def on_outcome(outcome: Outcome | Exception) -> None:
@@ -46,10 +46,10 @@ async def call(client: ProcessClient) -> None:
 
 @pytest.mark.serial
 @pytest.mark.parametrize("ask", [predict, call])
-async def test_new_memory_is_filled_beside_the_event_loop(
+async def test_new_memory_is_filled_off_the_event_loop(
     echo_options: ProcessOptions, tmp_path: Path, ask: Callable[[ProcessClient], Awaitable[None]]
 ) -> None:
-    """A new executor each time: its memory was never touched, so each page costs most."""
+    """A new executor each time: its memory has never been touched, so each page costs most."""
     found = []
     for _ in range(TRIES):
         client = ProcessClient("cpu(0)", echo_options)
@@ -65,7 +65,7 @@ async def test_new_memory_is_filled_beside_the_event_loop(
     assert min(found) < LONGEST_SECONDS, found
 
 
-async def test_what_was_copied_beside_it_is_whole(echo_options: ProcessOptions) -> None:
+async def test_tensors_copied_off_the_loop_are_complete(echo_options: ProcessOptions) -> None:
     client = ProcessClient("cpu(0)", echo_options)
     await client.start()
     _, future = submit(client, BODY)
@@ -78,7 +78,9 @@ async def test_what_was_copied_beside_it_is_whole(echo_options: ProcessOptions) 
     await client.stop()
 
 
-async def test_one_withdrawn_in_the_middle_is_never_asked(echo_options: ProcessOptions) -> None:
+async def test_a_request_withdrawn_while_copying_is_never_sent(
+    echo_options: ProcessOptions,
+) -> None:
     client = ProcessClient("cpu(0)", echo_options)
     await client.start()
     asked, future = submit(client, BODY)
@@ -95,7 +97,7 @@ async def test_one_withdrawn_in_the_middle_is_never_asked(echo_options: ProcessO
     await client.stop()
 
 
-async def test_an_end_in_the_middle_is_told(echo_options: ProcessOptions) -> None:
+async def test_an_executor_ending_while_copying_is_reported(echo_options: ProcessOptions) -> None:
     client = ProcessClient("cpu(0)", echo_options)
     await client.start()
     _, future = submit(client, BODY)

@@ -1,4 +1,4 @@
-"""Predictions over the link: many in one frame, one answer a batch, memory that comes back."""
+"""Predictions over the link: many per frame, one answer per batch, memory returned."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def target_of(array: np.ndarray, **params: Any) -> Target:
 
 
 def submit(client: ExecutorClient, target: Target, array: np.ndarray, **options: Any):
-    """Ask for a prediction; return it and a future of its outcome."""
+    """Request a prediction; return it and a future of its outcome."""
     future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
     def on_outcome(outcome: Outcome | Exception) -> None:
@@ -38,7 +38,7 @@ def submit(client: ExecutorClient, target: Target, array: np.ndarray, **options:
 
 
 def values(outcome: Outcome) -> np.ndarray:
-    """Return a copy of the one output, and give its memory back."""
+    """Return a copy of the only output and release its memory."""
     memory = np.frombuffer(outcome.memory, np.uint8)
     (array,) = outcome.outputs.arrays(memory, 0).values()
     copy = array.copy()
@@ -55,7 +55,7 @@ async def executor(echo_options: ProcessOptions):
     await client.stop()
 
 
-async def test_what_is_asked_in_one_turn_of_the_loop_is_computed_in_one_batch(executor):
+async def test_requests_of_one_loop_turn_are_computed_in_one_batch(executor):
     target = target_of(np.zeros((1, 3), "f"), most_rows=64)
     rows = [np.full((1, 3), number, "f") for number in range(20)]
     futures = [submit(executor, target, row)[1] for row in rows]
@@ -66,14 +66,14 @@ async def test_what_is_asked_in_one_turn_of_the_loop_is_computed_in_one_batch(ex
         np.testing.assert_array_equal(values(outcome), row)
 
 
-async def test_answers_of_different_shapes_reach_who_asked(executor):
+async def test_answers_of_different_shapes_reach_the_right_callers(executor):
     arrays = [np.arange(n, dtype="i8").reshape(1, n) for n in range(1, 60)]
     futures = [submit(executor, target_of(one, most_rows=64), one)[1] for one in arrays]
     for array, outcome in zip(arrays, await asyncio.gather(*futures), strict=True):
         np.testing.assert_array_equal(values(outcome), array)
 
 
-async def test_large_ones_go_by_slabs_and_come_back_the_same(executor):
+async def test_large_tensors_go_through_slabs_unchanged(executor):
     for size in (SLOT_BYTES, SLOT_BYTES + 1, 3 * 2**20):
         array = np.arange(size, dtype=np.uint8).reshape(1, size)
         _, future = submit(executor, target_of(array), array)
@@ -81,7 +81,7 @@ async def test_large_ones_go_by_slabs_and_come_back_the_same(executor):
     assert executor.connection.request_bytes == 0
 
 
-async def test_slots_are_used_again(executor):
+async def test_slots_are_reused(executor):
     array = np.zeros((1, 3), "f")
     target = target_of(array, most_rows=64)
     for _ in range(30):
@@ -91,7 +91,7 @@ async def test_slots_are_used_again(executor):
     assert executor.connection.calls_under_way == 0
 
 
-async def test_more_than_there_are_slots_is_refused_and_the_others_are_answered(executor):
+async def test_requests_beyond_the_slots_are_refused_and_the_others_answered(executor):
     array = np.zeros((1, 3), "f")
     target = target_of(array, most_rows=64)
     futures = [submit(executor, target, array)[1] for _ in range(1024)]
@@ -103,7 +103,7 @@ async def test_more_than_there_are_slots_is_refused_and_the_others_are_answered(
     (await future).release()
 
 
-async def test_a_withdrawn_one_is_not_told_and_gives_its_slot_back(executor):
+async def test_a_withdrawn_request_is_not_answered_and_frees_its_slot(executor):
     array = np.zeros((1, 3), "f")
     target = target_of(array)
     busy = asyncio.ensure_future(executor.call("sleep", {"seconds": 0.5}))
@@ -117,7 +117,7 @@ async def test_a_withdrawn_one_is_not_told_and_gives_its_slot_back(executor):
     assert not future.done()
 
 
-async def test_one_whose_time_runs_out_in_the_queue_is_refused(executor):
+async def test_a_request_that_expires_in_the_queue_is_refused(executor):
     array = np.zeros((1, 3), "f")
     busy = asyncio.ensure_future(executor.call("sleep", {"seconds": 0.5}))
     await asyncio.sleep(0.1)
@@ -131,7 +131,7 @@ async def test_one_whose_time_runs_out_in_the_queue_is_refused(executor):
     (await busy).release()
 
 
-async def test_a_host_that_fails_refuses_the_whole_batch(executor):
+async def test_a_failing_host_refuses_the_whole_batch(executor):
     array = np.zeros((1, 3), "f")
     target = target_of(array, most_rows=64, fails=True)
     futures = [submit(executor, target, array)[1] for _ in range(3)]
@@ -143,7 +143,7 @@ async def test_a_host_that_fails_refuses_the_whole_batch(executor):
     (await future).release()
 
 
-async def test_a_death_is_told_to_all_and_blamed_on_the_batch_that_ran(executor):
+async def test_a_death_fails_all_requests_and_is_blamed_on_the_running_batch(executor):
     array = np.zeros((1, 3), "f")
     _, running = submit(executor, target_of(array, seconds=30), array)
     other = Target({"module": "other"}, Signature.of({"data": (array.shape, array.dtype)}))
@@ -159,7 +159,7 @@ async def test_a_death_is_told_to_all_and_blamed_on_the_batch_that_ran(executor)
         submit(executor, other, array)
 
 
-def test_numbers_not_used_for_long_are_given_up():
+def test_numbers_of_unused_targets_are_dropped():
     numbers: Numbers[str] = Numbers(most=2)
     assert numbers.add("a") == (1, None)
     assert numbers.add("b") == (2, None)
@@ -168,7 +168,7 @@ def test_numbers_not_used_for_long_are_given_up():
     assert numbers.find("b") is None
 
 
-async def test_targets_that_were_forgotten_are_told_anew(executor):
+async def test_dropped_targets_are_announced_again(executor):
     connection = executor.connection
     connection._targets = Numbers(most=2)
     arrays = [np.full((1, n), n, "f") for n in (1, 2, 3)]

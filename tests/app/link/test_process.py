@@ -32,14 +32,14 @@ async def values(executor: ProcessClient, method: str, **params: object) -> dict
 
 
 async def wait_until(condition, seconds: float = 60.0) -> None:
-    """Wait until a condition holds; fail the test when it does not in time."""
+    """Wait until a condition holds; fail the test when it takes too long."""
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.01)
 
 
 def has_ended(pid: int) -> bool:
-    """Return whether a process is gone, or a zombie that nobody has waited for."""
+    """Return whether a process is gone or is a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except FileNotFoundError:
@@ -67,7 +67,7 @@ async def test_a_process_that_cannot_be_watched_leaves_nothing_behind(
     client = ProcessClient("cpu(0)", echo_options)
     with pytest.raises(OSError, match="too many open files"):
         await client.start()
-    # Fewer are those of an earlier test, closed meanwhile.
+    # Fewer were left by an earlier test and closed in the meantime.
     assert len(os.listdir("/proc/self/fd")) <= before
     with pytest.raises(ChildProcessError):  # not even a zombie
         os.waitpid(pids[0], os.WNOHANG)
@@ -75,7 +75,7 @@ async def test_a_process_that_cannot_be_watched_leaves_nothing_behind(
     await client.stop()
 
 
-async def test_values_and_tensors_come_back(executor):
+async def test_values_and_tensors_are_returned(executor):
     tensors = {
         "image": np.arange(12, dtype=np.float32).reshape(3, 4),
         "fortran": np.asfortranarray(np.arange(6, dtype=np.int64).reshape(2, 3)),
@@ -113,7 +113,7 @@ async def test_reserved_buffers_are_sent_without_a_copy(executor):
     assert executor.connection.request_bytes == 0
 
 
-async def test_buffers_not_sent_can_be_released_twice(executor):
+async def test_unsent_buffers_may_be_released_twice(executor):
     buffers = executor.reserve({"x": ((3,), np.float32)})
     assert executor.connection.request_bytes > 0
     buffers.release()
@@ -121,7 +121,7 @@ async def test_buffers_not_sent_can_be_released_twice(executor):
     assert executor.connection.request_bytes == 0
 
 
-async def test_thousands_of_calls_at_once_get_their_own_answers(executor):
+async def test_thousands_of_concurrent_calls_get_their_own_answers(executor):
     async def one(number: int) -> None:
         x = np.full(1 + number % 700, number, dtype=np.float64)
         reply = await executor.call("echo", {"number": number}, {"x": x})
@@ -135,7 +135,7 @@ async def test_thousands_of_calls_at_once_get_their_own_answers(executor):
     assert executor.connection.calls_under_way == 0
 
 
-async def test_large_tensors_go_both_ways(executor):
+async def test_large_tensors_are_sent_both_ways(executor):
     x = np.random.default_rng(0).integers(0, 255, 96 * MIB, dtype=np.uint8)
     for _ in range(2):
         reply = await executor.call("echo", {}, {"x": x})
@@ -143,7 +143,7 @@ async def test_large_tensors_go_both_ways(executor):
         reply.release()
 
 
-async def test_steady_traffic_opens_no_more_files(executor):
+async def test_steady_traffic_opens_no_new_files(executor):
     async def call() -> None:
         reply = await executor.call("echo", {}, {"x": np.zeros(MIB, dtype=np.uint8)})
         reply.release()
@@ -158,7 +158,7 @@ async def test_steady_traffic_opens_no_more_files(executor):
     assert await values(executor, "open_files") == theirs
 
 
-async def test_replies_that_are_held_keep_their_values(executor):
+async def test_held_replies_keep_their_values(executor):
     replies = [
         await executor.call("echo", {}, {"x": np.full(5000, number)}) for number in range(50)
     ]
@@ -167,7 +167,7 @@ async def test_replies_that_are_held_keep_their_values(executor):
         reply.release()
 
 
-async def test_replies_never_released_end_in_a_clear_refusal(echo_options):
+async def test_replies_never_released_lead_to_a_clear_refusal(echo_options):
     limits = SlabLimits(limit_bytes=MIB, idle_bytes=MIB)
     client = ProcessClient("cpu(0)", dataclasses.replace(echo_options, limits=limits))
     await client.start()
@@ -185,7 +185,7 @@ async def test_replies_never_released_end_in_a_clear_refusal(echo_options):
         await client.stop()
 
 
-async def test_errors_of_the_host_come_as_they_are(executor):
+async def test_errors_of_the_host_are_raised_unchanged(executor):
     with pytest.raises(HostError, match="no") as refusal:
         await executor.call("refuse")
     assert (refusal.value.code, refusal.value.field_name) == ("invalid", "field")
@@ -200,7 +200,7 @@ async def test_errors_of_the_host_come_as_they_are(executor):
     assert executor.connection.request_bytes == 0
 
 
-async def test_what_cannot_be_sent_is_refused_here(executor):
+async def test_unserializable_values_are_refused_by_the_caller(executor):
     with pytest.raises(TypeError):
         await executor.call("echo", {"x": object()})
     with pytest.raises(TypeError, match="only numbers"):
@@ -212,7 +212,7 @@ async def test_what_cannot_be_sent_is_refused_here(executor):
     assert await values(executor, "sums") == {}
 
 
-async def test_a_cancelled_call_is_dropped_and_its_memory_comes_back(executor):
+async def test_a_cancelled_call_is_dropped_and_its_memory_released(executor):
     sleeping = asyncio.create_task(executor.call("sleep", {"seconds": 1.0}))
     waiting = asyncio.create_task(executor.call("echo", {"label": "dropped"}, {"x": np.ones(9)}))
     await asyncio.sleep(0.05)
@@ -225,7 +225,7 @@ async def test_a_cancelled_call_is_dropped_and_its_memory_comes_back(executor):
     assert executor.connection.request_bytes == 0
 
 
-async def test_the_answer_to_a_cancelled_call_gives_its_memory_back(echo_options):
+async def test_the_late_answer_to_a_cancelled_call_is_released(echo_options):
     limits = SlabLimits(limit_bytes=MIB, idle_bytes=MIB)
     client = ProcessClient("cpu(0)", dataclasses.replace(echo_options, limits=limits))
     await client.start()
@@ -252,7 +252,7 @@ async def test_control_and_predictions_are_answered_while_a_job_runs(executor):
 
 
 async def _take(executor: ProcessClient, count: int):
-    """Yield so many events with their number."""
+    """Yield that many events with their number."""
     number = 0
     async for event in executor.events():
         yield event, number
@@ -321,7 +321,7 @@ async def test_ctrl_c_and_terminate_leave_the_process_to_its_parent(executor):
     assert await values(executor, "sums") == {}
 
 
-async def test_a_host_that_cannot_be_made_fails_the_start(echo_options, capfd):
+async def test_a_host_that_cannot_be_created_fails_the_start(echo_options, capfd):
     client = ProcessClient("missing", echo_options)
     with pytest.raises(ExecutorGone):
         await client.start()
@@ -329,7 +329,7 @@ async def test_a_host_that_cannot_be_made_fails_the_start(echo_options, capfd):
     assert "there is no such device" in capfd.readouterr().err
 
 
-async def test_a_host_that_refuses_its_device_says_why(echo_options, capfd):
+async def test_a_host_that_refuses_its_device_gives_the_reason(echo_options, capfd):
     client = ProcessClient("refused", echo_options)
     with pytest.raises(ExecutorGone, match="executor start failed: device: got refused"):
         await client.start()
@@ -350,7 +350,7 @@ async def test_a_process_that_never_answers_fails_the_start(echo_options, tmp_pa
     assert has_ended(client.pid)
 
 
-async def test_threads_are_set_before_the_process_begins(echo_options):
+async def test_thread_counts_are_set_before_the_process_starts(echo_options):
     client = ProcessClient("cpu(0)", dataclasses.replace(echo_options, threads=3))
     await client.start()
     names = ["MODSERVE_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"]
@@ -358,7 +358,7 @@ async def test_threads_are_set_before_the_process_begins(echo_options):
     await client.stop()
 
 
-async def test_executors_are_told_how_many_share_the_processors(echo_options, monkeypatch):
+async def test_executors_know_how_many_share_the_processors(echo_options, monkeypatch):
     monkeypatch.delenv("MODSERVE_THREADS", raising=False)
     client = ProcessClient("cpu(0)", dataclasses.replace(echo_options, threads=None, sharers=3))
     await client.start()
@@ -367,7 +367,7 @@ async def test_executors_are_told_how_many_share_the_processors(echo_options, mo
     await client.stop()
 
 
-async def test_idle_threads_sleep_unless_the_user_wants_it_otherwise(echo_options, monkeypatch):
+async def test_idle_threads_sleep_unless_configured_otherwise(echo_options, monkeypatch):
     monkeypatch.setenv("GOMP_SPINCOUNT", "123")
     monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
     client = ProcessClient("cpu(0)", echo_options)
@@ -425,7 +425,7 @@ async def test_the_process_ends_when_its_parent_is_killed(work: str):
     assert shared_memory() == shm
 
 
-async def test_nothing_is_left_when_either_side_is_killed(echo_options):
+async def test_nothing_is_left_behind_when_either_side_is_killed(echo_options):
     files, shm = len(os.listdir("/proc/self/fd")), shared_memory()
     for _ in range(3):
         client = ProcessClient("cpu(0)", echo_options)
@@ -443,12 +443,12 @@ async def test_nothing_is_left_when_either_side_is_killed(echo_options):
     assert shared_memory() == shm
 
 
-async def test_starting_twice_is_a_mistake(executor):
+async def test_starting_twice_is_an_error(executor):
     with pytest.raises(RuntimeError, match="new client"):
         await executor.start()
 
 
-async def test_a_client_that_was_not_started_is_gone(echo_options):
+async def test_calling_before_the_start_fails(echo_options):
     client = ProcessClient("cpu(0)", echo_options)
     assert not client.is_alive()
     with pytest.raises(ExecutorGone):
@@ -456,6 +456,6 @@ async def test_a_client_that_was_not_started_is_gone(echo_options):
     await client.stop()
 
 
-def test_options_have_defaults_that_fit_a_server():
+def test_defaults_suit_a_server():
     options = ProcessOptions(program=ECHO)
     assert options.limits.idle_bytes < options.limits.limit_bytes

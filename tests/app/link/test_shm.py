@@ -15,7 +15,7 @@ def pool(limit: int = 1024 * KIB, idle: int = 1024 * KIB) -> SlabPool:
     return SlabPool(limit, idle)
 
 
-def test_a_released_slab_is_used_again():
+def test_a_released_slab_is_reused():
     slabs = pool()
     first = slabs.acquire(100)
     slabs.release(first.id)
@@ -34,7 +34,7 @@ def test_a_slab_is_at_least_as_large_as_asked():
     assert slabs.acquire(64 * KIB + 1).size == 128 * KIB
 
 
-def test_the_limit_counts_what_is_in_use():
+def test_the_limit_applies_to_slabs_in_use():
     slabs = pool(limit=192 * KIB)
     held = [slabs.acquire(1) for _ in range(3)]
     with pytest.raises(SlabsExhausted, match="196608 of 196608"):
@@ -54,7 +54,7 @@ def test_idle_slabs_make_room_for_another_size():
     assert sorted(slabs.forgotten) == [slab.id for slab in small[:2]]
 
 
-def test_idle_memory_beyond_its_limit_is_given_back():
+def test_idle_memory_beyond_its_limit_is_freed():
     slabs = pool(idle=64 * KIB)
     held = [slabs.acquire(1) for _ in range(4)]
     for slab in held:
@@ -64,7 +64,7 @@ def test_idle_memory_beyond_its_limit_is_given_back():
     assert len(slabs.forgotten) == 3
 
 
-def test_what_the_other_side_never_knew_of_it_need_not_forget():
+def test_the_peer_is_not_told_to_forget_slabs_it_never_saw():
     slabs = pool(idle=0)
     slabs.release(slabs.acquire(1).id)
     assert slabs.total_bytes == 0
@@ -87,7 +87,7 @@ def test_a_slab_cannot_change_its_size():
     os.close(fd)
 
 
-def test_no_descriptor_and_no_file_is_left():
+def test_no_descriptors_or_files_are_left():
     before = len(os.listdir("/proc/self/fd")), shared_memory()
     slabs, peer = pool(), SlabMap()
     for _ in range(5):
@@ -100,7 +100,7 @@ def test_no_descriptor_and_no_file_is_left():
     assert (len(os.listdir("/proc/self/fd")), shared_memory()) == before
 
 
-def test_both_sides_see_one_memory():
+def test_both_sides_see_the_same_memory():
     slabs, peer = pool(), SlabMap()
     layout = Layout.of({"x": ((2, 3), "float32"), "n": ((), "int64"), "none": ((0, 4), "uint8")})
     slab = slabs.acquire(layout.size)
@@ -130,14 +130,14 @@ def test_arrays_outlive_a_forgotten_slab():
         peer.arrays(slab.id, layout.placements)
 
 
-def test_tensors_begin_on_cache_lines():
+def test_tensors_start_on_cache_lines():
     layout = Layout.of({"a": ((1,), "uint8"), "b": ((3,), "float16"), "c": ((17,), "float32")})
     assert [placement[3] for placement in layout.placements] == [0, 64, 128]
     assert layout.size == 256
 
 
 @pytest.mark.parametrize("dtype", ["object", "U4", "datetime64[s]", "complex64"])
-def test_only_numbers_can_be_placed(dtype: str):
+def test_only_numeric_dtypes_can_be_placed(dtype: str):
     with pytest.raises(TypeError, match="only numbers"):
         Layout.of({"x": ((1,), dtype)})
 

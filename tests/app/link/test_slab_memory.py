@@ -1,4 +1,4 @@
-"""Shared memory of an executor process returns to its idle size."""
+"""An executor process's shared memory shrinks back to its idle size."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def executor(echo_options: ProcessOptions) -> AsyncIterator[ProcessClient]
 
 
 def slab_bytes(pid: int) -> int:
-    """Return the bytes of slabs, its own and the other side's, that a process maps."""
+    """Return the bytes of slabs a process maps, its own and its peer's."""
     total = 0
     for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
         if "memfd:modserve (" in line:
@@ -40,7 +40,7 @@ def slab_bytes(pid: int) -> int:
 
 
 async def shrunk(client: ProcessClient) -> None:
-    """Return when both processes have as little as they may keep, while small calls go on."""
+    """Return once both processes are down to what they may keep, while small calls go on."""
     assert client.pid is not None
     async with asyncio.timeout(30):
         for pid in (os.getpid(), client.pid):
@@ -48,7 +48,9 @@ async def shrunk(client: ProcessClient) -> None:
                 (await client.call("control", {})).release()
 
 
-async def test_many_large_calls_and_answers_leave_the_idle_size(executor: ProcessClient) -> None:
+async def test_many_large_calls_and_answers_shrink_to_the_idle_size(
+    executor: ProcessClient,
+) -> None:
     data = np.zeros(4 * MIB, np.uint8)
     calls = [executor.call("echo", {}, {"data": data}) for _ in range(16)]
     replies = await asyncio.gather(*calls)
@@ -58,7 +60,7 @@ async def test_many_large_calls_and_answers_leave_the_idle_size(executor: Proces
     await shrunk(executor)
 
 
-async def test_calls_given_up_while_they_wait_free_their_memory(executor: ProcessClient) -> None:
+async def test_calls_abandoned_while_waiting_free_their_memory(executor: ProcessClient) -> None:
     data = np.zeros(4 * MIB, np.uint8)
     busy = asyncio.create_task(executor.call("sleep", {"seconds": 3.0}))
     await asyncio.sleep(0)

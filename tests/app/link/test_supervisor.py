@@ -1,4 +1,4 @@
-"""Supervised executors: real processes that die, hang and come back."""
+"""Supervised executors: real processes that die, hang and are restarted."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ async def wait_for_state(supervised: Supervisor, state: ExecutorState) -> None:
 
 
 async def wait_for_restarts(supervised: Supervisor, count: int) -> None:
-    """Wait until the executor has come up again at the ``count``-th try, or at a later one."""
+    """Wait until the executor has restarted ``count`` times or more."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while supervised.status().restarts < count or not supervised.is_alive():
             await asyncio.sleep(0.01)
 
 
-async def test_it_answers_like_any_executor(supervisor):
+async def test_it_answers_like_an_unsupervised_executor(supervisor):
     reply = await supervisor.call("echo", {"a": 1}, {"x": np.arange(3)})
     assert reply.result["params"] == {"a": 1}
     assert reply.tensors["x"].tolist() == [0, 1, 2]
@@ -53,7 +53,7 @@ async def test_it_answers_like_any_executor(supervisor):
     assert supervisor.is_alive()
 
 
-async def test_one_that_cannot_be_watched_is_tried_again(
+async def test_an_executor_that_cannot_be_watched_is_started_again(
     supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pidfd_open, failures = os.pidfd_open, iter([True])
@@ -69,7 +69,7 @@ async def test_one_that_cannot_be_watched_is_tried_again(
     assert next(failures, None) is None
 
 
-async def test_a_killed_executor_comes_back_with_a_new_process(supervisor):
+async def test_a_killed_executor_is_restarted_as_a_new_process(supervisor):
     first = supervisor.status().pid
     call = asyncio.create_task(supervisor.call("sleep", {"seconds": 30}))
     await asyncio.sleep(0.05)
@@ -94,14 +94,14 @@ async def test_a_killed_executor_comes_back_with_a_new_process(supervisor):
         ("die", {"signal": int(signal.SIGSEGV)}, "status -11"),
     ],
 )
-async def test_every_kind_of_end_is_noticed(supervisor, method, params, end):
+async def test_every_kind_of_death_is_noticed(supervisor, method, params, end):
     with pytest.raises(ExecutorGone):
         await supervisor.call(method, params)
     await wait_for_restarts(supervisor, 1)
     assert end in supervisor.status().last_end
 
 
-async def test_calls_wait_for_no_restore(echo_options):
+async def test_calls_do_not_wait_for_a_restore(echo_options):
     gate = asyncio.Event()
     seen: list[int] = []
 
@@ -125,7 +125,7 @@ async def test_calls_wait_for_no_restore(echo_options):
     await supervised.stop()
 
 
-async def test_a_failing_restore_is_tried_again(echo_options):
+async def test_a_failing_restore_is_retried(echo_options):
     attempts: list[int] = []
 
     async def restore(client: ExecutorClient) -> None:
@@ -142,7 +142,7 @@ async def test_a_failing_restore_is_tried_again(echo_options):
     await supervised.stop()
 
 
-async def test_a_first_start_that_fails_is_reported_and_leaves_no_process(echo_options):
+async def test_a_failing_first_start_is_reported_and_leaves_no_process(echo_options):
     async def restore(client: ExecutorClient) -> None:
         raise OSError("the store is away")
 
@@ -155,7 +155,7 @@ async def test_a_first_start_that_fails_is_reported_and_leaves_no_process(echo_o
         await Supervisor("missing", echo_options, policy=QUICK).start()
 
 
-async def test_a_process_that_falls_silent_is_killed(echo_options):
+async def test_a_silent_process_is_killed(echo_options):
     policy = dataclasses.replace(QUICK, silence_seconds=3.0)
     supervised = Supervisor("cpu(0)", echo_options, policy=policy)
     await supervised.start()
@@ -169,7 +169,7 @@ async def test_a_process_that_falls_silent_is_killed(echo_options):
     await supervised.stop()
 
 
-async def test_a_call_that_never_ends_is_ended(echo_options):
+async def test_a_call_that_never_returns_is_killed(echo_options):
     policy = dataclasses.replace(QUICK, stall_seconds=0.5, silence_seconds=60.0)
     supervised = Supervisor("cpu(0)", echo_options, policy=policy)
     await supervised.start()
@@ -179,7 +179,7 @@ async def test_a_call_that_never_ends_is_ended(echo_options):
     await supervised.stop()
 
 
-async def test_a_long_batch_alone_is_no_silence(echo_options):
+async def test_a_long_batch_does_not_count_as_silence(echo_options):
     policy = dataclasses.replace(QUICK, silence_seconds=3.0)
     supervised = Supervisor("cpu(0)", echo_options, policy=policy)
     await supervised.start()
@@ -188,7 +188,7 @@ async def test_a_long_batch_alone_is_no_silence(echo_options):
     await supervised.stop()
 
 
-async def test_heartbeats_say_what_is_done(supervisor):
+async def test_heartbeats_name_what_is_running(supervisor):
     call = asyncio.create_task(supervisor.call("sleep", {"seconds": 60}))
     async with asyncio.timeout(PATIENCE_SECONDS):
         while not (status := supervisor.status()).busy_seconds:
@@ -202,7 +202,7 @@ async def test_heartbeats_say_what_is_done(supervisor):
         await call
 
 
-async def test_events_go_on_after_a_restart(supervisor):
+async def test_events_continue_after_a_restart(supervisor):
     await supervisor.call("job", {"batches": 2})
     async with asyncio.timeout(PATIENCE_SECONDS):
         stream = supervisor.events()
@@ -216,7 +216,7 @@ async def test_events_go_on_after_a_restart(supervisor):
 
 @pytest.fixture
 def starts(monkeypatch):
-    """When a process was started, each time."""
+    """The times at which a process was started."""
     found: list[float] = []
     bring_up = Supervisor._bring_up
 
@@ -228,7 +228,7 @@ def starts(monkeypatch):
     return found
 
 
-async def test_the_time_between_starts_grows(echo_options, starts):
+async def test_the_delay_between_restarts_grows(echo_options, starts):
     policy = RestartPolicy(first_delay_seconds=0.5, longest_delay_seconds=1.0)
     supervised = Supervisor("cpu(0)", echo_options, policy=policy)
     await supervised.start()
@@ -243,7 +243,7 @@ async def test_the_time_between_starts_grows(echo_options, starts):
     await supervised.stop()
 
 
-async def test_who_has_run_for_longer_than_the_delay_is_started_again_at_once(echo_options, starts):
+async def test_an_executor_that_ran_long_enough_is_restarted_at_once(echo_options, starts):
     loop = asyncio.get_running_loop()
     delay = 3.0
     policy = RestartPolicy(first_delay_seconds=delay, longest_delay_seconds=delay)
@@ -261,7 +261,7 @@ async def test_who_has_run_for_longer_than_the_delay_is_started_again_at_once(ec
     await supervised.stop()
 
 
-async def test_stopping_during_a_restart_ends_it(echo_options):
+async def test_stopping_cancels_a_restart(echo_options):
     policy = RestartPolicy(first_delay_seconds=60.0, longest_delay_seconds=60.0)
     supervisor = Supervisor("cpu(0)", echo_options, policy=policy)
     await supervisor.start()

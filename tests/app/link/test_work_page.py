@@ -1,4 +1,4 @@
-"""What a process was doing when it died stands on a page that another one reads."""
+"""A shared page tells what a process was doing when it died."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ os.kill(os.getpid(), signal.SIGKILL)
         (RunningWork(method="job", job_id=5, module="a"), "job 5 on module 'a'"),
     ],
 )
-def test_what_is_written_is_read(work: RunningWork, text: str) -> None:
+def test_what_is_written_is_read_back(work: RunningWork, text: str) -> None:
     page = WorkPage.create()
     assert page.read() == ()
     other = RunningWork(call_id=1, method="restore_module", module="b")

@@ -1,4 +1,4 @@
-"""The key that the first start makes: printed once, kept hashed, and whole whenever it dies."""
+"""The key made at the first start: printed once, stored hashed, and never half written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_first_start_makes_a_key_and_prints_it_once(
     assert KeyFile(data_dir).read() == (key,)
 
 
-def test_where_there_are_keys_none_is_made(
+def test_with_existing_keys_none_is_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     add_key(tmp_path, "ann", "infer")
@@ -49,7 +49,7 @@ def test_where_there_are_keys_none_is_made(
     assert [key.name for key in KeyFile(tmp_path).read()] == ["ann"]
 
 
-def test_of_servers_that_start_at_a_time_one_makes_the_key(
+def test_of_servers_starting_together_only_one_makes_the_key(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     threads = [threading.Thread(target=ensure_key, args=(tmp_path,)) for _ in range(8)]
@@ -62,7 +62,7 @@ def test_of_servers_that_start_at_a_time_one_makes_the_key(
     assert is_text_of(key, text)
 
 
-def test_what_keeps_it_from_being_kept_is_told(tmp_path: Path) -> None:
+def test_failure_to_store_the_key_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StartError, match=r"file.*must be able to write there"):
         ensure_key(tmp_path / "file" / "data")
@@ -72,13 +72,13 @@ def test_what_keeps_it_from_being_kept_is_told(tmp_path: Path) -> None:
 
 
 class BrokenOutput(io.StringIO):
-    """Nobody reads it any more."""
+    """An output nobody reads any more."""
 
     def write(self, text: str) -> int:
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
-def test_a_key_that_cannot_be_shown_is_not_made(
+def test_a_key_that_cannot_be_printed_is_not_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdout", BrokenOutput())
@@ -87,8 +87,10 @@ def test_a_key_that_cannot_be_shown_is_not_made(
     assert KeyFile(tmp_path).read() == ()
 
 
-def test_it_may_die_at_each_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each key that is kept was printed, and the next start has one that was."""
+def test_dying_at_any_write_leaves_a_usable_state(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every stored key was printed, and the next start has such a key."""
     subprocess.run(
         [sys.executable, "-m", "served.dying_start", str(tmp_path)],
         env={**os.environ, "PYTHONPATH": f"{TESTS}:{TESTS.parent}"},

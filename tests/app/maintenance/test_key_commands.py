@@ -1,4 +1,4 @@
-"""``modserve keys``: a key is shown once, listed without its secret, and gone when revoked."""
+"""``modserve keys``: a key is shown once, listed without its secret, and removed when revoked."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def run(data_dir: Path, verb: str, *words: str) -> Result:
 def test_a_key_is_shown_once(tmp_path: Path) -> None:
     made = run(tmp_path, "add", "--name", "ann", "--scope", "infer", "--scope", "read")
     assert made.exit_code == 0
-    key = made.stdout.strip()  # alone, so that a script can take it
+    key = made.stdout.strip()  # alone, so that a script can capture it
     assert key_id_of(key) in made.stderr
-    secret = key.split("_", 2)[2]  # which may have a "_" of its own
+    secret = key.split("_", 2)[2]  # the secret may contain a "_" itself
     assert secret not in made.stderr
     for shown in (run(tmp_path, "ls").output, run(tmp_path, "ls", "--json").output):
         assert key_id_of(key) in shown
@@ -34,7 +34,7 @@ def test_a_key_is_shown_once(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "keys.json").stat().st_mode) == 0o600
 
 
-def test_what_is_listed(tmp_path: Path) -> None:
+def test_listed_fields(tmp_path: Path) -> None:
     add_key(tmp_path, "ann", "infer", expires="12h", rate=2.5, concurrency=4)
     add_key(tmp_path, "ben", "admin", expires="2999-01-01")
     ann, ben = key_rows(tmp_path)
@@ -45,11 +45,11 @@ def test_what_is_listed(tmp_path: Path) -> None:
     assert "4 at a time" in text
 
 
-def test_revoked_keys_are_gone(tmp_path: Path) -> None:
+def test_revoked_keys_are_removed(tmp_path: Path) -> None:
     keys = {name: add_key(tmp_path, name, "read") for name in ("ann", "ben", "cat", "dan")}
     revoke_key(tmp_path, "ann")
     revoke_key(tmp_path, key_id_of(keys["ben"]) or "")
-    told = run(tmp_path, "revoke", keys["cat"])  # who has nothing but the key itself
+    told = run(tmp_path, "revoke", keys["cat"])  # revoking by the key itself works, too
     assert told.exit_code == 0
     assert keys["cat"] not in told.output
     assert [row["name"] for row in key_rows(tmp_path)] == ["dan"]
@@ -71,7 +71,7 @@ def test_revoked_keys_are_gone(tmp_path: Path) -> None:
         (("--name", "ann", "--scope", "read", "--concurrency", "0"), "concurrency"),
     ],
 )
-def test_what_is_no_key_is_not_made(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+def test_invalid_keys_are_not_made(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
     add_key(tmp_path, "taken", "read")
     made = run(tmp_path, "add", *words)
     assert made.exit_code == 3
@@ -80,7 +80,7 @@ def test_what_is_no_key_is_not_made(tmp_path: Path, words: tuple[str, ...], told
     assert [row["name"] for row in key_rows(tmp_path)] == ["taken"]
 
 
-def test_a_damaged_file_is_told_and_left(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_and_not_changed(tmp_path: Path) -> None:
     (tmp_path / "keys.json").write_text("?")
     for verb, *words in (("ls",), ("add", "--name", "a", "--scope", "read"), ("revoke", "a")):
         told = run(tmp_path, verb, *words)
@@ -90,14 +90,14 @@ def test_a_damaged_file_is_told_and_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_what_root_adds_the_servers_owner_can_read(tmp_path: Path) -> None:
+def test_the_servers_owner_can_read_keys_added_by_root(tmp_path: Path) -> None:
     os.chown(tmp_path, 1234, 1234)
     add_key(tmp_path, "ann", "read")
     for name in ("keys.json", "keys.lock"):
         assert (tmp_path / name).stat().st_uid == 1234
 
 
-def test_programs_get_json(tmp_path: Path) -> None:
+def test_the_json_option_prints_json(tmp_path: Path) -> None:
     made = json.loads(run(tmp_path, "add", "--name", "a", "--scope", "read", "--json").stdout)
     assert key_id_of(made["key"]) == made["id"]
     assert run(tmp_path / "other", "ls", "--json").stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""The command ``modserve recover``, in this process."""
+"""``modserve recover``, run in this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.services.storage import StorageOptions, open_storage
 
 @pytest.fixture
 def options(tmp_path: Path) -> StorageOptions:
-    """A data directory with a module, which no server uses."""
+    """A data directory with a module, not used by any server."""
     data_dir = tmp_path / "data"
     data_dir.mkdir()
     options = StorageOptions(
@@ -33,7 +33,7 @@ def options(tmp_path: Path) -> StorageOptions:
     return options
 
 
-def test_a_sound_directory_is_well(
+def test_a_healthy_directory_is_reported_as_such(
     options: StorageOptions, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for check in (True, False):
@@ -41,7 +41,7 @@ def test_a_sound_directory_is_well(
         assert "knows 1 modules, 0 checkpoints, 0 datasets; all is well" in capsys.readouterr().out
 
 
-def test_a_directory_that_a_server_uses_is_only_looked_at(
+def test_a_directory_in_use_is_only_inspected(
     options: StorageOptions, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with ExitStack() as stack:
@@ -51,7 +51,7 @@ def test_a_directory_that_a_server_uses_is_only_looked_at(
         assert run_recover(options, check=True, as_json=False) == 0
 
 
-def test_what_is_damaged_is_told_and_then_mended(
+def test_damage_is_reported_and_then_repaired(
     options: StorageOptions, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = options.data_dir / "modules" / "a" / "module.json"
@@ -65,7 +65,7 @@ def test_what_is_damaged_is_told_and_then_mended(
     assert run_recover(options, check=False, as_json=False) == 0
 
 
-def test_without_a_directory_there_is_nothing_to_recover(
+def test_a_missing_directory_is_an_error(
     tmp_path: Path, options: StorageOptions, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nowhere = replace(options, data_dir=tmp_path / "nowhere")

@@ -1,4 +1,4 @@
-"""A server whose models are asked in the Open Inference Protocol."""
+"""A server with models, queried over the Open Inference Protocol."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_BYTES = 8 << 20
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server with models ``net``, ``two`` (of two inputs) and ``bare`` (not bound)."""
+    """A server with models ``net``, ``two`` (two inputs) and ``bare`` (not bound)."""
     folder = tmp_path_factory.mktemp("oip")
     settings = ENVIRONMENT | {"MODSERVE_MAX_BODY_BYTES": str(MOST_BYTES)}
     with running_server(folder, environment=settings) as server:
@@ -47,7 +47,7 @@ def x() -> np.ndarray:
 
 @pytest.fixture(scope="session")
 def expected(server: ServerProcess, x: np.ndarray) -> np.ndarray:
-    """What they give."""
+    """Their outputs."""
     with Client(server.url) as client:
         (found,) = client.predict("net", data=x).values()
     assert found.shape == (2, CLASSES)
@@ -55,7 +55,7 @@ def expected(server: ServerProcess, x: np.ndarray) -> np.ndarray:
 
 
 def add(client: Client, name: str) -> None:
-    """Add a perceptron that can predict, and again after a restart."""
+    """Add a perceptron that can predict, also after a restart."""
     client.create_module(name, perceptron().tojson())
     client.bind(name, [{"name": "data", "shape": [4, FEATURES]}], for_training=False)
     client.init_params(name, seed=3)

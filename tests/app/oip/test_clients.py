@@ -1,4 +1,4 @@
-"""Triton's clients, unmodified: sync and aio, and its load generator."""
+"""Triton's clients, unmodified: sync, asyncio, and perf_analyzer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def input_of(x: np.ndarray, is_binary: bool = True) -> Any:
     return tensor.set_data_from_numpy(x, binary_data=is_binary)
 
 
-def test_the_sync_client_learns_what_it_asks(client: Any) -> None:
+def test_the_sync_client_reads_metadata(client: Any) -> None:
     assert client.is_server_live()
     assert client.is_server_ready()
     assert client.is_model_ready("net")
@@ -85,15 +85,13 @@ def test_the_sync_client_infers(
     assert found.get_response()["model_version"] == "live"
 
 
-def test_the_sync_client_infers_beside_itself(
-    client: Any, x: np.ndarray, expected: np.ndarray
-) -> None:
+def test_the_sync_clients_async_infer(client: Any, x: np.ndarray, expected: np.ndarray) -> None:
     asked = [client.async_infer("net", [input_of(x)]) for _ in range(16)]
     for one in asked:
         np.testing.assert_allclose(one.get_result().as_numpy(OUTPUT), expected, rtol=1e-5)
 
 
-def test_the_sync_client_has_classes(client: Any, x: np.ndarray, expected: np.ndarray) -> None:
+def test_the_sync_client_gets_classes(client: Any, x: np.ndarray, expected: np.ndarray) -> None:
     for is_binary in (True, False):
         wanted = triton.InferRequestedOutput(OUTPUT, binary_data=is_binary, class_count=2)
         found = client.infer("net", [input_of(x)], outputs=[wanted]).as_numpy(OUTPUT)
@@ -116,7 +114,7 @@ def test_the_sync_client_unloads_and_loads(client: Any, x: np.ndarray) -> None:
         client.infer("net", [input_of(x)])
 
 
-def test_the_sync_client_is_told_what_is_wrong(client: Any, x: np.ndarray) -> None:
+def test_the_sync_client_gets_error_messages(client: Any, x: np.ndarray) -> None:
     refused = triton.InferenceServerException
     with pytest.raises(refused, match="nope"):
         client.get_model_metadata("nope")
@@ -132,7 +130,7 @@ def test_the_sync_client_is_told_what_is_wrong(client: Any, x: np.ndarray) -> No
         client.load_model("net", config="{}")
 
 
-def test_statistics_count_what_the_client_asks(client: Any, x: np.ndarray) -> None:
+def test_statistics_count_the_clients_requests(client: Any, x: np.ndarray) -> None:
     def stats() -> dict[str, Any]:
         (one,) = client.get_inference_statistics("net")["model_stats"]
         return dict(one)
@@ -174,8 +172,8 @@ async def test_the_aio_client_infers(
     np.testing.assert_allclose(found.as_numpy(OUTPUT), expected, rtol=1e-5)
 
 
-async def test_the_aio_client_learns_what_it_asks(aio: Any) -> None:
-    """It advertises codings with every call, and reads them in answers to infer alone."""
+async def test_the_aio_client_reads_metadata(aio: Any) -> None:
+    """It advertises compression on every call but decompresses only inference answers."""
     assert await aio.is_server_live()
     assert await aio.is_server_ready()
     assert await aio.is_model_ready("net")
@@ -212,7 +210,7 @@ def test_perf_analyzer_measures(server: ServerProcess, options: list[str]) -> No
     assert "Inference count" in run.stdout, "the statistics are read"
 
 
-def test_the_last_inference_has_its_time(client: Any, x: np.ndarray) -> None:
+def test_last_inference_is_a_timestamp(client: Any, x: np.ndarray) -> None:
     before = time.time()
     client.infer("net", [input_of(x)])
     (one,) = client.get_inference_statistics("net")["model_stats"]

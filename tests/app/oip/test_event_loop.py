@@ -1,4 +1,4 @@
-"""No inference keeps others waiting, however it was made, and none is answered with 500."""
+"""No inference blocks the event loop, and none is answered with 500."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check(answer: Answer) -> None:
         assert json.loads(answer.body)["error"]
 
 
-def test_hostile_inferences_keep_nobody_waiting(ticking: tuple[ServerProcess, Gaps]) -> None:
+def test_malicious_inferences_do_not_block_the_loop(ticking: tuple[ServerProcess, Gaps]) -> None:
     requests = hostile_inferences(FEATURES)
     found = {name: shortest_gap(*ticking, request, check) for name, request in requests}
     assert len(found) > 50
@@ -55,10 +55,10 @@ def test_hostile_inferences_keep_nobody_waiting(ticking: tuple[ServerProcess, Ga
 
 @pytest.mark.parametrize("model", ["total", "same"])
 @pytest.mark.parametrize("form", ["binary", "npy"])
-def test_large_tensors_keep_nobody_waiting(
+def test_large_tensors_do_not_block_the_loop(
     ticking: tuple[ServerProcess, Gaps], model: str, form: str
 ) -> None:
-    """60 MB that one example has: as a body, and as an answer as well."""
+    """60 MB for a single example, in the request and in the answer."""
     x = np.ones((1, LARGE), "f")
     if form == "binary":
         fields = binary({"data": x}, parameters={"binary_data_output": True})

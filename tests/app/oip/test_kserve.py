@@ -19,7 +19,7 @@ OUTPUT = "softmax_output"
 
 @pytest.fixture(scope="module")
 def kserve() -> ModuleType:
-    """The package; it adds metrics of its own to this process, so that nothing else imports it."""
+    """The package; it registers metrics in this process, so nothing else imports it."""
     return pytest.importorskip("kserve")
 
 
@@ -37,7 +37,7 @@ def request_of(
     return kserve.InferRequest(model, [tensor], **options)
 
 
-async def test_it_learns_what_it_asks(client: Any, server: ServerProcess) -> None:
+async def test_it_reads_metadata(client: Any, server: ServerProcess) -> None:
     assert await client.is_server_live(server.url) is True
     assert await client.is_server_ready(server.url) is True
     assert await client.is_model_ready(server.url, "net") is True
@@ -76,7 +76,7 @@ async def test_it_infers(
     np.testing.assert_allclose(output.as_numpy(), want, rtol=1e-5)
 
 
-async def test_it_infers_with_plain_members(
+async def test_it_infers_with_json_data(
     client: Any, server: ServerProcess, x: np.ndarray, expected: np.ndarray
 ) -> None:
     tensor = {"name": "data", "shape": [2, 6], "datatype": "FP32", "data": x.ravel().tolist()}
@@ -84,7 +84,7 @@ async def test_it_infers_with_plain_members(
     np.testing.assert_allclose(answer.outputs[0].as_numpy(), expected, rtol=1e-5)
 
 
-async def test_it_asks_for_outputs_by_name(
+async def test_it_requests_outputs_by_name(
     kserve: ModuleType, client: Any, server: ServerProcess
 ) -> None:
     from kserve.protocol.infer_type import RequestedOutput
@@ -106,10 +106,10 @@ async def test_it_asks_for_outputs_by_name(
     np.testing.assert_array_equal(found["sum_output"], a + b)
 
 
-async def test_it_is_told_what_is_wrong(
+async def test_it_gets_error_messages(
     kserve: ModuleType, client: Any, server: ServerProcess, x: np.ndarray
 ) -> None:
-    """Its messages have the text of the answer where that is JSON with ``error``."""
+    """It shows the answer's text if that is JSON with ``error``."""
     for is_binary in (True, False):
         request = request_of(kserve, x, is_binary=is_binary)
         with pytest.raises(httpx.HTTPStatusError, match=r"'nope'.*'404 Not Found'"):
@@ -119,8 +119,8 @@ async def test_it_is_told_what_is_wrong(
             await client.infer(server.url, short, "net")
 
 
-def test_it_is_the_client_that_was_published() -> None:
-    """Nothing in these tests, or in the environment, changes it."""
+def test_the_client_is_the_published_one() -> None:
+    """Neither these tests nor the environment change it."""
     run = subprocess.run(
         [
             *(sys.executable, "-c"),

@@ -1,4 +1,4 @@
-"""Texts and images as tensors of BYTES, by Triton's client and by hand."""
+"""Texts and images as BYTES tensors, by Triton's client and by hand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INFER = "/v2/models/{}/infer"
 
 @pytest.fixture(scope="module")
 def models(server: ServerProcess) -> Iterator[Client]:
-    """Models ``words`` and ``eye``, which answer with what their inputs are."""
+    """Models ``words`` and ``eye``, which return their inputs."""
     with Client(server.url) as client:
         for name, shape in (("words", [4, 3]), ("eye", [2, 3, 6, 8])):
             symbol = mx.sym.identity(mx.sym.Variable("data"), name="seen").tojson()
@@ -50,14 +50,14 @@ def body(data: Any, shape: list[int], **fields: Any) -> dict[str, Any]:
 
 
 def infer(models: Client, name: str, content: Any) -> np.ndarray:
-    for _ in range(2):  # by the router, and when the module is known
+    for _ in range(2):  # by the router, and again once the module is known
         answer = models.request("POST", INFER.format(name), json=content).json()
     (output,) = answer["outputs"]
     return np.reshape(output["data"], output["shape"])
 
 
 @pytest.mark.parametrize("name", ["words", "eye"])
-def test_the_metadata_says_what_to_send(models: Client, name: str) -> None:
+def test_the_metadata_describes_the_raw_input(models: Client, name: str) -> None:
     told = models.request("GET", f"/v2/models/{name}").json()
     assert told["inputs"] == [{"name": "data", "datatype": "BYTES", "shape": [-1, 1]}]
     assert told["outputs"][0]["datatype"] == "FP32"
@@ -67,7 +67,7 @@ def test_the_metadata_says_what_to_send(models: Client, name: str) -> None:
     infer(models, name, body(content, [1, 1]))
 
 
-def test_a_raw_body_is_one_text_or_file(models: Client) -> None:
+def test_a_raw_body_is_a_single_text_or_file(models: Client) -> None:
     one = picture(40, 30)
     wanted = {"eye": (one, seen(one)), "words": (b"the cat", np.array([[1, 2, 0]], "f"))}
     for name, (content, expected) in wanted.items():
@@ -110,7 +110,7 @@ def test_tritons_client_sends_images(
         client.close()
 
 
-def test_in_json_images_are_base64(models: Client) -> None:
+def test_images_in_json_are_base64(models: Client) -> None:
     one = picture(40, 30)
     text = base64.b64encode(one).decode()
     np.testing.assert_array_equal(infer(models, "eye", body([text], [1])), seen(one))
@@ -127,7 +127,7 @@ def test_texts_in_json(models: Client) -> None:
     np.testing.assert_array_equal(infer(models, "words", long), [[1, 2, 3]])
 
 
-def test_numbers_are_taken_as_before(models: Client) -> None:
+def test_numeric_tensors_are_still_accepted(models: Client) -> None:
     row = {"name": "data", "datatype": "FP32", "shape": [1, 3], "data": [3, 2, 1]}
     np.testing.assert_array_equal(infer(models, "words", {"inputs": [row]}), [[3, 2, 1]])
 
@@ -147,7 +147,7 @@ def test_numbers_are_taken_as_before(models: Client) -> None:
         ("eye", body([base64.b64encode(bomb(9000)).decode()], [1]), "MAX_IMAGE_PIXELS"),
     ],
 )
-def test_what_is_refused(
+def test_invalid_tensors_are_refused(
     models: Client, http: httpx.Client, model: str, content: Any, said: str
 ) -> None:
     for _ in range(2):
@@ -166,7 +166,7 @@ def test_what_is_refused(
         (b"", "has 0 elements"),
     ],
 )
-def test_octets_that_are_no_tensor(
+def test_malformed_bytes_tensors_are_refused(
     models: Client, http: httpx.Client, octets: bytes, said: str
 ) -> None:
     row = {"name": "data", "datatype": "BYTES", "shape": [1]}
@@ -179,7 +179,7 @@ def test_octets_that_are_no_tensor(
         assert said in answer.json()["error"]
 
 
-def test_elements_of_any_length() -> None:
+def test_elements_may_have_any_length() -> None:
     packed = pack_json([["a", ""], ["é" * 300, "b"]], 4, "data")
     assert unpack(packed, 4, "data") == [b"a", b"", "é".encode() * 300, b"b"]
     assert packed.startswith(struct.pack("<I", 1) + b"a" + bytes(4))

@@ -1,4 +1,4 @@
-"""Models that are put away and brought back, and what becomes of those who ask meanwhile."""
+"""Unloading and loading models, and requests in the meantime."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def http(server: ServerProcess) -> Iterator[httpx.Client]:
-    """A client of a server that has a model ``net`` and no other."""
+    """A client of a server with only the model ``net``."""
     with Client(server.url) as client:
         for module in client.modules():
             client.delete_module(module["name"])
@@ -49,7 +49,7 @@ def on_device(server: ServerProcess) -> set[str]:
         return {one["name"] for one in client.executors()[0]["modules"]}
 
 
-def test_an_unloaded_model_leaves_its_device_and_comes_back_the_same(
+def test_an_unloaded_model_frees_its_memory_and_loads_unchanged(
     server: ServerProcess, http: httpx.Client
 ) -> None:
     before = data_of(http.post(INFER, json=numbers(X)))
@@ -67,7 +67,7 @@ def test_an_unloaded_model_leaves_its_device_and_comes_back_the_same(
     np.testing.assert_array_equal(data_of(http.post(INFER, json=numbers(X))), before)
 
 
-def test_unloaded_is_so_after_a_restart(tmp_path: Path) -> None:
+def test_a_model_stays_unloaded_after_a_restart(tmp_path: Path) -> None:
     with running_server(tmp_path, environment=ENVIRONMENT) as server:
         with Client(server.url) as client:
             add(client)
@@ -80,7 +80,9 @@ def test_unloaded_is_so_after_a_restart(tmp_path: Path) -> None:
         assert httpx.post(f"{server.url}{INFER}", json=numbers(X)).status_code == 200
 
 
-def test_what_is_in_memory_alone_is_not_unloaded(server: ServerProcess, http: httpx.Client) -> None:
+def test_a_model_with_unsaved_parameters_is_not_unloaded(
+    server: ServerProcess, http: httpx.Client
+) -> None:
     with Client(server.url) as client:
         weight = client.params("net")["fc1_bias"]
         client.set_params("net", {"fc1_bias": weight + 1}, allow_missing=True)
@@ -95,7 +97,7 @@ def test_what_is_in_memory_alone_is_not_unloaded(server: ServerProcess, http: ht
     np.testing.assert_array_equal(data_of(http.post(INFER, json=numbers(X))), before)
 
 
-def test_inferences_that_wait_at_the_unloading_are_503(
+def test_inferences_waiting_when_a_model_is_unloaded_get_503(
     server: ServerProcess, http: httpx.Client
 ) -> None:
     with Client(server.url) as client:
@@ -113,10 +115,10 @@ def test_inferences_that_wait_at_the_unloading_are_503(
     assert "unloaded" in found[0].json()["error"]
 
 
-def test_nothing_is_ready_while_its_executor_is_gone(
+def test_nothing_is_ready_while_its_executor_is_down(
     server: ServerProcess, http: httpx.Client
 ) -> None:
-    """A worker that was killed must not leave `ready` at 200 while each inference fails."""
+    """A killed worker must not leave `ready` at 200 while every inference fails."""
     with Client(server.url) as client:
         pid = executor_pid(client)
     kill(pid)
@@ -153,8 +155,8 @@ def test_a_model_with_a_job_stays_loaded(
         client.wait(job["id"])
 
 
-def test_a_model_without_a_ragged_axis_and_one_with(http: httpx.Client) -> None:
-    """-1 stands for what differs from request to request, in inputs and outputs."""
+def test_metadata_of_models_with_and_without_a_ragged_axis(http: httpx.Client) -> None:
+    """-1 marks dimensions that vary between requests, in inputs and outputs."""
     data = mx.sym.Variable("data")
     steps = mx.sym.FullyConnected(data, num_hidden=3, flatten=False, name="fc")
     with Client(str(http.base_url).rstrip("/")) as client:

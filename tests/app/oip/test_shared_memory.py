@@ -1,4 +1,4 @@
-"""Triton's extension for shared memory is none of this server's: who asks for it is told so."""
+"""Triton's shared-memory extension is not supported, and requests for it say so."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def asking() -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("field", asking())
 def test_a_region_is_refused_by_name(http: httpx.Client, field: str) -> None:
-    for _ in range(2):  # by the router, and when the module is known
+    for _ in range(2):  # by the router, and again once the module is known
         answer = http.post("/v2/models/net/infer", json=asking()[field])
         assert answer.status_code == 400
         assert f"{field}.parameters.shared_memory_region: got mine" in answer.json()["error"]
 
 
-def test_tritons_client_is_told(server: ServerProcess, http: httpx.Client) -> None:
+def test_tritons_client_gets_the_refusal(server: ServerProcess, http: httpx.Client) -> None:
     triton = pytest.importorskip("tritonclient.http")
     client = triton.InferenceServerClient(server.url.removeprefix("http://"))
     data = triton.InferInput("data", list(X.shape), "FP32").set_data_from_numpy(X)

@@ -1,4 +1,4 @@
-"""Statistics of models: what each version did, and how long each part of it took."""
+"""Statistics of models: what each version did, and how long each phase took."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTS = ("queue", "compute_input", "compute_infer", "compute_output")
 
 @pytest.fixture
 def client(server: ServerProcess) -> Iterator[Client]:
-    """A client of a server with a model ``counted`` that has the versions 1 and 2."""
+    """A client of a server with a model ``counted`` that has versions 1 and 2."""
     with Client(server.url) as client:
         client.create_module("counted", perceptron().tojson())
         client.bind("counted", [{"name": "data", "shape": [4, FEATURES]}], for_training=False)
@@ -44,7 +44,7 @@ def statistics(http: httpx.Client, version: str | None = None) -> dict[str, dict
     return {one["version"]: one for one in http.get(f"{path}/stats").json()["model_stats"]}
 
 
-def test_each_version_has_its_own_numbers(client: Client, http: httpx.Client) -> None:
+def test_each_version_has_its_own_statistics(client: Client, http: httpx.Client) -> None:
     for version, times in (("live", 1), ("1", 2), ("2", 3), ("latest", 1)):
         for _ in range(times):
             infer(http, rows=2, version=version)
@@ -64,7 +64,7 @@ def test_each_version_has_its_own_numbers(client: Client, http: httpx.Client) ->
 
 @pytest.mark.parametrize("rows", [1, 3000])
 @pytest.mark.parametrize("query", ["", "?top_k=1"])
-def test_predictions_over_v1_have_their_times_too(
+def test_predictions_over_v1_are_timed_too(
     client: Client, http: httpx.Client, rows: int, query: str
 ) -> None:
     body = {"data": np.ones((rows, FEATURES)).tolist()}
@@ -80,7 +80,7 @@ def test_predictions_over_v1_have_their_times_too(
     assert min(spent["compute_infer"], spent["queue"]) > 0, spent
 
 
-def test_a_canary_is_counted_by_what_it_answered(client: Client, http: httpx.Client) -> None:
+def test_a_canary_counts_what_it_answered(client: Client, http: httpx.Client) -> None:
     client.promote("counted", 1)
     client.set_canary("counted", 2, weight=0.5)
     answered = [infer(http) for _ in range(40)]
@@ -89,7 +89,7 @@ def test_a_canary_is_counted_by_what_it_answered(client: Client, http: httpx.Cli
         assert found[version]["inference_count"] == answered.count(version) > 0
 
 
-def test_a_version_0_is_not_taken_for_live(client: Client, http: httpx.Client) -> None:
+def test_version_0_is_not_mistaken_for_live(client: Client, http: httpx.Client) -> None:
     client.save_checkpoint("counted", 0)
     infer(http)
     assert list(statistics(http)) == ["0"]
@@ -99,8 +99,8 @@ def test_a_version_0_is_not_taken_for_live(client: Client, http: httpx.Client) -
 
 
 @pytest.mark.parametrize("rows", [1, 4, 60_000])
-def test_the_time_of_each_part_is_measured(client: Client, http: httpx.Client, rows: int) -> None:
-    """In a slot, with others in a batch, and in pieces, whose parts cannot be told apart."""
+def test_each_phase_is_timed(client: Client, http: httpx.Client, rows: int) -> None:
+    """In a slot, batched with others, and in pieces, whose phases cannot be separated."""
     request = binary(
         {"data": np.ones((rows, FEATURES), "f")}, parameters={"binary_data_output": True}
     )

@@ -1,4 +1,4 @@
-"""What real clients send, and what other servers got wrong."""
+"""What real clients send, and mistakes other servers have made."""
 
 from __future__ import annotations
 
@@ -26,11 +26,8 @@ OUTPUT = "softmax_output"
 def both_ways(
     http: httpx.Client, body: bytes, headers: dict[str, str] | None = None, path: str = INFER
 ) -> httpx.Response:
-    """Post a body as the fast lane takes it, and in chunks, which it leaves to the router.
-
-    The answers must be the same.
-    """
-    http.post(INFER, json=numbers(np.zeros((1, FEATURES), "f")))  # from here on it is known
+    """Post a body to the fast lane, and chunked, to the router. || The answers must be the same."""
+    http.post(INFER, json=numbers(np.zeros((1, FEATURES), "f")))  # from now on its head is known
     here = http.post(path, content=body, headers=headers)
     there = http.post(path, content=iter([body]), headers=headers)
     assert there.request.headers["transfer-encoding"] == "chunked"
@@ -53,7 +50,7 @@ def error_of(answer: httpx.Response) -> str:
     "content_type",
     [None, "application/json", "application/octet-stream", "application/x-www-form-urlencoded"],
 )
-def test_the_content_type_says_nothing(
+def test_the_content_type_is_ignored(
     http: httpx.Client, x: np.ndarray, expected: np.ndarray, content_type: str | None
 ) -> None:
     headers = {} if content_type is None else {"content-type": content_type}
@@ -62,7 +59,7 @@ def test_the_content_type_says_nothing(
     np.testing.assert_allclose(data_of(answer), expected, rtol=1e-5)
 
 
-def test_with_no_outputs_binary_data_output_holds_for_all(
+def test_without_outputs_binary_data_output_applies_to_all(
     http: httpx.Client, x: np.ndarray, expected: np.ndarray
 ) -> None:
     for outputs in ({}, {"outputs": []}):
@@ -72,7 +69,7 @@ def test_with_no_outputs_binary_data_output_holds_for_all(
         np.testing.assert_allclose(data_of(answer), expected, rtol=1e-5)
 
 
-def test_an_outputs_own_binary_data_wins(
+def test_an_outputs_own_binary_data_takes_precedence(
     http: httpx.Client, x: np.ndarray, expected: np.ndarray
 ) -> None:
     for own in (True, False):
@@ -86,7 +83,7 @@ def test_an_outputs_own_binary_data_wins(
         np.testing.assert_allclose(data_of(answer), expected, rtol=1e-5)
 
 
-def test_binary_and_plain_tensors_go_together(http: httpx.Client) -> None:
+def test_binary_and_json_tensors_can_be_mixed(http: httpx.Client) -> None:
     a, b = np.arange(6, dtype="f").reshape(2, 3), np.full((2, 3), 2, "f")
     plain = {
         "inputs": [
@@ -114,7 +111,7 @@ def test_binary_and_plain_tensors_go_together(http: httpx.Client) -> None:
     np.testing.assert_array_equal(total["data"], (a + b).ravel())
 
 
-def test_a_raw_body_is_the_one_input_of_batch_1(
+def test_a_raw_body_is_the_single_input_with_batch_size_1(
     http: httpx.Client, x: np.ndarray, expected: np.ndarray
 ) -> None:
     headers = {"inference-header-content-length": "0"}
@@ -144,7 +141,7 @@ def test_bodies_may_be_compressed(
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "gzip, deflate", "compress"])
-def test_other_codings_are_not_implemented(http: httpx.Client, coding: str) -> None:
+def test_other_encodings_are_not_implemented(http: httpx.Client, coding: str) -> None:
     answer = both_ways(http, b"{}", {"content-encoding": coding})
     assert answer.status_code == 501
     assert "gzip" in error_of(answer)
@@ -166,7 +163,7 @@ def test_other_codings_are_not_implemented(http: httpx.Client, coding: str) -> N
         ("", None),
     ],
 )
-def test_the_infer_answer_follows_accept_encoding(
+def test_inference_answers_follow_accept_encoding(
     http: httpx.Client, x: np.ndarray, accepts: str, coding: str | None
 ) -> None:
     request = binary({"data": x}, parameters={"binary_data_output": True})
@@ -174,13 +171,13 @@ def test_the_infer_answer_follows_accept_encoding(
     answer = both_ways(http, request.body, headers)
     assert answer.status_code == 200
     assert answer.headers.get("content-encoding") == coding
-    data_of(answer)  # its header's length is that of the JSON before compression
+    data_of(answer)  # the header length refers to the JSON before compression
     other = http.get("/v2/models/net", headers={"accept-encoding": accepts})
     assert "content-encoding" not in other.headers
 
 
 @pytest.mark.parametrize("nothing", ["NaN", "Infinity", "-Infinity"])
-def test_numbers_that_are_none_come_and_go_as_words(http: httpx.Client, nothing: str) -> None:
+def test_nan_and_infinity_are_strings_in_json(http: httpx.Client, nothing: str) -> None:
     row = ", ".join([nothing, "1", "2"])
     body = (
         '{"inputs": [{"name": "a", "shape": [1, 3], "datatype": "FP32", "data": [ROW]}, '
@@ -243,7 +240,7 @@ WRONG: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_the_client_does_wrong_is_400(http: httpx.Client, name: str) -> None:
+def test_client_errors_are_400(http: httpx.Client, name: str) -> None:
     wrong = WRONG[name]
     body = wrong if isinstance(wrong, bytes) else json.dumps(wrong).encode()
     answer = both_ways(http, body)
@@ -270,9 +267,7 @@ def test_two_header_lengths_are_400(server: ServerProcess, x: np.ndarray) -> Non
 
 
 @pytest.mark.parametrize("more", [b"", b"123"])
-def test_bytes_that_were_not_announced_are_400(
-    http: httpx.Client, x: np.ndarray, more: bytes
-) -> None:
+def test_unannounced_trailing_bytes_are_400(http: httpx.Client, x: np.ndarray, more: bytes) -> None:
     request = binary({"data": x})
     body = request.body + more if more else request.body[:-1]
     answer = both_ways(http, body, request.headers)
@@ -332,7 +327,7 @@ def test_errors_are_an_object_with_error(
         assert answer.headers["retry-after"] == "1"
 
 
-def test_a_model_that_is_not_bound_does_not_infer(http: httpx.Client, x: np.ndarray) -> None:
+def test_an_unbound_model_does_not_infer(http: httpx.Client, x: np.ndarray) -> None:
     answer = http.post("/v2/models/bare/infer", json=numbers(x))
     assert answer.status_code == 503
     assert "bind" in error_of(answer)
@@ -358,14 +353,14 @@ def test_success_is_exactly_200(http: httpx.Client) -> None:
         ("models/net/unload", b'{"parameters": [1]}'),
     ],
 )
-def test_wrong_repository_requests_are_400(http: httpx.Client, call: str, body: bytes) -> None:
+def test_invalid_repository_requests_are_400(http: httpx.Client, call: str, body: bytes) -> None:
     answer = http.post(f"/v2/repository/{call}", content=body)
     assert answer.status_code == 400
     error_of(answer)
     assert http.get("/v2/models/net/ready").status_code == 200
 
 
-def test_the_index_can_be_of_those_that_are_ready(http: httpx.Client) -> None:
+def test_the_index_can_be_limited_to_ready_models(http: httpx.Client) -> None:
     found = http.post("/v2/repository/index", content=b'{"ready": true}').json()
     assert {one["name"] for one in found} == {"net", "two"}
     whole = http.post("/v2/repository/index").json()
@@ -374,7 +369,7 @@ def test_the_index_can_be_of_those_that_are_ready(http: httpx.Client) -> None:
     assert "bind" in bare["reason"]
 
 
-def test_parameters_that_others_read_are_let_through(
+def test_parameters_meant_for_other_servers_are_ignored(
     http: httpx.Client, x: np.ndarray, expected: np.ndarray
 ) -> None:
     answer = http.post(f"{INFER}?trace=1", json=numbers(x))
@@ -382,7 +377,7 @@ def test_parameters_that_others_read_are_let_through(
     np.testing.assert_allclose(data_of(answer), expected, rtol=1e-5)
 
 
-def test_the_time_that_a_request_has_runs_out(
+def test_a_request_timeout_is_enforced(
     server: ServerProcess, http: httpx.Client, x: np.ndarray
 ) -> None:
     with Client(server.url) as client:
@@ -396,7 +391,7 @@ def test_the_time_that_a_request_has_runs_out(
 
 
 @pytest.mark.parametrize("priority", [0, 1, 1 << 40])
-def test_any_priority_is_taken(http: httpx.Client, x: np.ndarray, priority: int) -> None:
+def test_any_priority_is_accepted(http: httpx.Client, x: np.ndarray, priority: int) -> None:
     answer = http.post(INFER, json=numbers(x, parameters={"priority": priority}))
     assert answer.status_code == 200
 
@@ -424,7 +419,7 @@ def test_a_body_that_cannot_be_decompressed_is_400(
     assert coding in error_of(answer)
 
 
-def test_what_the_connection_refuses_is_an_error_as_well(server: ServerProcess) -> None:
+def test_errors_of_the_connection_have_the_same_form(server: ServerProcess) -> None:
     request = head(f"POST {INFER}", "Content-Length: 5", f"X-Long: {'x' * 70_000}")
     answer = exchange(server.url, request)
     assert answer.status == 431
@@ -456,7 +451,7 @@ def test_large_json_is_read_and_written(http: httpx.Client) -> None:
     assert "data" in error_of(answer)
 
 
-def test_classes_of_many_rows_are_limited(http: httpx.Client) -> None:
+def test_classes_are_limited_for_many_rows(http: httpx.Client) -> None:
     many = np.zeros((100_000, FEATURES), "f")[: (6 << 20) // 24]
     wished = [{"name": OUTPUT, "parameters": {"classification": 3}}]
     request = binary({"data": np.resize(many, (65_536, FEATURES))}, outputs=wished)
@@ -469,10 +464,10 @@ def test_classes_of_many_rows_are_limited(http: httpx.Client) -> None:
     assert answer.json()["outputs"][0]["shape"] == [1, 3], "there are no more"
 
 
-def test_a_killed_executor_is_not_ready_and_comes_back(
+def test_a_killed_executor_is_not_ready_until_restarted(
     server: ServerProcess, http: httpx.Client, x: np.ndarray, expected: np.ndarray
 ) -> None:
-    """Ready is 503 as long as an inference would fail, and 200 when it would not."""
+    """Ready is 503 exactly as long as an inference would fail."""
     with Client(server.url) as client:
         pid = executor_pid(client)
         end_executor(client)
@@ -484,7 +479,7 @@ def test_a_killed_executor_is_not_ready_and_comes_back(
     np.testing.assert_allclose(data_of(answer), expected, rtol=1e-5)
 
 
-def test_strings_are_packed_with_their_lengths(http: httpx.Client, x: np.ndarray) -> None:
+def test_bytes_tensors_are_length_prefixed(http: httpx.Client, x: np.ndarray) -> None:
     wished = [{"name": OUTPUT, "parameters": {"classification": 1, "binary_data": True}}]
     request = binary({"data": x}, outputs=wished)
     answer = both_ways(http, request.body, request.headers)
@@ -502,7 +497,7 @@ def test_strings_are_packed_with_their_lengths(http: httpx.Client, x: np.ndarray
     assert at == len(packed)
 
 
-def test_the_form_of_binary_requests_is_as_the_client_has_it() -> None:
+def test_binary_requests_have_the_clients_layout() -> None:
     triton = pytest.importorskip("tritonclient.http")
     x = np.ones((1, 2), "f")
     tensor = triton.InferInput("data", [1, 2], "FP32").set_data_from_numpy(x)

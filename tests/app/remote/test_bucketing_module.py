@@ -1,4 +1,4 @@
-"""A bucketing module on a server, driven by the code that drives a local one."""
+"""A bucketing module on a server, used by the code for a local one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BUCKETS = [4, 7, 9]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    # As many threads as this process has: they decide how sums are parted.
+    # As many threads as this process, since they decide how sums are split.
     threads = os.environ.get("OMP_NUM_THREADS", str(available_cpus()))
     folder = tmp_path_factory.mktemp("remote") / "var"
     with running_server(folder, environment={"MODSERVE_THREADS": threads}) as one:
@@ -70,7 +70,7 @@ def script(make: Callable[..., Any]) -> dict[str, Any]:
     }
 
 
-def test_one_script_both_ways(server: ServerProcess) -> None:
+def test_one_script_gives_the_same_locally_and_remotely(server: ServerProcess) -> None:
     made: list[RemoteBucketingModule] = []
 
     def remote(*args: Any, **options: Any) -> RemoteBucketingModule:
@@ -86,7 +86,7 @@ def test_one_script_both_ways(server: ServerProcess) -> None:
     module.close()
 
 
-def test_buckets_that_the_server_was_not_sent_are_refused(server: ServerProcess) -> None:
+def test_buckets_not_sent_to_the_server_are_refused(server: ServerProcess) -> None:
     with RemoteBucketingModule(language_model, 9, server=server.url, bucket_keys=[7]) as module:
         with pytest.raises(mx.base.MXNetError, match="before bind"):
             print(module.name)

@@ -1,4 +1,4 @@
-"""A module on a server, driven by the code that drives a local one: the same numbers."""
+"""A module on a server, used by the code for a local one, with the same results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Make = Callable[..., Any]
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("remote") / "var"
-    # As many as this process has: they decide how sums are parted.
+    # As many as this process, since they decide how sums are split.
     threads = os.environ.get("OMP_NUM_THREADS", str(available_cpus()))
     with running_server(folder, environment={"MODSERVE_THREADS": threads}) as one:
         yield one
@@ -54,7 +54,7 @@ def examples() -> Any:
 
 
 def script(make: Make, folder: Path) -> dict[str, Any]:
-    """What a user's script does with a module; return all the numbers it sees."""
+    """What a user's script does with a module; return all values it sees."""
     seen: dict[str, Any] = {}
     mx.random.seed(7)
     np.random.seed(7)
@@ -87,7 +87,7 @@ def script(make: Make, folder: Path) -> dict[str, Any]:
 
 
 def own_loop(make: Make, folder: Path) -> dict[str, Any]:
-    """A loop of the script's own: forward, gradients given, input gradients, another batch size."""
+    """A custom training loop: forward, given gradients, input gradients, another batch size."""
     mx.random.seed(11)
     np.random.seed(11)
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, name="fc")
@@ -113,7 +113,7 @@ def own_loop(make: Make, folder: Path) -> dict[str, Any]:
 
 
 def resumed(make: Make, folder: Path) -> dict[str, Any]:
-    """A script that goes on from a checkpoint with the optimizer's states."""
+    """A script that resumes from a checkpoint with optimizer states."""
     mx.random.seed(7)
     np.random.seed(7)
     start = mx.mod.Module(network())
@@ -126,7 +126,7 @@ def resumed(make: Make, folder: Path) -> dict[str, Any]:
 
 
 class _Remote:
-    """``mx.mod.Module`` in a script, with a server behind it."""
+    """``mx.mod.Module`` for scripts, backed by a server."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -141,9 +141,9 @@ class _Remote:
         return self.made[-1]
 
 
-@pytest.mark.filterwarnings("ignore:Parameters already initialized")  # as fit of MXNet warns
+@pytest.mark.filterwarnings("ignore:Parameters already initialized")  # as MXNet's fit warns
 @pytest.mark.parametrize("run", [script, own_loop, resumed])
-def test_one_script_both_ways(
+def test_one_script_gives_the_same_locally_and_remotely(
     server: ServerProcess, tmp_path: Path, run: Callable[[Make, Path], dict[str, Any]]
 ) -> None:
     folders = [tmp_path / "here", tmp_path / "there"]
@@ -161,7 +161,7 @@ def test_one_script_both_ways(
         assert not {one["name"] for one in client.modules()} & {one.name for one in remote.made}
 
 
-def test_a_named_module_stays(server: ServerProcess, client: Client) -> None:
+def test_a_named_module_is_kept(server: ServerProcess, client: Client) -> None:
     with RemoteModule(network(), server=server.url, name="kept") as module:
         module.bind([("data", (BATCH, FEATURES))], [("softmax_label", (BATCH,))])
         module.init_params()
@@ -171,7 +171,7 @@ def test_a_named_module_stays(server: ServerProcess, client: Client) -> None:
     client.delete_module("kept")
 
 
-def test_a_refused_pass_is_told_and_set_params_goes_on(server: ServerProcess) -> None:
+def test_after_a_refused_pass_set_params_works(server: ServerProcess) -> None:
     with RemoteModule(network(), server=server.url) as module:
         module.bind([("data", (BATCH, FEATURES))], [("softmax_label", (BATCH,))])
         module.init_params(mx.init.Zero())
@@ -193,7 +193,7 @@ def _zeros(module: RemoteModule) -> tuple[dict[str, Any], dict[str, Any]]:
     return module._graph.allocate([*module.data_shapes, *(module.label_shapes or ())])
 
 
-def test_steps_lost_with_their_executor_are_told(server: ServerProcess, client: Client) -> None:
+def test_steps_lost_with_their_executor_are_reported(server: ServerProcess, client: Client) -> None:
     with RemoteModule(network(), server=server.url) as module:
         module.bind([("data", (BATCH, FEATURES))], [("softmax_label", (BATCH,))])
         module.init_params(mx.init.Xavier())
@@ -213,7 +213,7 @@ def test_steps_lost_with_their_executor_are_told(server: ServerProcess, client: 
         assert module.get_outputs()[0].shape == (BATCH, CLASSES)
 
 
-def test_what_a_server_cannot_do_is_refused(server: ServerProcess) -> None:
+def test_what_a_server_does_not_support_is_refused(server: ServerProcess) -> None:
     with RemoteModule(network(), server=server.url) as module:
         with pytest.raises(mx.base.MXNetError, match="statistics"):
             module.install_monitor(mx.mon.Monitor(1))

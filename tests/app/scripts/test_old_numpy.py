@@ -1,4 +1,4 @@
-"""The names that ``--old-numpy`` gives back mean what they meant in NumPy 1.16."""
+"""Names restored by ``--old-numpy`` mean what they did in NumPy 1.16."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.scripts.startup import old_numpy
 
 @pytest.fixture(scope="module")
 def old() -> Any:
-    """A copy of NumPy with its old names; NumPy itself stays as it is for other tests."""
+    """A copy of NumPy with its old names; NumPy itself is unchanged for other tests."""
     copy = SimpleNamespace(**{**vars(np), "char": np.char, "exceptions": np.exceptions})
     old_numpy.restore(copy)
     return copy
@@ -43,7 +43,7 @@ def old() -> Any:
         ("issubclass_", issubclass),
     ],
 )
-def test_names_are_back(old: Any, name: str, value: Any) -> None:
+def test_old_names_are_restored(old: Any, name: str, value: Any) -> None:
     found = getattr(old, name)
     assert found is value or found == value
 
@@ -75,11 +75,11 @@ def test_names_are_back(old: Any, name: str, value: Any) -> None:
         (lambda old: np.zeros(2, old.long).dtype, np.dtype("int64")),
     ],
 )
-def test_functions_compute_what_they_did(old: Any, call: Any, expected: Any) -> None:
+def test_old_functions_behave_as_they_did(old: Any, call: Any, expected: Any) -> None:
     assert call(old) == expected
 
 
-def test_what_numpy_has_stays_as_it_is() -> None:
+def test_existing_names_are_unchanged() -> None:
     before = {**vars(np), "char": np.char, "exceptions": np.exceptions, "lib": np.lib}
     copy = SimpleNamespace(**before)
     old_numpy.restore(copy)
@@ -87,7 +87,7 @@ def test_what_numpy_has_stays_as_it_is() -> None:
     assert {name for name in before if after[name] is not before[name]} == {"fromstring"}
 
 
-def test_fromstring_reads_bytes_as_well_as_texts(old: Any) -> None:
+def test_fromstring_reads_bytes_and_texts(old: Any) -> None:
     read = old.fromstring(b"\x01\x02\xff", dtype=np.int8)
     read[0] = 5
     assert read.tolist() == [5, 2, -1]

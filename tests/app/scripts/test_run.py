@@ -1,4 +1,4 @@
-"""``modserve run``: scripts written for MXNet run as ``python`` runs them, on the engine."""
+"""``modserve run``: MXNet scripts run on the engine as under ``python``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ print(traceback.format_stack()[0].splitlines()[0])
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of a script."""
+    """A script's folder."""
     (tmp_path / "script.py").write_text(REPORT)
     return tmp_path
 
@@ -62,7 +62,7 @@ def begin(folder: Path, *command: str, text: str = "", **variables: str) -> tupl
     ],
     ids=" ".join,
 )
-def test_arguments_and_places_are_those_of_python(folder: Path, arguments: list[str]) -> None:
+def test_arguments_and_paths_are_as_under_python(folder: Path, arguments: list[str]) -> None:
     expected = begin(folder, sys.executable, *arguments, text=REPORT)
     assert run(folder, *arguments, text=REPORT) == expected
 
@@ -71,18 +71,18 @@ def test_arguments_and_places_are_those_of_python(folder: Path, arguments: list[
     "ending",
     ["raise ValueError('what it says')", "import sys; sys.exit(7)", "import os; os.abort()"],
 )
-def test_a_script_ends_as_under_python(folder: Path, ending: str) -> None:
+def test_exit_status_is_as_under_python(folder: Path, ending: str) -> None:
     (folder / "ends.py").write_text(f"def end():\n    {ending}\n\n\nend()\n")
     expected = begin(folder, sys.executable, "ends.py")
     assert run(folder, "ends.py") == expected
     assert expected[0] != 0
 
 
-def test_mxnet_is_the_engine_whatever_lies_beside_the_script(folder: Path) -> None:
+def test_mxnet_is_the_engine_whatever_is_beside_the_script(folder: Path) -> None:
     for name in ("core", "mxnet"):
         (folder / name).mkdir()
         (folder / name / "__init__.py").write_text("OWNER = 'script'\n")
-    (folder / "app").mkdir()  # one that is a package without __init__.py
+    (folder / "app").mkdir()  # one of them a namespace package
     (folder / "app" / "part.py").write_text("OWNER = 'script'\n")
     (folder / "train.py").write_text("""
 import sys
@@ -130,7 +130,7 @@ if __name__ == "__main__":
 """
 
 
-def test_worker_processes_have_the_engine_and_the_options_too(folder: Path) -> None:
+def test_worker_processes_have_the_engine_and_the_options(folder: Path) -> None:
     (folder / "workers.py").write_text(WORKERS)
     status, printed, said = run(folder, "--cpu", "--old-numpy", "workers.py")
     assert (status, printed) == (0, f"{ENGINE} cpu(0) float 388800.0\n{ENGINE} cpu(1)\n"), said
@@ -140,7 +140,7 @@ def test_worker_processes_have_the_engine_and_the_options_too(folder: Path) -> N
     ]
 
 
-def test_the_path_of_the_environment_and_its_sitecustomize_are_kept(folder: Path) -> None:
+def test_pythonpath_and_sitecustomize_are_kept(folder: Path) -> None:
     own = folder / "own"
     own.mkdir()
     (own / "sitecustomize.py").write_text("import builtins\nbuiltins.of_the_site = 5\n")
@@ -150,7 +150,7 @@ def test_the_path_of_the_environment_and_its_sitecustomize_are_kept(folder: Path
     assert found == (0, f"5 {own} mxnet\n", "")
 
 
-def test_numpy_is_as_it_is_where_no_old_names_were_asked_for(folder: Path) -> None:
+def test_without_old_numpy_numpy_is_unchanged(folder: Path) -> None:
     code = "import numpy; print(hasattr(numpy, 'float'), hasattr(numpy, 'asscalar'))"
     assert run(folder, "-c", code) == (0, "False False\n", "")
 
@@ -165,7 +165,7 @@ def test_numpy_is_as_it_is_where_no_old_names_were_asked_for(folder: Path) -> No
         ([], "Missing argument"),
     ],
 )
-def test_what_would_not_find_the_engine_is_refused(
+def test_isolating_and_unknown_options_are_refused(
     folder: Path, arguments: list[str], said: str
 ) -> None:
     status, printed, error = run(folder, *arguments)

@@ -36,7 +36,7 @@ FIT = {
 
 
 class Clock:
-    """A clock that only tests move."""
+    """A clock that moves only when a test says so."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -68,18 +68,18 @@ class Bench:
         return self.jobs.submit(module, JobKind.FIT, FIT | changes)
 
     def claim(self) -> Job | None:
-        """Begin an attempt of the next job of ``cpu(0)``."""
+        """Start an attempt of the next job of ``cpu(0)``."""
         return next(iter(self.queue.claim("cpu(0)")), None)
 
     def record(self, message: ExecutorEvent) -> Job:
-        """Enter what an attempt reports; raise what makes it void."""
+        """Record an attempt's report; raise if the attempt is void."""
         (outcome,) = self.queue.record([message])
         if isinstance(outcome, Job):
             return outcome
         raise outcome
 
     def enter(self, message: ExecutorEvent) -> Job | None:
-        """Enter a message with all that belongs to it, as the dispatcher does."""
+        """Record a message with all its consequences, as the dispatcher does."""
         job = self.jobs.get(message.job_id)
         message = self.runs.prepare(message, job if job.attempt == message.attempt else None)
         (entered,) = self.runs.enter([message])
@@ -88,14 +88,14 @@ class Bench:
         return entered
 
     def upload(self, name: str, data: bytes, kind: DatasetKind) -> DatasetRecord:
-        """Make a dataset of bytes."""
+        """Create a dataset from bytes."""
         with self.datasets.begin(name) as upload:
             upload.write(data)
             return self.datasets.commit(upload, name, kind)
 
 
 def make_services(store: Store, data_dir: Path) -> Bench:
-    """Return the services of one server; its presence is known until ``leave``."""
+    """Return the services of one server, which is present until ``leave``."""
     clock, bells = Clock(), Bells()
     presence = Presence(data_dir / "servers")
     presence.enter()
@@ -134,7 +134,7 @@ def make_services(store: Store, data_dir: Path) -> Bench:
 
 @pytest.fixture
 def make_bench(two_modules: Store, tmp_path: Path) -> Iterator[Callable[[], Bench]]:
-    """Return a function that makes the services of one more server on the same store."""
+    """Return a function that makes the services of another server on the same store."""
     made: list[Bench] = []
 
     def make() -> Bench:
@@ -151,11 +151,11 @@ def make_bench(two_modules: Store, tmp_path: Path) -> Iterator[Callable[[], Benc
 
 @pytest.fixture
 def make_fresh(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
-    """Return a function that makes a server with a store of its own, and a directory if asked."""
+    """Return a function that makes a server with its own store, optionally on a given directory."""
     made: list[Bench] = []
 
     def make(data_dir: Path | None = None, *, again: Bench | None = None) -> Bench:
-        """Return the services; ``again`` is a server that died, whose store this one opens."""
+        """Return the services; ``again`` is a dead server whose store this one opens."""
         number = len(made)
         if again is None:
             store = Store(migrated_database(tmp_path / f"fresh-{number}.db"))
@@ -175,7 +175,7 @@ def make_fresh(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
 
 @pytest.fixture
 def bench(make_bench: Callable[[], Bench]) -> Bench:
-    """Return the services with modules ``a``, ``b`` and dataset ``digits``."""
+    """The services with modules ``a``, ``b`` and dataset ``digits``."""
     bench = make_bench()
     bench.upload("digits", DIGITS, DatasetKind.NPZ)
     return bench

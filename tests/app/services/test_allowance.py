@@ -1,4 +1,4 @@
-"""What a key may ask: the bucket fills as time goes, and what is under way is counted."""
+"""A key's rate and concurrency limits: a token bucket, and a count of requests in progress."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def taken(allowance: Allowance, tries: int) -> int:
 
 
 @pytest.mark.parametrize("rate", [1.0, 4.0, 250.0])
-def test_a_second_lets_pass_what_the_rate_says(clock: Clock, rate: float) -> None:
+def test_each_second_allows_as_many_as_the_rate(clock: Clock, rate: float) -> None:
     allowance = Allowance(rate, None)
-    assert taken(allowance, 1000) == rate  # at once, as much as of a second
+    assert taken(allowance, 1000) == rate  # a burst of one second's worth
     assert taken(allowance, 1000) == 0
     for _ in range(5):
         clock.now += 1.0
         assert taken(allowance, 1000) == rate
     clock.now += 1000.0
-    assert taken(allowance, 1000) == rate  # what was not asked is not saved up
+    assert taken(allowance, 1000) == rate  # unused allowance does not accumulate
 
 
-def test_less_than_one_a_second_lets_pass_one_now_and_then(clock: Clock) -> None:
+def test_rates_below_one_per_second(clock: Clock) -> None:
     allowance = Allowance(0.25, None)
     assert taken(allowance, 10) == 1
     clock.now += 3.0
@@ -65,7 +65,7 @@ def test_less_than_one_a_second_lets_pass_one_now_and_then(clock: Clock) -> None
     assert told.value.headers() == {"Retry-After": "4"}
 
 
-def test_so_many_may_be_under_way(clock: Clock) -> None:
+def test_concurrent_requests_are_limited(clock: Clock) -> None:
     allowance = Allowance(None, 2)
     allowance.take()
     allowance.take()
@@ -75,7 +75,7 @@ def test_so_many_may_be_under_way(clock: Clock) -> None:
     allowance.take()
 
 
-def test_what_is_refused_takes_nothing(clock: Clock) -> None:
+def test_refused_requests_use_no_allowance(clock: Clock) -> None:
     allowance = Allowance(1.0, 1)
     allowance.take()
     clock.now += 1.0

@@ -1,4 +1,4 @@
-"""Tasks that outlive errors, and threads that are waited for."""
+"""Tasks that survive errors, and threads that are waited for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def until(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_cancelled_however_often_it_ends_with_its_thread() -> None:
+async def test_a_task_cancelled_repeatedly_still_waits_for_its_thread() -> None:
     begun, may_end, has_ended = threading.Event(), threading.Event(), threading.Event()
 
     def step() -> None:
@@ -44,14 +44,14 @@ async def test_cancelled_however_often_it_ends_with_its_thread() -> None:
     assert has_ended.is_set()
 
 
-async def test_what_a_thread_returns_or_raises_comes_back() -> None:
+async def test_results_and_errors_of_a_thread_are_passed_on() -> None:
     assert await in_thread(divmod, 7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
         await in_thread(divmod, 1, 0)
 
 
-async def test_loop_that_is_rung_and_cancelled_at_once_ends() -> None:
-    # wait_for of Python 3.11 forgets a cancellation that comes together with what it waits for.
+async def test_a_loop_woken_and_cancelled_at_the_same_time_ends() -> None:
+    # wait_for of Python 3.11 swallows a cancellation that coincides with its result.
     bell = Bell()
     waits = asyncio.Event()
 
@@ -74,7 +74,7 @@ async def test_loop_that_is_rung_and_cancelled_at_once_ends() -> None:
             await task
 
 
-async def test_errors_are_outlived_but_not_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_errors_are_survived_but_not_cancellation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_tasks, "AFTER_ERROR_SECONDS", 0.001)
     rounds = 0
 
@@ -90,7 +90,7 @@ async def test_errors_are_outlived_but_not_the_end(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("error", [StorageFull(), DatabaseDamaged(Path("jobs.db"), "malformed")])
-async def test_what_the_store_takes_later_is_waited_out(
+async def test_temporary_store_errors_are_waited_out(
     monkeypatch: pytest.MonkeyPatch, error: ServiceError
 ) -> None:
     monkeypatch.setattr(background_tasks, "AFTER_ERROR_SECONDS", 0.001)
@@ -104,9 +104,9 @@ async def test_what_the_store_takes_later_is_waited_out(
     assert await persistently(step) == "entered"
 
 
-async def test_a_step_that_is_given_up_before_it_begins_was_not_begun() -> None:
+async def test_a_step_cancelled_before_it_begins_never_ran() -> None:
     async def step() -> None:
         raise AssertionError("it was begun")
 
     await cancel_tasks([asyncio.create_task(logged(step))])
-    gc.collect()  # a coroutine that nobody awaited would be told of now
+    gc.collect()  # a coroutine never awaited would be warned about here

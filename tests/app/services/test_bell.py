@@ -1,4 +1,4 @@
-"""The bell wakes whoever waits, and no ring between a look and a wait is missed."""
+"""The bell wakes all waiters, and no ring between a look and a wait is lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from app.services.bell import Bell
 
 
-async def test_ring_of_another_thread_wakes_every_waiter() -> None:
+async def test_a_ring_from_another_thread_wakes_every_waiter() -> None:
     bell = Bell()
     ticket = bell.ticket()
     waiters = [asyncio.create_task(bell.wait(ticket, 10.0)) for _ in range(3)]
@@ -20,14 +20,14 @@ async def test_ring_of_another_thread_wakes_every_waiter() -> None:
     thread.join()
 
 
-async def test_ring_before_the_wait_counts() -> None:
+async def test_a_ring_before_the_wait_counts() -> None:
     bell = Bell()
     ticket = bell.ticket()
     bell.ring()
     assert await bell.wait(ticket, 0.0)
 
 
-async def test_silence_ends_by_itself() -> None:
+async def test_a_wait_without_a_ring_times_out() -> None:
     bell = Bell()
     began = time.monotonic()
     assert not await bell.wait(bell.ticket(), 0.05)
@@ -35,7 +35,7 @@ async def test_silence_ends_by_itself() -> None:
     assert not bell._waiters
 
 
-def test_waiter_of_a_closed_loop_does_no_harm() -> None:
+def test_a_waiter_of_a_closed_loop_does_no_harm() -> None:
     bell = Bell()
 
     async def give_up() -> None:

@@ -1,4 +1,4 @@
-"""Checkpoints as a service: entered, listed, uploaded, pruned, resumed from, recovered."""
+"""The checkpoint service: recording, listing, uploading, pruning, resuming, recovering."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = CheckpointTag
 
 
 def write(bench, module: str, tag: CheckpointTag, content: bytes = b"w", **who: int) -> Path:
-    """Write a checkpoint as an executor does."""
+    """Write a checkpoint like an executor."""
     root = bench.checkpoints.root(module)
     if who:
         admit_attempt(root, who["job_id"], who["attempt"])
@@ -47,7 +47,7 @@ def running(bench, module: str = "a") -> Job:
 
 
 def report(bench, job: Job, tag: CheckpointTag, content: bytes = b"w") -> None:
-    """Write a checkpoint and report it, as a fit does."""
+    """Write a checkpoint and report it, like a fit."""
     write(bench, job.module, tag, content, job_id=job.id, attempt=job.attempt)
     message = JobCheckpoint(job_id=job.id, attempt=job.attempt, epoch=tag.epoch, batch=tag.batch)
     assert bench.enter(message) is not None
@@ -62,7 +62,7 @@ async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
         yield part
 
 
-def test_saved_checkpoint_is_listed_and_what_the_module_is_restored_from(bench) -> None:
+def test_a_saved_checkpoint_is_listed_and_becomes_the_restore_point(bench) -> None:
     save(bench, "a", T(1), T(2), T(1, 50))
     assert listed(bench, "a") == [T(2), T(1, 50), T(1)]
     page = bench.checkpoints.list_checkpoints("a", limit=2)
@@ -73,7 +73,7 @@ def test_saved_checkpoint_is_listed_and_what_the_module_is_restored_from(bench) 
     assert bench.checkpoints.verify("a", T(2)) == bench.checkpoints.directory("a", T(2))
 
 
-def test_what_is_not_there_is_not_found(bench) -> None:
+def test_missing_checkpoints_are_not_found(bench) -> None:
     for call in (
         lambda: bench.checkpoints.list_checkpoints("nowhere"),
         lambda: bench.checkpoints.get("a", T(1)),
@@ -84,7 +84,7 @@ def test_what_is_not_there_is_not_found(bench) -> None:
             call()
 
 
-def test_files_are_found_by_name_and_by_nothing_else(bench) -> None:
+def test_files_are_found_only_by_their_exact_name(bench) -> None:
     save(bench, "a", T(1))
     with bench.checkpoints.open_file("a", T(1), "a-0001.params") as file:
         assert file.read() == b"w"
@@ -108,7 +108,7 @@ def test_an_open_file_outlives_its_checkpoint(bench) -> None:
         assert file.read() == b"w"
 
 
-def test_what_is_removed_while_it_is_linked_is_not_found(bench, tmp_path) -> None:
+def test_a_checkpoint_removed_while_it_is_linked_is_not_found(bench, tmp_path) -> None:
     save(bench, "a", T(1))
     directory = bench.checkpoints.directory("a", T(1))
     with pytest.raises(NotFound):
@@ -117,7 +117,7 @@ def test_what_is_removed_while_it_is_linked_is_not_found(bench, tmp_path) -> Non
         link_files(directory.parent / "9", ["a-0001.params"], tmp_path)
 
 
-def test_half_written_checkpoint_is_refused_and_can_be_deleted(bench) -> None:
+def test_an_incomplete_checkpoint_is_refused_and_can_be_deleted(bench) -> None:
     save(bench, "a", T(1), T(2))
     (bench.checkpoints.directory("a", T(1)) / MANIFEST).unlink()
     with pytest.raises(Damaged, match="half-written"):
@@ -126,7 +126,7 @@ def test_half_written_checkpoint_is_refused_and_can_be_deleted(bench) -> None:
     assert listed(bench, "a") == [T(2)]
 
 
-def test_what_the_module_is_restored_from_is_not_deleted(bench) -> None:
+def test_the_restore_point_cannot_be_deleted(bench) -> None:
     save(bench, "a", T(1), T(2))
     with pytest.raises(InUse, match="restored from"):
         bench.checkpoints.delete("a", T(2))
@@ -135,7 +135,7 @@ def test_what_the_module_is_restored_from_is_not_deleted(bench) -> None:
     assert not bench.checkpoints.directory("a", T(1)).exists()
 
 
-async def test_foreign_checkpoint_is_uploaded_file_by_file(bench) -> None:
+async def test_a_checkpoint_is_uploaded_file_by_file(bench) -> None:
     upload = bench.checkpoints.upload
     first = await upload("a", T(7), "net-symbol.json", chunks(b"{", b"}"))
     assert set(first.files) == {"net-symbol.json"}
@@ -163,7 +163,7 @@ def test_several_files_are_uploaded_at_once(bench) -> None:
     assert service.get("a", T(1)).size == 4
 
 
-async def test_files_that_are_uploaded_side_by_side_are_all_kept(bench) -> None:
+async def test_files_uploaded_concurrently_are_all_kept(bench) -> None:
     names = [f"net-{number:04}.params" for number in range(8)]
     upload = bench.checkpoints.upload
     await asyncio.gather(*(upload("a", T(1), name, chunks(name.encode())) for name in names))
@@ -171,7 +171,7 @@ async def test_files_that_are_uploaded_side_by_side_are_all_kept(bench) -> None:
     assert bench.checkpoints.verify("a", T(1)).name == "1"
 
 
-async def test_a_damaged_file_is_not_made_sound_by_one_beside_it(bench) -> None:
+async def test_a_damaged_file_is_not_fixed_by_uploading_another(bench) -> None:
     save(bench, "a", T(1))
     params = bench.checkpoints.directory("a", T(1)) / "a-0001.params"
     params.write_bytes(b"x")
@@ -184,7 +184,7 @@ async def test_a_damaged_file_is_not_made_sound_by_one_beside_it(bench) -> None:
     assert bench.checkpoints.verify("a", T(1)) == params.parent
 
 
-async def test_bad_uploads_are_refused(bench) -> None:
+async def test_invalid_uploads_are_refused(bench) -> None:
     upload = bench.checkpoints.upload
     for name in ("../x.params", MANIFEST, ".hidden.params", "", "x.bin"):
         with pytest.raises(Invalid, match="file"):
@@ -200,7 +200,7 @@ async def test_bad_uploads_are_refused(bench) -> None:
     assert set(bench.checkpoints.get("a", T(1)).files) == {"x.params"}
 
 
-def test_two_uploads_at_a_time_do_not_pass_the_limit_together(bench) -> None:
+def test_two_concurrent_uploads_cannot_exceed_the_limit_together(bench) -> None:
     service = bench.checkpoints
     with (
         service.begin_upload("a", T(1), "x.params") as first,
@@ -215,7 +215,7 @@ def test_two_uploads_at_a_time_do_not_pass_the_limit_together(bench) -> None:
     assert set(service.get("a", T(1)).files) == {"x.params"}
 
 
-def test_an_upload_brings_no_deleted_module_back(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upload_does_not_revive_a_deleted_module(bench, monkeypatch: pytest.MonkeyPatch) -> None:
     service, get = bench.checkpoints, bench.modules.get
 
     def delete_behind(name: str) -> ModuleRecord:
@@ -236,7 +236,7 @@ def test_an_upload_brings_no_deleted_module_back(bench, monkeypatch: pytest.Monk
     assert [path.name for path in root.iterdir() if path.name[0] != "."] == []
 
 
-async def test_reader_always_finds_a_whole_checkpoint_while_it_is_replaced(bench) -> None:
+async def test_readers_always_find_a_complete_checkpoint_during_replacement(bench) -> None:
     await bench.checkpoints.upload("a", T(1), "x.params", chunks(b"0"))
     is_over = threading.Event()
 
@@ -255,7 +255,7 @@ async def test_reader_always_finds_a_whole_checkpoint_while_it_is_replaced(bench
     assert (bench.checkpoints.verify("a", T(1)) / "x.params").read_bytes() == b"9"
 
 
-def test_pruning_keeps_the_newest_and_what_is_in_use(bench) -> None:
+def test_pruning_keeps_the_newest_and_those_in_use(bench) -> None:
     save(bench, "a", T(1), T(2), T(2, 10), T(3), T(3, 10))
     assert bench.checkpoints.prune("a") == [T(2, 10)], "the default keeps all between epochs"
     bench.modules.change("a", lambda a: a.evolve(checkpoint=T(1)))
@@ -265,7 +265,7 @@ def test_pruning_keeps_the_newest_and_what_is_in_use(bench) -> None:
     assert bench.checkpoints.prune("a", keep=2) == [T(3, 10), T(1)]
 
 
-def test_job_goes_on_from_its_furthest_sound_checkpoint(bench) -> None:
+def test_a_job_resumes_from_its_furthest_valid_checkpoint(bench) -> None:
     job = running(bench)
     assert bench.resume_points.begin_attempt(job) is None
     report(bench, job, T(1), b"one")
@@ -284,7 +284,7 @@ def test_job_goes_on_from_its_furthest_sound_checkpoint(bench) -> None:
     assert content_of(bench.resume_points.begin_attempt(job)) == b"one and a bit"
 
 
-def test_paused_job_keeps_its_place_when_another_writes_over_it(bench) -> None:
+def test_a_paused_job_keeps_its_checkpoint_when_another_overwrites_it(bench) -> None:
     job = running(bench)
     report(bench, job, T(1), b"mine")
     bench.jobs.pause(job.id)
@@ -299,7 +299,7 @@ def test_paused_job_keeps_its_place_when_another_writes_over_it(bench) -> None:
 @pytest.mark.parametrize(
     ("last", "is_kept"), [(JobDone, False), (JobCancelled, False), (JobFailed, True)]
 )
-def test_place_of_a_finished_job_is_let_go(bench, last, is_kept: bool) -> None:
+def test_the_checkpoint_of_a_finished_job_is_released(bench, last, is_kept: bool) -> None:
     job = running(bench)
     report(bench, job, T(1))
     more = {"code": "c", "message": "m"} if last is JobFailed else {}
@@ -320,7 +320,7 @@ def test_the_best_checkpoint_of_a_job_is_never_pruned(bench) -> None:
     assert listed(bench, "a") == [T(4), T(2)]
 
 
-async def test_what_a_module_is_restored_from_is_not_replaced(bench) -> None:
+async def test_the_restore_point_is_not_replaced(bench) -> None:
     service = bench.checkpoints
     save(bench, "a", T(1))
     name = "a-0001.params"
@@ -329,7 +329,7 @@ async def test_what_a_module_is_restored_from_is_not_replaced(bench) -> None:
     with pytest.raises(InUse, match=name):
         await service.upload("a", T(1), name, chunks(b"others"))
     assert content_of(service.directory("a", T(1))) == kept
-    await service.upload("a", T(1), name, chunks(kept))  # the same again is not a change
+    await service.upload("a", T(1), name, chunks(kept))  # the same content is not a change
     await service.upload("a", T(1), "a-0001.states", chunks(b"s"))
     save(bench, "a", T(2))
     await service.upload("a", T(1), name, chunks(b"others"))

@@ -1,4 +1,4 @@
-"""Datasets: streamed, checked, previewed, deleted; and files that mean harm."""
+"""Datasets: streamed, checked, previewed, deleted; and malicious files."""
 
 from __future__ import annotations
 
@@ -277,14 +277,14 @@ HARM = {
 
 
 def left_of(bench, *names: str) -> bool:
-    """Return whether these datasets' files and records are all that lies there."""
+    """Return whether only these datasets' files and records exist."""
     files = {bench.datasets.get(name).file_name for name in names}
     there = {path.name for path in (bench.data_dir / "datasets").iterdir()}
     return there == files | {f"{name}.json" for name in names}
 
 
 @pytest.mark.parametrize("case", HARM)
-def test_harm_is_refused(bench, case: str) -> None:
+def test_malicious_files_are_refused(bench, case: str) -> None:
     kind, data, error, message = HARM[case]
     with pytest.raises(error, match=message):
         bench.upload("harm", data, kind)
@@ -311,7 +311,7 @@ def test_lines_are_limited(tmp_path: Path) -> None:
     value=st.binary(max_size=4),
     cut=st.booleans(),
 )
-def test_damaged_files_are_read_or_refused_and_nothing_else(
+def test_damaged_files_are_read_or_refused(
     tmp_path: Path, case: str, position: float, value: bytes, cut: bool
 ) -> None:
     kind, data, *_ = GOOD[case]
@@ -335,7 +335,7 @@ async def chunks(data: bytes, size: int = 1000) -> AsyncIterator[bytes]:
         yield data[start : start + size]
 
 
-async def test_stream_becomes_a_dataset(bench) -> None:
+async def test_a_stream_becomes_a_dataset(bench) -> None:
     data = npy(np.arange(50_000))
     stored = await bench.datasets.put("big", K.NPY, chunks(data))
     assert stored.size == len(data)
@@ -345,7 +345,7 @@ async def test_stream_becomes_a_dataset(bench) -> None:
     assert [found.name for found in bench.datasets.list_datasets().items] == ["big", "digits"]
 
 
-async def test_too_large_a_stream_is_stopped_early(bench) -> None:
+async def test_an_oversized_stream_is_cut_off_early(bench) -> None:
     read = 0
 
     async def endless() -> AsyncIterator[bytes]:
@@ -362,7 +362,7 @@ async def test_too_large_a_stream_is_stopped_early(bench) -> None:
     assert left_of(bench, "digits")
 
 
-async def test_broken_stream_leaves_nothing(bench) -> None:
+async def test_a_broken_stream_leaves_nothing(bench) -> None:
     async def breaks() -> AsyncIterator[bytes]:
         yield b"1,2\n"
         raise ConnectionError("gone")
@@ -381,7 +381,7 @@ async def test_names_are_never_paths(bench, name: str) -> None:
         await bench.datasets.put(name, K.TEXT, chunks(b"x"))
 
 
-def test_same_content_is_the_same_dataset_and_other_content_replaces_it(bench) -> None:
+def test_the_same_content_is_the_same_dataset_and_other_content_replaces_it(bench) -> None:
     first = bench.upload("x", b"1,2\n", K.CSV)
     bench.clock.now += 1
     assert bench.upload("x", b"1,2\n", K.CSV) == first
@@ -392,7 +392,7 @@ def test_same_content_is_the_same_dataset_and_other_content_replaces_it(bench) -
     assert bench.datasets.preview("x") == {"data": [[1, 2], [3, 4]]}
 
 
-def test_a_damaged_file_is_mended_by_the_same_upload(bench) -> None:
+def test_a_damaged_file_is_repaired_by_uploading_it_again(bench) -> None:
     first = bench.upload("x", b"1,2\n", K.CSV)
     file = bench.datasets.path(first)
     for harm in (lambda: file.write_bytes(b"1,3\n"), lambda: file.write_bytes(b"1"), file.unlink):
@@ -401,7 +401,7 @@ def test_a_damaged_file_is_mended_by_the_same_upload(bench) -> None:
         assert bench.datasets.path(first).read_bytes() == b"1,2\n"
 
 
-def test_dataset_of_an_unfinished_job_stays(bench) -> None:
+def test_the_dataset_of_an_unfinished_job_cannot_be_deleted(bench) -> None:
     job = bench.fit()
     before = bench.datasets.get("digits")
     with pytest.raises(InUse):
@@ -422,7 +422,7 @@ def test_previews_are_limited(bench, rows: int) -> None:
         bench.datasets.preview("digits", rows)
 
 
-def test_nobody_waits_for_a_stuck_writer_for_ever(bench, monkeypatch) -> None:
+def test_waiting_for_a_stuck_writer_times_out(bench, monkeypatch) -> None:
     monkeypatch.setattr(dataset_directory, "_LONGEST_SECONDS", 0.05)
     with locked(bench.data_dir / "datasets"):
         with pytest.raises(Unavailable, match="does not go on"):
@@ -433,7 +433,7 @@ def test_nobody_waits_for_a_stuck_writer_for_ever(bench, monkeypatch) -> None:
     bench.datasets.delete("digits")
 
 
-async def test_files_come_and_go_beside_the_event_loop(bench, monkeypatch) -> None:
+async def test_files_are_read_and_written_off_the_event_loop(bench, monkeypatch) -> None:
     threads: list[int] = []
     for name in ("open", "unlink"):
         monkeypatch.setattr(Path, name, noting(getattr(Path, name), threads))

@@ -1,4 +1,4 @@
-"""A database and a data directory that do not belong together are not used together."""
+"""A database and a data directory that do not belong together are refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from served.deaths import dying_at
 
 
 class Server:
-    """A store and a directory, and a presence in that once it is claimed."""
+    """A store and a directory; present once it has claimed the directory."""
 
     def __init__(self, database: Path, data_dir: Path) -> None:
         data_dir.mkdir(exist_ok=True)
@@ -29,7 +29,7 @@ class Server:
         self.store.open()
 
     def claim(self) -> bool:
-        """Claim the directory, as the server does at each of its starts."""
+        """Claim the directory, as a server does at every start."""
         self.presence.leave()
         self.presence = Presence(self.data_dir / "servers")
         return claim_directory(self.store, self.data_dir, self.presence)
@@ -58,7 +58,7 @@ def other(tmp_path: Path) -> Iterator[Server]:
     server.end()
 
 
-def test_directory_and_database_get_the_same_id_for_good(server: Server) -> None:
+def test_directory_and_database_get_a_common_permanent_id(server: Server) -> None:
     assert server.claim()
     identity = read_id(server.data_dir)
     assert identity is not None
@@ -69,15 +69,13 @@ def test_directory_and_database_get_the_same_id_for_good(server: Server) -> None
     assert read_id(server.data_dir) == identity
 
 
-def test_a_directory_from_before_gets_an_id_by_its_own_database(server: Server) -> None:
+def test_an_old_directory_gets_its_id_from_its_own_database(server: Server) -> None:
     server.add_module()
     assert not server.claim()
     assert read_id(server.data_dir) is not None
 
 
-def test_an_empty_database_adopts_a_directory_that_nobody_uses(
-    server: Server, other: Server
-) -> None:
+def test_an_empty_database_adopts_an_unused_directory(server: Server, other: Server) -> None:
     server.claim()
     with pytest.raises(StartError, match=r"in use by 1 other .*MODSERVE_DATABASE_URL"):
         other.claim()
@@ -94,7 +92,7 @@ def test_a_database_of_another_directory_is_refused(
 ) -> None:
     server.claim()
     server.presence.leave()
-    other.add_module()  # from before ids, and not of this directory
+    other.add_module()  # older than ids, and of another directory
     with pytest.raises(StartError, match="belongs to another data directory"):
         other.claim()
     third = Server(tmp_path / "one.db", tmp_path / "empty")
@@ -109,7 +107,7 @@ def test_a_database_of_another_directory_is_refused(
         one.end()
 
 
-def test_a_claim_that_dies_at_any_step_is_made_again(tmp_path: Path) -> None:
+def test_a_claim_interrupted_at_any_step_is_repeated(tmp_path: Path) -> None:
     for step in range(30):
         data_dir = tmp_path / f"data-{step}"
         server = Server(tmp_path / f"{step}.db", data_dir)
@@ -129,7 +127,7 @@ def test_a_claim_that_dies_at_any_step_is_made_again(tmp_path: Path) -> None:
     raise AssertionError("it has too many steps")
 
 
-def test_a_damaged_id_is_told_with_what_to_do(server: Server) -> None:
+def test_a_damaged_id_is_reported_with_advice(server: Server) -> None:
     server.claim()
     (server.data_dir / "directory-id").write_bytes(b"\xff\x00 no id")
     with pytest.raises(StartError, match="32 hexadecimal digits"):

@@ -1,4 +1,4 @@
-"""The dispatcher, with executors that do as a test says."""
+"""The dispatcher, with scripted executors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ S = JobStatus
 BIND = BindSpec(data_shapes=(InputDesc(name="data", shape=(2, 3)),))
 
 
-async def test_job_is_started_with_all_it_needs_and_ends_as_reported(bench) -> None:
+async def test_a_job_is_started_with_all_it_needs_and_ends_as_reported(bench) -> None:
     executor = ScriptedExecutor()
     async with dispatching(bench, executor) as dispatcher:
         job = bench.fit()
@@ -62,7 +62,7 @@ async def test_job_is_started_with_all_it_needs_and_ends_as_reported(bench) -> N
     assert rows[-1].data["batch"] == 2
 
 
-async def test_fit_leaves_module_prepared_and_restorable(bench) -> None:
+async def test_a_fit_leaves_its_module_prepared_and_restorable(bench) -> None:
     executor = ScriptedExecutor()
     async with dispatching(bench, executor):
         job = bench.fit()
@@ -82,7 +82,7 @@ async def test_fit_leaves_module_prepared_and_restorable(bench) -> None:
     assert [m.tag for m in bench.checkpoints.list_checkpoints("a").items] == [(1, 0)]
 
 
-async def test_dead_executor_loses_its_job_which_goes_on_from_its_checkpoint(bench) -> None:
+async def test_a_job_of_a_dead_executor_resumes_from_its_checkpoint(bench) -> None:
     executor = ScriptedExecutor()
     async with dispatching(bench, executor):
         job = bench.fit()
@@ -105,7 +105,7 @@ async def test_dead_executor_loses_its_job_which_goes_on_from_its_checkpoint(ben
         assert done.result == {"of": "the living"}
 
 
-async def test_restart_between_two_looks_is_noticed_when_told(bench) -> None:
+async def test_a_restart_between_two_looks_is_noticed(bench) -> None:
     executor = ScriptedExecutor()
     async with dispatching(bench, executor) as dispatcher:
         job = bench.fit()
@@ -115,7 +115,7 @@ async def test_restart_between_two_looks_is_noticed_when_told(bench) -> None:
         assert bench.jobs.get(job.id).attempt == 2
 
 
-async def test_executor_that_dies_at_every_attempt_fails_the_job(bench) -> None:
+async def test_a_job_whose_executor_always_dies_fails(bench) -> None:
     executor = ScriptedExecutor()
     executor.refusal = ExecutorGone("it crashed at once")
     async with dispatching(bench, executor):
@@ -126,7 +126,7 @@ async def test_executor_that_dies_at_every_attempt_fails_the_job(bench) -> None:
     assert "it crashed at once" in failed.error["message"]
 
 
-async def test_refused_job_fails_with_the_reason_of_the_host(bench) -> None:
+async def test_a_refused_job_fails_with_the_hosts_reason(bench) -> None:
     executor = ScriptedExecutor()
     executor.refusal = HostError("invalid_shape", "data has 3 columns, the module wants 4")
     async with dispatching(bench, executor):
@@ -141,7 +141,7 @@ async def test_refused_job_fails_with_the_reason_of_the_host(bench) -> None:
         assert again.error == {"code": "invalid", "message": "NaN", "field": None}
 
 
-async def test_jobs_of_other_modules_run_beside_and_of_the_same_after(bench) -> None:
+async def test_jobs_of_one_module_run_in_sequence_and_of_others_in_parallel(bench) -> None:
     executor = ScriptedExecutor()
     async with dispatching(bench, executor):
         first, second, third = bench.fit("a"), bench.fit("a"), bench.fit("b")
@@ -154,7 +154,7 @@ async def test_jobs_of_other_modules_run_beside_and_of_the_same_after(bench) -> 
         assert executor.starts[2].job_id == second.id
 
 
-async def test_places_of_an_executor_are_limited(bench) -> None:
+async def test_jobs_per_executor_are_limited(bench) -> None:
     executor = ScriptedExecutor()
     async with dispatching(bench, executor, jobs_per_executor=1):
         bench.fit("a"), bench.fit("b")
@@ -185,7 +185,7 @@ async def test_requests_are_passed_on_once_and_granted_when_done(bench) -> None:
         await until_status(bench, job, S.CANCELLED)
 
 
-async def test_job_whose_pause_is_withdrawn_too_late_starts_again(bench) -> None:
+async def test_a_job_whose_pause_is_withdrawn_too_late_starts_again(bench) -> None:
     executor = ScriptedExecutor()
     async with dispatching(bench, executor):
         job = bench.fit()
@@ -203,7 +203,7 @@ async def test_job_whose_pause_is_withdrawn_too_late_starts_again(bench) -> None
         await until_status(bench, job, S.SUCCEEDED)
 
 
-async def test_request_to_a_dead_executor_is_granted(bench) -> None:
+async def test_a_request_to_a_dead_executor_is_granted(bench) -> None:
     executor = ScriptedExecutor()
     async with dispatching(bench, executor):
         job = bench.fit()
@@ -213,7 +213,7 @@ async def test_request_to_a_dead_executor_is_granted(bench) -> None:
         await until_status(bench, job, S.CANCELLED)
 
 
-async def test_lease_of_a_running_job_is_renewed(bench) -> None:
+async def test_the_lease_of_a_running_job_is_renewed(bench) -> None:
     executor = ScriptedExecutor()
     async with dispatching(bench, executor):
         job = bench.fit()
@@ -226,7 +226,7 @@ async def test_lease_of_a_running_job_is_renewed(bench) -> None:
         assert bench.jobs.get(job.id).attempt == 1
 
 
-async def test_job_taken_by_another_server_is_stopped_here(bench, make_bench) -> None:
+async def test_a_job_taken_over_by_another_server_is_stopped_here(bench, make_bench) -> None:
     executor = ScriptedExecutor()
     async with dispatching(bench, executor) as dispatcher:
         job = bench.fit()
@@ -245,7 +245,7 @@ async def test_job_taken_by_another_server_is_stopped_here(bench, make_bench) ->
         assert bench.jobs.get(job.id) == taken
 
 
-async def test_job_lost_behind_its_back_begins_again_on_the_same_executor(bench) -> None:
+async def test_a_job_lost_unnoticed_restarts_on_the_same_executor(bench) -> None:
     executor = ScriptedExecutor()
     async with dispatching(bench, executor) as dispatcher:
         job = bench.fit()
@@ -259,7 +259,7 @@ async def test_job_lost_behind_its_back_begins_again_on_the_same_executor(bench)
         assert kinds.count(JobEvent.SUCCEEDED) == 1
 
 
-async def test_job_claimed_again_before_its_loss_is_noticed_takes_no_second_place(bench) -> None:
+async def test_a_job_claimed_again_before_its_loss_is_noticed_takes_no_second_place(bench) -> None:
     executor = ScriptedExecutor()
     async with dispatching(bench, executor, jobs_per_executor=2):
         job = bench.fit()
@@ -274,7 +274,7 @@ async def test_job_claimed_again_before_its_loss_is_noticed_takes_no_second_plac
 
 
 @pytest.mark.parametrize("code", ["in_use", "unavailable", "storage_full"])
-async def test_passing_refusal_puts_the_job_off_and_takes_an_attempt(bench, code: str) -> None:
+async def test_a_temporary_refusal_delays_the_job_and_costs_an_attempt(bench, code: str) -> None:
     executor = ScriptedExecutor()
     executor.refusal = HostError(code, "another job works on the module")
     async with dispatching(bench, executor) as dispatcher:
@@ -291,7 +291,7 @@ async def test_passing_refusal_puts_the_job_off_and_takes_an_attempt(bench, code
         assert (executor.starts[1].job_id, executor.starts[1].attempt) == (job.id, 2)
 
 
-async def test_no_report_is_lost_while_the_store_takes_nothing(bench, monkeypatch) -> None:
+async def test_reports_are_kept_while_the_store_is_unavailable(bench, monkeypatch) -> None:
     monkeypatch.setattr(background_tasks, "AFTER_ERROR_SECONDS", 0.01)
     refusals: list[Exception] = [StorageFull(), Unavailable("locked"), StorageFull()]
     record = bench.queue.record
@@ -315,7 +315,7 @@ async def test_no_report_is_lost_while_the_store_takes_nothing(bench, monkeypatc
     assert kinds[-2:] == [JobEvent.LOG, JobEvent.SUCCEEDED]
 
 
-async def test_job_whose_end_cannot_be_entered_is_tried_again(bench, monkeypatch) -> None:
+async def test_a_job_whose_end_cannot_be_recorded_is_retried(bench, monkeypatch) -> None:
     monkeypatch.setattr(background_tasks, "AFTER_ERROR_SECONDS", 0.01)
     faults = [OSError("input/output error")]
     record = bench.queue.record
@@ -337,7 +337,7 @@ async def test_job_whose_end_cannot_be_entered_is_tried_again(bench, monkeypatch
     assert (done.attempt, done.lost) == (2, 1)
 
 
-async def test_stop_lets_jobs_save_and_gives_them_back(bench) -> None:
+async def test_stopping_lets_jobs_save_and_gives_them_back(bench) -> None:
     executor = ScriptedExecutor()
     dispatcher = Dispatcher([executor], bench.queue, bench.runs, bench.bells)
     await dispatcher.start()
@@ -355,7 +355,7 @@ async def test_stop_lets_jobs_save_and_gives_them_back(bench) -> None:
     await dispatcher.stop()
 
 
-async def test_stop_in_the_middle_of_a_claim_leaves_no_job_running(bench, monkeypatch) -> None:
+async def test_stopping_during_a_claim_leaves_no_job_running(bench, monkeypatch) -> None:
     executor = ScriptedExecutor()
     claim = bench.queue.claim
     is_claiming = threading.Event()
@@ -375,7 +375,7 @@ async def test_stop_in_the_middle_of_a_claim_leaves_no_job_running(bench, monkey
     assert (given_back.status, given_back.lost) == (S.QUEUED, 0)
 
 
-async def test_what_is_no_event_of_a_job_is_passed_over(bench) -> None:
+async def test_unknown_messages_are_ignored(bench) -> None:
     executor = ScriptedExecutor()
     async with dispatching(bench, executor):
         job = bench.fit()
@@ -387,7 +387,7 @@ async def test_what_is_no_event_of_a_job_is_passed_over(bench) -> None:
         await until_status(bench, job, S.SUCCEEDED)
 
 
-async def test_job_whose_dataset_file_is_gone_fails_and_the_next_one_runs(bench) -> None:
+async def test_a_job_with_a_missing_dataset_file_fails_and_the_next_one_runs(bench) -> None:
     job = bench.fit()
     with bench.store.write() as connection:
         connection.exec_driver_sql("DELETE FROM datasets")
@@ -398,7 +398,7 @@ async def test_job_whose_dataset_file_is_gone_fails_and_the_next_one_runs(bench)
     assert executor.starts == []
 
 
-async def test_error_of_the_store_is_survived(bench, monkeypatch, caplog) -> None:
+async def test_an_error_of_the_store_is_survived(bench, monkeypatch, caplog) -> None:
     executor = ScriptedExecutor()
     claim = bench.queue.claim
     calls = 0

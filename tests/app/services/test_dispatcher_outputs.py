@@ -1,4 +1,4 @@
-"""Jobs of which the dispatcher keeps a dataset."""
+"""Jobs whose output the dispatcher stores as a dataset."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PREDICT = {"dataset": "digits", "batch_size": 2, "output": "answers"}
 
 
 def make_ready(bench: Any) -> None:
-    """Let the store know module ``a`` as bound and initialized."""
+    """Record module ``a`` as bound and initialized."""
     bind = BindSpec(data_shapes=(InputDesc(name="data", shape=(2, 3)),))
     bench.modules.change(
         "a", lambda a: a.evolve(bind=bind, init=InitSpec(), params=ParamsSource.INIT)
     )
 
 
-async def test_predict_job_makes_a_dataset(bench) -> None:
+async def test_a_predict_job_makes_a_dataset(bench) -> None:
     make_ready(bench)
     executor = ScriptedExecutor()
     async with dispatching(bench, executor):
@@ -42,7 +42,7 @@ async def test_predict_job_makes_a_dataset(bench) -> None:
     assert len(list((bench.data_dir / "datasets").iterdir())) == 4
 
 
-async def test_predict_job_whose_output_cannot_be_kept_fails(bench) -> None:
+async def test_a_predict_job_whose_output_cannot_be_stored_fails(bench) -> None:
     make_ready(bench)
     executor = ScriptedExecutor()
     async with dispatching(bench, executor) as dispatcher:
@@ -59,7 +59,7 @@ async def test_predict_job_whose_output_cannot_be_kept_fails(bench) -> None:
     assert bench.datasets.get("digits").examples == 4
 
 
-async def test_predict_job_fails_where_the_disk_is_full(bench, monkeypatch) -> None:
+async def test_a_predict_job_fails_on_a_full_disk(bench, monkeypatch) -> None:
     def no_room(*arguments: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 

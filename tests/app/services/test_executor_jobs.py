@@ -1,4 +1,4 @@
-"""An executor that does not answer holds nobody else up: neither jobs nor what is asked of them."""
+"""An executor that does not answer delays neither jobs nor requests elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIT = {"dataset": "digits", "epochs": 1, "batch_size": 2, "optimizer": {"name": 
 
 @pytest.fixture
 def apart(bench: Any) -> Any:
-    """The services, module ``a`` on ``cpu(0)`` and ``b`` on ``cpu(1)``."""
+    """The services with module ``a`` on ``cpu(0)`` and ``b`` on ``cpu(1)``."""
     bench.modules.change("b", lambda b: b.evolve(executor="cpu(1)"))
     return bench
 
@@ -58,7 +58,7 @@ async def test_a_busy_executor_delays_no_request_to_another(apart: Any) -> None:
         busy.replies.set()
 
 
-async def test_one_unanswered_start_delays_nothing_else_of_the_same_executor(bench: Any) -> None:
+async def test_an_unanswered_start_delays_nothing_else_on_its_executor(bench: Any) -> None:
     executor = ScriptedExecutor()
     async with dispatching(bench, executor):
         first = bench.fit("a")
@@ -72,7 +72,7 @@ async def test_one_unanswered_start_delays_nothing_else_of_the_same_executor(ben
         executor.replies.set()
 
 
-async def test_what_is_asked_before_the_start_is_answered_is_passed_on_after_it(
+async def test_a_request_made_before_the_start_is_acknowledged_is_passed_on_afterwards(
     bench: Any,
 ) -> None:
     executor = ScriptedExecutor()
@@ -90,7 +90,7 @@ async def test_what_is_asked_before_the_start_is_answered_is_passed_on_after_it(
         assert bench.jobs.get(beside.id).status is S.RUNNING
 
 
-async def test_short_jobs_are_claimed_ahead_but_not_begun(bench: Any) -> None:
+async def test_short_jobs_are_claimed_ahead_but_not_started(bench: Any) -> None:
     names = [f"m{number}" for number in range(5)]
     for name in names:
         bench.modules.create(ModuleRecord(name=name, symbols={SINGLE: "{}"}))
@@ -103,7 +103,9 @@ async def test_short_jobs_are_claimed_ahead_but_not_begun(bench: Any) -> None:
             await until_status(bench, job, S.SUCCEEDED)
         first, ahead = bench.fit("a"), bench.fit("b")
         await until(lambda: bench.jobs.get(ahead.id).status is S.RUNNING)
-        await until(lambda: executor.starts[-1].job_id == first.id)  # one at a time there
+        await until(
+            lambda: executor.starts[-1].job_id == first.id
+        )  # only one at a time on this one
         await until(lambda: bench.jobs.get(ahead.id).status is S.QUEUED)
         assert bench.jobs.get(ahead.id).lost == 0
         assert dispatcher.jobs_by_executor == {"cpu(0)": [first.id]}
@@ -111,7 +113,7 @@ async def test_short_jobs_are_claimed_ahead_but_not_begun(bench: Any) -> None:
         await until(lambda: executor.starts[-1].job_id == ahead.id)
 
 
-async def test_short_jobs_that_wait_are_claimed_many_at_once(
+async def test_waiting_short_jobs_are_claimed_in_bulk(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"m{number:02}" for number in range(16)]
@@ -125,7 +127,7 @@ async def test_short_jobs_that_wait_are_claimed_many_at_once(
         return found
 
     monkeypatch.setattr(bench.queue, "claim", counted)
-    for name in ("_SHORT_SECONDS", "_LONGEST_AHEAD_SECONDS"):  # however slow this machine is
+    for name in ("_SHORT_SECONDS", "_LONGEST_AHEAD_SECONDS"):  # however slow the machine is
         monkeypatch.setattr(f"app.services.executor_jobs.{name}", 60.0)
     executor = ScriptedExecutor()
     async with dispatching(bench, executor, jobs_per_executor=1):
@@ -146,7 +148,7 @@ async def test_short_jobs_that_wait_are_claimed_many_at_once(
     assert len([count for count in claimed if count]) <= 5, claimed
 
 
-async def test_two_processes_of_which_one_is_in_a_long_batch(apart: Any, tmp_path: Path) -> None:
+async def test_two_processes_one_of_them_in_a_long_batch(apart: Any, tmp_path: Path) -> None:
     end_of_batch = tmp_path / "end of batch"
     options = ProcessOptions(
         threads=1,

@@ -11,13 +11,13 @@ from app.errors import StartError
 from app.services.executor_locks import ExecutorLocks
 
 
-def test_a_name_is_taken_once(tmp_path: Path) -> None:
+def test_a_name_can_be_taken_only_once(tmp_path: Path) -> None:
     one, two = ExecutorLocks(tmp_path / "executors"), ExecutorLocks(tmp_path / "executors")
     one.take(["cpu(0)", "cpu(1)"])
     with pytest.raises(StartError, match=rf"executor cpu\(1\) .* process id {os.getpid()};"):
         two.take(["cpu(2)", "cpu(1)"])
     three = ExecutorLocks(tmp_path / "executors")
-    three.take(["cpu(2)"])  # what was refused holds nothing
+    three.take(["cpu(2)"])  # a refused attempt holds nothing
     one.release()
     two.take(["cpu(0)", "cpu(1)"])
     for locks in (two, three):

@@ -1,4 +1,4 @@
-"""The executors of a server: found by name, described, and known when they are down."""
+"""A server's executors: found by name, described, and known to be down."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from app.services.executors import Executors
 
 
 class Dying(InProcessClient):
-    """An executor that is alive when looked at, and gone when called."""
+    """An executor that is alive when checked, and gone when called."""
 
     async def call(self, *args: Any, **options: Any) -> Any:
         raise ExecutorGone("cpu(1) died")
 
 
 class Slow(InProcessClient):
-    """An executor that takes for ever to start, and notes that it was told not to."""
+    """An executor that never finishes starting, and records being stopped."""
 
     was_given_up = False
 
@@ -36,7 +36,7 @@ class Slow(InProcessClient):
 
 
 class Broken(InProcessClient):
-    """An executor that neither starts nor stops."""
+    """An executor that can neither start nor stop."""
 
     async def start(self) -> None:
         raise ExecutorGone("cpu(1) did not answer")
@@ -55,7 +55,7 @@ async def executors() -> AsyncIterator[Executors]:
     await executors.stop()
 
 
-async def test_status_is_of_those_with_a_process_of_their_own(executors: Executors) -> None:
+async def test_status_lists_only_executors_with_a_process(executors: Executors) -> None:
     assert executors.status() == {}
     executors.add(Supervisor("cpu(2)", ProcessOptions(program=("app.executor",))))
     status = executors.status()["cpu(2)"]
@@ -76,21 +76,21 @@ async def test_they_are_found_by_name(executors: Executors) -> None:
         (lambda e: e.check("gpu(0)", "executor"), Invalid, r"executor: got gpu\(0\), .* cpu\(1\)"),
     ],
 )
-async def test_one_that_is_not_there(
+async def test_an_unknown_executor_is_not_found(
     executors: Executors, find: Callable[[Executors], Any], error: type[Exception], text: str
 ) -> None:
     with pytest.raises(error, match=text):
         find(executors)
 
 
-async def test_one_that_dies_while_it_is_described_is_told_as_dead(executors: Executors) -> None:
+async def test_an_executor_that_dies_while_described_is_reported_dead(executors: Executors) -> None:
     first, second = await executors.describe()
     assert (first["name"], first["alive"]) == ("cpu(0)", True)
     assert first["available_bytes"] > 0
     assert second == {"name": "cpu(1)", "alive": False}
 
 
-async def test_those_that_are_stopped_are_dead(executors: Executors) -> None:
+async def test_stopped_executors_are_dead(executors: Executors) -> None:
     assert executors.dead() == []
     await executors.stop()
     assert executors.dead() == ["cpu(0)", "cpu(1)"]
@@ -100,7 +100,7 @@ async def test_those_that_are_stopped_are_dead(executors: Executors) -> None:
     ]
 
 
-async def test_where_one_does_not_start_none_is_left_starting() -> None:
+async def test_if_one_fails_to_start_none_is_left_starting() -> None:
     executors, slow = Executors(), Slow("cpu(0)", make_loop)
     executors.add(slow)
     executors.add(Broken("cpu(1)", make_loop))
@@ -109,7 +109,7 @@ async def test_where_one_does_not_start_none_is_left_starting() -> None:
     assert slow.was_given_up
 
 
-async def test_where_one_does_not_stop_the_others_have_stopped() -> None:
+async def test_if_one_fails_to_stop_the_others_have_stopped() -> None:
     executors, other = Executors(), InProcessClient("cpu(0)", make_loop)
     executors.add(Broken("cpu(1)", make_loop))
     executors.add(other)

@@ -1,4 +1,4 @@
-"""Many who follow cost one reading of each event, and each of them gets every event once."""
+"""Many followers cost one read of each event, and each gets every event once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.services.followers import Followers
 
 
 class Following:
-    """Follows until it is ended, and keeps what came."""
+    """Follows until cancelled, and keeps the events."""
 
     def __init__(self, followers: Followers, job_id: int | None, after: int = 0) -> None:
         self.rows: list[EventRow] = []
@@ -39,7 +39,7 @@ def followers(bench: Any) -> Followers:
 
 
 def begin(bench: Any, module: str) -> dict[str, int]:
-    """Claim a fit of a module; return what its reports begin with."""
+    """Claim a fit of a module; return what its reports start with."""
     bench.fit(module)
     claimed: Job = bench.claim()
     return {"job_id": claimed.id, "attempt": claimed.attempt}
@@ -56,7 +56,7 @@ async def all_have(following: list[Following], ids: list[int]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_an_event_is_read_once_for_all_who_follow(
+async def test_an_event_is_read_once_for_all_followers(
     bench: Any, followers: Followers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[str] = []
@@ -86,7 +86,7 @@ async def test_an_event_is_read_once_for_all_who_follow(
     assert reads.count("tail") < 3 * 8
 
 
-async def test_the_end_of_what_there_was_is_told_at_once(
+async def test_the_end_of_past_events_is_announced_at_once(
     bench: Any, followers: Followers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(followers_module, "_LONGEST_SILENCE_SECONDS", 3600.0)
@@ -105,7 +105,7 @@ async def _first(rows: AsyncIterator[EventRow | None], count: int) -> AsyncItera
 
 
 @pytest.mark.parametrize(("page", "tail"), [(3, 2000), (500, 4), (2, 3)])
-async def test_nobody_misses_an_event_or_gets_it_twice(
+async def test_no_follower_misses_or_repeats_an_event(
     bench: Any, followers: Followers, monkeypatch: pytest.MonkeyPatch, page: int, tail: int
 ) -> None:
     monkeypatch.setattr(followers_module, "_EVENTS_AT_ONCE", page)
@@ -128,7 +128,9 @@ async def test_nobody_misses_an_event_or_gets_it_twice(
     await asyncio.gather(everything.task, late.task)
 
 
-async def test_who_comes_from_another_database_gets_all(bench: Any, followers: Followers) -> None:
+async def test_a_follower_from_another_database_gets_everything(
+    bench: Any, followers: Followers
+) -> None:
     who = begin(bench, "a")
     log(bench, who, 3)
     ids = [row.id for row in bench.jobs.events()]
@@ -140,7 +142,7 @@ async def test_who_comes_from_another_database_gets_all(bench: Any, followers: F
         one.task.cancel()
 
 
-async def test_what_another_server_enters_is_seen_without_a_bell(
+async def test_events_of_another_server_are_seen_without_a_bell(
     bench: Any, followers: Followers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(followers_module, "_LONGEST_WAIT_SECONDS", 0.05)

@@ -1,4 +1,4 @@
-"""What is asked for together is done together, and each still gets its own answer."""
+"""Concurrent requests are grouped, and each still gets its own answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.errors import NotFound
 from app.services.grouped import Grouped
 
 
-async def test_calls_that_come_while_one_is_under_way_make_the_next() -> None:
+async def test_calls_arriving_during_one_are_grouped_into_the_next() -> None:
     groups: list[list[int]] = []
     may_go_on = threading.Event()
 
@@ -25,7 +25,7 @@ async def test_calls_that_come_while_one_is_under_way_make_the_next() -> None:
         await asyncio.sleep(0.001)
     others = [asyncio.create_task(grouped(number)) for number in (2, 3, 4, 5)]
     await asyncio.sleep(0)
-    others.pop().cancel()  # what was asked for is done all the same
+    others.pop().cancel()  # its request is carried out all the same
     may_go_on.set()
     assert await first == 2
     answers = await asyncio.gather(*others, return_exceptions=True)
@@ -34,7 +34,7 @@ async def test_calls_that_come_while_one_is_under_way_make_the_next() -> None:
     assert await grouped(6) == 12
 
 
-async def test_an_error_of_all_is_raised_for_each_and_spoils_no_later_call() -> None:
+async def test_an_error_is_raised_for_all_in_the_group_and_later_calls_work() -> None:
     is_broken = True
 
     def echo(numbers: Sequence[int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Which instance is asked, and what keeps instances ready, without processes."""
+"""Choosing an instance and keeping instances ready, without processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PUT_AWAY = HostError("not_resident", "module 'a@1' is not on its device at prese
 
 
 class FakeExecutor:
-    """Takes what it is given, unless told to fail."""
+    """Accepts everything unless told to fail."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -54,7 +54,7 @@ class FakeExecutor:
 
 
 class Files:
-    """Versions that are always there."""
+    """Versions that always exist."""
 
     def find(self, record: ModuleRecord, version: int) -> VersionPlace:
         return VersionPlace(f"key {version}", Path(f"/versions/{version}"))
@@ -75,7 +75,7 @@ class Bed:
         self.record = bench.modules.change("a", lambda record: served(record))
 
     async def settle(self) -> None:
-        """Let all loads end."""
+        """Wait until all loads have finished."""
         while loads := [
             task
             for group in self.all._groups.values()
@@ -111,7 +111,7 @@ async def ready(bed: Bed) -> Bed:
     return bed
 
 
-async def test_they_are_given_what_is_promoted_before_they_are_asked(bed: Bed) -> None:
+async def test_instances_load_the_promoted_version_before_they_are_asked(bed: Bed) -> None:
     bed.other.waits = asyncio.Event()
     bed.access.remember(bed.record)
     await asyncio.sleep(0)
@@ -132,7 +132,7 @@ async def test_they_are_given_what_is_promoted_before_they_are_asked(bed: Bed) -
     assert bed.home.asked == [("load_version", "a")]
 
 
-async def test_the_one_with_the_fewest_examples_is_asked(ready: Bed) -> None:
+async def test_the_instance_with_the_fewest_examples_is_chosen(ready: Bed) -> None:
     assert ready.chosen() == "cpu(0)", "its home, of equal ones"
     ready.all.begin("cpu(0)", 3)
     assert ready.chosen() == "cpu(1)"
@@ -147,7 +147,7 @@ async def test_the_one_with_the_fewest_examples_is_asked(ready: Bed) -> None:
     assert ready.states() == [InstanceState.DOWN, InstanceState.READY]
 
 
-async def test_another_version_is_loaded_when_it_is_asked_for(ready: Bed) -> None:
+async def test_another_version_is_loaded_on_demand(ready: Bed) -> None:
     ready.home.is_up = False
     assert ready.chosen(7) == "cpu(0)", "nobody has it: who brings it back is told what is wrong"
     ready.home.is_up = True
@@ -157,7 +157,7 @@ async def test_another_version_is_loaded_when_it_is_asked_for(ready: Bed) -> Non
     assert ready.chosen(1) == "cpu(1)"
 
 
-async def test_one_that_has_lost_it_is_not_asked_until_it_has_it_again(
+async def test_an_instance_that_lost_the_version_is_not_chosen_until_reloaded(
     ready: Bed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, other = ready.all._groups["a"].instances
@@ -177,7 +177,7 @@ async def test_one_that_has_lost_it_is_not_asked_until_it_has_it_again(
     assert ready.states()[1] is InstanceState.READY
 
 
-async def test_what_its_executor_was_at_when_it_died_is_not_asked_of_another(ready: Bed) -> None:
+async def test_a_request_is_not_repeated_elsewhere_after_a_death(ready: Bed) -> None:
     _, other = ready.all._groups["a"].instances
     assert not ready.all.note_lost(other, "1", "key 1", ExecutorKilled("while it ran predict"))
     assert ready.all.note_lost(other, "1", "key 1", ExecutorGone("it waited"))
@@ -185,7 +185,7 @@ async def test_what_its_executor_was_at_when_it_died_is_not_asked_of_another(rea
     assert other.versions == set()
 
 
-async def test_a_new_process_is_given_it_again(ready: Bed) -> None:
+async def test_a_new_process_gets_the_version_again(ready: Bed) -> None:
     ready.all.begin("cpu(0)", 1)
     ready.all.executor_started("cpu(1)")
     assert ready.chosen() == "cpu(0)"
@@ -193,7 +193,7 @@ async def test_a_new_process_is_given_it_again(ready: Bed) -> None:
     assert ready.chosen() == "cpu(1)"
 
 
-async def test_one_that_kills_its_executor_is_left_alone(
+async def test_a_version_that_kills_its_executor_is_left_out(
     bed: Bed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bed.other.fails = ExecutorKilled("while it ran restore_module of module 'a@1'")
@@ -225,7 +225,7 @@ async def test_one_that_kills_its_executor_is_left_alone(
     ],
     ids=["one", "unloaded", "bound anew", "batch size", "promoted"],
 )
-async def test_a_replica_that_is_none_any_more_goes(
+async def test_a_surplus_replica_is_removed(
     ready: Bed, change: dict[str, Any], is_removed: bool
 ) -> None:
     name = ready.other.asked[0][1]
@@ -240,7 +240,7 @@ async def test_a_replica_that_is_none_any_more_goes(
         assert ready.all.choose(ready.record, "1", "key 1") is None, "of the record before"
 
 
-async def test_a_deleted_module_has_none(ready: Bed) -> None:
+async def test_a_deleted_module_has_no_instances(ready: Bed) -> None:
     name = ready.other.asked[0][1]
     ready.access.forget("a")
     assert ready.chosen() is None
@@ -259,7 +259,7 @@ async def test_errors_name_the_module_as_clients_do(ready: Bed) -> None:
     assert home.told(PUT_AWAY) is PUT_AWAY
 
 
-async def test_one_target_stands_for_all_that_are_alike(ready: Bed) -> None:
+async def test_equal_targets_are_the_same_object(ready: Bed) -> None:
     home, other = ready.all._groups["a"].instances
     target = Target({"module": "a", "version": "key 1"}, Signature([]), 3)
     assert home.target(target) is target
@@ -271,7 +271,7 @@ async def test_one_target_stands_for_all_that_are_alike(ready: Bed) -> None:
 async def test_a_record_read_before_a_change_does_not_hide_it(
     bench: Any, bed: Bed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody asks for the record while it is changed."""
+    """Someone reads the record while it is being changed."""
     before = bench.modules.get("b")
     changed = bench.modules.change("b", lambda record: record.evolve(durable=False))
     is_read = asyncio.Event()
@@ -289,9 +289,7 @@ async def test_a_record_read_before_a_change_does_not_hide_it(
     assert bed.access.known_now("b") is changed
 
 
-async def test_what_a_fit_made_of_a_record_is_known_unless_it_is_older(
-    bench: Any, bed: Bed
-) -> None:
+async def test_the_record_left_by_a_fit_is_used_unless_older(bench: Any, bed: Bed) -> None:
     first = bench.modules.get("b")
     bed.access.refresh(first)
     assert bed.access.known_now("b") is None, "nobody has asked for it"

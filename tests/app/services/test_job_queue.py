@@ -1,4 +1,4 @@
-"""Claims of servers that die, seen from a server that lives."""
+"""Jobs claimed by servers that die, seen from one that lives."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SERVER = """
 
 @contextmanager
 def other_server(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
-    """Run a server that claims a job and holds it; yield the process and what it said."""
+    """Run a server that claims a job and holds it; yield the process and its output."""
     url = f"sqlite:///{tmp_path / 'store.db'}"
     presence = str(tmp_path / "data" / "servers")
     process = subprocess.Popen(
@@ -56,7 +56,7 @@ def other_server(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[s
         process.stdout.close()
 
 
-def test_job_of_a_killed_server_is_taken_over_at_once(bench, tmp_path: Path) -> None:
+def test_a_killed_servers_job_is_taken_over_at_once(bench, tmp_path: Path) -> None:
     job = bench.fit()
     with other_server(tmp_path) as (process, said):
         assert said[:2] == [str(job.id), "1"]
@@ -74,7 +74,7 @@ def test_job_of_a_killed_server_is_taken_over_at_once(bench, tmp_path: Path) -> 
         bench.record(JobDone(job_id=job.id, attempt=1))
 
 
-def test_server_without_a_file_here_keeps_its_jobs_until_the_lease_expires(
+def test_a_server_without_a_presence_file_keeps_its_jobs_until_the_lease_expires(
     make_bench, tmp_path: Path
 ) -> None:
     bench, elsewhere = make_bench(), make_bench()
@@ -89,7 +89,7 @@ def test_server_without_a_file_here_keeps_its_jobs_until_the_lease_expires(
     assert bench.jobs.events(job.id)[-1].data == {"reason": "its lease expired"}
 
 
-def test_own_jobs_are_left_alone_while_renewed(bench) -> None:
+def test_renewed_jobs_are_left_alone(bench) -> None:
     job = bench.fit()
     bench.claim()
     for _ in range(3):
@@ -100,7 +100,9 @@ def test_own_jobs_are_left_alone_while_renewed(bench) -> None:
         assert bench.queue.recover() == []
 
 
-def test_files_of_dead_servers_are_removed_when_no_job_names_them(bench, tmp_path: Path) -> None:
+def test_presence_files_of_dead_servers_are_removed_when_no_job_names_them(
+    bench, tmp_path: Path
+) -> None:
     bench.fit()
     with other_server(tmp_path) as (process, said):
         lock = bench.data_dir / "servers" / f"{said[2]}.lock"
@@ -133,7 +135,7 @@ def test_presence_ends_with_leaving(tmp_path: Path) -> None:
         (JobPaused(job_id=1, attempt=1), S.QUEUED, JobEvent.RELEASED),
     ],
 )
-def test_last_message_ends_the_attempt(bench, message, status, event) -> None:
+def test_the_last_message_ends_the_attempt(bench, message, status, event) -> None:
     bench.fit()
     bench.claim()
     assert bench.record(message).status is status
@@ -145,7 +147,7 @@ def test_last_message_ends_the_attempt(bench, message, status, event) -> None:
         bench.record(message)
 
 
-def test_pause_that_was_asked_for_is_one(bench) -> None:
+def test_a_requested_pause_pauses(bench) -> None:
     job = bench.fit()
     bench.claim()
     assert bench.queue.requests([job.id]) == []
@@ -154,7 +156,7 @@ def test_pause_that_was_asked_for_is_one(bench) -> None:
     assert bench.record(JobPaused(job_id=1, attempt=1)).status is S.PAUSED
 
 
-def test_giving_back_is_void_for_an_attempt_that_lost_its_job(bench) -> None:
+def test_an_attempt_that_lost_its_job_cannot_give_it_back(bench) -> None:
     bench.fit()
     bench.claim()
     assert bench.queue.release(1, 7, "x") is None
@@ -165,7 +167,7 @@ def test_giving_back_is_void_for_an_attempt_that_lost_its_job(bench) -> None:
     assert bench.queue.fail(1, 1, "c", "m").status is S.FAILED
 
 
-def test_tidying_thins_reports_out(bench) -> None:
+def test_tidying_thins_out_reports(bench) -> None:
     bench.fit()
     bench.claim()
     for batch in range(9):

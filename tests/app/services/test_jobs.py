@@ -26,7 +26,7 @@ SCORE = {"dataset": "digits", "batch_size": 2}
 FIT = {**SCORE, "epochs": 2, "optimizer": {"name": "sgd"}}
 
 
-def test_submitted_job_is_queued_with_its_parameters_filled_in(bench) -> None:
+def test_a_submitted_job_is_queued_with_defaults_filled_in(bench) -> None:
     job = bench.fit()
     assert (job.status, job.kind, job.module) == (JobStatus.QUEUED, JobKind.FIT, "a")
     assert job.params["metrics"] == ["accuracy"]
@@ -64,7 +64,7 @@ def test_submitted_job_is_queued_with_its_parameters_filled_in(bench) -> None:
         ),
     ],
 )
-def test_job_that_could_only_fail_is_refused(bench, module, changes, error, message) -> None:
+def test_a_job_that_could_only_fail_is_refused(bench, module, changes, error, message) -> None:
     with pytest.raises(error, match=message):
         bench.fit(module, **changes)
     assert bench.jobs.list_jobs().items == ()
@@ -76,7 +76,7 @@ def test_priorities_are_limited(bench, priority: int) -> None:
         bench.jobs.submit("a", JobKind.SCORE, SCORE, JobLimits(priority=priority))
 
 
-def test_score_needs_parameters_or_a_fit_before_it(bench) -> None:
+def test_score_needs_parameters_or_an_earlier_fit(bench) -> None:
     with pytest.raises(WrongStage, match="/v1/modules/a/bind"):
         bench.jobs.submit("a", JobKind.SCORE, SCORE)
     fit = bench.fit()
@@ -88,12 +88,12 @@ def test_score_needs_parameters_or_a_fit_before_it(bench) -> None:
     assert bench.jobs.submit("b", JobKind.SCORE, SCORE).status is JobStatus.QUEUED
 
 
-def test_module_may_bring_its_own_optimizer(bench) -> None:
+def test_a_module_may_supply_its_own_optimizer(bench) -> None:
     bench.modules.change("a", lambda a: a.evolve(optimizer=OptimizerSpec()))
     assert bench.fit(optimizer=None).params["optimizer"] is None
 
 
-def test_repeated_key_makes_one_job_and_another_request_is_refused(bench) -> None:
+def test_a_repeated_idempotency_key_makes_one_job_and_a_different_request_is_refused(bench) -> None:
     params = bench.fit().params
 
     def submit(**changes: object) -> Job:
@@ -108,7 +108,7 @@ def test_repeated_key_makes_one_job_and_another_request_is_refused(bench) -> Non
     assert len(bench.jobs.list_jobs().items) == 2
 
 
-def test_jobs_submitted_together_are_one_transaction_and_each_has_its_own_answer(bench) -> None:
+def test_jobs_submitted_together_share_a_transaction_and_get_their_own_answers(bench) -> None:
     def asked(module: str, key: str | None = None, **changes: object) -> Submission:
         params = {**FIT, **changes}
         return read_submission(module, JobKind.FIT, params, idempotency_key=key)
@@ -129,7 +129,7 @@ def test_jobs_submitted_together_are_one_transaction_and_each_has_its_own_answer
         assert dataset_is_used(connection, "digits")
 
 
-def test_of_jobs_submitted_together_under_one_key_there_is_one(bench) -> None:
+def test_jobs_submitted_together_under_one_key_become_one(bench) -> None:
     def asked(module: str, key: str) -> Submission:
         return read_submission(module, JobKind.FIT, FIT, idempotency_key=key)
 
@@ -140,7 +140,7 @@ def test_of_jobs_submitted_together_under_one_key_there_is_one(bench) -> None:
     assert len(bench.jobs.list_jobs().items) == 2
 
 
-def test_list_is_filtered_and_paged(bench) -> None:
+def test_the_list_is_filtered_and_paged(bench) -> None:
     ids = [bench.fit(module).id for module in "aab"]
     page = bench.jobs.list_jobs(JobFilter(modules=["a"]), limit=1)
     assert [job.id for job in page.items] == [ids[1]]
@@ -150,12 +150,12 @@ def test_list_is_filtered_and_paged(bench) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "1.5", "٣", "9" * 19])
-def test_bad_cursor_is_refused(bench, cursor: str) -> None:
+def test_an_invalid_cursor_is_refused(bench, cursor: str) -> None:
     with pytest.raises(Invalid, match="cursor"):
         bench.jobs.list_jobs(cursor=cursor)
 
 
-def test_pause_resume_cancel_retry_of_a_waiting_job(bench) -> None:
+def test_pause_resume_cancel_and_retry_of_a_waiting_job(bench) -> None:
     job = bench.fit()
     assert bench.jobs.pause(job.id).status is JobStatus.PAUSED
     assert bench.jobs.resume(job.id).status is JobStatus.QUEUED
@@ -196,7 +196,7 @@ def test_events_of_an_unknown_job_are_not_found(bench) -> None:
         bench.jobs.events(99)
 
 
-async def test_follower_sees_what_was_and_what_comes_until_the_end(bench) -> None:
+async def test_a_follower_sees_past_and_future_events_until_the_end(bench) -> None:
     job = bench.fit()
     seen = []
 
@@ -239,7 +239,7 @@ async def test_follower_sees_what_was_and_what_comes_until_the_end(bench) -> Non
     assert bench.jobs.newest_event_id() == seen[-1].id
 
 
-async def test_follower_of_everything_hears_of_new_jobs(bench) -> None:
+async def test_a_follower_of_everything_sees_new_jobs(bench) -> None:
     bench.fit("a")
     after = bench.jobs.newest_event_id()
     stream = bench.jobs.follow(after=after)
@@ -252,11 +252,11 @@ async def test_follower_of_everything_hears_of_new_jobs(bench) -> None:
     await stream.aclose()
 
 
-async def test_nothing_comes_between_events_that_follow_each_other(bench) -> None:
+async def test_the_end_of_past_events_is_signalled_only_once(bench) -> None:
     bench.fit("a")
     stream = bench.jobs.follow()
     assert (await anext(stream)).type is JobEvent.SUBMITTED
-    assert await anext(stream) is None  # once, when all that there was has been told
+    assert await anext(stream) is None  # once, when all past events have been sent
     threading.Timer(0.05, lambda: bench.fit("b")).start()
     assert (await anext(stream)).type is JobEvent.SUBMITTED
     await stream.aclose()

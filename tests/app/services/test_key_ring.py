@@ -1,4 +1,4 @@
-"""The keys that are valid at present: followed as the file says, and never fewer by accident."""
+"""The currently valid keys: kept up to date with the file, and never lost by accident."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def is_known(ring: KeyRing, text: str) -> bool:
         return False
 
 
-async def test_what_the_file_says_holds_within_a_second(file: KeyFile, ring: KeyRing) -> None:
+async def test_changes_of_the_file_take_effect_within_a_second(
+    file: KeyFile, ring: KeyRing
+) -> None:
     assert ring._seconds_to_look() <= 0.5
     changes: list[int] = []
     ring.on_change(lambda: changes.append(1))
@@ -75,9 +77,7 @@ async def test_what_the_file_says_holds_within_a_second(file: KeyFile, ring: Key
     assert len(changes) == 3
 
 
-async def test_a_key_that_others_come_beside_stays_the_one_it_was(
-    file: KeyFile, ring: KeyRing
-) -> None:
+async def test_adding_keys_does_not_reset_the_others(file: KeyFile, ring: KeyRing) -> None:
     text, other = new_key_text(), new_key_text()
     file.change(lambda keys: (make(text, rate=5.0),))
     await until(lambda: is_known(ring, text))
@@ -87,12 +87,12 @@ async def test_a_key_that_others_come_beside_stays_the_one_it_was(
     file.change(lambda keys: (*keys, make(other)))
     await until(lambda: is_known(ring, other))
     assert ring.is_valid(key)
-    assert ring.allowance(key) is allowance  # what it has asked is not forgotten
+    assert ring.allowance(key) is allowance  # its used allowance is not forgotten
     file.change(lambda keys: (replace(keys[0], rate=9.0),))
     await until(lambda: not ring.is_valid(key))
 
 
-async def test_a_key_ends_and_listeners_are_told(
+async def test_a_key_ends_and_listeners_are_notified(
     file: KeyFile, ring: KeyRing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
@@ -137,7 +137,7 @@ def test_damaged_keys_keep_a_server_from_starting(file: KeyFile) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 2])
-def test_a_request_has_one_key(file: KeyFile, count: int) -> None:
+def test_a_request_may_have_only_one_key(file: KeyFile, count: int) -> None:
     text = new_key_text()
     file.change(lambda keys: (make(text),))
     ring = KeyRing(file)

@@ -1,4 +1,4 @@
-"""Calls on modules: who may make them at once, and what is not asked of an executor."""
+"""Calls on modules: locking, and what need not reach the executor."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FIT = {"dataset": "digits", "epochs": 1, "batch_size": 2, "optimizer": {"name": 
 
 
 class Moody(InProcessClient):
-    """An executor that may be gone, or busy for long."""
+    """An executor that may be down, or busy for a long time."""
 
     mood = "well"
 
@@ -99,7 +99,7 @@ async def test_a_job_that_could_only_fail_is_refused(engine: ModuleCommands) -> 
         await engine.check_job(read_submission("nowhere", JobKind.FIT, FIT))
 
 
-async def test_an_executor_is_asked_once_about_the_same_job(
+async def test_the_same_job_is_checked_with_the_executor_only_once(
     engine: ModuleCommands, executor: Moody
 ) -> None:
     good, bad = FIT, {**FIT, "optimizer": {"name": "sgdd"}}
@@ -107,7 +107,7 @@ async def test_an_executor_is_asked_once_about_the_same_job(
     assert executor.asked == ["check_job"]
     await engine.check_job(read_submission("b", JobKind.FIT, good))
     assert executor.asked == ["check_job"]
-    for _ in range(2):  # what was refused is refused again
+    for _ in range(2):  # a refused one is refused again
         with pytest.raises(HostError, match="did you mean 'sgd'"):
             await engine.check_job(read_submission("a", JobKind.FIT, bad))
     assert executor.asked == ["check_job"] * 3
@@ -116,7 +116,7 @@ async def test_an_executor_is_asked_once_about_the_same_job(
 
 
 @pytest.mark.parametrize("mood", ["gone", "busy"])
-async def test_a_job_may_wait_for_an_executor_that_does_not_answer(
+async def test_a_job_can_be_queued_while_the_executor_does_not_answer(
     engine: ModuleCommands, executor: Moody, monkeypatch: pytest.MonkeyPatch, mood: str
 ) -> None:
     monkeypatch.setattr(commands_module, "_LONGEST_CHECK_SECONDS", 0.05)
@@ -126,8 +126,10 @@ async def test_a_job_may_wait_for_an_executor_that_does_not_answer(
     )
 
 
-async def test_a_module_stays_whose_job_was_just_claimed(access: ModuleAccess, bench: Any) -> None:
-    """The store says that the job runs a moment before the executor hears of it."""
+async def test_a_module_whose_job_was_just_claimed_is_not_unloaded(
+    access: ModuleAccess, bench: Any
+) -> None:
+    """The store shows the job as running a moment before the executor hears of it."""
     bench.fit("a")
     job = bench.claim()
     with pytest.raises(InUse, match=f"job {job.id} works on module 'a'"):
@@ -135,7 +137,7 @@ async def test_a_module_stays_whose_job_was_just_claimed(access: ModuleAccess, b
     assert (await access.record("a")).serving.is_loaded
 
 
-async def test_a_job_may_wait_for_room_for_its_module(
+async def test_a_job_can_be_queued_while_its_module_does_not_fit_in_memory(
     engine: ModuleCommands, executor: Moody, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = executor.call
@@ -152,7 +154,7 @@ async def test_a_job_may_wait_for_room_for_its_module(
     await engine.check_job(read_submission("a", JobKind.FIT, {**FIT, "metrics": metrics}))
 
 
-async def test_a_module_that_another_server_deleted_is_made_anew(
+async def test_a_module_deleted_by_another_server_is_created_again(
     bench: Any, engine: ModuleCommands, executor: Moody
 ) -> None:
     first = ModuleRecord(name="net", symbols={SINGLE: symbol("first")}, label_names=())
@@ -166,7 +168,7 @@ async def test_a_module_that_another_server_deleted_is_made_anew(
     assert live["output_names"] == ["second_output"]
 
 
-async def test_a_change_that_cannot_be_noted_is_undone(
+async def test_a_change_that_cannot_be_recorded_is_undone(
     bench: Any, engine: ModuleCommands, access: ModuleAccess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await engine.create(ModuleRecord(name="net", symbols={SINGLE: perceptron().tojson()}))
@@ -194,7 +196,7 @@ async def test_a_change_that_cannot_be_noted_is_undone(
     again.release()
 
 
-async def test_a_change_that_the_device_did_half_is_undone(
+async def test_a_change_half_made_on_the_device_is_undone(
     engine: ModuleCommands, access: ModuleAccess, executor: Moody, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await bound(engine, "net")
@@ -221,11 +223,11 @@ async def test_a_change_that_the_device_did_half_is_undone(
 
 
 def full_disk(*arguments: Any, **options: Any) -> None:
-    """Stand in for a write that has no room."""
+    """Stand in for a write on a full disk."""
     raise StorageFull
 
 
-async def test_an_executor_that_is_down_changes_nothing(
+async def test_with_the_executor_down_nothing_changes(
     bench: Any, engine: ModuleCommands, executor: Moody
 ) -> None:
     bind = BindSpec(data_shapes=(InputDesc(name="data", shape=(2, 3)),))
@@ -238,7 +240,7 @@ async def test_an_executor_that_is_down_changes_nothing(
     await executor.start()
     with pytest.raises(ModuleFailed):  # there is no such checkpoint
         await engine.warm_up("a")
-    with pytest.raises(HostError, match="nodes"):  # nor can its symbol be read
+    with pytest.raises(HostError, match="nodes"):  # and its symbol cannot be read either
         await engine.set_params("a", {"fc_bias": np.zeros(3)}, {})
     assert bench.modules.get("a").durable
     with pytest.raises(ModuleFailed):
@@ -254,7 +256,7 @@ def symbol(name: str) -> str:
     return json.dumps({"nodes": nodes, "arg_nodes": [0], "heads": [[1, 0, 0]]})
 
 
-async def test_who_waits_for_a_module_shares_its_lock_and_nothing_is_left(
+async def test_waiters_share_a_modules_lock_and_leave_nothing_behind(
     access: ModuleAccess,
 ) -> None:
     order: list[str] = []
@@ -273,7 +275,7 @@ async def test_who_waits_for_a_module_shares_its_lock_and_nothing_is_left(
     assert not access._locks
 
 
-async def test_a_module_that_is_put_away_before_its_change_is_brought_back_whole(
+async def test_a_module_evicted_before_its_change_is_restored_first(
     engine: ModuleCommands,
     access: ModuleAccess,
     executor: Moody,
@@ -304,7 +306,7 @@ async def test_a_module_that_is_put_away_before_its_change_is_brought_back_whole
     reply.release()
 
 
-async def test_a_call_that_brings_it_back_meanwhile_loses_nothing(
+async def test_a_restore_by_another_call_in_the_meantime_loses_nothing(
     engine: ModuleCommands,
     access: ModuleAccess,
     executor: Moody,
@@ -319,13 +321,13 @@ async def test_a_call_that_brings_it_back_meanwhile_loses_nothing(
     async def put_away_and_bring_back(method: str, *arguments: Any) -> Any:
         if method == "set_params" and next(puts_away, False):
             (await call("delete_module", {"module": "net"})).release()
-            # As a prediction does, which comes between the mark and the call.
+            # Like a prediction that arrives between the mark and the call.
             others.append(asyncio.create_task(access.bring_back("net")))
-            await asyncio.wait(others, timeout=0.5)  # no restore takes so long
+            await asyncio.wait(others, timeout=0.5)  # no restore takes this long
         return await call(method, *arguments)
 
     monkeypatch.setattr(executor, "call", put_away_and_bring_back)
-    with pytest.raises(HostError, match="of this name"):  # which unmarks the module
+    with pytest.raises(HostError, match="of this name"):  # this unmarks the module
         await engine.set_params("net", {"fc9_bias": np.zeros(3, "f")}, {"allow_missing": True})
     await others[0]
     record = bench.modules.get("net")
@@ -333,7 +335,7 @@ async def test_a_call_that_brings_it_back_meanwhile_loses_nothing(
     (await access.ask_at("net", "get_params", GetParams(module="net"))).release()
 
 
-async def test_a_refused_change_does_not_hide_that_a_job_left_the_module_unsaved(
+async def test_a_refused_change_does_not_hide_that_a_job_left_unsaved_parameters(
     engine: ModuleCommands, executor: Moody, bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await bound(engine, "net")
@@ -353,6 +355,6 @@ async def test_a_refused_change_does_not_hide_that_a_job_left_the_module_unsaved
 
 
 async def bound(engine: ModuleCommands, name: str) -> None:
-    """Create a perceptron and bind it."""
+    """Create and bind a perceptron."""
     await engine.create(ModuleRecord(name=name, symbols={SINGLE: perceptron().tojson()}))
     await engine.bind(name, BindSpec(data_shapes=(data_shape(2),), label_shapes=(label_shape(2),)))

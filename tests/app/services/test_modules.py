@@ -1,4 +1,4 @@
-"""Modules as rows, and their directories."""
+"""Modules as database rows with their directories."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def record(name: str = "new", **changes: object) -> ModuleRecord:
 
 
 @pytest.mark.parametrize("name", ["..", "a/b", "", ".x", "x" * 129])
-def test_bad_names_are_refused(bench, name: str) -> None:
+def test_invalid_names_are_refused(bench, name: str) -> None:
     with pytest.raises(Invalid, match="name"):
         bench.modules.create(record(name))
 
 
-def test_default_bucket_must_be_among_the_symbols(bench) -> None:
+def test_the_default_bucket_must_be_among_the_symbols(bench) -> None:
     with pytest.raises(Invalid, match="default_bucket_key: got 30, expected one of the keys"):
         bench.modules.create(record(symbols={"10": "{}"}, default_bucket_key="30"))
     with pytest.raises(Invalid, match="bucket key"):
         bench.modules.create(record(symbols={SINGLE: "{}", "1" * 300: "{}"}))
 
 
-def test_repeated_key_creates_one_module(bench) -> None:
+def test_a_repeated_idempotency_key_creates_one_module(bench) -> None:
     created = bench.modules.create(record(), "key")
     assert created.created_at == 1000.0
     assert bench.modules.create(record(), "key") == created
@@ -54,7 +54,7 @@ def test_repeated_key_creates_one_module(bench) -> None:
         bench.modules.create(record("other"), "key")
 
 
-def test_fit_leaves_its_marks(bench) -> None:
+def test_a_fit_updates_the_record(bench) -> None:
     prepared = bench.modules.prepared("a", BIND, InitSpec(), OptimizerSpec(name="adam"))
     assert prepared.stage is Stage.READY
     assert prepared.params is ParamsSource.INIT
@@ -73,7 +73,7 @@ def test_lists_are_paged(bench) -> None:
         bench.modules.list_modules("../x")
 
 
-def test_deleting_takes_the_files_and_waits_for_jobs(bench) -> None:
+def test_deletion_removes_the_files_and_waits_for_jobs(bench) -> None:
     directory = bench.data_dir / "modules" / "a"
     (directory / "checkpoints" / "1").mkdir(parents=True)
     job = bench.fit("a")
@@ -86,7 +86,7 @@ def test_deleting_takes_the_files_and_waits_for_jobs(bench) -> None:
     assert bench.jobs.list_jobs().items == ()
 
 
-def test_files_that_nobody_knows_are_in_the_way_of_a_module_of_their_name(bench) -> None:
+def test_unknown_files_block_a_module_of_their_name(bench) -> None:
     stranger = bench.data_dir / "modules" / "new" / "checkpoints" / "1"
     stranger.mkdir(parents=True)
     with pytest.raises(AlreadyExists, match="modserve recover"):
@@ -94,7 +94,7 @@ def test_files_that_nobody_knows_are_in_the_way_of_a_module_of_their_name(bench)
     assert stranger.exists()
 
 
-def test_every_change_is_in_the_file(bench) -> None:
+def test_every_change_is_written_to_the_file(bench) -> None:
     created = bench.modules.create(record(), "key")
     assert bench.modules.directories.read("new") == created.evolve(id=0)
     changed = bench.modules.change("new", lambda new: new.evolve(bind=BIND))
@@ -103,7 +103,7 @@ def test_every_change_is_in_the_file(bench) -> None:
     assert "new" not in bench.modules.directories.names()
 
 
-def test_what_the_database_refuses_is_not_in_the_file(bench) -> None:
+def test_changes_refused_by_the_database_are_not_in_the_file(bench) -> None:
     before = bench.modules.directories.read("a")
     with pytest.raises(Unavailable, match="all the time"):
         bench.modules.change("a", lambda a: counted(bench, a))
@@ -111,7 +111,7 @@ def test_what_the_database_refuses_is_not_in_the_file(bench) -> None:
 
 
 def counted(bench, record: ModuleRecord) -> ModuleRecord:
-    """Change a record while another server counts a loss of memory."""
+    """Change a record while another server counts a lost parameter."""
     with bench.store.write() as connection:
         save_module(connection, record.evolve(version=record.version + 1), record.version)
     return record.evolve(bind=BIND)

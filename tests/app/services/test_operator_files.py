@@ -1,4 +1,4 @@
-"""Datasets whose files are an operator's: read where they lie, never written, never removed."""
+"""Datasets in an operator's own files: read in place, never written, never removed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ K = DatasetKind
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The folder that is allowed, with a file."""
+    """The allowed folder, with a file."""
     folder = tmp_path / "operator"
     folder.mkdir()
     (folder / "data.csv").write_bytes(b"1,2\n3,4\n")
@@ -36,9 +36,7 @@ def path_of(folder: Path, name: str = "data.csv") -> str:
     return str(folder / name)
 
 
-def test_a_file_is_a_dataset_where_it_lies(
-    bench: Any, datasets: DatasetService, folder: Path
-) -> None:
+def test_a_file_is_used_in_place(bench: Any, datasets: DatasetService, folder: Path) -> None:
     record = datasets.add("mine", path_of(folder), K.CSV)
     assert datasets.add("mine", path_of(folder), K.CSV) == record
     assert (record.path, record.examples) == (path_of(folder), 2)
@@ -49,7 +47,9 @@ def test_a_file_is_a_dataset_where_it_lies(
     assert names == {"mine.json", "digits.json", bench.datasets.get("digits").file_name}
 
 
-def test_deleting_and_replacing_leave_the_file(datasets: DatasetService, folder: Path) -> None:
+def test_deleting_and_replacing_the_dataset_keeps_the_file(
+    datasets: DatasetService, folder: Path
+) -> None:
     datasets.add("mine", path_of(folder), K.CSV)
     with datasets.begin("mine") as upload:
         upload.write(b"7,8\n")
@@ -65,7 +65,7 @@ def test_deleting_and_replacing_leave_the_file(datasets: DatasetService, folder:
 @pytest.mark.parametrize(
     "path", ["data.csv", "/etc/passwd", "{}/../outside.csv", "{}/leads-out", "{}/leads-out-too/x"]
 )
-def test_nothing_outside_of_the_folders_is_read(
+def test_nothing_outside_the_folders_is_read(
     datasets: DatasetService, folder: Path, tmp_path: Path, path: str
 ) -> None:
     (tmp_path / "outside.csv").write_bytes(b"1\n")
@@ -77,7 +77,7 @@ def test_nothing_outside_of_the_folders_is_read(
         datasets.add("x", path.format(folder), K.CSV)
 
 
-def test_what_is_no_file_is_refused(datasets: DatasetService, folder: Path) -> None:
+def test_paths_that_are_not_files_are_refused(datasets: DatasetService, folder: Path) -> None:
     (folder / "folder").mkdir()
     os.mkfifo(folder / "pipe")
     (folder / "big.csv").write_bytes(b"1\n" * (1 << 20))
@@ -96,7 +96,7 @@ def test_what_is_no_file_is_refused(datasets: DatasetService, folder: Path) -> N
         datasets.add("../x", path_of(folder), K.CSV)
 
 
-def test_a_file_that_was_changed_is_not_read(datasets: DatasetService, folder: Path) -> None:
+def test_a_changed_file_is_not_read(datasets: DatasetService, folder: Path) -> None:
     record = datasets.add("mine", path_of(folder), K.CSV)
     file = folder / "data.csv"
     os.utime(file, (1, 1))
@@ -114,7 +114,7 @@ def test_a_file_that_was_changed_is_not_read(datasets: DatasetService, folder: P
     datasets.delete("mine")
 
 
-def test_a_folder_that_is_no_longer_allowed(
+def test_a_folder_no_longer_allowed_is_refused(
     bench: Any, datasets: DatasetService, folder: Path
 ) -> None:
     datasets.add("mine", path_of(folder), K.CSV)
@@ -122,7 +122,7 @@ def test_a_folder_that_is_no_longer_allowed(
         bench.datasets.preview("mine")
 
 
-def test_a_job_that_would_read_a_changed_file_says_so(
+def test_a_job_on_a_changed_file_says_so(
     bench: Any, datasets: DatasetService, folder: Path
 ) -> None:
     file = io.BytesIO()
@@ -139,7 +139,7 @@ def test_a_job_that_would_read_a_changed_file_says_so(
     bench.jobs.cancel(job.id)
 
 
-def test_recovery_finds_the_record_and_tells_of_a_missing_file(
+def test_recovery_finds_the_record_and_reports_a_missing_file(
     bench: Any, datasets: DatasetService, make_fresh: Any, folder: Path
 ) -> None:
     record = datasets.add("mine", path_of(folder), K.CSV)
@@ -150,7 +150,7 @@ def test_recovery_finds_the_record_and_tells_of_a_missing_file(
     assert other.datasets.get("mine").path == record.path
 
 
-def test_a_file_of_ours_that_is_gone_or_cut_is_told(bench: Any) -> None:
+def test_a_missing_or_truncated_file_of_ours_is_reported(bench: Any) -> None:
     record = bench.datasets.get("digits")
     path = bench.datasets.path(record)
     path.write_bytes(b"cut")

@@ -1,4 +1,4 @@
-"""Which servers live, told by locks that the kernel drops."""
+"""Which servers are alive, according to locks the kernel releases."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_leaving_twice_does_nothing(tmp_path: Path) -> None:
     assert presence.is_dead(presence.server)
 
 
-def test_of_a_server_elsewhere_nothing_is_known(tmp_path: Path) -> None:
+def test_nothing_is_known_of_a_server_on_another_machine(tmp_path: Path) -> None:
     presence = Presence(tmp_path)
     presence.enter()
     assert not presence.is_dead("0" * 32)
@@ -65,7 +65,7 @@ def test_a_killed_server_is_known_to_be_dead(tmp_path: Path, how: signal.Signals
     presence.leave()
 
 
-def test_files_of_the_dead_are_removed_unless_a_job_names_them(tmp_path: Path) -> None:
+def test_files_of_dead_servers_are_removed_unless_a_job_names_them(tmp_path: Path) -> None:
     living, needed, dead = (Presence(tmp_path) for _ in range(3))
     for one in (living, needed, dead):
         one.enter()

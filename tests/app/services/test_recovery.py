@@ -1,4 +1,4 @@
-"""After a death at any step, and with another database or none: what lies on the disk is there."""
+"""After a crash at any step, and with another database or none, files on disk are found again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def outcomes(bench: Any, *, rebuild: bool = False) -> dict[str, Outcome]:
 
 
 def is_consistent(bench: Any) -> bool:
-    """Return whether disk and database say the same and nothing half done is left."""
+    """Return whether disk and database agree and nothing unfinished is left."""
     modules = {one.name: one for one in bench.modules.list_modules().items}
     datasets = {one.name: one for one in bench.datasets.list_datasets().items}
     for name, row in modules.items():
@@ -73,7 +73,7 @@ CHANGES: dict[str, Callable[[Any], object]] = {
 
 
 def state(bench: Any) -> object:
-    """What a client can see, versions apart."""
+    """What clients can see, except version numbers."""
     modules = [(one.name, one.bind) for one in bench.modules.list_modules().items]
     datasets = [(one.name, one.sha256) for one in bench.datasets.list_datasets().items]
     return modules, datasets
@@ -94,7 +94,7 @@ def make_world(make_fresh: Any) -> Callable[[], Any]:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_that_dies_at_any_step_was_made_or_was_not(
+def test_a_change_interrupted_at_any_step_is_made_completely_or_not_at_all(
     make_world: Callable[[], Any], make_fresh: Any, change: str
 ) -> None:
     make_change = CHANGES[change]
@@ -110,7 +110,9 @@ def test_a_change_that_dies_at_any_step_was_made_or_was_not(
         bench = make_fresh(again=bench)
         bench.recovery.run(rebuild=False)
         assert is_consistent(bench), step
-        if state(bench) == before or change == "create":  # the same key may come again
+        if (
+            state(bench) == before or change == "create"
+        ):  # the same idempotency key may be used again
             make_change(bench)
         bench.recovery.run(rebuild=False)
         assert is_consistent(bench), step
@@ -119,7 +121,7 @@ def test_a_change_that_dies_at_any_step_was_made_or_was_not(
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_that_dies_at_any_step_is_whole_in_another_database(
+def test_a_change_interrupted_at_any_step_is_complete_in_another_database(
     make_world: Callable[[], Any], make_fresh: Any, change: str
 ) -> None:
     for step in range(MOST_STEPS):
@@ -137,7 +139,7 @@ def test_a_change_that_dies_at_any_step_is_whole_in_another_database(
 
 
 @pytest.mark.parametrize("change", [*CHANGES, "save", "add_files"])
-def test_a_full_disk_leaves_all_as_it_was(
+def test_a_full_disk_leaves_everything_unchanged(
     make_world: Callable[[], Any], make_fresh: Any, change: str
 ) -> None:
     for step in range(MOST_STEPS):
@@ -174,7 +176,7 @@ MORE: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("change", [*CHANGES, *MORE])
-def test_no_file_is_changed_under_the_writers_lock(
+def test_no_file_is_written_while_the_database_is_locked(
     make_world: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     bench = make_world()
@@ -196,7 +198,7 @@ def test_no_file_is_changed_under_the_writers_lock(
     assert len(steps) > 2
 
 
-def test_an_empty_database_takes_in_what_lies_there(
+def test_an_empty_database_imports_what_is_on_disk(
     make_world: Callable[[], Any], make_fresh: Any
 ) -> None:
     bench = make_world()
@@ -217,7 +219,7 @@ def test_an_empty_database_takes_in_what_lies_there(
     assert outcomes(other) == {}
 
 
-def test_what_nobody_here_made_is_left_where_it_lies(bench: Any) -> None:
+def test_files_of_unknown_origin_are_left_alone(bench: Any) -> None:
     strangers = [
         bench.data_dir / "modules" / "stranger" / "checkpoints" / "1" / "x.params",
         bench.data_dir / "modules" / ".hidden" / "x",
@@ -234,7 +236,7 @@ def test_what_nobody_here_made_is_left_where_it_lies(bench: Any) -> None:
     assert [one.name for one in bench.modules.list_modules().items] == ["a", "b"]
 
 
-def test_what_a_dead_server_left_is_removed_and_what_a_living_one_makes_is_not(bench: Any) -> None:
+def test_leftovers_of_a_dead_server_are_removed_and_work_of_a_living_one_is_not(bench: Any) -> None:
     datasets = bench.data_dir / "datasets"
     root = bench.checkpoints.root("a")
     write(bench, "a", T(1))
@@ -260,7 +262,7 @@ def test_what_a_dead_server_left_is_removed_and_what_a_living_one_makes_is_not(b
     assert bench.modules.directories.hidden() == []
 
 
-def test_index_and_disk_agree_afterwards(bench: Any) -> None:
+def test_database_and_disk_agree_afterwards(bench: Any) -> None:
     for tag in (T(1), T(2)):
         write(bench, "a", tag)
         bench.checkpoints.saved("a", tag)
@@ -271,7 +273,7 @@ def test_index_and_disk_agree_afterwards(bench: Any) -> None:
     assert bench.modules.get("a").checkpoint == T(2), "an upload is not loaded"
 
 
-def test_a_module_has_the_checkpoint_of_a_fit_that_died_before_it_was_told_of(bench: Any) -> None:
+def test_an_unreported_checkpoint_of_a_dead_fit_belongs_to_its_module(bench: Any) -> None:
     write(bench, "a", T(1), job_id=1, attempt=1)
     bench.checkpoints.saved("a", T(1))
     write(bench, "a", T(2), job_id=1, attempt=1)
@@ -279,7 +281,7 @@ def test_a_module_has_the_checkpoint_of_a_fit_that_died_before_it_was_told_of(be
     assert bench.modules.get("a").checkpoint == T(2)
 
 
-def test_a_chosen_checkpoint_stays_the_chosen_one(bench: Any, make_fresh: Any) -> None:
+def test_a_chosen_checkpoint_stays_chosen(bench: Any, make_fresh: Any) -> None:
     for tag in (T(1), T(2)):
         write(bench, "a", tag, job_id=1, attempt=1)
         bench.checkpoints.saved("a", tag)
@@ -291,7 +293,7 @@ def test_a_chosen_checkpoint_stays_the_chosen_one(bench: Any, make_fresh: Any) -
     assert bench.modules.get("a").checkpoint == other.modules.get("a").checkpoint == T(1)
 
 
-def test_a_directory_from_before_gets_its_records(bench: Any) -> None:
+def test_a_directory_of_an_older_release_gets_its_records(bench: Any) -> None:
     for path in (bench.data_dir / "modules").glob("*/module.json"):
         path.unlink()
     (bench.data_dir / "datasets" / "digits.json").unlink()
@@ -299,7 +301,7 @@ def test_a_directory_from_before_gets_its_records(bench: Any) -> None:
     assert is_consistent(bench)
 
 
-def test_a_directory_from_before_without_its_database_is_rebuilt_as_far_as_it_goes(
+def test_a_directory_of_an_older_release_is_rebuilt_as_far_as_possible_without_its_database(
     bench: Any, make_fresh: Any
 ) -> None:
     symbol = (
@@ -332,7 +334,7 @@ def test_a_directory_from_before_without_its_database_is_rebuilt_as_far_as_it_go
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b'{"format": 1}', b"\xff\xfe", None])
-def test_a_damaged_record_is_set_aside_and_the_rest_goes_on(
+def test_a_damaged_record_is_set_aside_and_the_rest_works(
     bench: Any, make_fresh: Any, damage: bytes | None
 ) -> None:
     module = bench.data_dir / "modules" / "a" / "module.json"
@@ -359,7 +361,7 @@ def is_readable(bench: Any) -> bool:
     )
 
 
-def test_damage_is_told_and_harms_nothing_else(bench: Any) -> None:
+def test_damage_is_reported_and_affects_nothing_else(bench: Any) -> None:
     for tag in (T(1), T(2)):
         write(bench, "a", tag)
         bench.checkpoints.saved("a", tag)
@@ -375,7 +377,7 @@ def test_damage_is_told_and_harms_nothing_else(bench: Any) -> None:
         bench.checkpoints.get("a", T(9))
 
 
-def test_what_an_unknown_job_would_go_on_from_becomes_a_checkpoint(
+def test_the_resume_point_of_an_unknown_job_becomes_a_checkpoint(
     bench: Any, make_fresh: Any
 ) -> None:
     job = bench.fit("a")
@@ -392,7 +394,7 @@ def test_what_an_unknown_job_would_go_on_from_becomes_a_checkpoint(
     assert other.resume_points.roots("a") == []
 
 
-def test_place_of_a_job_that_ended_is_let_go(bench: Any) -> None:
+def test_the_resume_point_of_a_finished_job_is_released(bench: Any) -> None:
     job = bench.fit("a")
     claimed = bench.claim()
     write(bench, "a", T(5), job_id=job.id, attempt=1)

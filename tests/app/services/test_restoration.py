@@ -1,4 +1,4 @@
-"""Modules brought back: which calls their executor gets, what is noted, who shares a restore."""
+"""Restoring modules: calls to the executor, what is recorded, and sharing a restore."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BIND = BindSpec(data_shapes=(InputDesc(name="data", shape=(2, 3)),))
 
 
 class RecordingExecutor:
-    """An ``ExecutorClient`` that notes calls; ``errors`` are raised by turns, then none."""
+    """An ``ExecutorClient`` that records calls; ``errors`` are raised one by one, then none."""
 
     name = "cpu(0)"
 
@@ -66,7 +66,7 @@ class RecordingExecutor:
         yield
 
     def restored_from(self) -> list[str | None]:
-        """Return the checkpoint of each restore that was asked for."""
+        """Return the checkpoint of each requested restore."""
         found = [
             params.get("checkpoint") for name, params in self.calls if name == "restore_module"
         ]
@@ -92,7 +92,7 @@ def restoration(bench: Any, log: RestoreLog, executor: RecordingExecutor) -> Res
 
 
 def save(bench: Any, *epochs: int) -> None:
-    """Save checkpoints of module ``a``; the last of them is its newest."""
+    """Save checkpoints of module ``a``; the last one is its newest."""
     for epoch in epochs:
         root = bench.checkpoints.root("a")
         with write_checkpoint(root, CheckpointTag(epoch), module="a") as writer:
@@ -105,7 +105,7 @@ def status(bench: Any, log: RestoreLog) -> RestoreStatus:
     return found
 
 
-async def test_a_start_restores_nothing_and_notes_what_is_lost(
+async def test_a_start_restores_nothing_and_records_what_is_lost(
     bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
     save(bench, 1)
@@ -117,7 +117,7 @@ async def test_a_start_restores_nothing_and_notes_what_is_lost(
     assert bench.modules.get("b").lost
 
 
-async def test_a_restore_says_all_and_changes_the_generation(
+async def test_a_restore_sends_everything_and_changes_the_generation(
     bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
     bench.modules.change("a", lambda a: a.evolve(bind=BIND, optimizer=OptimizerSpec()))
@@ -131,7 +131,7 @@ async def test_a_restore_says_all_and_changes_the_generation(
     assert status(bench, log) == RestoreStatus()
 
 
-async def test_what_was_not_durable_is_never_restored_from_something_older(
+async def test_unsaved_parameters_are_never_replaced_by_older_ones(
     bench: Any, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
     save(bench, 1)
@@ -143,7 +143,7 @@ async def test_what_was_not_durable_is_never_restored_from_something_older(
     assert bench.modules.get("a").lost
 
 
-async def test_what_is_on_its_device_stays_as_it_is_there(
+async def test_a_module_already_on_its_device_is_left_as_it_is(
     bench: Any, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
     executor.names = ["a"]
@@ -155,7 +155,7 @@ async def test_what_is_on_its_device_stays_as_it_is_there(
     assert bench.modules.get("a") == before
 
 
-async def test_what_comes_to_its_device_since_it_was_looked_for_is_not_lost(
+async def test_a_module_that_reached_its_device_since_the_check_is_not_lost(
     bench: Any, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
     save(bench, 1)
@@ -163,7 +163,7 @@ async def test_what_comes_to_its_device_since_it_was_looked_for_is_not_lost(
 
     async def changed_behind(client: Any) -> frozenset[str]:
         found = await resident(client)
-        if not executor.names:  # as a job or a call does that has brought it back
+        if not executor.names:  # as after a job or call that restored it
             executor.names = ["a"]
             bench.modules.mark_unsaved("a")
         return found
@@ -175,21 +175,21 @@ async def test_what_comes_to_its_device_since_it_was_looked_for_is_not_lost(
     assert (record.durable, record.lost, record.generation) == (False, False, 1)
 
 
-async def test_those_who_ask_at_the_same_time_share_one_restore(
+async def test_concurrent_requests_share_one_restore(
     bench: Any, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
     executor.may_answer.clear()
     asked = [asyncio.create_task(restoration.restore("a")) for _ in range(5)]
     while not executor.calls:
         await asyncio.sleep(0)
-    asked[0].cancel()  # it hangs up; the others still wait
+    asked[0].cancel()  # its caller hangs up; the others still wait
     executor.may_answer.set()
     await asyncio.gather(*asked[1:])
     assert len(executor.calls) == 1
     assert not restoration._under_way
 
 
-async def test_a_damaged_checkpoint_gives_way_to_the_one_before(
+async def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
     save(bench, 2, 9, 5)
@@ -208,7 +208,7 @@ async def test_a_damaged_checkpoint_gives_way_to_the_one_before(
     assert status(bench, log) == RestoreStatus()
 
 
-async def test_one_that_the_engine_cannot_read_gives_way_too(
+async def test_one_the_engine_cannot_read_falls_back_too(
     bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
     save(bench, 1, 2)
@@ -218,7 +218,7 @@ async def test_one_that_the_engine_cannot_read_gives_way_too(
     assert "fc_weight" in str(status(bench, log).warning)
 
 
-async def test_without_any_the_module_fails_until_somebody_mends_it(
+async def test_without_a_valid_checkpoint_the_module_fails_until_repaired(
     bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
     save(bench, 1)
@@ -237,7 +237,7 @@ async def test_without_any_the_module_fails_until_somebody_mends_it(
 
 
 @pytest.mark.parametrize("code", ["unavailable", "out_of_memory", "too_large", "storage_full"])
-async def test_what_passes_is_held_against_no_module(
+async def test_temporary_errors_are_not_held_against_a_module(
     bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration, code: str
 ) -> None:
     save(bench, 1, 2)
@@ -265,7 +265,7 @@ async def test_two_deaths_quarantine_a_module(
     assert status(bench, log) == RestoreStatus()
 
 
-async def test_a_death_between_two_good_restores_is_forgotten(
+async def test_a_death_between_two_successful_restores_is_forgotten(
     bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
     executor.errors = [ExecutorGone("it died")]
@@ -276,7 +276,7 @@ async def test_a_death_between_two_good_restores_is_forgotten(
     assert status(bench, log) == RestoreStatus()
 
 
-async def test_a_death_in_another_modules_call_is_not_held_against_it(
+async def test_a_death_in_another_modules_call_does_not_count(
     bench: Any, log: RestoreLog, restoration: Restoration
 ) -> None:
     log.begin(bench.modules.get("a"))
@@ -290,7 +290,7 @@ async def test_a_death_in_another_modules_call_is_not_held_against_it(
     assert status(bench, log).is_under_way
 
 
-async def test_a_server_that_stops_meanwhile_is_no_death(
+async def test_a_server_stopping_during_a_restore_is_not_a_death(
     bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
     executor.may_answer.clear()
@@ -303,7 +303,7 @@ async def test_a_server_that_stops_meanwhile_is_no_death(
     assert status(bench, log) == RestoreStatus()
 
 
-async def test_an_executor_that_is_down_is_no_fault_of_a_module(
+async def test_an_executor_that_is_down_is_not_the_modules_fault(
     bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
     executor.is_up = False
@@ -314,7 +314,7 @@ async def test_an_executor_that_is_down_is_no_fault_of_a_module(
         await restoration.restore("nowhere")
 
 
-async def test_a_server_that_stops_while_a_restore_is_noted_is_no_death(
+async def test_a_server_stopping_while_a_restore_is_recorded_is_not_a_death(
     bench: Any, log: RestoreLog, restoration: Restoration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin, has_asked, may_note = log.begin, threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""Events of modules and executors: written with what they tell of, or not at all, and bounded."""
+"""Events of modules and executors: written together with the change, and limited in number."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def told(bench: Any) -> list[tuple[str, str | None]]:
     return [(row.type, row.module) for row in rows if row.job_id is None]
 
 
-def test_a_module_tells_of_its_life(bench: Any) -> None:
+def test_a_modules_life_cycle_causes_events(bench: Any) -> None:
     bench.modules.create(ModuleRecord(name="new", symbols={SINGLE: "{}"}))
     bench.modules.change("new", lambda new: new.evolve(bind=BIND))
     marked = bench.modules.mark_unsaved("new")
-    bench.modules.mark_unsaved("new")  # every step of a training does not say it again
+    bench.modules.mark_unsaved("new")  # training steps do not repeat it
     bench.modules.unmark(bench.modules.get("new"))
     bench.modules.delete("new")
     assert told(bench)[-5:] == [
@@ -40,7 +40,7 @@ def test_a_module_tells_of_its_life(bench: Any) -> None:
     assert (row.executor, row.status, row.attempt) == (marked.executor, None, None)
 
 
-def test_what_is_refused_or_fails_tells_nothing(
+def test_refused_and_failed_changes_cause_no_event(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.fit("a")
@@ -58,13 +58,13 @@ def test_what_is_refused_or_fails_tells_nothing(
     assert told(bench) == before
 
 
-def test_whoever_follows_is_woken(bench: Any) -> None:
+def test_followers_are_woken(bench: Any) -> None:
     ticket = bench.bells.events.ticket()
     bench.modules.change("a", lambda a: a.evolve(bind=BIND))
     assert bench.bells.events.ticket() > ticket
 
 
-def test_the_module_of_a_model_of_the_models_folder_is_told_of_by_the_model(bench: Any) -> None:
+def test_events_of_a_model_in_the_models_folder_name_the_model(bench: Any) -> None:
     folder = FolderModel(model="net", signature="0" * 64)
     before = told(bench)
     record = ModuleRecord(name="net.folder-0", symbols={SINGLE: "{}"}, folder=folder)
@@ -75,7 +75,7 @@ def test_the_module_of_a_model_of_the_models_folder_is_told_of_by_the_model(benc
     assert told(bench) == [*before, (E.MODULE_EVICTED, "net")]
 
 
-def test_the_death_of_an_executor_tells_what_is_lost(bench: Any) -> None:
+def test_the_death_of_an_executor_lists_what_is_lost(bench: Any) -> None:
     log = RestoreLog(bench.store, bench.clock, bench.bells.events)
     bench.modules.mark_unsaved("b")
     before = len(told(bench))
@@ -93,7 +93,7 @@ def test_the_death_of_an_executor_tells_what_is_lost(bench: Any) -> None:
     assert (lost.executor, lost.data) == ("cpu(0)", {"reason": "killed"})
 
 
-def test_a_module_is_quarantined_once(bench: Any) -> None:
+def test_quarantine_is_reported_once(bench: Any) -> None:
     log = RestoreLog(bench.store, bench.clock)
     before = len(told(bench))
     for _ in range(MOST_DEATHS):
@@ -115,7 +115,7 @@ def test_a_module_is_quarantined_once(bench: Any) -> None:
     assert reasons == ["its restore ended the executor's process 2 times", "it is damaged"]
 
 
-def test_only_the_last_ones_are_kept(bench: Any) -> None:
+def test_only_the_latest_are_kept(bench: Any) -> None:
     bench.fit("a")
     for number in range(20):
         bench.modules.change("a", lambda a, n=number: a.evolve(labels={"out": (str(n),)}))

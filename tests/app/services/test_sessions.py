@@ -1,4 +1,4 @@
-"""Sessions of browsers: they stand for a key as long as both are valid."""
+"""Browser sessions: valid as long as they and their key are."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_a_session_stands_for_its_key_until_it_ends(ring: tuple[KeyRing, A
     assert sessions.key_of("nonsense") is None
 
 
-async def test_it_ends_with_its_key(tmp_path: Path, ring: tuple[KeyRing, ApiKey]) -> None:
+async def test_a_session_ends_with_its_key(tmp_path: Path, ring: tuple[KeyRing, ApiKey]) -> None:
     keys, key = ring
     sessions = Sessions(keys)
     token = sessions.begin(key)
@@ -43,7 +43,7 @@ async def test_it_ends_with_its_key(tmp_path: Path, ring: tuple[KeyRing, ApiKey]
     assert sessions.key_of(token) is None
 
 
-async def test_it_ends_after_a_week(
+async def test_a_session_expires_after_a_week(
     ring: tuple[KeyRing, ApiKey], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys, key = ring
@@ -56,7 +56,7 @@ async def test_it_ends_after_a_week(
     assert sessions.key_of(token) is None
 
 
-async def test_there_are_so_many_at_most(ring: tuple[KeyRing, ApiKey]) -> None:
+async def test_the_number_of_sessions_is_limited(ring: tuple[KeyRing, ApiKey]) -> None:
     keys, key = ring
     sessions = Sessions(keys, most=2)
     tokens = [sessions.begin(key) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Statistics of predictions: what each adds, and what they come to."""
+"""Prediction statistics: what each request adds, and the totals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def record() -> ModuleRecord:
     return ModuleRecord(name="net", symbols={})
 
 
-def test_the_parts_of_a_batch_make_it_one() -> None:
+def test_parts_of_a_batch_count_as_one_batch() -> None:
     one = Statistics().of(record(), "live")
     facts = BatchFacts(rows=7, input_us=1, infer_us=100, output_us=2)
     for rows in (4, 2, 1):
@@ -30,19 +30,19 @@ def test_the_parts_of_a_batch_make_it_one() -> None:
     assert (one.queue_ns, one.infer_ns, one.last_ended_ns) == (120_000, 330_000, 20)
 
 
-def test_a_batch_of_which_a_part_was_given_up_counts_as_whole() -> None:
+def test_a_batch_with_an_abandoned_request_counts_in_full() -> None:
     one = Statistics().of(record(), "live")
     one.add_success(1, 1, 1, 1, BatchFacts(rows=3, infer_us=30))
     assert [batch.batches for batch in one.batches()] == [1]
 
 
-def test_what_was_computed_in_pieces_is_a_batch_of_its_size() -> None:
+def test_a_request_computed_in_pieces_is_a_batch_of_its_size() -> None:
     one = Statistics().of(record(), "live")
     one.add_success(5000, 1, 1, 1, BatchFacts(rows=0))
     assert [(batch.size, batch.batches) for batch in one.batches()] == [(5000, 1)]
 
 
-def test_what_was_deleted_is_forgotten() -> None:
+def test_statistics_of_deleted_modules_are_dropped() -> None:
     statistics = Statistics()
     statistics.of(record(), "live").add_failure(5)
     assert statistics.of(record(), "live").failures == 1
@@ -50,7 +50,7 @@ def test_what_was_deleted_is_forgotten() -> None:
     assert list(statistics) == []
 
 
-def test_versions_are_counted_by_themselves() -> None:
+def test_versions_are_counted_separately() -> None:
     statistics = Statistics()
     for version, rows in (("live", 1), ("2", 3), ("live", 1)):
         statistics.of(record(), version).add_success(rows, 1, 1, 1, BatchFacts(rows=rows))
@@ -59,7 +59,7 @@ def test_versions_are_counted_by_themselves() -> None:
     assert statistics.asked(record()) == ["live", "2"], "to look adds none"
 
 
-def test_of_too_many_versions_those_asked_last_are_kept() -> None:
+def test_of_too_many_versions_the_most_recent_are_kept() -> None:
     statistics = Statistics()
     for number in range(100):
         one = statistics.of(record(), str(number))
@@ -71,7 +71,7 @@ def test_of_too_many_versions_those_asked_last_are_kept() -> None:
     assert statistics.find(record(), "live").examples == 100
 
 
-def test_prometheus_is_told() -> None:
+def test_prometheus_metrics_are_updated() -> None:
     statistics = Statistics()
     one = statistics.of(record(), "live")
     one.add_success(3, 2_000_000, 1, 500_000, BatchFacts(rows=3, infer_us=1000))

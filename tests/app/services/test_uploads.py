@@ -1,4 +1,4 @@
-"""Bodies on their way to the disk: counted, hashed, limited, and gone when not kept."""
+"""Request bodies written to disk: counted, hashed, limited, and removed unless kept."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def pieces(content: bytes, size: int) -> AsyncIterator[bytes]:
 @pytest.mark.parametrize(
     ("size", "piece"), [(0, 1), (5, 1), (LIMIT, 65536), (LIMIT - 1, LIMIT), (2 << 20, 1 << 20)]
 )
-async def test_what_was_received_is_on_the_disk(tmp_path: Path, size: int, piece: int) -> None:
+async def test_received_data_is_on_disk(tmp_path: Path, size: int, piece: int) -> None:
     content, target = os.urandom(size), tmp_path / "new" / "mnist.npz"
     with upload(target) as file:
         await file.receive(pieces(content, piece))
@@ -41,7 +41,7 @@ async def test_what_was_received_is_on_the_disk(tmp_path: Path, size: int, piece
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_it_is_held_and_hidden_until_it_is_kept(tmp_path: Path) -> None:
+def test_a_file_is_locked_and_hidden_until_kept(tmp_path: Path) -> None:
     with upload(tmp_path / "mnist.npz") as file:
         assert is_locked(file.path)
         assert file.path.name.startswith(".upload-mnist.npz-")
@@ -49,7 +49,7 @@ def test_it_is_held_and_hidden_until_it_is_kept(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-async def test_more_than_the_limit_is_refused_and_removed(tmp_path: Path) -> None:
+async def test_data_over_the_limit_is_refused_and_removed(tmp_path: Path) -> None:
     with (
         pytest.raises(TooLarge, match=r"dataset 'mnist', in bytes: got more, .* MODSERVE_MAX_X"),
         upload(tmp_path / "mnist.npz") as file,
@@ -66,7 +66,7 @@ def test_an_announced_length_over_the_limit_is_refused(tmp_path: Path) -> None:
             file.expect(LIMIT + 1)
 
 
-async def test_a_client_that_hangs_up_leaves_nothing(tmp_path: Path) -> None:
+async def test_a_disconnected_client_leaves_nothing(tmp_path: Path) -> None:
     async def broken() -> AsyncIterator[bytes]:
         yield bytes(2 << 20)
         raise ConnectionError

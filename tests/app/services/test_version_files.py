@@ -1,4 +1,4 @@
-"""Where a version's files are found while versions are changed."""
+"""Finding a version's files while versions change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.version_errors import VersionDamaged
 
 @pytest.fixture
 def files(bench) -> VersionFiles:
-    """Of module ``a``, whose version 0 is promoted and kept."""
+    """Files of module ``a``, whose version 0 is promoted and kept."""
     with write_checkpoint(bench.checkpoints.root("a"), CheckpointTag(0), module="a") as writer:
         (writer.directory / "a-0000.params").write_bytes(b"w")
     files = VersionFiles(bench.checkpoints)
@@ -26,15 +26,15 @@ def promoted(bench):
     return bench.modules.get("a").evolve(versions=VersionSpec(promoted=0))
 
 
-def test_a_version_that_is_kept_has_files_of_its_own(bench, files) -> None:
+def test_a_kept_version_has_its_own_files(bench, files) -> None:
     place = files.find(promoted(bench), 0)
     assert place.directory.parent == bench.checkpoints.versions_root("a")
 
 
-def test_one_let_go_while_it_is_looked_for_is_found_all_the_same(
+def test_a_version_released_during_the_lookup_is_still_found(
     bench, files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A prediction has the record of the moment it came in; the version is let go after that."""
+    """A prediction uses the record from when it arrived; the version is released afterwards."""
 
     def read(directory):
         monkeypatch.setattr(version_files, "read_manifest", read_manifest)
@@ -46,7 +46,7 @@ def test_one_let_go_while_it_is_looked_for_is_found_all_the_same(
     assert place.directory.parent == bench.checkpoints.root("a")
 
 
-def test_one_whose_files_are_gone_is_told_with_the_part_it_has(bench, files) -> None:
+def test_a_version_with_missing_files_is_reported_with_its_role(bench, files) -> None:
     files.sweep(bench.modules.get("a"))
     bench.checkpoints.delete("a", CheckpointTag(0))
     with pytest.raises(VersionDamaged, match=r"in use .promoted.*are missing"):

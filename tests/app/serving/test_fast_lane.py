@@ -1,4 +1,4 @@
-"""The fast lane answers as the router does, whatever way the bytes of a request come."""
+"""The fast lane answers like the router, however a request's bytes arrive."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
             client.create_module("net", perceptron().tojson())
             bind(client, "net", 4, FEATURES)
             client.init_params("net", seed=3)
-            client.predict("net", data=examples(1))  # from here on it is known
+            client.predict("net", data=examples(1))  # from now on its head is known
         yield server
 
 
 @pytest.fixture(scope="module")
 def expected(server: ServerProcess) -> np.ndarray:
-    """The outputs of examples as the router answers them: one body in chunks."""
+    """The outputs as the router answers them: the body is chunked."""
     answer = httpx.post(
         f"{server.url}/v1/modules/net/predict",
         content=iter([npy(examples(16))]),
@@ -53,7 +53,7 @@ def bind(client: Client, module: str, rows: int, features: int) -> None:
 
 
 def examples(count: int, first: int = 0) -> np.ndarray:
-    """Return the examples from a number on."""
+    """Return that many examples, starting at a number."""
     rows = [np.random.default_rng(n).random(FEATURES) for n in range(first, first + count)]
     return np.array(rows, "f")
 
@@ -81,7 +81,7 @@ def output(answer: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 7, 50])
-def test_it_does_not_matter_in_what_pieces_a_request_comes(
+def test_a_request_may_arrive_in_any_fragments(
     server: ServerProcess, expected: np.ndarray, pieces: int
 ) -> None:
     text = request(npy(examples(1)))
@@ -96,7 +96,7 @@ def test_it_does_not_matter_in_what_pieces_a_request_comes(
             np.testing.assert_array_equal(output(answer), expected[:1])
 
 
-def test_requests_sent_one_behind_the_other_are_answered_in_their_order(
+def test_pipelined_requests_are_answered_in_order(
     server: ServerProcess, expected: np.ndarray
 ) -> None:
     texts = [request(npy(examples(1, number))) for number in range(16)]
@@ -110,7 +110,7 @@ def test_requests_sent_one_behind_the_other_are_answered_in_their_order(
             np.testing.assert_allclose(found, expected[number : number + 1], rtol=1e-6)
 
 
-def test_many_at_once_each_get_their_own_answer(
+def test_concurrent_requests_get_their_own_answers(
     server: ServerProcess, expected: np.ndarray
 ) -> None:
     def ask(number: int) -> None:
@@ -124,7 +124,7 @@ def test_many_at_once_each_get_their_own_answer(
         list(pool.map(ask, range(16)))
 
 
-def test_each_answer_has_an_id_and_the_clients_own_is_kept(server: ServerProcess) -> None:
+def test_each_answer_has_a_request_id_and_the_clients_own_is_kept(server: ServerProcess) -> None:
     with connect(server.url) as sock:
         ids = []
         for _ in range(3):
@@ -138,7 +138,7 @@ def test_each_answer_has_an_id_and_the_clients_own_is_kept(server: ServerProcess
 
 
 def next_body(stream: BinaryIO) -> bytes:
-    """Return the body of the next answer of many."""
+    """Return the body of the next of several answers."""
     assert stream.readline().startswith(b"HTTP/1.1 200")
     size = 0
     while (line := stream.readline().strip().lower()) != b"":
@@ -160,7 +160,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_told_as_the_router_tells_it(server: ServerProcess, name: str) -> None:
+def test_errors_match_the_routers(server: ServerProcess, name: str) -> None:
     body = WRONG[name]
     headers = {"content-type": "application/x-npy"}
     url = f"{server.url}/v1/modules/net/predict"
@@ -173,7 +173,7 @@ def test_what_is_wrong_is_told_as_the_router_tells_it(server: ServerProcess, nam
     assert here.headers["content-type"] == there.headers["content-type"]
 
 
-def test_an_image_for_a_module_that_takes_none_is_told_as_the_router_tells_it(
+def test_an_image_for_a_module_without_a_transform_gets_the_routers_error(
     server: ServerProcess,
 ) -> None:
     url, image = f"{server.url}/v1/modules/net/predict", picture(8, 8, "PNG")
@@ -194,7 +194,7 @@ def test_an_image_for_a_module_that_takes_none_is_told_as_the_router_tells_it(
     ],
     ids=lambda lines: lines[0],
 )
-def test_what_the_fast_lane_does_not_take_goes_to_the_router(
+def test_requests_outside_the_fast_lane_go_to_the_router(
     server: ServerProcess, lines: list[str]
 ) -> None:
     with connect(server.url) as sock:
@@ -207,7 +207,7 @@ def test_what_the_fast_lane_does_not_take_goes_to_the_router(
         assert read_answer(sock).status == first.status or first.status == 200
 
 
-def test_a_module_that_is_deleted_is_not_found_from_then_on(server: ServerProcess) -> None:
+def test_a_deleted_module_is_no_longer_found(server: ServerProcess) -> None:
     with Client(server.url) as client, connect(server.url) as sock:
         client.create_module("brief", perceptron().tojson())
         bind(client, "brief", 1, FEATURES)
@@ -223,7 +223,7 @@ def test_a_module_that_is_deleted_is_not_found_from_then_on(server: ServerProces
         assert json.loads(answer.body)["code"] == "not_found"
 
 
-def test_a_module_bound_anew_is_answered_with_its_new_shapes(server: ServerProcess) -> None:
+def test_a_rebound_module_answers_with_its_new_shapes(server: ServerProcess) -> None:
     with Client(server.url) as client, connect(server.url) as sock:
         client.create_module("changing", perceptron().tojson())
         for features in (FEATURES, 5, FEATURES):
@@ -237,7 +237,7 @@ def test_a_module_bound_anew_is_answered_with_its_new_shapes(server: ServerProce
             client.create_module("changing", perceptron().tojson())
 
 
-def test_a_client_that_hangs_up_leaves_nothing_behind(server: ServerProcess) -> None:
+def test_a_disconnected_client_leaves_nothing_behind(server: ServerProcess) -> None:
     text = request(npy(examples(1)))
     for _ in range(200):
         with connect(server.url) as sock:
@@ -268,7 +268,7 @@ def test_answers_are_counted_under_their_route(server: ServerProcess) -> None:
     assert count() == before + 5
 
 
-def test_a_body_that_does_not_come_is_refused_in_time(tmp_path: Path) -> None:
+def test_a_missing_body_times_out(tmp_path: Path) -> None:
     settings = ENVIRONMENT | {"MODSERVE_BODY_IDLE_SECONDS": "1"}
     with running_server(tmp_path, environment=settings) as server:
         with Client(server.url) as client:
@@ -284,7 +284,7 @@ def test_a_body_that_does_not_come_is_refused_in_time(tmp_path: Path) -> None:
             assert read_answer(sock).status == 408
 
 
-def test_the_end_of_the_server_waits_for_the_answer(tmp_path: Path) -> None:
+def test_shutdown_waits_for_answers_in_progress(tmp_path: Path) -> None:
     with running_server(tmp_path, environment=ENVIRONMENT) as server:
         with Client(server.url) as client:
             client.create_module("net", perceptron().tojson())
@@ -303,7 +303,7 @@ def test_the_end_of_the_server_waits_for_the_answer(tmp_path: Path) -> None:
             ending.join()
 
 
-def test_requests_wait_for_each_other_as_long_as_they_may(server: ServerProcess) -> None:
+def test_requests_wait_for_a_batch_up_to_their_delay(server: ServerProcess) -> None:
     with Client(server.url) as client:
         client.create_module("patient", perceptron().tojson())
         bind(client, "patient", 1, FEATURES)
@@ -345,7 +345,7 @@ def test_requests_wait_for_each_other_as_long_as_they_may(server: ServerProcess)
         {"batches": "often"},
     ],
 )
-def test_a_wrong_setting_is_refused_and_changes_nothing(
+def test_an_invalid_setting_is_refused_and_changes_nothing(
     server: ServerProcess, change: dict[str, Any]
 ) -> None:
     with Client(server.url) as client:

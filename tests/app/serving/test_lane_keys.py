@@ -1,4 +1,4 @@
-"""API keys in the fast lane: what a head may ask is known with it, and ends with its key."""
+"""API keys in the fast lane: a head's permission is cached, and ends with its key."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def ask(sock: socket.socket, text: bytes) -> Answer:
 
 
 def is_fast(answer: Answer) -> bool:
-    """Return whether an answer is of the fast lane, whose ids of requests count up."""
+    """Return whether the fast lane answered: its request ids count up."""
     return answer.headers["x-request-id"][16:19] == "000"
 
 
 @pytest.mark.parametrize("path", [REST, OIP])
-def test_a_key_for_predictions_is_all_that_they_need(
+def test_the_predict_scope_is_enough_for_predictions(
     server: ServerProcess, keys: dict[str, str], path: str
 ) -> None:
     with connect(server.url) as sock:
@@ -102,11 +102,11 @@ def test_a_key_for_predictions_is_all_that_they_need(
         ["Authorization: Bearer x{infer}"],
     ],
 )
-def test_without_a_key_that_is_one_nothing_is_answered(
+def test_without_a_valid_key_nothing_is_answered(
     server: ServerProcess, keys: dict[str, str], path: str, fields: list[str]
 ) -> None:
     with connect(server.url) as sock:
-        for _ in range(2):  # it is not learned, either
+        for _ in range(2):  # and it is not cached, either
             answer = ask(sock, request(path, None, *[one.format(**keys) for one in fields]))
             assert answer.status == 401
             assert answer.headers["www-authenticate"].startswith("Bearer")
@@ -114,7 +114,7 @@ def test_without_a_key_that_is_one_nothing_is_answered(
             assert ("error" if path == OIP else "code") in problem
 
 
-def test_a_key_of_another_scope_is_refused(server: ServerProcess, keys: dict[str, str]) -> None:
+def test_a_key_with_another_scope_is_refused(server: ServerProcess, keys: dict[str, str]) -> None:
     with connect(server.url) as sock:
         answer = ask(sock, request(REST, keys["read"]))
         assert answer.status == 403
@@ -122,9 +122,7 @@ def test_a_key_of_another_scope_is_refused(server: ServerProcess, keys: dict[str
         assert ask(sock, request(REST, keys["infer"], "X-Request-Id: mine")).status == 200
 
 
-def test_requests_with_different_keys_on_one_connection_are_each_their_own(
-    server: ServerProcess, keys: dict[str, str]
-) -> None:
+def test_keys_on_one_connection_are_kept_apart(server: ServerProcess, keys: dict[str, str]) -> None:
     asked = [("infer", 200), ("read", 403), ("infer", 200), (None, 401), ("admin", 200)]
     texts = [request(REST, None if name is None else keys[name]) for name, _ in asked]
     with connect(server.url) as sock:
@@ -156,7 +154,7 @@ def test_a_revoked_key_is_refused_within_a_second(
     with connect(server.url) as sock, connect(server.url) as waiting:
         wait_until(lambda: ask(sock, text).status == 200, "the key is taken", 1)
         assert is_fast(ask(sock, text))
-        waiting.sendall(text[:-1])  # whose head was read before
+        waiting.sendall(text[:-1])  # its head has been cached
         wait_until(lambda: ask(sock, text).status == 200, "it goes on", 1)
         revoke_key(data_dir, name)
         wait_until(lambda: ask(sock, text).status == 401, "it is refused", 1)
@@ -164,7 +162,7 @@ def test_a_revoked_key_is_refused_within_a_second(
         assert read_answer(waiting).status == 401
 
 
-def test_a_key_ends_at_its_time(server: ServerProcess, data_dir: Path) -> None:
+def test_a_key_expires(server: ServerProcess, data_dir: Path) -> None:
     text = request(REST, add_key(data_dir, "short", "infer", expires="2s"))
     with connect(server.url) as sock:
         wait_until(lambda: ask(sock, text).status == 200, "the key is taken", 1)
@@ -172,7 +170,7 @@ def test_a_key_ends_at_its_time(server: ServerProcess, data_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [REST, OIP])
-def test_what_a_key_may_ask_has_an_end(server: ServerProcess, data_dir: Path, path: str) -> None:
+def test_a_keys_rate_is_limited(server: ServerProcess, data_dir: Path, path: str) -> None:
     key = add_key(data_dir, "slow" + path[1:3], "infer", rate=3)
     text = request(path, key)
     with connect(server.url) as sock:
@@ -186,15 +184,15 @@ def test_what_a_key_may_ask_has_an_end(server: ServerProcess, data_dir: Path, pa
         wait_until(lambda: ask(sock, text).status == 200, "it may ask again", 5)
 
 
-def test_those_under_way_at_a_time_are_counted(server: ServerProcess, data_dir: Path) -> None:
+def test_a_keys_concurrent_requests_are_limited(server: ServerProcess, data_dir: Path) -> None:
     key = add_key(data_dir, "single", "infer", concurrency=1)
     text = request(REST, key)
     with connect(server.url) as sock:
         wait_until(lambda: ask(sock, text).status == 200, "the key is taken", 1)
-        for _ in range(50):  # one after the other there is room for each
+        for _ in range(50):  # one after another there is room for each
             assert ask(sock, text).status == 200
         with Client(server.url, key=key) as client:
             client.predict("net", data=np.zeros((1, FEATURES), "f"))
         sock.sendall(text)
-    with connect(server.url) as sock:  # and what was given up counts no longer
+    with connect(server.url) as sock:  # abandoned requests no longer count
         wait_until(lambda: ask(sock, text).status == 200, "the place is free", 5)

@@ -1,4 +1,4 @@
-"""Connections that ask for too much, stall or lie: refused, and nobody else notices."""
+"""Connections that ask for too much, stall or send garbage: refused without affecting others."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ BIG = "MODSERVE_MAX_HEADER_BYTES"
 )
 def test_long_heads_are_refused(server: ServerProcess, request_bytes: bytes) -> None:
     assert_refused(exchange(server.url, request_bytes), 431, "headers_too_large", BIG)
-    with connect(server.url) as sock:  # and as the second of a connection
+    with connect(server.url) as sock:  # also as the second request of a connection
         sock.sendall(head("GET /livez"))
         assert read_answer(sock).status == 200
         with contextlib.suppress(OSError):
@@ -81,7 +81,7 @@ def test_long_heads_are_refused(server: ServerProcess, request_bytes: bytes) -> 
         assert_refused(read_answer(sock), 431, "headers_too_large", BIG)
 
 
-def test_heads_under_the_limit_are_read(server: ServerProcess) -> None:
+def test_heads_under_the_limit_are_accepted(server: ServerProcess) -> None:
     fields = [f"X-{n}: {'a' * 300}" for n in range(200)]
     assert exchange(server.url, head("GET /livez", *fields)).status == 200
 
@@ -115,11 +115,11 @@ def test_trailers_are_dropped_and_limited(server: ServerProcess) -> None:
         head("GET /livez", " folded: a"),
     ],
 )
-def test_what_is_no_http_is_refused(server: ServerProcess, request_bytes: bytes) -> None:
+def test_malformed_http_is_refused(server: ServerProcess, request_bytes: bytes) -> None:
     assert_refused(exchange(server.url, request_bytes), 400, "malformed")
 
 
-def test_an_upgrade_is_not_made(server: ServerProcess) -> None:
+def test_upgrades_are_ignored(server: ServerProcess) -> None:
     for protocol in ("websocket", "h2c"):
         fields = ("Connection: Upgrade", f"Upgrade: {protocol}", "Sec-WebSocket-Key: a")
         assert exchange(server.url, head("GET /livez", *fields)).status == 200
@@ -132,7 +132,7 @@ def test_an_upgrade_is_not_made(server: ServerProcess) -> None:
         b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nX",
     ],
 )
-def test_heads_that_do_not_end_are_refused(server: ServerProcess, begun: bytes) -> None:
+def test_incomplete_heads_time_out(server: ServerProcess, begun: bytes) -> None:
     for first in (b"", head("GET /livez")):
         with connect(server.url) as sock:
             if first:
@@ -142,7 +142,7 @@ def test_heads_that_do_not_end_are_refused(server: ServerProcess, begun: bytes) 
             assert_refused(read_answer(sock), 408, "too_slow", "header fields")
 
 
-def test_a_connection_on_which_nothing_comes_is_closed(server: ServerProcess) -> None:
+def test_an_idle_connection_is_closed(server: ServerProcess) -> None:
     with connect(server.url) as sock:
         assert sock.recv(1) == b""
 
@@ -163,7 +163,7 @@ def dripped(sock: socket.socket, piece: bytes, stop: threading.Event) -> None:
         (head("POST /v1/modules", "Transfer-Encoding: chunked"), b"1\r\n{\r\n", 408),
     ],
 )
-def test_drops_do_not_keep_a_connection(
+def test_a_trickle_of_bytes_does_not_keep_a_connection_open(
     server: ServerProcess, begun: bytes, piece: bytes, status: int
 ) -> None:
     stop = threading.Event()
@@ -178,7 +178,7 @@ def test_drops_do_not_keep_a_connection(
             dripping.join()
 
 
-def test_a_body_that_stops_is_refused(server: ServerProcess) -> None:
+def test_a_stalled_body_times_out(server: ServerProcess) -> None:
     for path in ("/v1/modules", "/v1/datasets/slow?kind=npz"):
         verb = "PUT" if "datasets" in path else "POST"
         answer = exchange(server.url, head(f"{verb} {path}", "Content-Length: 1000") + b"{")
@@ -192,11 +192,11 @@ def test_a_steady_body_may_take_its_time(server: ServerProcess) -> None:
         sock.sendall(head("POST /v1/modules", f"Content-Length: {len(body)}"))
         for begin in range(0, len(body), 150):
             sock.sendall(body[begin : begin + 150])
-            time.sleep(0.1)  # half as fast again as it must be
+            time.sleep(0.1)  # half as fast again as required
         assert read_answer(sock).status == 422
 
 
-def test_a_refusal_of_a_large_body_can_be_read(server: ServerProcess) -> None:
+def test_the_refusal_of_a_large_body_can_be_read(server: ServerProcess) -> None:
     with connect(server.url) as sock:
         sock.sendall(head("POST /v1/modules", f"Content-Length: {1 << 40}"))
         sent = 0
@@ -207,7 +207,7 @@ def test_a_refusal_of_a_large_body_can_be_read(server: ServerProcess) -> None:
     assert answer.status == 413
 
 
-def test_too_many_connections_are_told_so(server: ServerProcess) -> None:
+def test_too_many_connections_are_refused(server: ServerProcess) -> None:
     with contextlib.ExitStack() as stack:
         many = [stack.enter_context(connect(server.url)) for _ in range(13)]
         for sock in many[:12]:
@@ -220,7 +220,7 @@ def test_too_many_connections_are_told_so(server: ServerProcess) -> None:
         flood = [stack.enter_context(connect(server.url)) for _ in range(80)]
         assert_refused(read_answer(flood[-1]), 503, "unavailable", "MODSERVE_MAX_CONNECTIONS")
         many[0].sendall(head("GET /livez"))
-        assert read_answer(many[0]).status == 200  # those who are there are served
+        assert read_answer(many[0]).status == 200  # existing connections are served
 
     def is_served() -> bool:
         return exchange(server.url, head("GET /livez")).status == 200
@@ -228,7 +228,7 @@ def test_too_many_connections_are_told_so(server: ServerProcess) -> None:
     wait_until(is_served, "there is room again")
 
 
-def test_followers_are_counted_apart(server: ServerProcess) -> None:
+def test_event_followers_are_counted_separately(server: ServerProcess) -> None:
     with contextlib.ExitStack() as stack:
         followers = [stack.enter_context(connect(server.url)) for _ in range(4)]
         for sock in followers[:3]:
@@ -251,7 +251,7 @@ def test_followers_are_counted_apart(server: ServerProcess) -> None:
         wait_until(may_follow, "one who left makes room")
 
 
-def test_who_does_not_read_is_left(server: ServerProcess) -> None:
+def test_a_client_that_does_not_read_is_disconnected(server: ServerProcess) -> None:
     file = 64 * MIB
     with Client(server.url) as client:
         client.request("PUT", "/v1/datasets/large", params={"kind": "npy"}, content=npy_of(file))

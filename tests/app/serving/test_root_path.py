@@ -1,4 +1,4 @@
-"""A server under a sub-path: behind a proxy that takes it off, and behind one that leaves it."""
+"""A server under a sub-path, behind proxies that strip it and proxies that keep it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(params=["", PREFIX], ids=["taken off", "left"])
 def http(server: ServerProcess, request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
-    """A client whose paths are as the two kinds of proxies hand them on."""
+    """A client whose paths are what the two kinds of proxies pass on."""
     with httpx.Client(base_url=server.url + request.param, timeout=60) as http:
         yield http
 
@@ -61,7 +61,7 @@ def http(server: ServerProcess, request: pytest.FixtureRequest) -> Iterator[http
         (b"http://host", b"/"),
     ],
 )
-def test_the_prefix_is_taken_off_where_it_is(target: bytes, expected: bytes) -> None:
+def test_the_prefix_is_stripped_where_present(target: bytes, expected: bytes) -> None:
     assert RootPath("/a/b").strip(target) == expected
     assert RootPath("").strip(target) == target
 
@@ -69,7 +69,7 @@ def test_the_prefix_is_taken_off_where_it_is(target: bytes, expected: bytes) -> 
 @pytest.mark.parametrize(
     "path", ["models", "/models/", "/", "/a b", "/a?b", "/a//b", "/v2", "/v1/a"]
 )
-def test_what_cannot_be_a_prefix_is_refused(path: str) -> None:
+def test_invalid_prefixes_are_refused(path: str) -> None:
     with pytest.raises(ValidationError, match="root_path"):
         Settings(root_path=path)
 
@@ -89,7 +89,7 @@ def test_small_and_large_inferences_and_predictions_are_answered(http: httpx.Cli
         assert answer.status_code == 200, answer.text
 
 
-def test_the_other_routes_are_there(http: httpx.Client) -> None:
+def test_other_routes_are_reachable(http: httpx.Client) -> None:
     for path in ("/livez", "/readyz", "/v2", "/v2/", "/v2/models/net", "/v1/modules", "/metrics"):
         assert http.get(path).status_code == 200, path
 
@@ -101,30 +101,32 @@ def test_errors_have_the_form_of_their_path(http: httpx.Client) -> None:
     assert (small.status_code, [*small.json()]) == (400, ["error"])
 
 
-def test_what_the_connection_refuses_has_it_as_well(server: ServerProcess) -> None:
+def test_errors_of_the_connection_do_too(server: ServerProcess) -> None:
     for prefix in ("", PREFIX):
         path = f"POST {prefix}/v2/models/net/infer"
         answer = exchange(server.url, head(path, f"X-Long: {'x' * 70_000}"))
         assert (answer.status, [*json.loads(answer.body)]) == (431, ["error"])
 
 
-def test_a_path_of_another_server_is_not_found(server: ServerProcess) -> None:
+def test_a_path_outside_the_prefix_is_not_found(server: ServerProcess) -> None:
     for path in ("/teams/visionary/v2", "/teams/v2", PREFIX + PREFIX + "/v2"):
         assert httpx.get(server.url + path).status_code == 404, path
 
 
-def test_answers_say_where_things_are_for_those_outside(http: httpx.Client) -> None:
+def test_answers_contain_external_addresses(http: httpx.Client) -> None:
     answer = http.post("/v1/modules", json={"name": "other", "symbol": perceptron().tojson()})
     assert answer.status_code == 201, answer.text
     assert answer.headers["location"] == f"{PREFIX}/v1/modules/other"
     assert http.delete("/v1/modules/other").is_success
     assert http.get("/openapi.json").json()["servers"] == [{"url": PREFIX}]
     script = re.search(r'src="\./(static/docs-[^"]+)"', http.get("/docs").text)
-    assert script is not None  # relative, as all that pages fetch: below the prefix for a browser
+    assert (
+        script is not None
+    )  # relative, like all links of our pages: below the prefix for a browser
     assert http.get(f"/{script[1]}").is_success
 
 
-def test_tritons_client_asks_below_its_base_path(server: ServerProcess) -> None:
+def test_tritons_client_works_below_a_base_path(server: ServerProcess) -> None:
     triton = pytest.importorskip("tritonclient.http")
     client = triton.InferenceServerClient(server.url.removeprefix("http://") + PREFIX)
     tensor = triton.InferInput("data", list(X.shape), "FP32").set_data_from_numpy(X)
@@ -133,7 +135,7 @@ def test_tritons_client_asks_below_its_base_path(server: ServerProcess) -> None:
     client.close()
 
 
-async def test_kserves_client_asks_below_its_base_url(server: ServerProcess) -> None:
+async def test_kserves_client_works_below_a_base_url(server: ServerProcess) -> None:
     kserve = pytest.importorskip("kserve")
     async with kserve.InferenceRESTClient(kserve.RESTConfig(protocol="v2")) as client:
         assert await client.is_server_ready(server.url + PREFIX)

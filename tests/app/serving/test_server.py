@@ -1,4 +1,4 @@
-"""The server as a process: how its start fails, and how it ends."""
+"""The server as a process: failing to start, and shutting down."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from served.sockets import connect, head, read_answer
 
 
 def start(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a server that is expected not to start."""
+    """Run a server that is expected to fail at startup."""
     return subprocess.run(
         [sys.executable, "-m", "app", "serve", "--port", "0", "--data-dir", str(folder)],
         env={**os.environ, **ENVIRONMENT, **environment},
@@ -42,12 +42,12 @@ def assert_told(ended: subprocess.CompletedProcess[str], text: str) -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_a_device_that_is_not_there_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_missing_device_is_reported_in_one_line(tmp_path: Path) -> None:
     ended = start(tmp_path, MODSERVE_DEVICES=json.dumps(["gpu(99)"]))
     assert_told(ended, "gpu(99)")
 
 
-def test_a_setting_that_the_engine_refuses_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_setting_the_engine_refuses_is_reported_in_one_line(tmp_path: Path) -> None:
     old_processor = {"MODSERVE_MATH": "bfloat16", "ONEDNN_MAX_CPU_ISA": "AVX2"}
     assert_told(start(tmp_path, **old_processor), "MODSERVE_MATH is 'bfloat16', but this processor")
 
@@ -59,13 +59,11 @@ def test_a_setting_that_the_engine_refuses_is_told_in_one_line(tmp_path: Path) -
         ("sqlite:////nowhere/at/all.db", "unable to open database file; set MODSERVE_DATABASE_URL"),
     ],
 )
-def test_a_database_that_cannot_be_used_is_told_in_one_line(
-    tmp_path: Path, url: str, text: str
-) -> None:
+def test_an_unusable_database_is_reported_in_one_line(tmp_path: Path, url: str, text: str) -> None:
     assert_told(start(tmp_path, MODSERVE_DATABASE_URL=url), text)
 
 
-def test_a_data_directory_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
+def test_an_invalid_data_directory_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert_told(start(tmp_path / "file"), "File exists")
 
@@ -81,14 +79,14 @@ PATIENT = ENVIRONMENT | {"MODSERVE_DRAIN_SECONDS": "600"}
 """Who waits for it at the end waits too long for any test."""
 
 
-def test_the_end_does_not_wait_for_those_who_follow_events(tmp_path: Path) -> None:
+def test_shutdown_does_not_wait_for_event_followers(tmp_path: Path) -> None:
     lines: list[str] = []
     is_following = threading.Event()
 
     def follow(url: str) -> None:
         with httpx.stream("GET", f"{url}/v1/events", timeout=30) as answer:
             is_following.set()
-            lines.extend(answer.iter_lines())  # the stream ends whole, or this raises
+            lines.extend(answer.iter_lines())  # raises unless the stream ends cleanly
         lines.append("the end")
 
     with running_server(tmp_path, environment=PATIENT) as server:
@@ -102,7 +100,7 @@ def test_the_end_does_not_wait_for_those_who_follow_events(tmp_path: Path) -> No
     assert "Traceback" not in server.log.read_text()
 
 
-def test_it_says_where_it_listens_and_does_not_wait_for_idle_connections(tmp_path: Path) -> None:
+def test_it_prints_its_address_and_shutdown_ignores_idle_connections(tmp_path: Path) -> None:
     with running_server(tmp_path, environment=PATIENT) as server:
         assert f"INFO app.serving.server: listening on {server.url} " in server.log.read_text()
         with httpx.Client(base_url=server.url) as idle:
@@ -111,7 +109,7 @@ def test_it_says_where_it_listens_and_does_not_wait_for_idle_connections(tmp_pat
             server.process.wait(timeout=60)
 
 
-def test_the_end_does_not_wait_for_uploads_that_stall(tmp_path: Path) -> None:
+def test_shutdown_does_not_wait_for_stalled_uploads(tmp_path: Path) -> None:
     begun = (
         head("PUT /v1/datasets/half", "Content-Length: 1000") + b"PK",
         head("POST /v1/modules", "Content-Length: 1000") + b"{",
@@ -130,13 +128,13 @@ def test_the_end_does_not_wait_for_uploads_that_stall(tmp_path: Path) -> None:
     assert "Traceback" not in server.log.read_text()
 
 
-def test_who_hangs_up_in_the_middle_of_a_body_leaves_no_traceback(tmp_path: Path) -> None:
+def test_a_client_that_disconnects_during_a_body_causes_no_traceback(tmp_path: Path) -> None:
     with running_server(tmp_path, environment=ENVIRONMENT) as server, Client(server.url) as client:
         lenet.create(client, "lenet")
         address = ("127.0.0.1", httpx.URL(server.url).port)
         with socket.create_connection(address) as half:
             half.sendall(head("POST /v1/modules/lenet/bind", "Content-Length: 100") + b"{")
-            time.sleep(0.1)  # the route reads by now
+            time.sleep(0.1)  # the route is reading by now
 
         def is_counted() -> bool:
             return (
@@ -148,7 +146,7 @@ def test_who_hangs_up_in_the_middle_of_a_body_leaves_no_traceback(tmp_path: Path
         assert "Traceback" not in server.log.read_text()
 
 
-def test_all_addresses_of_a_host_have_the_same_free_port() -> None:
+def test_all_addresses_of_a_host_get_the_same_free_port() -> None:
     sockets = listening_sockets("localhost", 0)
     try:
         (port,) = {one.getsockname()[1] for one in sockets}
@@ -160,6 +158,6 @@ def test_all_addresses_of_a_host_have_the_same_free_port() -> None:
             one.close()
 
 
-def test_an_address_that_is_none_is_an_error() -> None:
+def test_an_invalid_address_is_an_error() -> None:
     with pytest.raises(socket.gaierror):
         listening_sockets("300.1.1.1", 8000)

@@ -1,4 +1,4 @@
-"""TLS: a server speaks HTTPS with its certificate, and says what is wrong with one that is none."""
+"""TLS: a server speaks HTTPS with its certificate, and explains an invalid one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def trust(pair: tuple[Path, Path]) -> Iterator[None]:
-    """Let clients of this process, and of those it starts, trust the certificate."""
+    """Make clients in this process and its children trust the certificate."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SSL_CERT_FILE", str(pair[0]))
         yield
@@ -56,7 +56,7 @@ def connect(server: ServerProcess, pair: tuple[Path, Path]) -> ssl.SSLSocket:
 def test_commands_with_its_settings_trust_its_certificate_and_no_other(
     server: ServerProcess, pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """As the health check of a container does, which has the server's settings."""
+    """As the health check of a container, which has the server's settings, does."""
     port = str(httpx.URL(server.url).port)
     other = make_pair(tmp_path, "other")[0]
     for certificate, status in ((pair[0], 0), (other, 3)):
@@ -74,17 +74,19 @@ def test_it_serves_and_trains_over_tls(server: ServerProcess) -> None:
         assert client.modules() == []
 
 
-def test_pages_of_its_own_may_ask(server: ServerProcess) -> None:
+def test_its_own_pages_are_allowed(server: ServerProcess) -> None:
     own = {"Origin": server.url}
     assert httpx.get(f"{server.url}/v1/modules", headers=own).status_code == 200
 
 
-def test_plain_http_is_no_answer(server: ServerProcess) -> None:
+def test_plain_http_is_refused(server: ServerProcess) -> None:
     with pytest.raises(httpx.TransportError):
         httpx.get(server.url.replace("https", "http") + "/livez")
 
 
-def test_it_speaks_the_versions_of_today(server: ServerProcess, pair: tuple[Path, Path]) -> None:
+def test_it_accepts_only_current_tls_versions(
+    server: ServerProcess, pair: tuple[Path, Path]
+) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(pair[0])
     with connect(server, pair) as sock:
@@ -96,7 +98,7 @@ def test_it_speaks_the_versions_of_today(server: ServerProcess, pair: tuple[Path
         assert sock.version() == "TLSv1.2"
 
 
-def test_refusals_ahead_of_the_application_come_whole(
+def test_refusals_before_the_application_are_complete(
     server: ServerProcess, pair: tuple[Path, Path]
 ) -> None:
     for text, status in (
@@ -110,14 +112,14 @@ def test_refusals_ahead_of_the_application_come_whole(
 
 
 def start(folder: Path, *options: object) -> subprocess.CompletedProcess[str]:
-    """Run a server that is expected not to start."""
+    """Run a server that is expected to fail at startup."""
     command = [sys.executable, "-m", "app", "serve", "--port", "0", "--data-dir", folder / "data"]
     return subprocess.run(
         [str(word) for word in (*command, *options)], capture_output=True, text=True, timeout=60
     )
 
 
-def test_a_file_that_is_none_is_told_before_anything_is_opened(
+def test_an_invalid_file_is_reported_before_anything_is_opened(
     tmp_path: Path, pair: tuple[Path, Path]
 ) -> None:
     certificate, key = pair

@@ -1,4 +1,4 @@
-"""Tests of the store run on each kind of database."""
+"""Store tests run on every kind of database."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def migrated_postgres(postgres: URL) -> Iterator[URL]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def kind(request: pytest.FixtureRequest) -> str:
-    """Return the kind of database that the test runs on."""
+    """Return the kind of database the test runs on."""
     return str(request.param)
 
 

@@ -26,7 +26,7 @@ def report(store: Store, job: Job, kind: JobEvent, batch: int) -> None:
         queue.record(connection, job.id, job.attempt, kind, {"batch": batch}, 1.0)
 
 
-def test_reader_goes_on_from_the_id_it_saw_last(two_modules: Store) -> None:
+def test_a_reader_resumes_after_the_last_id_it_saw(two_modules: Store) -> None:
     a, b = running(two_modules, "a"), running(two_modules, "b")
     for batch in range(3):
         report(two_modules, a, JobEvent.PROGRESS, batch)
@@ -44,8 +44,8 @@ def test_reader_goes_on_from_the_id_it_saw_last(two_modules: Store) -> None:
     assert [row.type for row in metrics] == [JobEvent.METRIC] * 3
 
 
-def test_ids_become_visible_in_their_order(two_modules: Store) -> None:
-    """Whatever a reader sees, it misses nothing with a smaller id that comes later."""
+def test_ids_become_visible_in_order(two_modules: Store) -> None:
+    """A reader never misses an event with a smaller id that appears later."""
     jobs = [running(two_modules, "a"), running(two_modules, "b")]
     seen: list[int] = []
     done = threading.Event()
@@ -76,7 +76,7 @@ def test_ids_become_visible_in_their_order(two_modules: Store) -> None:
     assert seen == list(range(1, 105))
 
 
-def test_thinning_keeps_the_newest_and_every_other_kind(two_modules: Store) -> None:
+def test_thinning_keeps_the_newest_and_all_other_kinds(two_modules: Store) -> None:
     job = running(two_modules, "a")
     for batch in range(10):
         report(two_modules, job, JobEvent.PROGRESS, batch)
@@ -91,7 +91,7 @@ def test_thinning_keeps_the_newest_and_every_other_kind(two_modules: Store) -> N
     assert sum(row.type is JobEvent.METRIC for row in left) == 10
 
 
-def test_ids_are_never_used_again(two_modules: Store) -> None:
+def test_ids_are_never_reused(two_modules: Store) -> None:
     job = running(two_modules, "a")
     report(two_modules, job, JobEvent.PROGRESS, 0)
     report(two_modules, job, JobEvent.PROGRESS, 1)

@@ -1,4 +1,4 @@
-"""Filters as SQL say of rows what the domain says of records."""
+"""SQL filters agree with the domain's view of records."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ RECORDS = [
 
 
 @pytest.mark.parametrize("stage", Stage)
-def test_rows_are_at_the_stages_that_records_are(store: Store, stage: Stage) -> None:
+def test_rows_have_the_stage_of_their_records(store: Store, stage: Stage) -> None:
     with store.write() as connection:
         for record in RECORDS:
             insert_module(connection, record)
@@ -53,7 +53,7 @@ def test_rows_are_at_the_stages_that_records_are(store: Store, stage: Stage) -> 
     assert found == sorted(expected)
 
 
-def test_only_modules_made_of_models_are_found(store: Store) -> None:
+def test_only_modules_made_from_models_are_found(store: Store) -> None:
     model = FolderModel(model="lenet", signature="0" * 64)
     with store.write() as connection:
         insert_module(connection, ModuleRecord(name="made", symbols={"null": "{}"}))

@@ -1,4 +1,4 @@
-"""Writers that come together share a commit, and each still answers for itself alone."""
+"""Concurrent writers share a commit, and each still fails or succeeds on its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError
 from app.errors import StorageFull
 from app.store.store import Store
 
-pytestmark = pytest.mark.parametrize("kind", ["sqlite"])  # others commit side by side
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"])  # others allow concurrent commits
 WRITERS = 5
 Write = Callable[[Connection], None]
 
@@ -32,7 +32,7 @@ def names(store: Store) -> set[str]:
 
 @contextmanager
 def together(store: Store, *writes: Write) -> Iterator[list[Future[None]]]:
-    """Let writers run as one group: the first ends its turn when all the others wait."""
+    """Make writers run as one group: the first finishes once all others are waiting."""
     group = store._group
     assert group is not None
     has_begun = threading.Event()
@@ -55,19 +55,19 @@ def together(store: Store, *writes: Write) -> Iterator[list[Future[None]]]:
 
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a group stay open however long this machine takes."""
+    """Keep a group open however slow this machine is."""
     monkeypatch.setattr("app.store.group_commit._LONGEST_SECONDS", 60.0)
 
 
 @pytest.fixture
 def commits(store: Store, unhurried: None) -> list[int]:
-    """The commits of the store from now on."""
+    """The store's commits from now on."""
     counted: list[int] = []
     event.listen(store._engine, "commit", lambda connection: counted.append(1))
     return counted
 
 
-def test_writers_that_wait_share_one_commit(store: Store, commits: list[int]) -> None:
+def test_waiting_writers_share_one_commit(store: Store, commits: list[int]) -> None:
     wanted = {f"writer {number}" for number in range(WRITERS)}
     with together(store, *map(insert, sorted(wanted))) as futures:
         for future in futures:
@@ -76,7 +76,7 @@ def test_writers_that_wait_share_one_commit(store: Store, commits: list[int]) ->
     assert names(store) >= wanted
 
 
-def test_nobody_returns_before_the_commit(store: Store, unhurried: None) -> None:
+def test_no_writer_returns_before_the_commit(store: Store, unhurried: None) -> None:
     done_at_commit: list[bool] = []
     with together(store, insert("a"), insert("b"), insert("c")) as futures:
         event.listen(
@@ -90,7 +90,7 @@ def test_nobody_returns_before_the_commit(store: Store, unhurried: None) -> None
     assert not any(done_at_commit)
 
 
-def test_a_writer_that_fails_takes_nobody_with_it(store: Store, commits: list[int]) -> None:
+def test_a_failing_writer_does_not_affect_the_others(store: Store, commits: list[int]) -> None:
     def fail(connection: Connection) -> None:
         insert("half")(connection)
         raise ValueError("a change of mind")
@@ -105,7 +105,9 @@ def test_a_writer_that_fails_takes_nobody_with_it(store: Store, commits: list[in
     assert "half" not in names(store)
 
 
-def test_a_failed_commit_fails_all_and_the_next_ones_go_on(store: Store, unhurried: None) -> None:
+def test_a_failed_commit_fails_the_whole_group_and_later_ones_work(
+    store: Store, unhurried: None
+) -> None:
     def refuse(connection: Connection) -> None:
         raise OperationalError("COMMIT", None, Exception("database or disk is full"))
 
@@ -121,9 +123,7 @@ def test_a_failed_commit_fails_all_and_the_next_ones_go_on(store: Store, unhurri
     assert "later" in names(store)
 
 
-def test_a_commit_that_fails_otherwise_lets_nobody_wait_for_ever(
-    store: Store, unhurried: None
-) -> None:
+def test_an_unexpected_commit_error_leaves_no_one_waiting(store: Store, unhurried: None) -> None:
     def refuse(connection: Connection) -> None:
         raise MemoryError("no room for the commit")
 
@@ -131,7 +131,7 @@ def test_a_commit_that_fails_otherwise_lets_nobody_wait_for_ever(
     with together(store, insert("a"), insert("b")) as futures:
         outcomes = [future.exception(20) for future in futures]
     event.remove(store._engine, "commit", refuse)
-    # Who ends the group sees what it was, the other one that its own change is not there.
+    # The last of the group sees the original error, the other that its change was not made.
     assert sorted(type(one).__name__ for one in outcomes) == ["MemoryError", "Unavailable"]
     assert not {"a", "b"} & names(store)
     with store.write() as connection:
@@ -139,7 +139,7 @@ def test_a_commit_that_fails_otherwise_lets_nobody_wait_for_ever(
     assert "later" in names(store)
 
 
-def test_what_cannot_be_rolled_back_is_committed_for_nobody(
+def test_if_rolling_back_fails_nothing_is_committed(
     store: Store, unhurried: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(self: NestedTransaction) -> None:
@@ -157,7 +157,7 @@ def test_what_cannot_be_rolled_back_is_committed_for_nobody(
     assert not {"a", "half"} & names(store)
 
 
-def test_what_fills_the_disk_fails_alone(store: Store, commits: list[int]) -> None:
+def test_a_writer_that_fills_the_disk_fails_alone(store: Store, commits: list[int]) -> None:
     def fill(connection: Connection) -> None:
         connection.exec_driver_sql("PRAGMA max_page_count = 1")
         connection.exec_driver_sql("CREATE TABLE large AS SELECT zeroblob(10000000) AS data")
@@ -169,11 +169,11 @@ def test_what_fills_the_disk_fails_alone(store: Store, commits: list[int]) -> No
     assert {"a", "b"} <= names(store)
 
 
-def test_a_transaction_that_the_database_gave_up_fails_those_who_shared_it(
+def test_a_transaction_aborted_by_the_database_fails_its_whole_group(
     store: Store, unhurried: None
 ) -> None:
     def lose(connection: Connection) -> None:
-        connection.exec_driver_sql("ROLLBACK")  # as SQLite may do by itself after an I/O error
+        connection.exec_driver_sql("ROLLBACK")  # as SQLite may do after an I/O error
         raise OperationalError("INSERT", None, Exception("database or disk is full"))
 
     with together(store, insert("a"), lose) as futures:
@@ -186,7 +186,7 @@ def test_a_transaction_that_the_database_gave_up_fails_those_who_shared_it(
     assert "later" in names(store)
 
 
-def test_a_transaction_within_one_of_the_same_thread_is_refused(store: Store) -> None:
+def test_a_nested_transaction_in_the_same_thread_is_refused(store: Store) -> None:
     with (
         store.write(),
         pytest.raises(RuntimeError, match="already in a write transaction"),

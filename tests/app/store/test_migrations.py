@@ -1,4 +1,4 @@
-"""The schema: made from empty and from every older version, and equal to what queries expect."""
+"""The schema: created from scratch or from every older version, it is what queries expect."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def describe(connection: Connection, table: str) -> dict[str, Any]:
         "columns": [
             (row["name"], str(row["type"].as_generic()).replace("FLOAT", "DOUBLE"), row["nullable"])
             for row in found.get_columns(table)
-            if row["name"] != "id"  # a key: spelt differently, never null
+            if row["name"] != "id"  # keys are spelled differently, and never null
         ],
         "key": found.get_pk_constraint(table)["constrained_columns"],
         "checks": sorted(
@@ -45,7 +45,7 @@ def describe(connection: Connection, table: str) -> dict[str, Any]:
     }
 
 
-def test_migrated_schema_is_the_one_that_queries_expect(store: Store, empty_url: str) -> None:
+def test_the_migrated_schema_is_the_one_queries_expect(store: Store, empty_url: str) -> None:
     engine = create_engine(empty_url)
     with store.read() as migrated, engine.begin() as declared:
         metadata.create_all(declared)
@@ -57,7 +57,7 @@ def test_migrated_schema_is_the_one_that_queries_expect(store: Store, empty_url:
 
 
 @pytest.mark.parametrize("revision", [None, *revisions()])
-def test_every_older_revision_is_brought_up_to_date(empty_url: str, revision: str | None) -> None:
+def test_every_older_revision_is_migrated(empty_url: str, revision: str | None) -> None:
     engine = create_engine(empty_url)
     with engine.begin() as connection:
         if revision is not None:
@@ -70,7 +70,7 @@ def test_every_older_revision_is_brought_up_to_date(empty_url: str, revision: st
     engine.dispose()
 
 
-def test_a_database_from_before_alembic_is_taken_over(tmp_path: Path) -> None:
+def test_a_database_from_before_alembic_is_migrated(tmp_path: Path) -> None:
     engine = create_engine(f"sqlite:///{tmp_path / 'old.db'}")
     with engine.begin() as connection:
         migrate(connection, "0001")
@@ -87,7 +87,7 @@ def test_a_database_from_before_alembic_is_taken_over(tmp_path: Path) -> None:
     engine.dispose()
 
 
-def test_events_of_older_databases_name_their_module_and_executor(empty_url: str) -> None:
+def test_events_of_older_databases_get_their_module_and_executor(empty_url: str) -> None:
     engine = create_engine(empty_url)
     with engine.begin() as connection:
         migrate(connection, "0006")
@@ -117,7 +117,9 @@ def test_events_of_older_databases_name_their_module_and_executor(empty_url: str
     engine.dispose()
 
 
-def test_failing_migration_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_migration_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = importlib.import_module("app.store.migrations.versions.v0001_initial")
     broken = (*first._STATEMENTS[:3], "INSERT INTO nowhere VALUES (1)")
     source = Path(first.__file__ or "").read_text()
@@ -136,7 +138,7 @@ def test_failing_migration_changes_nothing(tmp_path: Path, monkeypatch: pytest.M
     engine.dispose()
 
 
-def test_newer_database_is_refused(store: Store) -> None:
+def test_a_newer_database_is_refused(store: Store) -> None:
     with store.write() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(Unavailable, match="schema 9999"):
@@ -157,7 +159,7 @@ def test_newer_database_is_refused(store: Store) -> None:
         ("module_id = 99", "(?i)foreign key"),
     ],
 )
-def test_database_itself_refuses_states_that_cannot_be(
+def test_the_database_itself_refuses_impossible_states(
     two_modules: Store, change: str, constraint: str
 ) -> None:
     insert = text(
@@ -174,7 +176,7 @@ def test_database_itself_refuses_states_that_cannot_be(
         connection.execute(text(f"UPDATE jobs SET {change}"))
 
 
-def test_database_itself_refuses_two_running_jobs_of_a_module(two_modules: Store) -> None:
+def test_the_database_itself_refuses_two_running_jobs_of_a_module(two_modules: Store) -> None:
     insert = text(
         "INSERT INTO jobs (module_id, kind, status, params, priority, attempt, lost, max_attempts,"
         " lease_seconds, progress, created_at, updated_at, lease_until, server)"
@@ -187,6 +189,6 @@ def test_database_itself_refuses_two_running_jobs_of_a_module(two_modules: Store
         connection.execute(insert, {"module": 1})
 
 
-def test_files_are_named_by_their_revisions() -> None:
+def test_files_are_named_after_their_revisions() -> None:
     scripts = ScriptDirectory.from_config(migrations._config())
     assert [script.revision for script in scripts.walk_revisions()][::-1] == revisions()

@@ -72,14 +72,14 @@ FULL = ModuleRecord(
 )
 
 
-def test_module_comes_back_as_it_went_in(store: Store) -> None:
+def test_a_module_is_read_back_as_written(store: Store) -> None:
     with store.write() as connection:
         created = insert_module(connection, FULL)
         assert created == FULL.evolve(id=created.id)
         assert get_module(connection, "full") == created
 
 
-def test_taken_name_is_refused_and_leaves_the_transaction_whole(two_modules: Store) -> None:
+def test_a_taken_name_is_refused_and_the_transaction_continues(two_modules: Store) -> None:
     with two_modules.write() as connection:
         with pytest.raises(AlreadyExists, match="module 'a'"):
             insert_module(connection, FULL.evolve(name="a"))
@@ -88,7 +88,7 @@ def test_taken_name_is_refused_and_leaves_the_transaction_whole(two_modules: Sto
         assert get_module(connection, "full").stage.value == "ready"
 
 
-def test_change_over_a_change_is_refused(two_modules: Store) -> None:
+def test_a_concurrent_change_is_refused(two_modules: Store) -> None:
     with two_modules.write() as connection:
         seen = get_module(connection, "a")
         changed = seen.evolve(init=InitSpec(), version=seen.version + 1, updated_at=5.0)
@@ -117,7 +117,7 @@ def test_page_sizes_are_limited(limit: int) -> None:
         check_limit(limit)
 
 
-def test_module_takes_all_of_its_own_with_it(two_modules: Store) -> None:
+def test_deleting_a_module_deletes_everything_it_owns(two_modules: Store) -> None:
     manifest = CheckpointManifest(
         module="a", epoch=1, prefix="a", files={}, created_at=1.0, metrics={"accuracy": 0.5}
     )
@@ -175,7 +175,7 @@ def test_checkpoints_are_listed_furthest_first(two_modules: Store) -> None:
             list_checkpoints(connection, "nowhere", CheckpointFilter(), None, 2)
 
 
-def test_dataset_in_use_stays_until_its_job_is_over(two_modules: Store) -> None:
+def test_a_dataset_in_use_is_kept_until_its_job_is_over(two_modules: Store) -> None:
     record = DatasetRecord(
         name="mnist",
         kind=DatasetKind.NPZ,
@@ -199,7 +199,7 @@ def test_dataset_in_use_stays_until_its_job_is_over(two_modules: Store) -> None:
             get_dataset(connection, "mnist")
 
 
-def test_keys_are_recalled_refused_and_forgotten(store: Store) -> None:
+def test_idempotency_keys_are_recalled_refused_and_forgotten(store: Store) -> None:
     with store.write() as connection:
         assert recall(connection, "jobs", "k", "f1") is None
         remember(connection, "jobs", "k", "f1", "7", now=10.0)
@@ -213,13 +213,13 @@ def test_keys_are_recalled_refused_and_forgotten(store: Store) -> None:
         assert recall(connection, "jobs", "k", "f1") is None
 
 
-def test_bucket_keys_stay_apart(store: Store) -> None:
+def test_bucket_keys_of_different_types_stay_distinct(store: Store) -> None:
     with store.write() as connection:
         insert_module(connection, ModuleRecord(name="m", symbols={SINGLE: "s"}))
         assert get_module(connection, "m").symbols == {"null": "s"}
 
 
-def test_rows_of_older_servers_lack_what_these_did_not_know(store: Store) -> None:
+def test_rows_of_older_servers_may_lack_newer_fields(store: Store) -> None:
     with store.write() as connection:
         record = insert_module(connection, FULL)
         spec = {

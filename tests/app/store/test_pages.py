@@ -1,4 +1,4 @@
-"""Lists in pages: nothing is left out and nothing comes twice."""
+"""Paged lists: nothing is left out or repeated."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def test_pages_together_are_the_list(count: int, limit: int) -> None:
     assert seen == rows
 
 
-def test_a_last_page_that_is_full_has_no_next() -> None:
+def test_a_full_last_page_has_no_next() -> None:
     assert page_of([1, 2], 2, key=str).next_cursor is None
     assert page_of([1, 2, 3], 2, key=str).next_cursor == "2"
 
 
 @pytest.mark.parametrize("limit", [0, -1, LARGEST_PAGE + 1])
-def test_other_sizes_are_refused(limit: int) -> None:
+def test_invalid_sizes_are_refused(limit: int) -> None:
     with pytest.raises(Invalid, match=f"limit: got {limit}, expected 1 to 200"):
         check_limit(limit)
     assert check_limit(LARGEST_PAGE) == LARGEST_PAGE

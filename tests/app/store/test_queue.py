@@ -1,4 +1,4 @@
-"""The queue: order, leases, fencing, requests, and many who claim at once."""
+"""The queue: order, leases, fencing, requests, and concurrent claims."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def kinds(store: Store, job_id: int) -> list[JobEvent]:
         return [row.type for row in events_after(connection, 0, 100, job_id)]
 
 
-def test_jobs_of_a_module_run_in_order_of_priority_and_age(two_modules: Store) -> None:
+def test_jobs_of_a_module_run_by_priority_and_age(two_modules: Store) -> None:
     late = submit(two_modules, priority=5)
     first = submit(two_modules)
     second = submit(two_modules)
@@ -60,7 +60,7 @@ def test_jobs_of_a_module_run_in_order_of_priority_and_age(two_modules: Store) -
     assert order == [urgent.id, first.id, second.id, late.id]
 
 
-def test_modules_run_side_by_side_on_their_own_executors(two_modules: Store) -> None:
+def test_modules_run_in_parallel_on_their_own_executors(two_modules: Store) -> None:
     submit(two_modules, "a")
     submit(two_modules, "b")
     claimed = {job.module for job in (claim(two_modules), claim(two_modules)) if job}
@@ -69,7 +69,7 @@ def test_modules_run_side_by_side_on_their_own_executors(two_modules: Store) -> 
         assert queue.next_jobs(connection, "gpu(7)", 0.0, 9) == []
 
 
-def test_dead_attempt_that_comes_back_is_void(two_modules: Store) -> None:
+def test_an_attempt_presumed_dead_is_void_when_it_returns(two_modules: Store) -> None:
     submit(two_modules)
     old = claim(two_modules, now=0.0)
     assert old is not None
@@ -87,7 +87,7 @@ def test_dead_attempt_that_comes_back_is_void(two_modules: Store) -> None:
     assert read(two_modules, old.id) == new
 
 
-def test_renewal_keeps_the_lease(two_modules: Store) -> None:
+def test_renewal_extends_the_lease(two_modules: Store) -> None:
     submit(two_modules)
     job = claim(two_modules, now=0.0)
     assert job is not None
@@ -96,7 +96,7 @@ def test_renewal_keeps_the_lease(two_modules: Store) -> None:
         assert queue.overdue(connection, 18.0) == []
 
 
-def test_attempts_lost_in_a_row_fail_the_job_with_the_reason(two_modules: Store) -> None:
+def test_consecutive_lost_attempts_fail_the_job_with_the_reason(two_modules: Store) -> None:
     job_id = submit(two_modules, max_attempts=2).id
     for _ in range(2):
         job = claim(two_modules)
@@ -113,7 +113,7 @@ def test_attempts_lost_in_a_row_fail_the_job_with_the_reason(two_modules: Store)
     assert (job.status, job.lost, job.error, job.attempt) == (S.QUEUED, 0, None, 2)
 
 
-def test_checkpoint_forgives_the_attempts_lost_before_it(two_modules: Store) -> None:
+def test_a_checkpoint_forgives_earlier_lost_attempts(two_modules: Store) -> None:
     submit(two_modules, max_attempts=2)
     for _ in range(4):
         job = claim(two_modules)
@@ -123,7 +123,7 @@ def test_checkpoint_forgives_the_attempts_lost_before_it(two_modules: Store) -> 
         assert (job.status, job.lost) == (S.QUEUED, 1)
 
 
-def test_progress_is_kept_in_the_job_and_in_the_log(two_modules: Store) -> None:
+def test_progress_is_stored_in_the_job_and_the_log(two_modules: Store) -> None:
     submit(two_modules)
     job = claim(two_modules)
     assert job is not None
@@ -144,7 +144,7 @@ def test_progress_is_kept_in_the_job_and_in_the_log(two_modules: Store) -> None:
         (queue.request_cancel, S.CANCELLED, JobEvent.CANCELLED),
     ],
 )
-def test_request_is_carried_out_at_once_while_waiting_and_later_while_running(
+def test_a_request_takes_effect_at_once_while_waiting_and_later_while_running(
     two_modules: Store, asked, status: JobStatus, event: JobEvent
 ) -> None:
     submit(two_modules)
@@ -160,7 +160,7 @@ def test_request_is_carried_out_at_once_while_waiting_and_later_while_running(
     assert kinds(two_modules, running.id)[-1] is event
 
 
-def test_cancel_overrides_pause_and_not_the_other_way(two_modules: Store) -> None:
+def test_cancel_overrides_pause_but_not_the_reverse(two_modules: Store) -> None:
     submit(two_modules)
     job = claim(two_modules)
     assert job is not None
@@ -170,14 +170,14 @@ def test_cancel_overrides_pause_and_not_the_other_way(two_modules: Store) -> Non
         change(two_modules, queue.request_pause, job.id, 1.0)
 
 
-def test_unknown_job_is_not_found(two_modules: Store) -> None:
+def test_an_unknown_job_is_not_found(two_modules: Store) -> None:
     with pytest.raises(NotFound, match="job '77'"):
         change(two_modules, queue.request_cancel, 77, 0.0)
     with pytest.raises(NotFound):
         change(two_modules, queue.renew, 77, 1, 0.0)
 
 
-def test_many_threads_claim_each_job_once(two_modules: Store) -> None:
+def test_concurrent_threads_claim_each_job_once(two_modules: Store) -> None:
     expected = {submit(two_modules, module).id for module in "ab" for _ in range(10)}
     claimed: list[int] = []
     running: dict[str, int] = {"a": 0, "b": 0}
@@ -229,7 +229,7 @@ CLAIMER = """
 """
 
 
-def test_processes_claim_each_job_once(two_modules: Store, database_url: str) -> None:
+def test_concurrent_processes_claim_each_job_once(two_modules: Store, database_url: str) -> None:
     expected = sorted(submit(two_modules, module).id for module in "ab" for _ in range(25))
     claimers = [
         subprocess.Popen(

@@ -53,7 +53,7 @@ pick = st.integers(min_value=0, max_value=5)
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Attempts that were ever begun stay in play, dead ones too: they must never move a job."""
+    """All attempts ever started stay in play, dead ones too: those must never affect a job."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -273,7 +273,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_change_is_in_the_log(self) -> None:
-        """Replaying a job's events gives its status; ids grow."""
+        """Replaying a job's events gives its status; ids increase."""
         with self.store.read() as connection:
             rows = events_after(connection, 0, 10**6)
         assert [row.id for row in rows] == sorted({row.id for row in rows})

@@ -1,4 +1,4 @@
-"""Room that is kept for the database, and given up when the disk is full."""
+"""Disk space reserved for the database, and released when the disk is full."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.store.store import Store
 from served.small_disk import fill, mounted_disk
 
 
-def test_room_is_kept_given_up_and_taken_again(
+def test_space_is_reserved_released_and_reserved_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reserve, "_AGAIN_SECONDS", 0.0)
@@ -33,9 +33,7 @@ def test_room_is_kept_given_up_and_taken_again(
     store.close()
 
 
-def test_where_there_is_no_room_none_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_space_nothing_is_reserved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_room(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -51,7 +49,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield disk
 
 
-def test_much_can_be_noted_on_a_full_disk(small_disk: Path) -> None:
+def test_many_changes_can_be_written_on_a_full_disk(small_disk: Path) -> None:
     store = Store(f"sqlite:///{small_disk / 'room.db'}")
     store.open()
     note = text("UPDATE data_directory SET directory = :said")
@@ -59,7 +57,7 @@ def test_much_can_be_noted_on_a_full_disk(small_disk: Path) -> None:
         connection.execute(text("INSERT INTO data_directory VALUES (1, 'a')"))
     fill(small_disk)
     refused = 0
-    for number in range(2000):  # each takes a page of the log, at least
+    for number in range(2000):  # each takes at least a page of the log
         try:
             with store.write() as connection:
                 connection.execute(note, {"said": str(number)})

@@ -1,4 +1,4 @@
-"""What the database cannot do at present comes as errors that are answers."""
+"""Temporary failures of the database become errors with an HTTP status."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from app.store.store import Store
 
 
 @pytest.mark.parametrize("kind", ["sqlite"])
-def test_a_full_disk_is_told_and_nothing_is_written(store: Store) -> None:
+def test_a_full_disk_is_reported_and_nothing_is_written(store: Store) -> None:
     with store.read() as connection:
-        connection.exec_driver_sql("PRAGMA max_page_count = 1")  # of the pool's only connection
+        connection.exec_driver_sql("PRAGMA max_page_count = 1")  # the pool's only connection
     with pytest.raises(StorageFull), store.write() as connection:
         connection.exec_driver_sql("CREATE TABLE large AS SELECT zeroblob(10000000) AS data")
     with store.read() as connection:
@@ -26,18 +26,18 @@ def test_a_full_disk_is_told_and_nothing_is_written(store: Store) -> None:
 
 
 @pytest.mark.parametrize("kind", ["postgres"])
-def test_a_full_disk_of_another_machine_is_told(store: Store) -> None:
+def test_a_full_disk_of_a_database_server_is_reported(store: Store) -> None:
     fail = "DO $$ BEGIN RAISE 'No space left on device' USING ERRCODE = 'disk_full'; END $$"
     with pytest.raises(StorageFull), store.write() as connection:
         connection.exec_driver_sql(fail)
 
 
-def test_a_database_that_others_write_to_is_unavailable(tmp_path: Path) -> None:
+def test_a_database_locked_by_others_is_unavailable(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     store = Store(f"sqlite:///{path}")
     store.open()
     with store.read() as connection:
-        connection.exec_driver_sql("PRAGMA busy_timeout = 1")  # of the pool's only connection
+        connection.exec_driver_sql("PRAGMA busy_timeout = 1")  # the pool's only connection
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(Unavailable, match="locked"), store.write():
@@ -48,7 +48,7 @@ def test_a_database_that_others_write_to_is_unavailable(tmp_path: Path) -> None:
     store.close()
 
 
-def test_mistakes_of_ours_stay_what_they_are(store: Store) -> None:
+def test_our_own_mistakes_are_not_disguised(store: Store) -> None:
     with pytest.raises(IntegrityError), store.write() as connection:
         connection.exec_driver_sql("INSERT INTO counters (name) VALUES (NULL)")
 
@@ -56,18 +56,18 @@ def test_mistakes_of_ours_stay_what_they_are(store: Store) -> None:
 @pytest.mark.parametrize(
     "url", ["", "nonsense", "sqlite:////nowhere/at/all.db", "mysql+nothing://host/name"]
 )
-def test_a_database_that_is_none_keeps_the_server_from_starting(url: str) -> None:
+def test_an_invalid_database_keeps_the_server_from_starting(url: str) -> None:
     with pytest.raises(StartError):
         Store(url).open()
 
 
-def test_passwords_are_not_told() -> None:
+def test_passwords_are_not_shown() -> None:
     with pytest.raises(StartError) as told:
         Store("sqlite://user:secret@host/nowhere").open()
     assert "secret" not in str(told.value)
 
 
-def test_damaged_pages_are_found_by_the_check_and_told_by_what_meets_them(tmp_path: Path) -> None:
+def test_corrupt_pages_are_found_by_the_check_and_reported_by_queries(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     store = Store(f"sqlite:///{path}")
     store.open()
@@ -75,7 +75,7 @@ def test_damaged_pages_are_found_by_the_check_and_told_by_what_meets_them(tmp_pa
     store.close()
     content = path.read_bytes()
     page = 4096
-    # The first page and the schema's: it opens, and what it holds is gone.
+    # The first page and the schema's page are kept: it opens, but its contents are gone.
     path.write_bytes(content[: 4 * page] + b"\xa5" * (len(content) - 4 * page))
     with pytest.raises(StartError, match=r"is damaged .* move .* away and start again"):
         store.check()

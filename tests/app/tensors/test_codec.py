@@ -36,7 +36,7 @@ def read(content_type: str | None, body: bytes, *names: str) -> dict[str, np.nda
 
 
 @pytest.mark.parametrize("kind", [JSON, NPZ, SAFETENSORS])
-def test_what_is_encoded_is_decoded(kind: str) -> None:
+def test_encoded_tensors_decode_to_the_same(kind: str) -> None:
     body = encode(kind, PAIR, "inputs")
     for content_type in (kind, kind.upper(), f"{kind}; charset=utf-8", None, "", FORM):
         got = read(content_type, body)
@@ -54,26 +54,26 @@ NUMBERS = arrays.arrays(
 
 
 @given(NUMBERS, st.sampled_from([JSON, NPY, NPZ, SAFETENSORS]))
-def test_a_written_tensor_reads_as_the_same(array: np.ndarray, kind: str) -> None:
+def test_a_written_tensor_is_read_back_unchanged(array: np.ndarray, kind: str) -> None:
     (again,) = read(kind, encode(kind, {"x": array}, "inputs"), "x").values()
     assert (again.dtype, again.shape) == (array.dtype, array.shape)
     np.testing.assert_array_equal(again, array)
 
 
 @pytest.mark.parametrize("shape", [(100_000,), (3, 40_000), (5, 7, 3000), (40_000, 0), (9000, 1)])
-def test_large_json_is_what_small_json_is(shape: tuple[int, ...]) -> None:
+def test_large_json_is_decoded_like_small_json(shape: tuple[int, ...]) -> None:
     array = np.arange(np.prod(shape), dtype="float32").reshape(shape)
     written = json.loads(encode(JSON, {"x": array}, "outputs"))["outputs"]["x"]
     assert written == {"dtype": "float32", "shape": list(shape), "data": array.tolist()}
 
 
-def test_nan_and_infinity_which_json_lacks_become_null() -> None:
+def test_nan_and_infinity_become_null_in_json() -> None:
     for array in (np.array([np.nan, np.inf, 1]), np.array(np.nan)):
         (data,) = (one["data"] for one in json.loads(encode(JSON, {"x": array}, "o"))["o"].values())
         assert data == ([None, None, 1] if array.ndim else None)
 
 
-def test_others_read_what_is_encoded() -> None:
+def test_other_libraries_read_what_is_encoded() -> None:
     plain = json.loads(encode(JSON, PAIR, "outputs", {"bucket": "20"}))
     assert plain["outputs"]["a"] == {
         "dtype": "float32",
@@ -95,7 +95,7 @@ def test_an_npy_body_is_the_first_input() -> None:
     assert list(read(NPY, body)) == ["data"]
 
 
-def test_json_has_members_beside_the_tensors() -> None:
+def test_json_may_have_other_members() -> None:
     body = b'{"inputs": {"data": [1]}, "bucket": "20", "is_train": true}'
     tensors, rest = decode(JSON, body, names=(), limit=1, setting="")
     assert list(tensors) == ["data"]
@@ -111,7 +111,7 @@ def test_json_has_members_beside_the_tensors() -> None:
         (b'{"inputs": {"data": ["x"]}}', "inputs.data"),
     ],
 )
-def test_json_of_another_form_is_refused(body: bytes, field: str) -> None:
+def test_json_of_the_wrong_structure_is_refused(body: bytes, field: str) -> None:
     with pytest.raises(Invalid) as refused:
         read(JSON, body)
     assert refused.value.field_errors()[0].field == field
@@ -160,14 +160,14 @@ def test_safetensors_are_views_in_the_order_of_their_bytes() -> None:
         ([1], "not an object"),
     ],
 )
-def test_safetensors_that_lie_are_refused(header: object, text: str) -> None:
+def test_inconsistent_safetensors_are_refused(header: object, text: str) -> None:
     with pytest.raises(Damaged, match=text):
         read(SAFETENSORS, tensors_of(header, bytes(8)))
 
 
 @settings(max_examples=200)
 @given(st.binary(max_size=12), st.integers(0, 300))
-def test_spoilt_safetensors_are_refused_and_nothing_else(noise: bytes, at: int) -> None:
+def test_corrupted_safetensors_are_read_or_refused(noise: bytes, at: int) -> None:
     whole = encode(SAFETENSORS, PAIR, "")
     with suppress(Damaged):
         read(SAFETENSORS, whole[:at] + noise + whole[at + len(noise) :])
@@ -179,7 +179,7 @@ def test_damaged_safetensors_are_refused(body: bytes) -> None:
         read(SAFETENSORS, body)
 
 
-def test_other_types_are_refused_with_those_that_are_read() -> None:
+def test_unsupported_media_types_are_refused_with_the_supported_ones() -> None:
     with pytest.raises(UnsupportedMedia, match=r"'image/png' is not read here.*x-safetensors"):
         read("image/png", b"")
 
@@ -199,13 +199,13 @@ def test_media_types(header: str | None, expected: str) -> None:
     assert media_type(header) == expected
 
 
-def test_a_stated_type_is_never_guessed() -> None:
+def test_a_declared_type_is_never_guessed() -> None:
     assert body_type(JSON, encode(NPZ, PAIR, "")) == JSON
     assert body_type("image/png", b"{}") == "image/png"
 
 
 @pytest.mark.parametrize("body", [b'{"inputs"', b'        {"inputs": {}}', b"", b"{", b"\x93NUMP"])
-def test_what_shows_no_other_type_is_json(body: bytes) -> None:
+def test_undetectable_bodies_are_json(body: bytes) -> None:
     assert body_type(None, body) == JSON
 
 
@@ -223,7 +223,7 @@ def test_what_shows_no_other_type_is_json(body: bytes) -> None:
         ("image/png", True, JSON),
     ],
 )
-def test_the_answer_has_the_first_type_accepted(
+def test_the_answer_has_the_first_accepted_type(
     accept: str | None, single: bool, expected: str
 ) -> None:
     assert negotiate(accept, single) == expected
@@ -237,13 +237,13 @@ def test_the_answer_has_the_first_type_accepted(
         (b'{"inputs": {"data": [1]}, "extra": [2]}', {"data": (1,)}, {"extra": [2]}),
     ],
 )
-def test_tensors_without_inputs_around_them(body: bytes, shapes: dict | None, rest: dict) -> None:
+def test_inputs_without_the_inputs_member(body: bytes, shapes: dict | None, rest: dict) -> None:
     tensors, others = decode(JSON, body, names=["data"], limit=100, setting="LIMIT")
     assert {name: one.shape for name, one in tensors.items()} == (shapes or {"a": (1,), "b": (2,)})
     assert others == rest
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"data": 1}', b'{"bucket": "3"}'])
-def test_no_tensors_at_all(body: bytes) -> None:
+def test_bodies_without_tensors(body: bytes) -> None:
     with pytest.raises(Invalid, match=r"inputs: .*expected tensors by name"):
         decode(JSON, body, names=["data"], limit=100, setting="LIMIT")

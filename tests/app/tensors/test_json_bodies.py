@@ -1,4 +1,4 @@
-"""Bodies of JSON: what is parsed, what is refused and how."""
+"""JSON bodies: parsing and refusals."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from app.errors import Malformed
 from app.tensors.json_bodies import parse_json
 
 
-def test_broken_json_says_where() -> None:
+def test_broken_json_reports_the_position() -> None:
     with pytest.raises(Malformed, match=r"not JSON: .*line 2 column 8"):
         parse_json(b'{"a": 1,\n "b": [}]')
     assert parse_json(b"[1, 2.5, null]") == [1, 2.5, None]
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'])
-def test_what_is_nested_too_deep_is_refused(opening: bytes) -> None:
+def test_deep_nesting_is_refused(opening: bytes) -> None:
     closing = b"]" if opening == b"[" else b"}"
     parse_json(opening * 100 + b"1" + closing * 100)
     with pytest.raises(Malformed, match="over 100 deep"):

@@ -1,4 +1,4 @@
-"""Tensors as JSON: what is read, what is refused and how."""
+"""Tensors in JSON: parsing and refusals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def nested(depth: int) -> list:
         (nested(32), np.ones((1,) * 32, "float32")),
     ],
 )
-def test_what_is_read(value: object, expected: np.ndarray) -> None:
+def test_valid_tensors_are_read(value: object, expected: np.ndarray) -> None:
     got = read_tensor(value, "inputs.x")
     assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
     np.testing.assert_array_equal(got, expected)
@@ -71,11 +71,11 @@ def test_what_is_read(value: object, expected: np.ndarray) -> None:
         ({"data": ["1"]}, "inputs.x.data", "got 1, expected numbers"),
     ],
 )
-def test_what_is_refused(value: object, field: str, text: str) -> None:
+def test_invalid_tensors_are_refused(value: object, field: str, text: str) -> None:
     with pytest.raises(Invalid, match=text) as refused:
         read_tensor(value, "inputs.x")
     assert refused.value.field_errors()[0].field == field
 
 
-def test_numbers_past_the_range_of_the_dtype_become_infinite() -> None:
+def test_numbers_beyond_the_dtypes_range_become_infinite() -> None:
     assert read_tensor({"data": [1e300], "dtype": "float32"}, "x")[0] == np.inf

@@ -1,4 +1,4 @@
-"""npy and npz: as NumPy writes and reads them, and refused where they lie."""
+"""npy and npz: compatible with NumPy, and refused where malformed."""
 
 from __future__ import annotations
 
@@ -108,14 +108,14 @@ def header(text: str, version: bytes = b"\x01\x00") -> bytes:
         (header(" " * 20_000), "a header of 20,000 bytes, expected at most 10,000"),
     ],
 )
-def test_lies_are_refused(body: bytes, text: str) -> None:
-    with pytest.raises(Invalid, match=text):  # of which Damaged is one
+def test_malformed_headers_are_refused(body: bytes, text: str) -> None:
+    with pytest.raises(Invalid, match=text):  # Damaged is a subclass
         read_npy(body, "body")
 
 
 @settings(max_examples=200)
 @given(st.binary(max_size=200), st.integers(0, 100))
-def test_spoilt_files_are_refused_and_nothing_else(noise: bytes, at: int) -> None:
+def test_corrupted_files_are_read_or_refused(noise: bytes, at: int) -> None:
     whole = saved(np.arange(6, dtype="float32"))
     for body in (noise, whole[:at] + noise + whole[at + len(noise) :]):
         with suppress(Invalid):
@@ -124,14 +124,14 @@ def test_spoilt_files_are_refused_and_nothing_else(noise: bytes, at: int) -> Non
 
 @settings(max_examples=300)
 @given(st.binary(min_size=1, max_size=6), st.integers(0, 400), st.booleans())
-def test_spoilt_archives_are_refused_and_nothing_else(noise: bytes, at: int, cut: bool) -> None:
+def test_corrupted_archives_are_read_or_refused(noise: bytes, at: int, cut: bool) -> None:
     whole = zipped(a=np.arange(6, dtype="float32"), b=np.arange(50))
     at %= len(whole)
     with suppress(Invalid, TooLarge):
         read_npz(whole[:at] + noise + (b"" if cut else whole[at + len(noise) :]), LIMIT, "SETTING")
 
 
-def test_python_confusing_the_literals_of_two_threads_is_no_fault_of_the_file(
+def test_a_race_in_pythons_literal_parser_is_not_blamed_on_the_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     faults = ["AST constructor recursion depth mismatch (before=39, after=35)"] * 2
@@ -148,7 +148,7 @@ def test_python_confusing_the_literals_of_two_threads_is_no_fault_of_the_file(
     assert faults == []
 
 
-def test_an_archive_is_read_by_name() -> None:
+def test_arrays_of_an_archive_are_read_by_name() -> None:
     given = {"a": np.arange(3), "b": np.ones((2, 2), "float32")}
     got = read_npz(zipped(**given), LIMIT, "SETTING")
     assert got.keys() == given.keys()
@@ -160,7 +160,7 @@ def test_an_archive_that_unpacks_to_more_than_the_limit_is_refused() -> None:
         read_npz(zipped(a=np.zeros(LIMIT, "uint8")), LIMIT, "SETTING")
 
 
-def test_an_archive_that_lies_about_what_it_unpacks_to_is_refused() -> None:
+def test_an_archive_with_a_false_uncompressed_size_is_refused() -> None:
     whole = zipped(a=np.zeros(LIMIT * 2, "uint8"))
     size = struct.pack("<I", len(saved(np.zeros(LIMIT * 2, "uint8"))))
     assert whole.count(size) >= 1
@@ -183,14 +183,14 @@ def test_other_members_and_other_files_are_refused() -> None:
 def archive_of(*entries: tuple[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
     stream = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names that come twice
+        warnings.simplefilter("ignore")  # with duplicate names
         with zipfile.ZipFile(stream, "w", method) as archive:
             for name, content in entries:
                 archive.writestr(name, content)
     return stream.getvalue()
 
 
-def test_two_arrays_of_one_name_are_refused() -> None:
+def test_duplicate_names_are_refused() -> None:
     body = archive_of(("a.npy", saved(np.zeros(1))), ("a.npy", saved(np.ones(1))))
     with pytest.raises(Damaged, match=r"entry 'a.npy' twice"):
         read_npz(body, LIMIT, "SETTING")
@@ -202,7 +202,7 @@ def test_other_compressions_are_refused(method: int) -> None:
         read_npz(archive_of(("a.npy", saved(np.zeros(9))), method=method), LIMIT, "SETTING")
 
 
-def test_a_directory_of_very_many_entries_is_not_read() -> None:
+def test_a_directory_with_too_many_entries_is_not_read() -> None:
     body = archive_of(*((f"{number}.npy", b"") for number in range(25_000)))
     with pytest.raises(Damaged, match="directory has over"):
         read_npz(body, LIMIT, "SETTING")

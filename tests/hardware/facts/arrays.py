@@ -34,7 +34,7 @@ def cases() -> list[dict[str, Any]]:
 
 
 class Probe:
-    """Makes each call alone, and in a capture."""
+    """Makes each call directly and in a capture."""
 
     def __init__(self, device: Any) -> None:
         import cupy

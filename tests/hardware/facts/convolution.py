@@ -1,4 +1,4 @@
-"""Which convolutions cuDNN's graph interface has plans for, whether they are right and capture."""
+"""Which convolutions have plans in cuDNN's graph interface, are correct, and can be captured."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Probe:
     """Builds plans and runs them."""
 
     def __init__(self, device: Device) -> None:
-        self._library = Library(*LIBRARY)  # loaded first: the front end takes the existing one
+        self._library = Library(*LIBRARY)  # loaded first: the front end uses an existing one
         import cudnn
 
         self._cudnn, self._device = cudnn, device

@@ -30,7 +30,7 @@ def cases() -> list[dict[str, Any]]:
 
 
 def tensor(library: Library, kind: int, shape: tuple[int, ...]) -> ctypes.c_void_p:
-    """Return the description of a tensor whose last axis lies together."""
+    """Return the descriptor of a tensor whose last axis is contiguous."""
     strides = [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
     made = library.made("cudnnCreateTensorDescriptor")
     dims = array_of(ctypes.c_int, shape), array_of(ctypes.c_int, strides)
@@ -39,7 +39,7 @@ def tensor(library: Library, kind: int, shape: tuple[int, ...]) -> ctypes.c_void
 
 
 class Probe:
-    """Makes each call alone, and in a capture."""
+    """Makes each call directly and in a capture."""
 
     def __init__(self, device: Device) -> None:
         self._device, self._library = device, Library(*LIBRARY)

@@ -1,4 +1,4 @@
-"""Which products cuBLASLt has an algorithm for, whether they are right and can be captured."""
+"""Which products cuBLASLt supports, computes correctly, and can capture."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Probe:
         self._workspace = device.empty(_WORKSPACE)
 
     def run(self, case: dict[str, Any]) -> dict[str, Any]:
-        """Try one product: C[m,n] = epilogue(op(A) op(B) + bias), all columns first."""
+        """Try one product: C[m,n] = epilogue(op(A) op(B) + bias), all column-major."""
         library, device = self._library, self._device
         kind, compute, dtype, tolerance = _TYPES[case["type"]]
         m, n, k = case["sizes"]
@@ -109,7 +109,9 @@ class Probe:
         }
 
     def _operand(self, kind: str, values: Any, is_transposed: bool) -> tuple[Any, Any]:
-        stored = values if is_transposed else values.T  # rows of this are the columns that lie
+        stored = (
+            values if is_transposed else values.T
+        )  # rows here are columns in column-major order
         columns, rows = stored.shape
         memory = self._device.put(np.ascontiguousarray(stored))
         layout = ("cublasLtMatrixLayoutCreate", self._library[kind], rows, columns, rows)

@@ -1,4 +1,4 @@
-"""Where cuDNN's recurrent layers keep their weights, and whether they capture."""
+"""Where cuDNN's recurrent layers keep their weights, and whether they can be captured."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cases() -> list[dict[str, Any]]:
 
 
 class Probe:
-    """Makes recurrent layers."""
+    """Runs recurrent layers."""
 
     def __init__(self, device: Device) -> None:
         self._device, self._library = device, Library(*LIBRARY)

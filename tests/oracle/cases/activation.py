@@ -85,7 +85,7 @@ CASES = (
         {"data": normal(2, 3, 4, dtype="float64"), "gamma": normal(3, dtype="float64")},
         tolerance=1e-6,
     ),
-    # MXNet's forward is along the last axis, its backward along axis 1.
+    # MXNet's forward works along the last axis, its backward along axis 1.
     Case("softmax_instance", "SoftmaxActivation", {}, {"data": normal(2, 3, 4)}, numeric=False),
     Case("softmax_rows", "SoftmaxActivation", {}, {"data": normal(4, 6, scale=5.0)}),
     Case("softmax_channel", "SoftmaxActivation", {"mode": "channel"}, {"data": normal(2, 3, 2, 2)}),

@@ -1,4 +1,4 @@
-"""What training asks of many arrays at once."""
+"""Operators on many arrays, as used in training."""
 
 from __future__ import annotations
 

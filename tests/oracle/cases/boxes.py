@@ -1,4 +1,4 @@
-"""Operators on boxes. Most of them lie on a grid, where overlaps equal the threshold."""
+"""Operators on boxes. Most boxes lie on a grid, so that some overlaps equal the threshold."""
 
 from __future__ import annotations
 

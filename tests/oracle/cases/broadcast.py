@@ -1,4 +1,4 @@
-"""Operators that repeat their data along axes of length 1."""
+"""Broadcasting operators."""
 
 from __future__ import annotations
 

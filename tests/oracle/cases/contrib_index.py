@@ -1,4 +1,4 @@
-"""Indices of elements, rows by index."""
+"""Element indices, and rows by index."""
 
 from __future__ import annotations
 

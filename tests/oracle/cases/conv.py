@@ -74,7 +74,7 @@ CASES = (
     _conv("groups", (2, 4, 5, 5), (3, 3), filters=6, num_group=2),
     _conv("depthwise", (2, 4, 5, 5), (3, 3), num_group=4, pad=(1, 1), no_bias=True),
     _conv("depthwise_multiplier", (2, 3, 5, 5), (3, 3), filters=6, num_group=3, stride=(2, 2)),
-    # More images than go into one chunk of columns, and not a multiple of it.
+    # More images than fit into one chunk of columns, and not a multiple of it.
     _conv("many_images", (19, 2, 4, 4), (3, 3), filters=3, pad=(1, 1)),
     _conv("many_images_groups", (18, 4, 4, 4), (3, 3), num_group=2, stride=(2, 2)),
     _conv("one_axis", (2, 3, 9), (3,), stride=(2,), pad=(1,)),

@@ -44,7 +44,7 @@ CASES = (
         "CTCLoss",
         {},
         {"data": normal(60, 2, 4, scale=3.0), "label": integers(2, 20, low=1, high=4)},
-        tolerance=1e-4,  # MXNet sums logarithms of some hundreds in float32, we in float64.
+        tolerance=1e-4,  # MXNet sums logarithms of a few hundred in float32, we in float64.
     ),
     Case(
         "no_labels",

@@ -1,4 +1,4 @@
-"""Densities of distributions."""
+"""Probability densities."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _case(name: str, is_log: bool) -> Case:
         f"_random_pdf_{name}",
         attrs,
         {"sample": sample, **_PARAMETERS[name]},
-        # The slope for a count is 0, though the formula has one.
+        # The gradient for a count is 0, although the formula has a derivative.
         numeric=name not in _COUNTS,
     )
 

@@ -1,4 +1,4 @@
-"""Dropout where nothing is drawn; tests/core/ops/test_dropout.py has the rest."""
+"""Dropout where nothing is random; tests/core/ops/test_dropout.py has the rest."""
 
 from __future__ import annotations
 

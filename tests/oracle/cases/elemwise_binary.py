@@ -1,4 +1,4 @@
-"""Elementwise functions of two operands: equal shapes, broadcast, with a number."""
+"""Elementwise functions of two operands: equal shapes, broadcast, with a scalar."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REVERSED = ("rminus", "rdiv", "rmod", "rpower")
 
 
 def _small(*shape: int, dtype: str = "float32") -> Spec:
-    """Whole numbers from -2 to 2, so that there are equal ones and zeros."""
+    """Integers from -2 to 2, so that some are equal and some are zero."""
     return integers(*shape, low=-2, high=3, dtype=dtype)
 
 
@@ -31,7 +31,7 @@ def _operands(kind: str, left: tuple[int, ...], right: tuple[int, ...], dtype: s
     if kind in _LOGIC:
         return {"lhs": _small(*left, dtype=dtype), "rhs": _small(*right, dtype=dtype)}
     if kind == "mod":
-        # Far from every multiple, where the remainder jumps.
+        # Far from multiples of the divisor, where the remainder jumps.
         return {
             "lhs": uniform(*left, low=5.2, high=5.8, dtype=dtype),
             "rhs": uniform(*right, low=1.9, high=2.1, dtype=dtype),

@@ -1,4 +1,4 @@
-"""Elementwise operators with attributes or a number of inputs of their own."""
+"""Elementwise operators with special attributes or any number of inputs."""
 
 from __future__ import annotations
 

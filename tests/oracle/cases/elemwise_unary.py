@@ -43,7 +43,7 @@ _SINGLE_CONSTANTS = ("degrees", "radians", "erf", "erfinv", "gamma", "gammaln")
 """Functions that MXNet computes with float32 constants whatever the dtype."""
 _COARSE = {
     **dict.fromkeys(((op, "float64") for op in _SINGLE_CONSTANTS), 1e-6),
-    # The square of an output near 1, rounded to half precision, is taken from 1.
+    # The square of an output near 1, rounded to half precision, is subtracted from 1.
     ("tanh", "float16"): 3e-2,
 }
 """Tolerances, by operator and dtype."""

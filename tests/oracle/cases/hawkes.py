@@ -1,4 +1,4 @@
-"""Likelihoods of self-exciting events. The second output hands no gradient on."""
+"""Likelihoods of self-exciting events. The second output passes no gradient on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts between edges."""
+"""Histograms."""
 
 from __future__ import annotations
 

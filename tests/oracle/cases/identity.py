@@ -1,4 +1,4 @@
-"""Copies, gradient stops, casts, and what a shape says."""
+"""Copies, gradient stops, casts, and operators on shapes."""
 
 from __future__ import annotations
 

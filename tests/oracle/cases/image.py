@@ -38,7 +38,7 @@ CASES = (
         )
     ),
     *(
-        # The factor is left no choice.
+        # Both limits are equal, so that the factor is not random.
         Case(
             f"{color}_{number}",
             f"_image_random_{color}",

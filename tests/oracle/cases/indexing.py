@@ -1,4 +1,4 @@
-"""Reading where index arrays say."""
+"""Reading by index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _OUTSIDE = values([[-1.0, 7.0], [1.7, 4.0], [0.0, 2.0]])
 
 CASES = (
     Case(
-        # MXNet gives the gradient where it can be row_sparse: see the topic sparse_steps.
+        # MXNet gives this gradient only as row_sparse: see the topic sparse_steps.
         "sparse_embedding",
         "_contrib_SparseEmbedding",
         {"input_dim": 5, "output_dim": 3},

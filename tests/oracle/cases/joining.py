@@ -1,4 +1,4 @@
-"""Arrays joined to larger ones, and repeated."""
+"""Joining and repeating arrays."""
 
 from __future__ import annotations
 

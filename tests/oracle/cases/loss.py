@@ -1,4 +1,4 @@
-"""Output layers: they bring their own gradient, so that none is the derivative of the output."""
+"""Output layers: they supply their own gradient, which is not the derivative of the output."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def _objects(*counts: int, most: int = 4, width: int = 5) -> Spec:
 
 def _prior(name: str, height: int = 3, width: int = 4, **attrs: Any) -> Case:
     data = {"data": (1, 2, height, width)}
-    # Exactly, so that boxes that overlap an object equally do so here, too.
+    # Exact values, so that boxes with equal overlap tie here, too.
     return Case(f"prior_{name}", "_contrib_MultiBoxPrior", attrs, data, numeric=False, tolerance=0)
 
 

@@ -42,13 +42,13 @@ def _sample_norm(name: str, op: str, data: tuple[int, ...], length: int, **attrs
         "gamma": normal(length, dtype=dtype),
         "beta": normal(length, dtype=dtype),
     }
-    # The statistics shown pass no gradient on.
+    # The statistics output passes no gradient on.
     return Case(name, op, attrs, inputs, numeric=not attrs.get("output_mean_var"))
 
 
 CASES = (
     *(
-        # MXNet has it in oneDNN alone: four axes, float32.
+        # MXNet has it only in oneDNN: four axes, float32.
         _batch_norm(name, op="_contrib_BatchNormWithReLU", train=train, **attrs)
         for name, train, attrs in (
             ("rectified", True, {"fix_gamma": False}),
@@ -92,7 +92,7 @@ CASES = (
     _batch_norm("five_axes", (2, 3, 2, 2, 3), fix_gamma=False),
     # MXNet keeps momentum in float32.
     _batch_norm("float64", dtype="float64", fix_gamma=False, tolerance=1e-7),
-    # MXNet rounds between its steps, so that float32 results are as coarse as float16 ones.
+    # MXNet rounds between its steps, so that float32 results are as inexact as float16 ones.
     _batch_norm("float16", dtype="float16", fix_gamma=False, numeric=False, tolerance=2e-3),
     _batch_norm("version_1", op="BatchNorm_v1", fix_gamma=False),
     _sample_norm("layer", "LayerNorm", (4, 3, 5), 5),

@@ -53,7 +53,7 @@ CASES = (
         pooling_convention="same",
     ),
     _pool("max_inference", _IMAGE, kernel=(2, 2), stride=(2, 2), train=False),
-    # The last windows lie wholly beyond the data: the lowest number.
+    # The last windows lie entirely outside the data and give the lowest number.
     Case(
         "max_empty_windows",
         "Pooling",

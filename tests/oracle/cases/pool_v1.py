@@ -1,4 +1,4 @@
-"""Pooling as MXNet's first version has it."""
+"""Pooling_v1, MXNet's first version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Region proposals. Few boxes are too small: MXNet leaves the order of equal scores open."""
+"""Region proposals. Few boxes are too small: MXNet does not define the order of equal scores."""
 
 from __future__ import annotations
 

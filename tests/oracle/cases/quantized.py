@@ -1,4 +1,4 @@
-"""Tensors of bytes. Inputs stay inside of what int32 and MXNet's rounding can take."""
+"""Quantized operators. Inputs stay within what int32 and MXNet's rounding can represent."""
 
 from __future__ import annotations
 
@@ -232,13 +232,13 @@ _ARITHMETIC = tuple(
         "quantized_elemwise_add",
         attrs,
         {"lhs": _bytes(3, 5, dtype=first), "rhs": _bytes(3, 5, dtype=second), **_PAIR_ENDS},
-        # Sums of 31 bits are rounded to the 24 of a float.
+        # Sums of 31 bits are rounded to a float's 24.
         tolerance=None if attrs else 3e-7,
     )
     for first in _BYTES
     for second in _BYTES
     for attrs in ({}, _CALIBRATED)
-    # In int32, MXNet loses the uint8 one of two tensors of different types.
+    # In int32, MXNet drops the uint8 operand when the types differ.
     if attrs or first == second
 ) + tuple(
     _case(
@@ -276,7 +276,7 @@ _ENTROPY = tuple(
             "hist": values([round(1e4 / (1 + (place - bins // 2) ** 2)) for place in range(bins)]),
             "hist_edges": values([place / 10 - bins / 20 for place in range(bins + 1)]),
         },
-        tolerance=2e-4,  # Sums of small differences, in float32 there.
+        tolerance=2e-4,  # Sums of small differences, computed in float32 there.
     )
     for bins, kept in ((61, 7), (101, 15), (45, 9))
 )

@@ -1,4 +1,4 @@
-"""Indices of arrays."""
+"""ravel_multi_index and unravel_index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regions of interest. Data has distinct elements, so that no maximum is taken twice."""
+"""Regions of interest. All elements are distinct, so that maxima do not tie."""
 
 from __future__ import annotations
 

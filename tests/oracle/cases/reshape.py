@@ -1,4 +1,4 @@
-"""Another shape, the same elements. Codes and attributes as they occur in published graphs."""
+"""Reshaping, with codes and attributes found in published graphs."""
 
 from __future__ import annotations
 

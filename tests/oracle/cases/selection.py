@@ -1,4 +1,4 @@
-"""Choosing by a condition, and diagonals."""
+"""``where`` and diagonals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regions and parts of an array."""
+"""Slicing and splitting."""
 
 from __future__ import annotations
 

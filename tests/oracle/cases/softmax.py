@@ -7,7 +7,7 @@ from oracle.case import Case, normal, values
 _NAMES = ("softmax", "log_softmax", "softmin")
 
 CASES = (
-    # Terms cancel along the rows, to far less than others of theirs; a column has none of those.
+    # Terms cancel along rows to far less than other elements of the row; not so along columns.
     Case("softmax_last", "softmax", {}, {"data": normal(3, 7, scale=3.0)}, tolerance=1e-4),
     *(Case(f"{op}_last", op, {}, {"data": normal(3, 7, scale=3.0)}) for op in _NAMES[1:]),
     *(Case(f"{op}_axis", op, {"axis": 1}, {"data": (2, 4, 3)}) for op in _NAMES),

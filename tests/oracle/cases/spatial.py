@@ -1,4 +1,4 @@
-"""Reading images along grids."""
+"""Sampling images along grids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reordered axes and elements."""
+"""Transposed and reordered elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triangles of matrices."""
+"""Triangular matrices."""
 
 from __future__ import annotations
 

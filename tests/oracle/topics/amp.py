@@ -1,4 +1,4 @@
-"""``mx.contrib.amp``: lists of operators, converted graphs, what they compute, and ``init``."""
+"""``mx.contrib.amp``: operator lists, converted graphs and their results, and ``init``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Case = tuple[Callable[[Any], Any], str, dict[str, Any]]
 
 
 def branches(mx: Any) -> Any:
-    """Return layers whose outputs meet again."""
+    """Return layers whose outputs are joined again."""
     s = mx.sym
     x = s.Convolution(s.Variable("data"), kernel=(3, 3), num_filter=4, name="conv0")
     x = s.Activation(s.BatchNorm(x, name="bn"), act_type="relu", name="relu")
@@ -141,13 +141,13 @@ def _amp(mx: Any) -> Any:
 
 
 def _symbol(mx: Any, case_id: str) -> Any:
-    # Names that no layer was given count from 0.
+    # Automatic names count from 0.
     with mx.name.NameManager():
         return CASES[case_id][0](mx)
 
 
 def converted_json(mx: Any, case_id: str) -> str:
-    """Return the graph that ``convert_symbol`` makes."""
+    """Return the graph made by ``convert_symbol``."""
     _, dtype, options = CASES[case_id]
     options = {"data_names": ["data", "softmax_label"], **options}
     symbol = _symbol(mx, case_id)
@@ -162,7 +162,7 @@ def _inputs(symbol: Any) -> list[str]:
 
 
 def compute(mx: Any, case_id: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the output of a model that ``convert_model`` makes, and that of the original."""
+    """Return the outputs of a model made by ``convert_model``, and of the original."""
     _, dtype, options = CASES[case_id]
     symbol = _symbol(mx, case_id)
     shapes, _, states = symbol.infer_shape(data=(2, 3, 8, 8))
@@ -194,7 +194,7 @@ def lists(mx: Any, dtype: str) -> dict[str, list[Any]]:
 
 
 def cast_names(mx: Any) -> dict[str, list[str]]:
-    """Return, by operator, the names of the casts that are put behind its outputs.
+    """Return, by operator, the names of the casts inserted after its outputs.
 
     Operators whose dtypes cannot be inferred from float32 are left out.
     """
@@ -216,7 +216,7 @@ def cast_names(mx: Any) -> dict[str, list[str]]:
 
 
 def scales(mx: Any) -> list[Any]:
-    """Return whether steps overflow, and the factor of the loss after each."""
+    """Return whether each step overflows, and the loss scale after it."""
     param = mx.gluon.Parameter("weight", shape=(2,))
     param.initialize()
     scaler = importlib.import_module(f"{mx.__name__}.contrib.amp.loss_scaler").LossScaler()
@@ -229,7 +229,7 @@ def scales(mx: Any) -> list[Any]:
 
 
 def under_init(package: str, dtype: str) -> dict[str, Any]:
-    """Return what functions do after ``init``, which changes all of a process."""
+    """Return what functions do after ``init``, which changes the whole process."""
     script, paths = Path(__file__), [str(Path(__file__).resolve().parents[2]), *sys.path]
     done = subprocess.run(
         [sys.executable, str(script), package, dtype],

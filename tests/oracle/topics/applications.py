@@ -1,4 +1,4 @@
-"""What MXNet makes of every operator applied to nothing: names, hidden outputs, new variables."""
+"""Every operator called without inputs in MXNet: names, hidden outputs, new variables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REQUIRED = re.compile(r"^(\w+) : (.*), required$", re.MULTILINE)
 
 
 def describe(mx: Any, function: Any, attributes: dict[str, str]) -> dict[str, Any]:
-    """Apply an operator to attributes alone, as JSON would give the answer back.
+    """Call an operator with attributes alone and return a description that survives JSON.
 
     Operators with any number of inputs get two.
     """
@@ -41,14 +41,14 @@ def describe(mx: Any, function: Any, attributes: dict[str, str]) -> dict[str, An
 
 
 def required_attributes(function: Any) -> dict[str, str]:
-    """Return values for the attributes that an operator of MXNet cannot do without."""
+    """Return values for the required attributes of an MXNet operator."""
     found = _REQUIRED.findall(function.__doc__ or "")
     values = {name: _value(kind) for name, kind in found if name != "num_args"}
     return {**values, "high": "5"} if "high" in values else values
 
 
 def write_files(mx: Any, folder: Path) -> None:
-    """Write one JSON file a module; operators that need more than attributes are left out."""
+    """Write one JSON file per module; operators that need more than attributes are left out."""
     for name in MODULES:
         facts = {}
         for key, function in vars(getattr(mx.sym, name)).items():

@@ -1,4 +1,4 @@
-"""``mx.image``: images cropped, turned and changed by chance, and the iterators over them."""
+"""``mx.image``: cropping, rotating and random augmentation, and its iterators."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def _batches(iterator: Any) -> dict[str, np.ndarray]:
 
 
 def record(mx: Any) -> dict[str, np.ndarray]:
-    """Return every case's arrays, and what the augmenters say of themselves."""
+    """Return the arrays of every case, and the augmenters' dumps."""
     results = {
         f"{case_id}/{key}": value
         for case_id in CASES

@@ -30,7 +30,7 @@ ROUNDS = {"rounded": 2}
 
 
 def batches(mx: Any, case_id: str) -> dict[str, np.ndarray]:
-    """Return every batch of some rounds; what images do not fill is left out."""
+    """Return every batch of some epochs; padding that no image fills is left out."""
     options = {"batch_size": 2, "data_shape": SHAPE, **CASES[case_id]}
     results = {}
     with tempfile.TemporaryDirectory() as folder:

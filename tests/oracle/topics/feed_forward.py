@@ -25,7 +25,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def make_model(mx: Any, options: dict[str, Any], **more: Any) -> Any:
-    """Return a model that starts from fixed parameters."""
+    """Return a model with fixed initial parameters."""
     devices = options.pop("devices", 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

@@ -87,7 +87,7 @@ def _write_files(folder: Path) -> None:
 
 
 def batches(mx: Any, case_id: str) -> dict[str, np.ndarray]:
-    """Return data, label and padding of every batch of some rounds."""
+    """Return data, labels and padding of every batch of some epochs."""
     name, options = CASES[case_id]
     results = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""``fit``, ``score``, ``predict``, ``iter_predict`` over an iterator whose last batch is short."""
+"""``fit``, ``score``, ``predict``, ``iter_predict`` over an iterator with a partial last batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASES: dict[str, dict[str, Any]] = {
         "optimizer_params": {"learning_rate": 0.2, "momentum": 0.8, "wd": 0.01},
         "schedule": {"step": 3, "factor": 0.5},
     },
-    # What Nadam and LARS keep for all parameters together depends on the order of these.
+    # What Nadam and LARS share among all parameters depends on this order.
     "nadam": {"optimizer": "nadam", "optimizer_params": {"learning_rate": 0.02, "wd": 0.01}},
     "lars": {
         "optimizer": "lars",

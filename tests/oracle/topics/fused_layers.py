@@ -1,4 +1,4 @@
-"""Layers as MXNet fuses them for oneDNN: graphs with a subgraph each, in float32 and on bytes."""
+"""Layers as MXNet fuses them for oneDNN: graphs with one subgraph each, in float32 and int8."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Case:
 
     @property
     def is_quantized(self) -> bool:
-        """Whether data is bytes."""
+        """Whether the data is quantized."""
         return "quantized" in self.attrs
 
     @property
     def output_count(self) -> int:
-        """How many outputs the node has."""
+        """The number of the node's outputs."""
         return 3 if self.is_quantized and "enable_float_output" not in self.attrs else 1
 
 
@@ -205,7 +205,7 @@ def arrays_of(case: Case, name: str, symbol: Any) -> dict[str, np.ndarray]:
 
 
 def run_case(mx: Any, name: str) -> list[np.ndarray]:
-    """Return what a case puts out."""
+    """Return the outputs of a case."""
     case = CASES[name]
     symbol = mx.sym.load_json(graph(case))
     arrays = {

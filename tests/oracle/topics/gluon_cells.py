@@ -1,4 +1,4 @@
-"""Gluon's recurrent cells: graphs they unroll to, what they compute, files of their parameters."""
+"""Gluon's recurrent cells: unrolled graphs, results, and parameter files."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def make(mx: Any, case_id: str) -> tuple[Any, dict[str, Any]]:
 
 
 def graph(mx: Any, case_id: str) -> Any:
-    """Return the graph that the cell unrolls to: outputs, then states."""
+    """Return the unrolled graph: outputs, then states."""
     cell, options = make(mx, case_id)
     with mx.name.NameManager():
         if CASES[case_id][1].get("lengths"):
@@ -133,7 +133,7 @@ def graph(mx: Any, case_id: str) -> Any:
 
 
 def inputs(case_id: str) -> dict[str, np.ndarray]:
-    """Return the sequences, and their lengths where the case has such."""
+    """Return the sequences, and their lengths if the case has any."""
     options = CASES[case_id][1]
     step = options.get("step", (HIDDEN,) if "stack" in case_id else (FEATURES,))
     sizes = (STEPS, BATCH) if options.get("layout") == "TNC" else (BATCH, STEPS)
@@ -145,7 +145,7 @@ def inputs(case_id: str) -> dict[str, np.ndarray]:
 
 
 def fill(mx: Any, cell: Any) -> None:
-    """Give the parameters values that follow from their order and shape."""
+    """Set the parameters to values that depend on their order and shape."""
     random = np.random.RandomState(5)
     for name, parameter in sorted(cell.collect_params().items()):
         kind = np.float32(0.4 if "weight" in name else 0.1)
@@ -161,10 +161,10 @@ def compute(mx: Any, case_id: str, compiled: bool = False) -> dict[str, np.ndarr
         cell.hybridize()
     arrays = {name: mx.nd.array(values) for name, values in inputs(case_id).items()}
     data = arrays.pop("data")
-    cell.unroll(STEPS, data, **options, **arrays)  # finds the shapes of parameters
+    cell.unroll(STEPS, data, **options, **arrays)  # infers the shapes of parameters
     fill(mx, cell)
     data.attach_grad()
-    # Backward in the mode of inference: what is dropped is left to chance.
+    # Backward in inference mode: otherwise dropout would be random.
     with mx.autograd.record(train_mode=False):
         outputs, states = cell.unroll(STEPS, data, **options, **arrays)
         found = [*_flat(mx, outputs), *_flat(mx, states)]
@@ -190,7 +190,7 @@ def written(mx: Any, case_id: str) -> bytes:
 
 
 def record(mx: Any) -> dict[str, np.ndarray]:
-    """Return every case's graph, text, numbers, and the files of some."""
+    """Return the graph, repr and results of every case, and the files of some."""
     results: dict[str, np.ndarray] = {}
     for case_id in CASES:
         results[f"{case_id}/graph"] = np.array(describe(mx, graph(mx, case_id)))

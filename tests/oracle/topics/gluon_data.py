@@ -1,4 +1,4 @@
-"""``mx.gluon.data``: orders, batches, datasets from files, transformations of images."""
+"""``mx.gluon.data``: samplers, batches, datasets from files, image transforms."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def image(seed: int = 0, *stacked: int) -> np.ndarray:
 
 
 def indices(mx: Any, name: str) -> dict[str, np.ndarray]:
-    """Return what a sampler gives in two rounds, and its length."""
+    """Return the samples of two epochs, and the sampler's length."""
     np.random.seed(SEED)
     sampler = SAMPLERS[name](mx.gluon.data)
     return {
@@ -127,13 +127,13 @@ def indices(mx: Any, name: str) -> dict[str, np.ndarray]:
 
 
 def part(mx: Any, name: str) -> dict[str, np.ndarray]:
-    """Return the examples of a dataset made of another."""
+    """Return the examples of a derived dataset."""
     dataset = PARTS[name](mx.gluon.data.SimpleDataset(list(range(11))))
     return {"examples": np.array([dataset[place] for place in range(len(dataset))], "int64")}
 
 
 def epochs(mx: Any, name: str) -> dict[str, np.ndarray]:
-    """Return all batches of some epochs, and the lengths said before each."""
+    """Return all batches of some epochs, and the length announced before each."""
     np.random.seed(SEED)
     data = np.arange(33, dtype="float32").reshape(11, 3)
     dataset = mx.gluon.data.ArrayDataset(mx.nd.array(data), np.arange(11))
@@ -148,7 +148,7 @@ def epochs(mx: Any, name: str) -> dict[str, np.ndarray]:
 
 
 def transformed(mx: Any, name: str) -> dict[str, np.ndarray]:
-    """Return what a transformation makes of three images, one after the other, and of a stack."""
+    """Return what a transform makes of three images in turn, and of a stack of them."""
     random.seed(SEED)
     np.random.seed(SEED)
     transform = TRANSFORMS[name](mx.gluon.data.vision.transforms)
@@ -163,7 +163,7 @@ def transformed(mx: Any, name: str) -> dict[str, np.ndarray]:
 
 
 def write_folder(folder: Path) -> None:
-    """Write a folder of images of two classes, and what is skipped."""
+    """Write an image folder with two classes, and files to be skipped."""
     for number, name in enumerate(("cat/b.png", "cat/a.PNG", "ant/c.png")):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(png(image(number)))

@@ -1,4 +1,4 @@
-"""Gradients through graphs whose values fork, join, end early or are heads themselves."""
+"""Gradients through graphs whose values fork, join, end early or are outputs themselves."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def forked_inside(mx: Any) -> Any:
 
 
 def variable_as_head(mx: Any) -> Any:
-    """Show an argument beside what is made of it."""
+    """Output an argument beside a function of it."""
     x = mx.sym.Variable("x")
     return mx.sym.Group([x, x * 2])
 
 
 def inner_head(mx: Any) -> Any:
-    """Show a value that another head is made of."""
+    """Output a value that another output depends on."""
     y = mx.sym.square(mx.sym.Variable("x"))
     return mx.sym.Group([y, mx.sym.sqrt(y + 1)])
 
@@ -43,19 +43,19 @@ def unused_output(mx: Any) -> Any:
 
 
 def blocked(mx: Any) -> Any:
-    """Stop the gradient on one of two ways."""
+    """Stop the gradient on one of two paths."""
     x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
     return mx.sym.BlockGrad(x * y) + x
 
 
 def blocked_everywhere(mx: Any) -> Any:
-    """Let no gradient reach one argument."""
+    """Let no gradient reach one of the arguments."""
     x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
     return mx.sym.Group([mx.sym.BlockGrad(x), y * y])
 
 
 def views(mx: Any) -> Any:
-    """Reshape there and back, one way with arithmetic between, one without."""
+    """Reshape there and back, on one path with arithmetic in between."""
     x = mx.sym.Variable("x")
     flat = mx.sym.reshape(x, shape=(-1,))
     back = mx.sym.reshape(flat, shape=SHAPE)
@@ -63,7 +63,7 @@ def views(mx: Any) -> Any:
 
 
 def in_place_chain(mx: Any) -> Any:
-    """Chain operators that could all work in one buffer, and show the middle of it."""
+    """Chain operators that could all work in place, and output a value from the middle."""
     y = mx.sym.Activation(mx.sym.Variable("x") + 1, act_type="relu")
     z = mx.sym.Activation(y * 2, act_type="tanh")
     return mx.sym.Group([mx.sym.Activation(z - 1, act_type="sigmoid"), y])
@@ -83,14 +83,14 @@ def joined(mx: Any) -> Any:
 
 
 def tied_weights(mx: Any) -> Any:
-    """Multiply by one weight twice, as an autoencoder does."""
+    """Multiply by one weight twice, like an autoencoder."""
     w = mx.sym.Variable("w", shape=(5, 4))
     hidden = mx.sym.FullyConnected(mx.sym.Variable("x"), w, num_hidden=5, no_bias=True)
     return mx.sym.dot(mx.sym.tanh(hidden), w)
 
 
 def loss_and_features(mx: Any) -> Any:
-    """Show a loss, which ignores its head gradient, beside what it is made of, which does not."""
+    """Output a loss, which ignores its head gradient, beside its input, which does not."""
     x = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=4, name="fc")
     return mx.sym.Group([mx.sym.SoftmaxOutput(x, name="softmax"), x])
 

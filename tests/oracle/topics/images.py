@@ -90,7 +90,7 @@ def write_records(mx: Any, folder: Path, labels: int = 1) -> tuple[str, str]:
 
 
 def batches(mx: Any, case_id: str) -> dict[str, np.ndarray]:
-    """Return every batch of some rounds."""
+    """Return every batch of some epochs."""
     options = {"batch_size": 2, "data_shape": SHAPE, **CASES[case_id]}
     results = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Initializers: exact values where they have any, statistics where they are random."""
+"""Initializers: exact values where deterministic, statistics where random."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def statistics(array: np.ndarray) -> np.ndarray:
 
 
 def gram(array: np.ndarray) -> np.ndarray:
-    """Return the products of all rows, the first axis against the rest."""
+    """Return the inner products of all rows, the first axis against the rest."""
     rows = array.reshape(len(array), -1).astype("float64")
     return np.asarray(rows @ rows.T)
 

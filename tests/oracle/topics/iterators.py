@@ -1,4 +1,4 @@
-"""NDArrayIter: every batch of three passes, its padding and what it provides."""
+"""NDArrayIter: every batch of three epochs, its padding and descriptions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def make_iterator(
     dtype: str = "float32",
     last_batch_handle: str = "pad",
 ) -> Any:
-    """Return an iterator over numbers that tell where they come from."""
+    """Return an iterator over numbers that identify their position."""
     whole = np.arange(rows * int(np.prod(shape))).reshape(rows, *shape).astype(dtype)
     data = {f"input{i}": whole + 100 * i for i in range(inputs)} if inputs > 1 else whole
     labels = np.arange(rows, dtype="float32") + 1000 if label else None

@@ -1,4 +1,4 @@
-"""Gluon's layers: names, shapes, values and gradients, array by array and compiled."""
+"""Gluon's layers: names, shapes, values and gradients, imperative and hybridized."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ CASES: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
 
 
 def compute(mx: Any, case_id: str, *, compiled: bool = False) -> dict[str, np.ndarray]:
-    """Return what a layer gives, its gradients and states, and the names it makes."""
+    """Return a layer's output, gradients and states, and the names it creates."""
     name, options, shape = CASES[case_id]
     kind = getattr(mx.gluon.nn, name, None) or getattr(mx.gluon.contrib.nn, name)
     with mx.name.NameManager():
@@ -92,9 +92,9 @@ def compute(mx: Any, case_id: str, *, compiled: bool = False) -> dict[str, np.nd
     params = layer.collect_params()
     for key, param in params.items():
         if param.grad_req == "null" and "running" not in key:
-            continue  # MXNet makes ones of a fixed gamma
+            continue  # MXNet sets a fixed gamma to ones
         param.set_data(mx.nd.array(random.uniform(0.5, 1.5, param.shape)))
-    if name != "Embedding":  # of numbers there is no gradient
+    if name != "Embedding":  # plain numbers have no gradient
         x.attach_grad()
     with mx.autograd.record():
         y = layer(x)
@@ -112,7 +112,7 @@ def compute(mx: Any, case_id: str, *, compiled: bool = False) -> dict[str, np.nd
 
 
 def record(mx: Any) -> dict[str, np.ndarray]:
-    """Return what MXNet makes of every case."""
+    """Return MXNet's results for every case."""
     return {
         f"{case_id}/{key}": array
         for case_id in CASES

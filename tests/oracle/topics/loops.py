@@ -1,4 +1,4 @@
-"""Loops and branches over subgraphs: their JSON, outputs and gradients."""
+"""Loops and branches with subgraphs: JSON, outputs and gradients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Of conditions and while loops MXNet infers no shapes before they are bound.
 
 
 def _cell(mx: Any, hidden: int) -> Any:
-    """A step of a recurrent layer; its parameters are made inside."""
+    """A step of a recurrent layer; its parameters are created inside."""
 
     def step(x: Any, state: Any) -> Any:
         i2h = mx.sym.FullyConnected(x, num_hidden=hidden, name="i2h")
@@ -40,13 +40,13 @@ def _cell(mx: Any, hidden: int) -> Any:
 
 
 def rnn(mx: Any) -> Built:
-    """A recurrent cell with parameters of its own."""
+    """A recurrent cell with its own parameters."""
     out, state = mx.sym.contrib.foreach(_cell(mx, 5), mx.sym.var("data"), mx.sym.var("state"))
     return mx.sym.Group([out * 2, state]), {"data": (4, 2, 3), "state": (2, 5)}
 
 
 def lstm(mx: Any) -> Built:
-    """Two states, weights from outside that the graph around uses as well."""
+    """Two states, and outer weights that the surrounding graph uses, too."""
     weight = mx.sym.var("weight", shape=(16, 7))
 
     def step(x: Any, states: Any) -> Any:
@@ -65,7 +65,7 @@ def lstm(mx: Any) -> Built:
 
 
 def several(mx: Any) -> Built:
-    """Two data, two states and a computed value from outside, in another order than given."""
+    """Two data arrays, two states and a computed outer value, in another order than given."""
     free = mx.sym.var("f") + mx.sym.var("g")
 
     def step(data: Any, states: Any) -> Any:
@@ -80,7 +80,7 @@ def several(mx: Any) -> Built:
 
 
 def passed_through(mx: Any) -> Built:
-    """The body returns a slice, a state and something from outside as they are."""
+    """The body returns a slice, a state and an outer value unchanged."""
     free = mx.sym.var("f")
     outs, states = mx.sym.contrib.foreach(
         lambda x, s: ([x, s, free], s * x), mx.sym.var("a"), mx.sym.var("s")
@@ -89,7 +89,7 @@ def passed_through(mx: Any) -> Built:
 
 
 def only_states(mx: Any) -> Built:
-    """No output but the state."""
+    """No output, only a state."""
     free = mx.sym.var("f")
     _, states = mx.sym.contrib.foreach(
         lambda x, s: ([], [x * s[0] * free]), mx.sym.var("a"), [mx.sym.var("s")]
@@ -105,7 +105,7 @@ def without_states(mx: Any) -> Built:
 
 
 def numbers(mx: Any) -> Built:
-    """Data of one axis, whose slices are of shape (1,)."""
+    """One-dimensional data, whose slices have shape (1,)."""
     outs, states = mx.sym.contrib.foreach(
         lambda x, s: ([x[1] * x[0] * s[0]], [s[0] * 2]),
         [mx.sym.var("a"), mx.sym.var("b")],
@@ -115,7 +115,7 @@ def numbers(mx: Any) -> Built:
 
 
 def nested(mx: Any) -> Built:
-    """A loop in a loop; both read a weight from outside."""
+    """A loop inside a loop; both read an outer weight."""
     weight = mx.sym.var("w")
 
     def inner(x: Any, s: Any) -> Any:
@@ -131,7 +131,7 @@ def nested(mx: Any) -> Built:
 
 
 def while_states(mx: Any) -> Built:
-    """Three loop variables, two outputs, a weight from outside; five of eight iterations."""
+    """Three loop variables, two outputs, an outer weight; five of at most eight iterations."""
     weight = mx.sym.var("w")
     outs, final = mx.sym.contrib.while_loop(
         lambda i, s, t: i < 5,
@@ -144,7 +144,7 @@ def while_states(mx: Any) -> Built:
 
 
 def while_full(mx: Any) -> Built:
-    """As many iterations as there may be."""
+    """All iterations that are allowed."""
     bound = mx.sym.var("bound")
     out, final = mx.sym.contrib.while_loop(
         lambda s: mx.sym.sum(s) > -100,
@@ -156,7 +156,7 @@ def while_full(mx: Any) -> Built:
 
 
 def while_without_outputs(mx: Any) -> Built:
-    """Only loop variables, given and returned without a list."""
+    """A loop variable passed and returned without a list, and nothing else."""
     _, final = mx.sym.contrib.while_loop(
         lambda s: mx.sym.sum(s * s) < 50,
         lambda s: (None, s * 2),
@@ -167,7 +167,7 @@ def while_without_outputs(mx: Any) -> Built:
 
 
 def cond_else(mx: Any) -> Built:
-    """The second branch, in which the condition's input has a part."""
+    """The second branch runs, and shares an input with the condition."""
     a, b = mx.sym.var("a"), mx.sym.var("b")
     out = mx.sym.contrib.cond(
         mx.sym.sum(a) > 100,
@@ -179,7 +179,7 @@ def cond_else(mx: Any) -> Built:
 
 
 def many_inputs(mx: Any) -> Built:
-    """So many weights from outside that lists in the JSON take one line for each."""
+    """So many outer weights that lists in the JSON wrap to one line each."""
     weights = [mx.sym.var(f"w{index}") for index in range(11)]
 
     def step(x: Any, s: Any) -> Any:
@@ -204,7 +204,7 @@ def cond_in_foreach(F: Any, a: Any, s: Any, w: Any) -> list[Any]:
 
 
 def while_in_foreach(F: Any, a: Any, s: Any, w: Any) -> list[Any]:
-    """A loop whose number of iterations is another for every slice."""
+    """A loop whose number of iterations differs for every slice."""
 
     def step(x: Any, s: Any) -> Any:
         _, (last, total) = F.contrib.while_loop(
@@ -220,7 +220,7 @@ def while_in_foreach(F: Any, a: Any, s: Any, w: Any) -> list[Any]:
 
 
 def while_in_cond(F: Any, a: Any, s: Any, w: Any) -> list[Any]:
-    """A loop in a branch, with a condition that reads what is computed around it."""
+    """A loop inside a branch, with a condition that reads a value computed outside."""
     bound = F.sum(s * s) * 100 + 10
 
     def loop() -> Any:
@@ -236,7 +236,7 @@ def while_in_cond(F: Any, a: Any, s: Any, w: Any) -> list[Any]:
 
 
 def cond_of_several(F: Any, a: Any, s: Any, w: Any) -> list[Any]:
-    """Several outputs, one of them an input as it is; both branches read something computed."""
+    """Several outputs, one of them an unchanged input; both branches read a computed value."""
     product = F.broadcast_mul(a, F.expand_dims(s * w, 0))
     return F.contrib.cond(
         F.sum(a * a) > 0,
@@ -246,12 +246,12 @@ def cond_of_several(F: Any, a: Any, s: Any, w: Any) -> list[Any]:
 
 
 def cond_not_taken(F: Any, a: Any, s: Any, w: Any) -> list[Any]:
-    """The second branch; only the first one reads an input."""
+    """The second branch runs; only the first reads an input."""
     return [F.contrib.cond(F.sum(a * a) < 0, lambda: F.broadcast_mul(a, w), lambda: a * a)]
 
 
 def while_never(F: Any, a: Any, s: Any, w: Any) -> list[Any]:
-    """No iteration at all."""
+    """No iterations at all."""
     _, final = F.contrib.while_loop(
         lambda x, y: F.sum(x * x) < 0,
         lambda x, y: ([], [F.broadcast_mul(x, w), y * w]),
@@ -298,7 +298,7 @@ CASES: dict[str, Callable[[Any], Built]] = {
 
 
 def build(mx: Any, case_id: str) -> Built:
-    """Compose a case with names that count from 0."""
+    """Compose a case, with automatic names counted from 0."""
     mx.attribute.AttrScope._subgraph_names = defaultdict(int)
     with mx.name.NameManager():
         if case_id in CASES:
@@ -321,7 +321,7 @@ def describe(symbol: Any) -> dict[str, list[str]]:
 def run_case(
     mx: Any, case_id: str, grad_req: str = "write", symbol: Any = None, context: Any = None
 ) -> dict[str, np.ndarray]:
-    """Run forward and backward twice, over gradients of ones; return what is there at the end."""
+    """Run forward and backward twice with head gradients of ones; return the final state."""
     built, given = build(mx, case_id)
     context = context or mx.cpu()
     symbol = built if symbol is None else symbol
@@ -352,7 +352,7 @@ def run_case(
 
 
 def run_on_arrays(mx: Any, case_id: str) -> dict[str, np.ndarray]:
-    """Do what ``run_case`` does of one of the ``BRANCHES``, by the functions of arrays."""
+    """Run a case of ``BRANCHES`` like ``run_case`` does, using the functions for arrays."""
     random = np.random.RandomState(len(case_id))
     names = build(mx, case_id)[0].list_arguments()
     arrays = {name: mx.nd.zeros(shape) for name, shape in BRANCH_SHAPES.items()}

@@ -1,4 +1,4 @@
-"""Gluon's losses: values, gradients, and what symbols make of them."""
+"""Gluon's losses: values, gradients, and symbols."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def compute(mx: Any, case_id: str) -> dict[str, np.ndarray]:
     name, options, inputs = CASES[case_id]
     arrays = [mx.nd.array(_array(*one, seed)) for seed, one in enumerate(inputs)]
     loss = getattr(mx.gluon.loss, name)(**options)
-    if case_id == "poisson_full":  # MXNet's own += cannot be recorded
+    if case_id == "poisson_full":  # MXNet cannot record its own +=
         return {"loss": loss(*arrays).asnumpy()}
     arrays[0].attach_grad()
     with mx.autograd.record():
@@ -79,7 +79,7 @@ def compute(mx: Any, case_id: str) -> dict[str, np.ndarray]:
 
 
 def record(mx: Any) -> dict[str, np.ndarray]:
-    """Return every case's numbers."""
+    """Return the results of every case."""
     return {
         f"{case_id}/{key}": array
         for case_id in CASES

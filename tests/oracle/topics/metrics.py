@@ -66,7 +66,7 @@ def two_outputs(random: np.random.RandomState) -> Batch:
 
 
 def losses(random: np.random.RandomState) -> Batch:
-    """Return a label nobody reads and two outputs that are losses."""
+    """Return a label that is not read, and two outputs that are losses."""
     return [np.zeros(4)], [random.uniform(size=4), random.uniform(size=(2, 3))]
 
 
@@ -124,7 +124,7 @@ CASES: dict[str, tuple[Make, Callable[[np.random.RandomState], Batch]]] = {
 
 
 def run_case(mx: Any, case_id: str) -> dict[str, np.ndarray]:
-    """Return names, and values after each batch and around a local reset, local and global."""
+    """Return names, and local and global values after each batch and around a local reset."""
     make, batch = CASES[case_id]
     metric = make(mx)
     random = np.random.RandomState(23)

@@ -39,7 +39,7 @@ INPUTS: dict[str, dict[str, tuple[int, ...]]] = {
 
 
 def build(mx: Any, name: str) -> Any:
-    """Return a network; its automatic names count from 0."""
+    """Return a network, with automatic names counted from 0."""
     with mx.name.NameManager():
         return SYMBOLS[name](mx)
 
@@ -61,7 +61,7 @@ def make_inputs(name: str) -> dict[str, np.ndarray]:
 
 
 def forward(mx: Any, name: str, symbol: Any) -> np.ndarray:
-    """Return the output of an inference pass with parameters made from their names."""
+    """Return the output of an inference pass with parameters derived from their names."""
     inputs = make_inputs(name)
     shapes, _, aux_shapes = symbol.infer_shape(**{key: x.shape for key, x in inputs.items()})
     arguments = dict(zip(symbol.list_arguments(), shapes, strict=True))

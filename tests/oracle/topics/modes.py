@@ -1,5 +1,4 @@
-"""Forward and backward passes in different modes, through BatchNorm, whose gradient tells them
-apart."""
+"""Passes in different modes through BatchNorm, whose gradient tells the modes apart."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ def _data() -> np.ndarray:
 
 
 def run_executor(mx: Any, forward: bool, backward: bool) -> dict[str, np.ndarray]:
-    """Return output, gradients and moving averages of an executor, after two rounds."""
+    """Return an executor's output, gradients and moving averages after two rounds."""
     normal = mx.sym.BatchNorm(mx.sym.Variable("x"), fix_gamma=False, momentum=0.5, name="bn")
     exe = (normal * normal).simple_bind(mx.cpu(), grad_req="write", x=(4, 2))
     exe.arg_dict["x"][:] = _data()
@@ -36,7 +35,7 @@ def run_executor(mx: Any, forward: bool, backward: bool) -> dict[str, np.ndarray
 
 
 def run_block(mx: Any, forward: bool, backward: bool, hybridize: bool) -> dict[str, np.ndarray]:
-    """Return the same of a block under autograd, and the gradient of a second backward pass."""
+    """Return the same for a block under autograd, and the gradient of a second backward pass."""
     net = mx.gluon.nn.HybridSequential(prefix="net_")
     with net.name_scope():
         net.add(mx.gluon.nn.BatchNorm(momentum=0.5, in_channels=2))
@@ -69,7 +68,7 @@ def run_block(mx: Any, forward: bool, backward: bool, hybridize: bool) -> dict[s
 
 
 def record(mx: Any) -> dict[str, np.ndarray]:
-    """Return the results of all cases; those of blocks hybridized and not are the same."""
+    """Return the results of all cases; hybridizing a block does not change them."""
     results = {}
     for case in CASES:
         for name, found in {

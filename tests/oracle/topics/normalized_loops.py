@@ -29,7 +29,7 @@ CASES: dict[str, tuple[int, ...]] = {
 
 
 def _growing(mx: Any) -> Any:
-    """Return a layer whose factor grows with each forward pass in training."""
+    """Return a layer whose factor grows with each training forward pass."""
 
     class Growing(mx.operator.CustomOp):  # type: ignore[misc]
         def forward(self, is_train: bool, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:

@@ -1,4 +1,4 @@
-"""Optimizers over several steps, through the updater, with and without every common option."""
+"""Optimizers over several steps through the updater, with and without each common option."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _cases() -> list[OptimizerCase]:
         name, options = _VARIANTS[case_id]
         master = {**options, "wd": 0.05, "rescale_grad": 0.5, "multi_precision": True}
         cases.append(OptimizerCase(f"{case_id}_float16", name, master, dtype="float16"))
-    # Momentum is corrected for the parameters that are updated together when the rate changes.
+    # When the rate changes, momentum is corrected for parameters updated together.
     momentum = {"learning_rate": 0.5, "eta": 0.1, "momentum": 0.9}
     for correction in (True, False):
         options = {**momentum, "momentum_correction": correction}
@@ -165,7 +165,7 @@ CASES = _cases()
 
 
 def run_case(mx: Any, case: OptimizerCase) -> dict[str, np.ndarray]:
-    """Return all weights, one row a step, and the final states, one row of all."""
+    """Return all weights, one row per step, and all final states in one row."""
     updater = mx.optimizer.get_updater(make_optimizer(mx, case))
     random = np.random.RandomState(11)
     shapes = [PARAMETERS[name] for name in case.parameters]

@@ -1,4 +1,4 @@
-"""Images resized and bordered by OpenCV, through ``mx.image``."""
+"""Images resized and padded by OpenCV through ``mx.image``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def image_of(size: tuple[int, int], dtype: str = "uint8") -> np.ndarray:
 
 
 def record(mx: Any) -> dict[str, np.ndarray]:
-    """Return every image resized with every method, and with every border; one as grey."""
+    """Return every image resized with every method and padded with every border; one in grey."""
     results = {}
     for name, (old, new) in SIZES.items():
         for dtype in ("uint8", "float32"):

@@ -1,4 +1,4 @@
-"""What ``mx.contrib.quantization`` makes of networks and blocks."""
+"""Networks and blocks quantized by ``mx.contrib.quantization``."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ CASES: dict[str, Case] = {
     f"{network}_{calib_mode}_{dtype}_{mode}": Case(
         network, {"calib_mode": calib_mode, "quantized_dtype": dtype, "quantize_mode": mode}
     )
-    # Batch norms of bytes need ranges; to find those with the least entropy takes its time.
+    # Quantized batch norms need ranges; searching for those of least entropy takes long.
     for network, calib_mode, choices in (
         ("convolutional", "none", _CHOICES),
         ("convolutional", "naive", _CHOICES),
@@ -106,10 +106,10 @@ def _parameters(symbol: Any, shape: tuple[int, ...]) -> tuple[dict[str, Any], di
 
 
 def run_case(mx: Any, name: str) -> tuple[str, dict[str, np.ndarray]]:
-    """Return the JSON of the network of bytes, and its parameters."""
+    """Return the JSON of the quantized network, and its parameters."""
     case = CASES[name]
     if getattr(mx.contrib.quantization, "stats", 0) is None:
-        # MXNet asks for SciPy, of which it makes no use.
+        # MXNet imports SciPy without using it.
         mx.contrib.quantization.stats = np
     symbol, shape = _NETWORKS[case.network](mx), _SHAPES[case.network]
     numbers = _parameters(symbol, shape)
@@ -164,7 +164,7 @@ def make_net(mx: Any) -> Any:
 
 
 def run_net(mx: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return what a block computes, and what the one does that ``quantize_net`` makes of it."""
+    """Return the outputs of a block and of what ``quantize_net`` makes of it."""
     quantization = importlib.import_module(f"{mx.__name__}.contrib.quantization")
     if getattr(quantization, "stats", 0) is None:
         quantization.stats = np  # as in run_case

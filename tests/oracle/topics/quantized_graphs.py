@@ -1,4 +1,4 @@
-"""What four real graphs of bytes put out; they lie beside the repository."""
+"""Outputs of four real quantized graphs in the folder beside the repository."""
 
 from __future__ import annotations
 

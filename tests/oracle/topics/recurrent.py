@@ -1,4 +1,4 @@
-"""Graphs that recurrent cells unroll to, and what they compute."""
+"""Unrolled graphs of recurrent cells, and their results."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def graph(mx: Any, case_id: str) -> Any:
 
 
 def describe(mx: Any, symbol: Any) -> str:
-    """Return the graph as JSON, without what MXNet says of itself."""
+    """Return the graph as JSON, without MXNet's version."""
     nodes = json.loads(symbol.tojson())
     nodes.pop("attrs")
     return json.dumps(nodes, sort_keys=True)

@@ -1,4 +1,4 @@
-"""Trainings that MXNet began, and how it goes on with them."""
+"""Trainings started and continued in MXNet."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _shapes(symbol: Any) -> list[tuple[int, ...]]:
 
 
 def go_on(mx: Any, name: str, folder: Path) -> dict[str, NDArray[Any]]:
-    """Load what was saved, train a few steps more, and return the parameters."""
+    """Load what was saved, train a few more steps, and return the parameters."""
     prefix = str(folder / PREFIX)
     module = mx.mod.Module.load(prefix, EPOCH, load_optimizer_states=True, label_names=["sm_label"])
     _bind(module)
@@ -80,7 +80,7 @@ def go_on(mx: Any, name: str, folder: Path) -> dict[str, NDArray[Any]]:
 
 
 def record(mx: Any) -> dict[str, NDArray[Any]]:
-    """Return, for each optimizer, the files of the training begun and the parameters at its end."""
+    """Return, for each optimizer, the first half's files and the second half's parameters."""
     results = {}
     for name in OPTIMIZERS:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Files of ``Block.save``, and what the blocks compute that have loaded them."""
+"""Files of ``Block.save``, and outputs of blocks that loaded them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ DATA = np.linspace(-1, 1, 2 * 3 * 6 * 6).astype("float32").reshape(2, 3, 6, 6)
 
 
 def network(mx: Any, prefix: str | None = None) -> Any:
-    """Return blocks of all kinds, the body to be compiled."""
+    """Return blocks of all kinds, the body being hybridizable."""
     nn = mx.gluon.nn
 
     class Net(mx.gluon.Block):
-        """A body that can be compiled, between blocks that are called."""
+        """A hybridizable body between plain blocks."""
 
         def __init__(self) -> None:
             super().__init__(prefix=prefix)
@@ -38,7 +38,7 @@ def network(mx: Any, prefix: str | None = None) -> Any:
 
 
 def write_files(mx: Any, folder: Path) -> None:
-    """Write a model and what it computes."""
+    """Write a model and its outputs."""
     block = network(mx, "saved_")
     block.initialize()
     block(mx.nd.array(DATA))

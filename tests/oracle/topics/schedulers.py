@@ -1,4 +1,4 @@
-"""Learning rate schedules: the rate at every update up to and beyond their end."""
+"""Learning rate schedules: the rate at every update until after their end."""
 
 from __future__ import annotations
 

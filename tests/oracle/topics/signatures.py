@@ -1,4 +1,4 @@
-"""What the functions of operators take by position, in order."""
+"""Positional arguments of operator functions, in order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def parameters(function: Any) -> list[str]:
 
 
 def write_files(mx: Any, folder: Path) -> None:
-    """Write one JSON file a module."""
+    """Write one JSON file per module."""
     for name in MODULES:
         module = getattr(mx.sym, name)
         functions = {

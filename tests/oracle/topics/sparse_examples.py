@@ -83,7 +83,7 @@ def _wide_deep(mx: Any) -> Any:
 
 
 def _sparse_rows(random: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return a matrix with few features, of which some never come, and which ones they are."""
+    """Return a matrix with few features, and which ones; some never occur."""
     chosen = random.randint(0, FEATURES // 2, (BATCH_SIZE, 3)) * 2
     dense = np.zeros((BATCH_SIZE, FEATURES), "float32")
     for row, features in enumerate(chosen):
@@ -181,7 +181,7 @@ def _start(module: Any, mx: Any) -> None:
 
 
 def run_case(mx: Any, case_id: str) -> dict[str, NDArray[Any]]:
-    """Return outputs, and the rows the module holds, of every step; the parameters in the end."""
+    """Return the outputs and the module's rows after every step, and the final parameters."""
     model, name, mode = case_id.split(" ")
     make_symbol, make_batch, data_names = MODELS[model]
     random = np.random.RandomState(3)

@@ -1,4 +1,4 @@
-"""Modules whose gradients MXNet keeps in a few rows: lazy updates leave the other rows alone."""
+"""Modules with row-sparse gradients in MXNet: lazy updates leave the other rows unchanged."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _batches(mx: Any, is_product: bool) -> list[tuple[Any, NDArray[Any]]]:
     random = np.random.RandomState(3)
     found = []
     for _ in range(STEPS):
-        # Some rows come in no batch, some in a few.
+        # Some rows occur in no batch, some in a few.
         words = random.randint(0, ROWS - 2, (BATCH_SIZE, WORDS)) // 2 * 2
         if is_product:
             counts = np.zeros((BATCH_SIZE, ROWS), dtype="float32")

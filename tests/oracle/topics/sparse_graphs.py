@@ -1,4 +1,4 @@
-"""Graphs of sparse arguments: what each operator gives of them, and the gradients' rows."""
+"""Graphs of sparse arguments: storage types of results, and rows of gradients."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ CASES: dict[str, Case] = {
 
 
 def _values(case: Case, random: Any) -> dict[str, NDArray[Any]]:
-    """Return values by name; those that are sparse have zeros, and a row and a column of them."""
+    """Return values by name; sparse ones contain zeros, and an empty row and column."""
     values = {}
     for name, (shape, stype) in case.inputs.items():
         value = random.uniform(0.5, 1.5, shape) * random.choice([-1, 1], shape)
@@ -182,7 +182,7 @@ def _values(case: Case, random: Any) -> dict[str, NDArray[Any]]:
 
 
 def bound(mx: Any, case_id: str) -> Any:
-    """Return a case's graph, bound."""
+    """Return a bound executor for a case."""
     case = CASES[case_id]
     variables = {name: mx.sym.var(name) for name in case.inputs}
     return case.make(mx, variables).simple_bind(
@@ -194,7 +194,7 @@ def bound(mx: Any, case_id: str) -> Any:
 
 
 def run_case(mx: Any, case_id: str) -> dict[str, NDArray[Any]]:
-    """Return the output and the gradients of two passes with other values each."""
+    """Return the output and gradients of two passes with different values."""
     case, executor = CASES[case_id], bound(mx, case_id)
     random, results = np.random.RandomState(11), {}
     for step in range(2):
@@ -209,7 +209,7 @@ def run_case(mx: Any, case_id: str) -> dict[str, NDArray[Any]]:
         for name in case.wanted:
             gradient = executor.grad_dict[name]
             results[f"gradient {step} {name} {gradient.stype}"] = gradient.asnumpy()
-            # A dense gradient given for an output by rows has all rows in MXNet, zeros included.
+            # In MXNet, the gradient for a row-wise output has all rows, zeros included.
             if gradient.stype == BY_ROWS and output.stype != BY_ROWS:
                 results[f"rows {step} {name}"] = gradient.indices.asnumpy()
     return results

@@ -1,4 +1,4 @@
-"""What MXNet computes with row_sparse arrays alone: steps of AdaGrad, ``SparseEmbedding``."""
+"""Results MXNet computes only for row_sparse arrays: AdaGrad steps, ``SparseEmbedding``."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def _sparse_gradient(mx: Any, step: int) -> Any:
 
 
 def compressed(mx: Any, case_id: str) -> dict[str, np.ndarray]:
-    """Push gradients through a compressing store; return what is stored after each step."""
+    """Push gradients through a compressing store; return the stored value after each step."""
     case = COMPRESSIONS[case_id]
     store = mx.kv.create("device")
     store.set_gradient_compression({"type": "2bit", "threshold": case["threshold"]})
@@ -75,7 +75,7 @@ def lazy(mx: Any, case_id: str, stype: str) -> dict[str, np.ndarray]:
 
 
 def reduced(mx: Any) -> dict[str, np.ndarray]:
-    """Sum row-sparse values of devices; pull some rows."""
+    """Sum row-sparse values of several devices; pull some rows."""
     store = mx.kv.create("local")
     store.init("e", mx.nd.zeros(SHAPE).tostype("row_sparse"))
     store.push("e", [_sparse_gradient(mx, step).copyto(mx.cpu(step)) for step in range(3)])
@@ -87,7 +87,7 @@ def reduced(mx: Any) -> dict[str, np.ndarray]:
 
 
 def trained(mx: Any) -> dict[str, np.ndarray]:
-    """Train over two devices whose gradients are compressed; return the parameters."""
+    """Train on two devices with compressed gradients; return the parameters."""
     x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=6, name="fc1")
     x = mx.sym.FullyConnected(mx.sym.Activation(x, act_type="relu"), num_hidden=3, name="fc2")
     module = mx.mod.Module(
@@ -122,7 +122,7 @@ def record(mx: Any) -> dict[str, np.ndarray]:
             try:
                 found = lazy(mx, case_id, stype)
             except mx.base.MXNetError:
-                continue  # MXNet has no such combination
+                continue  # MXNet lacks this combination
             for key, array in found.items():
                 results[f"lazy/{case_id}/{stype}/{key}"] = array
     return results

@@ -35,7 +35,7 @@ CASES: dict[str, Case] = {
 
 
 def summary(mx: Any, case_id: str, with_shapes: bool) -> str:
-    """Return what is printed of a graph, with or without shapes."""
+    """Return the printed summary of a graph, with or without shapes."""
     build, shapes = CASES[case_id]
     with mx.name.NameManager():
         symbol = build(mx)

@@ -1,4 +1,4 @@
-"""Training with gradients of less variance: parameters and full gradients after some epochs."""
+"""SVRG training: parameters and full gradients after some epochs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Composed symbols: everything MXNet says of them, as JSON."""
+"""Composed symbols and all their properties, as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 def automatic_names(mx: Any) -> Any:
-    """Return layers that nobody named, two of a kind."""
+    """Return unnamed layers, two of each kind."""
     s = mx.sym
     x = s.Activation(s.FullyConnected(s.Variable("data"), num_hidden=4), act_type="relu")
     x = s.Activation(s.FullyConnected(x, num_hidden=3), act_type="tanh")
@@ -42,7 +42,7 @@ def slices(mx: Any) -> Any:
 
 
 def internals(mx: Any) -> Any:
-    """Return a new head on an inner layer."""
+    """Return a new head on an internal layer."""
     inner = networks.mlp(mx).get_internals()["relu1_output"]
     return mx.sym.LinearRegressionOutput(
         mx.sym.FullyConnected(inner, num_hidden=1, name="value"), name="regression"
@@ -65,7 +65,7 @@ def attributes(mx: Any) -> Any:
 
 
 def prefixed(mx: Any) -> Any:
-    """Return layers whose names begin alike."""
+    """Return layers with names of a common prefix."""
     s = mx.sym
     with mx.name.Prefix("net_"):
         x = s.FullyConnected(s.Variable("data"), num_hidden=4)
@@ -74,7 +74,7 @@ def prefixed(mx: Any) -> Any:
 
 
 def arithmetic(mx: Any) -> Any:
-    """Return sums and products of symbols and numbers on either side."""
+    """Return sums and products of symbols and scalars on either side."""
     a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
     x = (a + 1) * 2 - b / 3
     y = (1 - a) * (2 / b) + (-a) ** 2
@@ -83,7 +83,7 @@ def arithmetic(mx: Any) -> Any:
 
 
 def composed(mx: Any) -> Any:
-    """Return one network put into the inputs of two others."""
+    """Return one network used as the input of two others."""
     s = mx.sym
     tail = s.FullyConnected(s.Variable("x"), num_hidden=3, name="tail")
     head = s.FullyConnected(s.Variable("data"), num_hidden=5, name="head")
@@ -103,7 +103,7 @@ def auxiliary(mx: Any) -> Any:
 
 
 def variadic(mx: Any) -> Any:
-    """Return operators that take any number of inputs."""
+    """Return operators with any number of inputs."""
     s = mx.sym
     x = [s.Variable(f"x{i}") for i in range(3)]
     return s.Group(
@@ -117,7 +117,7 @@ def variadic(mx: Any) -> Any:
 
 
 def shared_weights(mx: Any) -> Any:
-    """Return a pair of towers with one set of weights."""
+    """Return two towers that share their weights."""
     s = mx.sym
     w, b = s.Variable("w"), s.Variable("b")
     towers = [
@@ -128,7 +128,7 @@ def shared_weights(mx: Any) -> Any:
 
 
 def typed(mx: Any) -> Any:
-    """Return a graph that changes its dtype on the way."""
+    """Return a graph that changes dtype midway."""
     s = mx.sym
     x = s.Cast(s.Variable("data"), dtype="float16", name="half")
     x = s.FullyConnected(x, num_hidden=3, name="fc")
@@ -136,14 +136,14 @@ def typed(mx: Any) -> Any:
 
 
 def backward_shapes(mx: Any) -> Any:
-    """Return a graph whose inputs' shapes follow from its labels."""
+    """Return a graph whose input shapes are inferred from its labels."""
     s = mx.sym
     x = s.elemwise_add(s.Variable("a"), s.Variable("b"), name="both")
     return s.LinearRegressionOutput(x, s.Variable("target"), name="out")
 
 
 def attributes_without_effect(mx: Any) -> Any:
-    """Return operators with attributes that they do not have, as exported models hold them."""
+    """Return operators with attributes they do not know, as found in exported models."""
     s = mx.sym
     x = s.broadcast_mul(s.Variable("data"), s.zeros_like(s.Variable("z"), dtype="float16"), axis=1)
     return s.LinearRegressionOutput(s.relu(x, act_type="relu"), normalization="valid", name="out")
@@ -171,13 +171,13 @@ CASES: dict[str, tuple[Callable[[Any], Any], Shapes]] = {
 
 
 def make(mx: Any, case_id: str) -> Any:
-    """Return the symbol; its automatic names count from 0."""
+    """Return the symbol, with automatic names counted from 0."""
     with mx.name.NameManager(), mx.AttrScope():
         return CASES[case_id][0](mx)
 
 
 def describe(mx: Any, case_id: str) -> dict[str, Any]:
-    """Return all that a symbol tells of itself, as JSON would give it back."""
+    """Return all properties of a symbol, in a form that survives JSON."""
     symbol, shapes = make(mx, case_id), CASES[case_id][1]
     first = {symbol.list_arguments()[0]: np.float64}
     children = symbol.get_children()
@@ -201,7 +201,7 @@ def describe(mx: Any, case_id: str) -> dict[str, Any]:
 
 
 def write_files(mx: Any, folder: Path) -> None:
-    """Write one JSON file a symbol."""
+    """Write one JSON file per symbol."""
     for case_id in CASES:
         text = json.dumps(describe(mx, case_id), indent=1, sort_keys=True)
         (folder / f"{case_id}.json").write_text(text + "\n", encoding="utf-8")

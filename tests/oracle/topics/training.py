@@ -1,4 +1,4 @@
-"""Three training steps of whole networks from a fixed start, through Module."""
+"""Three training steps of whole networks from fixed parameters, using Module."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ CASES: dict[str, TrainingCase] = {
 
 
 def start(mx: Any, case: TrainingCase) -> tuple[Arrays, Arrays]:
-    """Return the arguments and auxiliary states that training starts from."""
+    """Return the initial arguments and auxiliary states."""
     symbol = case.build(mx, case.first_key)
     key = case.first_key
     shapes, _, aux_shapes = symbol.infer_shape(data=case.data(key), softmax_label=case.label(key))
@@ -130,7 +130,7 @@ def first_gradients(mx: Any, case: TrainingCase) -> Arrays:
 
 
 def make_module(mx: Any, case: TrainingCase) -> Any:
-    """Return the module, bound, with its start and optimizer."""
+    """Return the bound module with initial parameters and optimizer."""
     context = [mx.cpu(i) for i in range(case.devices)]
     if case.first_key is None:
         module = mx.mod.Module(case.build(mx, None), context=context)
@@ -176,7 +176,7 @@ def train(mx: Any, case: TrainingCase) -> Arrays:
 
 
 def summarize(arrays: Arrays) -> Arrays:
-    """Return what is stored: small arrays whole, of large ones a sample and both norms."""
+    """Return the values to store: small arrays whole, a sample and both norms of large ones."""
     summary: Arrays = {}
     for key, array in arrays.items():
         if array.size <= _SAMPLE:

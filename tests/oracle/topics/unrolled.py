@@ -1,4 +1,4 @@
-"""Training passes of unrolled recurrent graphs, written by hand or unrolled from cells."""
+"""Training passes of recurrent graphs, unrolled by hand or from cells."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ SHAPES = {"data": (BATCH, LENGTH, FEATURES)}
 
 
 class Case(NamedTuple):
-    """A graph, and how many layers are to be found in it."""
+    """A graph, and the number of layers to be found in it."""
 
     build: Callable[[Any], Any]
     layers: int
 
 
 class _Layer:
-    """Variables of a layer, and what is made of them."""
+    """Creates and caches a layer's variables."""
 
     def __init__(self, mx: Any, name: str) -> None:
         self.sym = mx.sym
@@ -29,7 +29,7 @@ class _Layer:
         self._variables: dict[str, Any] = {}
 
     def variable(self, name: str) -> Any:
-        """Return a variable, the same one each time."""
+        """Return a variable, always the same for a name."""
         if name not in self._variables:
             self._variables[name] = self.sym.Variable(f"{self._name}_{name}")
         return self._variables[name]
@@ -42,13 +42,13 @@ class _Layer:
         )
 
     def begin(self, count: int) -> list[Any]:
-        """Return states before the first step."""
+        """Return the initial states."""
         return [
             self.sym.Variable(f"{self._name}_begin{i}", shape=(BATCH, HIDDEN)) for i in range(count)
         ]
 
     def lstm(self, data: Any, state: Any, memory: Any) -> tuple[Any, Any]:
-        """Take a step; gates as in MXNet's example/rnn: input, candidate, forget, output."""
+        """One step; gates as in MXNet's example/rnn: input, candidate, forget, output."""
         act = self.sym.Activation
         gates = self.dense(data, "i2h", 4) + self.dense(state, "h2h", 4)
         write, candidate, forget, show = self.sym.SliceChannel(gates, num_outputs=4)
@@ -58,7 +58,7 @@ class _Layer:
         return act(show, act_type="sigmoid") * act(memory, act_type="tanh"), memory
 
     def gru(self, data: Any, state: Any) -> Any:
-        """Take a step as Gluon writes it; gates in an order of their own."""
+        """One step as Gluon writes it, with another order of gates."""
         sym = self.sym
         ours = sym.SliceChannel(self.dense(data, "i2h", 3), num_outputs=3)
         theirs = sym.SliceChannel(self.dense(state, "h2h", 3, has_bias=False), num_outputs=3)
@@ -67,7 +67,7 @@ class _Layer:
         return (sym.ones_like(update) - update) * candidate + update * state
 
     def gru_stepwise(self, data: Any, state: Any) -> Any:
-        """Take a step; the gate says how much of the candidate is taken."""
+        """One step; the gate decides how much of the candidate is used."""
         sym = self.sym
         ours = sym.SliceChannel(self.dense(data, "i2h", 3), num_outputs=3)
         theirs = sym.SliceChannel(self.dense(state, "h2h", 3), num_outputs=3)
@@ -76,12 +76,12 @@ class _Layer:
         return update * (candidate - state) + state
 
     def gru_reset_first(self, data: Any, state: Any) -> Any:
-        """Take a step of the GRU as first published (Cho et al. 2014), as MXNet's example/rnn."""
+        """One step of the GRU as first published (Cho et al. 2014), as in MXNet's example/rnn."""
         candidate, update = self._reset_first(data, state, 0)
         return state + update * (candidate - state)
 
     def gru_reset_first_blended(self, data: Any, state: Any) -> Any:
-        """Take a step of that GRU with the gates the other way round."""
+        """One step of that GRU with the gates swapped."""
         candidate, update = self._reset_first(data, state, 1)
         return (1 - update) * candidate + update * state
 
@@ -95,7 +95,7 @@ class _Layer:
         return sym.tanh(candidate), update
 
     def plain(self, data: Any, state: Any) -> Any:
-        """Take a step of a cell without gates."""
+        """One step of a cell without gates."""
         return self.sym.tanh(self.dense(state, "h2h", 1) + self.dense(data, "i2h", 1))
 
 
@@ -107,7 +107,7 @@ def _steps(mx: Any, axis: int = 1) -> list[Any]:
 
 
 def _unroll(step: Callable[..., Any], inputs: Sequence[Any], *states: Any) -> list[Any]:
-    """Return the outputs of a cell that has one state."""
+    """Return the outputs of a cell with one state."""
     (state,) = states
     outputs = []
     for one in inputs:
@@ -128,30 +128,30 @@ def _unroll_lstm(layer: _Layer, inputs: Sequence[Any]) -> tuple[list[Any], list[
 
 
 def lstm(mx: Any) -> Any:
-    """Join the outputs along the batch, as example/rnn does."""
+    """Join the outputs along the batch, like example/rnn."""
     outputs, _ = _unroll_lstm(_Layer(mx, "a"), _steps(mx))
     return mx.sym.Concat(*outputs, dim=0)
 
 
 def lstm_states(mx: Any) -> Any:
-    """Show every output, and the last memory."""
+    """Output every step, and the last memory."""
     outputs, memories = _unroll_lstm(_Layer(mx, "a"), _steps(mx, axis=0))
     return mx.sym.Group([*outputs, memories[-1]])
 
 
 def lstm_last(mx: Any) -> Any:
-    """Show the last state only."""
+    """Output only the last state."""
     return _unroll_lstm(_Layer(mx, "a"), _steps(mx))[0][-1]
 
 
 def lstm_memory_shown(mx: Any) -> Any:
-    """Show the memory in the middle, which parts the layer in two."""
+    """Output the memory in the middle, which splits the layer in two."""
     outputs, memories = _unroll_lstm(_Layer(mx, "a"), _steps(mx))
     return mx.sym.Group([outputs[-1], memories[1]])
 
 
 def lstm_gate_shown(mx: Any) -> Any:
-    """Show what is inside of a cell, which parts the layer around it: one step is not a layer."""
+    """Output an inner value of a cell, which splits the layer around it: one step is no layer."""
     layer, (state, memory) = _Layer(mx, "a"), _Layer(mx, "a").begin(2)
     for one in _steps(mx):
         state, memory = layer.lstm(one, state, memory)
@@ -161,7 +161,7 @@ def lstm_gate_shown(mx: Any) -> Any:
 
 
 def lstm_by_time(mx: Any) -> Any:
-    """Go up all layers at each step, and join the outputs along the columns."""
+    """Go through all layers at each step, and join the outputs along the columns."""
     layers = [_Layer(mx, name) for name in "ab"]
     states = [tuple(layer.begin(2)) for layer in layers]
     outputs = []
@@ -174,7 +174,7 @@ def lstm_by_time(mx: Any) -> Any:
 
 
 def lstm_dropped(mx: Any) -> Any:
-    """Put dropout, which drops nothing here, on each layer's input and the last one's output."""
+    """Put dropout with p = 0 on each layer's input and the last layer's output."""
     layers = [_Layer(mx, name) for name in "ab"]
     states = [tuple(layer.begin(2)) for layer in layers]
     outputs = []
@@ -187,7 +187,7 @@ def lstm_dropped(mx: Any) -> Any:
 
 
 def lstm_predictions(mx: Any) -> Any:
-    """Put a layer with the same parameters on each output."""
+    """Apply the same layer to each output."""
     above = _Layer(mx, "above")
     outputs, _ = _unroll_lstm(_Layer(mx, "a"), _steps(mx))
     return mx.sym.Concat(*(above.dense(one, "fc", 1) for one in outputs), dim=0)
@@ -214,7 +214,7 @@ def gru_reset_first(mx: Any) -> Any:
 
 
 def gru_reset_first_blended(mx: Any) -> Any:
-    """Show the last two outputs."""
+    """Output the last two steps."""
     layer = _Layer(mx, "a")
     outputs = _unroll(layer.gru_reset_first_blended, _steps(mx), *layer.begin(1))
     return mx.sym.Group(outputs[-2:])
@@ -231,7 +231,7 @@ def plain_both_ways(mx: Any) -> Any:
 
 
 def plain_tied(mx: Any) -> Any:
-    """Use one layer's parameters twice, one above the other."""
+    """Use one layer's parameters twice, in layers on top of each other."""
     below, layer = _Layer(mx, "a"), _Layer(mx, "b")
     inputs = _unroll(below.plain, _steps(mx), *below.begin(1))
     (state,) = layer.begin(1)
@@ -241,7 +241,7 @@ def plain_tied(mx: Any) -> Any:
 
 
 def plain_fed_back(mx: Any) -> Any:
-    """Make each input of the output before."""
+    """Feed each output back as the next input."""
     layer, (value, *others) = _Layer(mx, "a"), _steps(mx)
     (state,) = layer.begin(1)
     for one in others:
@@ -251,7 +251,7 @@ def plain_fed_back(mx: Any) -> Any:
 
 
 def plain_crossed(mx: Any) -> Any:
-    """Let each of two layers need the other's output; only one of them can be run at once."""
+    """Two layers that need each other's output; only one of them can be rolled up."""
     first, second = _Layer(mx, "a"), _Layer(mx, "b")
     steps = _steps(mx)
 
@@ -265,7 +265,7 @@ def plain_crossed(mx: Any) -> Any:
 
 
 def cells(mx: Any) -> Any:
-    """Stack cells of MXNet, with dropout that drops nothing in between, time first."""
+    """Stack MXNet's cells, with dropout of p = 0 in between, time first."""
     stack = mx.rnn.SequentialRNNCell()
     stack.add(mx.rnn.LSTMCell(HIDDEN, prefix="a_"))
     stack.add(mx.rnn.ResidualCell(mx.rnn.GRUCell(HIDDEN, prefix="b_")))
@@ -288,7 +288,7 @@ def cells_both_ways(mx: Any) -> Any:
 
 
 def cells_above_both_ways(mx: Any) -> Any:
-    """Stack layers of both directions, with a residual one above and activations between."""
+    """Stack bidirectional layers, with a residual layer on top and activations in between."""
     stack = mx.rnn.SequentialRNNCell()
     for name in "ab":
         stack.add(
@@ -349,7 +349,7 @@ def run_case(
         return mx.nd.array(random.normal(scale=0.7, size=shape).astype("float32"))
 
     names = symbol.list_arguments()
-    # By name, for engines and versions need not list arguments in one order.
+    # By name, since engines and versions may order arguments differently.
     values = {name: draw(shape) for name, shape in sorted(zip(names, shapes, strict=True))}
     arguments = {name: values[name] for name in names}
     gradients = {name: mx.nd.ones(array.shape) for name, array in arguments.items()}

@@ -1,4 +1,4 @@
-"""Steps of optimizers as operators. MXNet has them for arrays only: its symbols refuse them."""
+"""Optimizer steps as operators. MXNet has them for arrays only; its symbols refuse them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _half(case_id: str, op: str, attrs: dict[str, Any], **states: Any) -> Case:
 
 
 def _many(case_id: str, op: str, attrs: dict[str, Any], *states: str, half: bool = False) -> Case:
-    """Return a case of two weights of unlike shapes; learning rates may be the last inputs."""
+    """Return a case of two weights of different shapes; learning rates may be the last inputs."""
     inputs: dict[str, Any] = {}
     for number, shape in enumerate(((3, 4), (5,))):
         kind = normal(*shape, dtype="float16" if half else "float32")
@@ -197,7 +197,7 @@ CASES = (
 
 
 def written(case: Case) -> list[str]:
-    """Return the names of the weights that outputs are written over."""
+    """Return the names of the weights that outputs overwrite."""
     return [name for name in case.inputs if name.startswith("weight") and "32" not in name]
 
 

@@ -31,11 +31,11 @@ def test_pad_repeats_a_dataset_smaller_than_a_batch():
     assert batch.pad == 3
 
 
-def test_discard_leaves_the_rest_out():
+def test_discard_leaves_out_the_rest():
     assert rows(plan_epoch(5, 3, last_batch="discard")) == [[0, 1, 2]]
 
 
-def test_roll_over_begins_the_next_epoch_with_the_rest():
+def test_roll_over_starts_the_next_epoch_with_the_rest():
     first = plan_epoch(5, 3, last_batch="roll_over")
     assert rows(first) == [[0, 1, 2]]
     second = plan_epoch(5, 3, last_batch="roll_over", epoch=1, rolled=first.rolled)
@@ -43,7 +43,7 @@ def test_roll_over_begins_the_next_epoch_with_the_rest():
     assert second.rolled.tolist() == [4]
 
 
-def test_each_epoch_has_an_order_of_its_own_that_the_seed_decides():
+def test_each_epoch_has_its_own_order_decided_by_the_seed():
     def order(seed: int, epoch: int) -> list[list[int]]:
         return rows(plan_epoch(40, 8, seed=seed, epoch=epoch, shuffle=True))
 
@@ -57,7 +57,7 @@ def test_the_smallest_bucket_that_holds_an_example():
     assert positions.tolist() == [0, 0, 1, 1, 2, 3]
 
 
-def test_buckets_have_batches_of_their_own():
+def test_each_bucket_has_its_own_batches():
     lengths = np.array([3, 9, 4, 8, 2, 20])
     plan = plan_epoch(6, 2, lengths=lengths, bucket_keys=[4, 9])
     assert [(batch.bucket, batch.rows.tolist(), batch.pad) for batch in plan.batches] == [
@@ -100,7 +100,7 @@ def test_every_example_comes_once(count, batch_size, seed, epoch, shuffle, data)
 
 
 @pytest.mark.parametrize("epochs", [5])
-def test_rolling_over_loses_nothing(epochs: int):
+def test_roll_over_loses_no_example(epochs: int):
     rolled = np.empty(0, dtype=np.intp)
     seen: list[int] = []
     for epoch in range(epochs):

@@ -1,4 +1,4 @@
-"""Arrays of a dataset as batches of inputs. Expected numbers: NumPy."""
+"""Arrays of a dataset as batches of inputs. Expected values: NumPy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def batch(rows, bucket=None) -> PlannedBatch:
     return PlannedBatch(np.array(rows), 0, bucket)
 
 
-def test_images_become_scaled_floats_of_the_shape_asked(load):
+def test_images_are_scaled_and_reshaped_as_requested(load):
     images = np.arange(3 * 4 * 4, dtype=np.uint8).reshape(3, 4, 4)
     source = ArraySource(array="images", shape=(1, 4, 4), scale=1 / 255)
     examples = load({"images": images}, {"data": source}, [InputForm("data")])
@@ -51,7 +51,7 @@ def test_images_become_scaled_floats_of_the_shape_asked(load):
     np.testing.assert_array_equal(filled, expected)
 
 
-def test_channels_that_come_last_are_put_first(load):
+def test_channels_last_are_moved_first(load):
     images = np.arange(2 * 4 * 5 * 3, dtype=np.uint8).reshape(2, 4, 5, 3)
     source = ArraySource(array="images", axes=(2, 0, 1))
     examples = load({"images": images}, {"data": source}, [InputForm("data")])
@@ -60,7 +60,7 @@ def test_channels_that_come_last_are_put_first(load):
     np.testing.assert_array_equal(filled, images[[1, 0]].transpose(0, 3, 1, 2))
 
 
-def test_batches_of_one_size_are_made_in_one_place(load):
+def test_batches_of_one_size_reuse_their_memory(load):
     examples = load({"data": np.arange(6.0)}, {}, [InputForm("data")])
     first = examples.fill(batch([0, 1]))["data"]
     second = examples.fill(batch([4, 5]))["data"]
@@ -84,7 +84,7 @@ def test_ragged_examples_are_padded_to_their_bucket(load, layout, axis):
     assert filled["lengths"].tolist() == [3.0, 2.0, 0.0]
 
 
-def test_without_a_bucket_the_longest_decides(load):
+def test_without_a_bucket_the_longest_example_decides(load):
     arrays = {"x": np.zeros(7), "n": np.array([3, 4])}
     examples = load(arrays, {"data": ArraySource(array="x", lengths="n")}, [InputForm("data")])
     assert examples.shapes(2, None)[0].shape == (2, 4)

@@ -1,4 +1,4 @@
-"""Files of jobs are read and written beside the device's thread."""
+"""Jobs read and write files off the device's thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EACH_BATCH = {"checkpoint": {"batches": 1}}
 
 
 class Gate:
-    """A function that goes on only when it is let; counts how many wait."""
+    """A function that blocks until opened; counts how many are waiting."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.waiting = threading.Semaphore(0)
@@ -43,7 +43,7 @@ class Gate:
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
-    """A disk on which checkpoints wait to be written."""
+    """A disk on which writing checkpoints blocks."""
     gate = Gate(fit_checkpoints._write)
     monkeypatch.setattr(fit_checkpoints, "_write", gate)
     yield gate
@@ -68,7 +68,7 @@ def advance_to_a_wait(driver: Any) -> None:
         driver.advance()
 
 
-def test_a_fit_trains_on_while_its_checkpoint_is_written(
+def test_a_fit_keeps_training_while_its_checkpoint_is_written(
     driver, jobs, make_network, toy_data, disk
 ):
     start(driver, jobs, make_network(), toy_data, checkpoint={"batches": 3})
@@ -86,7 +86,7 @@ def test_a_fit_trains_on_while_its_checkpoint_is_written(
     assert tags(jobs)[0] == "0.3"
 
 
-def test_it_is_reported_when_it_is_durable_and_holds_what_was(
+def test_a_checkpoint_is_reported_once_durable_and_holds_the_state_at_its_batch(
     driver, jobs, make_network, toy_data, disk
 ):
     start(driver, jobs, make_network(), toy_data, **EACH_BATCH)
@@ -131,7 +131,7 @@ def test_a_paused_job_waits_for_its_checkpoint(driver, jobs, make_network, toy_d
     assert saved(driver)[-1] == tags(jobs)[-1]
 
 
-def test_nothing_is_written_any_more_when_a_cancelled_job_has_ended(
+def test_nothing_is_written_after_a_cancelled_job_has_ended(
     driver, jobs, make_network, toy_data, disk
 ):
     start(driver, jobs, make_network(), toy_data, checkpoint={"batches": 3})
@@ -162,7 +162,7 @@ def test_a_cancelled_fit_whose_last_checkpoint_fails_is_cancelled(
 
 
 @pytest.mark.parametrize("failing", ["fsync", "open"])
-def test_a_full_disk_fails_the_fit_with_its_code(
+def test_a_full_disk_fails_the_fit_with_its_error_code(
     driver, jobs, make_network, toy_data, monkeypatch, failing
 ):
     def full(*args: Any, **kwargs: Any) -> Any:
@@ -174,12 +174,12 @@ def test_a_full_disk_fails_the_fit_with_its_code(
     start(driver, jobs, make_network(), toy_data, **EACH_BATCH)
     last = driver.run_jobs()
     assert (last["type"], last["code"]) == ("failed", "storage_full")
-    # It comes back as it was before: the next attempt is not to go on from what this one trained.
+    # The module is restored to what it was: the next attempt must not build on this one's training.
     assert driver.refusal(calls.DescribeModule(module="net")).code == "not_resident"
     assert not last["is_unsaved"]
 
 
-def test_what_was_in_memory_alone_is_trained_only_when_it_is_durable(
+def test_unsaved_parameters_are_trained_only_once_they_are_durable(
     driver, jobs, make_network, toy_data, disk
 ):
     record = driver.create(make_network())
@@ -197,7 +197,7 @@ def test_what_was_in_memory_alone_is_trained_only_when_it_is_durable(
     assert tags(jobs)[0] == "0"
 
 
-def test_a_later_attempt_does_not_go_on_from_what_an_earlier_one_trained(
+def test_a_later_attempt_does_not_build_on_an_earlier_ones_training(
     driver, jobs, make_network, toy_data
 ):
     record = driver.create(make_network())
@@ -210,7 +210,7 @@ def test_a_later_attempt_does_not_go_on_from_what_an_earlier_one_trained(
     assert driver.host.has_work() is False
 
 
-def test_an_attempt_that_holds_its_job_no_more_leaves_nothing(driver, jobs, make_network, toy_data):
+def test_an_attempt_that_lost_its_job_leaves_nothing(driver, jobs, make_network, toy_data):
     start(driver, jobs, make_network(), toy_data)
     while not driver.of_type("progress"):
         driver.advance()
@@ -221,7 +221,7 @@ def test_an_attempt_that_holds_its_job_no_more_leaves_nothing(driver, jobs, make
     assert len(driver.events) == count
 
 
-def test_a_resumed_fit_reads_its_checkpoint_beside_the_thread(
+def test_a_resumed_fit_reads_its_checkpoint_off_the_thread(
     driver, fresh_driver, jobs, make_network, toy_data, monkeypatch
 ):
     start(driver, jobs, make_network(), toy_data)
@@ -246,7 +246,7 @@ def test_a_resumed_fit_reads_its_checkpoint_beside_the_thread(
 
 
 @pytest.mark.parametrize("kind", [JobKind.FIT, JobKind.SCORE, JobKind.PREDICT])
-def test_other_work_goes_on_while_a_dataset_is_loaded(
+def test_other_work_continues_while_a_dataset_loads(
     driver, jobs, make_network, toy_data, monkeypatch, kind
 ):
     gate = Gate(fit_setup.Examples)

@@ -1,4 +1,4 @@
-"""A fit that ends early, and that knows its best epoch, also when it dies in between."""
+"""Early stopping and the best epoch, also across deaths."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STOPPING = {"metric": "loss", "mode": "min", "patience": 2}
         (1.1, 1.0, "max", 0.0, True),
     ],
 )
-def test_what_is_better(value, best, mode, delta, expected) -> None:
+def test_which_value_is_better(value, best, mode, delta, expected) -> None:
     assert is_better(value, best, mode, delta) is expected
 
 
@@ -43,7 +43,7 @@ def manifest(epoch: int, loss: float | None, job_id: int = 1, batch: int = 0) ->
     )
 
 
-def test_the_best_of_each_job_are_known_by_their_manifests() -> None:
+def test_the_best_epoch_of_each_job_is_found_in_the_manifests() -> None:
     found = best_tags(
         [
             manifest(1, 0.5),
@@ -57,7 +57,7 @@ def test_the_best_of_each_job_are_known_by_their_manifests() -> None:
     assert {str(tag) for tag in found} == {"2", "3", "6"}
 
 
-def test_it_ends_when_nothing_gets_better_and_saves_where(driver, jobs, make_network, toy_data):
+def test_it_stops_without_improvement_and_saves_there(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network())
     changes = {"early_stopping": STOPPING, "optimizer": STUCK, "checkpoint": {"epochs": 0}}
@@ -68,14 +68,14 @@ def test_it_ends_when_nothing_gets_better_and_saves_where(driver, jobs, make_net
     assert [str(tag) for tag in list_tags(jobs.root)] == ["3"]
 
 
-def test_while_it_gets_better_it_goes_on(driver, jobs, make_network, toy_data):
+def test_it_continues_while_it_improves(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     last = run_fit(driver, jobs, driver.create(make_network()), early_stopping=STOPPING)
     assert (last["result"]["epochs"], last["result"]["stopped_early"]) == (3, False)
 
 
 @pytest.mark.parametrize("tag", ["1", "1.3", "2", "3", "4"])
-def test_it_ends_at_the_same_epoch_and_bits_from_any_checkpoint(
+def test_it_stops_at_the_same_epoch_and_bits_from_any_checkpoint(
     driver, fresh_driver, jobs, make_network, toy_data, tag
 ):
     jobs.dataset("toy", toy_data)
@@ -98,7 +98,7 @@ def test_it_ends_at_the_same_epoch_and_bits_from_any_checkpoint(
     assert_equal_params(other.params(), driver.params())
 
 
-def test_the_best_epoch_is_saved_and_named(driver, jobs, make_network, toy_data):
+def test_the_best_epoch_is_saved_and_reported(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     best = {"metric": "loss", "mode": "max", "count": 1}
     checkpoint = {"epochs": 0, "keep_best": best}
@@ -112,9 +112,7 @@ def test_the_best_epoch_is_saved_and_named(driver, jobs, make_network, toy_data)
 
 
 @pytest.mark.parametrize("field", ["early_stopping", "checkpoint.keep_best"])
-def test_a_metric_that_the_fit_does_not_have_is_refused(
-    driver, jobs, make_network, toy_data, field
-):
+def test_an_uncomputed_metric_is_refused(driver, jobs, make_network, toy_data, field):
     jobs.dataset("toy", toy_data)
     choice = {"metric": "acuracy", "mode": "max"}
     changes = (
@@ -127,7 +125,7 @@ def test_a_metric_that_the_fit_does_not_have_is_refused(
     assert "accuracy, loss" in last["message"]
 
 
-def test_validation_metrics_need_a_validation(driver, jobs, make_network, toy_data):
+def test_a_validation_metric_needs_validation_data(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     choice = {"metric": "loss", "mode": "min", "part": "validation"}
     with pytest.raises(HostError, match="a fit with a validation dataset"):

@@ -1,4 +1,4 @@
-"""The loss shown beside the metrics. Expected numbers: NumPy."""
+"""The loss reported beside the metrics. Expected values: NumPy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_cross_entropy_of_a_softmax_output():
     assert measure(net, label, p) == pytest.approx(expected, rel=1e-6)
 
 
-def test_cross_entropy_leaves_ignored_labels_out():
+def test_cross_entropy_ignores_ignored_labels():
     net = mx.sym.SoftmaxOutput(
         mx.sym.Variable("data"), name="softmax", use_ignore=True, ignore_label=0
     )
@@ -42,7 +42,7 @@ def test_cross_entropy_leaves_ignored_labels_out():
     assert measure(net, label, p) == pytest.approx(expected, rel=1e-6)
 
 
-def test_cross_entropy_over_the_places_of_an_image():
+def test_cross_entropy_over_image_positions():
     net = mx.sym.SoftmaxOutput(mx.sym.Variable("data"), name="softmax", multi_output=True)
     p, label = softmax(2, 3, 4, axis=1), RNG.integers(0, 3, (2, 4))
     expected = -np.mean([np.log(p[n, label[n, i], i]) for n in range(2) for i in range(4)])
@@ -56,7 +56,7 @@ def test_cross_entropy_with_probabilities_as_labels():
     assert measure(net, label, p) == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_label_that_is_reshaped_on_the_way():
+def test_a_label_reshaped_inside_the_graph():
     label = mx.sym.Reshape(mx.sym.Variable("softmax_label"), shape=(-1,))
     net = mx.sym.SoftmaxOutput(mx.sym.Variable("data"), label=label, name="softmax")
     p, truth = softmax(6, 4), RNG.integers(0, 4, (2, 3))
@@ -95,7 +95,7 @@ def test_the_loss_of_several_heads_is_their_sum():
     assert meter.mean == 6.0
 
 
-def test_batches_count_by_their_examples():
+def test_batches_are_weighted_by_their_examples():
     net = mx.sym.MakeLoss(mx.sym.Variable("data"), name="a")
     meter = LossMeter(net)
     assert meter.mean is None
@@ -110,12 +110,12 @@ def test_batches_count_by_their_examples():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_loss_that_is_no_number_is_told(value):
+def test_a_nan_loss_is_reported(value):
     net = mx.sym.MakeLoss(mx.sym.Variable("data"), name="a")
     assert not LossMeter(net).update({}, {"a_output": mx.nd.array([value])}, 1)
 
 
-def test_outputs_are_looked_at_where_there_is_no_loss():
+def test_without_a_loss_the_outputs_are_checked():
     net = mx.sym.softmax(mx.sym.Variable("data"), name="s")
     meter = LossMeter(net)
     assert meter.update({}, {"s_output": mx.nd.array([1.0])}, 1)

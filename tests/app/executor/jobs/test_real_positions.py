@@ -1,4 +1,4 @@
-"""Positions that only fill examples up to their bucket are not part of a metric."""
+"""Padding up to the bucket's length does not count in metrics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def arrays(**values: np.ndarray) -> dict[str, mx.nd.NDArray]:
     [SCORES, SCORES.reshape(-1, CLASSES), SCORES.transpose(0, 2, 1)],
     ids=["by example", "by position", "classes between"],
 )
-def test_only_what_is_an_examples_own(scores: np.ndarray) -> None:
+def test_only_an_examples_own_positions_count(scores: np.ndarray) -> None:
     found = real_positions(arrays(label=LABEL), arrays(out=scores), {"label": LENGTHS}, COUNT)
     assert found is not None
     (label,), (out,) = (part.values() for part in found)
@@ -33,7 +33,7 @@ def test_only_what_is_an_examples_own(scores: np.ndarray) -> None:
     np.testing.assert_array_equal(out.asnumpy(), [SCORES[at] for at in own])
 
 
-def test_examples_that_fill_up_the_batch() -> None:
+def test_examples_that_pad_the_batch_do_not_count() -> None:
     scores = arrays(out=SCORES.reshape(-1, CLASSES))
     found = real_positions(arrays(label=LABEL), scores, {}, 2)
     assert found is not None
@@ -52,5 +52,5 @@ def test_examples_that_fill_up_the_batch() -> None:
     ],
     ids=["no padding", "no positions", "a row per example", "two labels of one output", "no label"],
 )
-def test_what_has_no_such_rows_stays_whole(labels: dict, outputs: dict, lengths: dict) -> None:
+def test_outputs_without_such_rows_stay_whole(labels: dict, outputs: dict, lengths: dict) -> None:
     assert real_positions(labels, outputs, lengths, COUNT) is None

@@ -1,4 +1,4 @@
-"""Fits in real executor processes that are killed, and go on with the same bits."""
+"""Fits in real executor processes that are killed and resume with the same bits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def ask(client: ProcessClient, call) -> dict[str, np.ndarray]:
 
 
 async def started(record: ModuleRecord, job) -> ProcessClient:
-    """Return a new executor that has begun a job."""
+    """Return a new executor that has started a job."""
     client = ProcessClient("cpu(0)", OPTIONS)
     await client.start()
     await ask(client, calls.CreateModule(record=record))
@@ -60,7 +60,7 @@ async def next_event(client: ProcessClient, *kinds: str) -> dict:
 
 
 async def finished(record: ModuleRecord, job) -> tuple[dict, dict[str, np.ndarray]]:
-    """Run a job in an executor of its own; return its result and the parameters."""
+    """Run a job in its own executor; return its result and the parameters."""
     client = await started(record, job)
     try:
         event = await asyncio.wait_for(
@@ -74,13 +74,13 @@ async def finished(record: ModuleRecord, job) -> tuple[dict, dict[str, np.ndarra
 
 
 def newest(root: Path) -> str | None:
-    """Return the tag that a server would go on from, after clearing up."""
+    """Return the checkpoint tag a server would resume from, after clean-up."""
     recover(root)
     tags = list_tags(root)
     return str(tags[-1]) if tags else None
 
 
-async def test_killed_again_and_again_a_fit_ends_with_the_same_bits(
+async def test_a_fit_killed_repeatedly_ends_with_the_same_bits(
     jobs, tmp_path, make_network, toy_data
 ):
     jobs.dataset("toy", toy_data)
@@ -95,7 +95,7 @@ async def test_killed_again_and_again_a_fit_ends_with_the_same_bits(
     for attempt in range(1, 5):
         job = jobs.start(record, fit_params(epochs), resume=newest(jobs.root), attempt=attempt)
         client = await started(record, job)
-        if attempt > 1:  # each gets on a little, however slow the machine is
+        if attempt > 1:  # each makes some progress, however slow the machine is
             await next_event(client, "checkpoint", "done")
         await asyncio.sleep(moments.uniform(0.0, 0.1))
         os.kill(client.pid, signal.SIGKILL)
@@ -112,7 +112,7 @@ async def test_killed_again_and_again_a_fit_ends_with_the_same_bits(
     assert hidden == [FENCE]
 
 
-async def test_a_fit_serves_predictions_meanwhile(jobs, make_network, toy_data):
+async def test_predictions_are_served_during_a_fit(jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     record = ModuleRecord(name="net", symbols={SINGLE: make_network().tojson()})
     client = await started(record, jobs.start(record, fit_params(40, checkpoint={"epochs": 0})))

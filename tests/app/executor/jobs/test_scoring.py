@@ -1,4 +1,4 @@
-"""Score and predict as jobs. Expected numbers: NumPy, and the host's own predictions."""
+"""Score and predict jobs. Expected values: NumPy, and the host's own predictions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_score_counts_every_example_once(driver, jobs, toy_data, batch_size):
     assert last["result"]["samples"] == 50
 
 
-def test_a_score_leaves_a_training_step_alone(driver, fresh_driver, jobs, toy_data):
+def test_a_score_does_not_disturb_a_training_step(driver, fresh_driver, jobs, toy_data):
     jobs.dataset("toy", toy_data)
     batch = {name: array[:8] for name, array in toy_data.items()}
     other = fresh_driver()
@@ -95,7 +95,7 @@ def test_a_score_in_buckets(driver, jobs, toy_sequences):
         ({"bucket_keys": [4]}, "bucket_keys"),
     ],
 )
-def test_a_score_that_cannot_work(driver, jobs, toy_data, params, field):
+def test_invalid_scores_are_refused(driver, jobs, toy_data, params, field):
     jobs.dataset("toy", toy_data)
     driver.ready()
     last = run(driver, jobs, JobKind.SCORE, **params)
@@ -121,7 +121,7 @@ def test_a_pass_stops_when_asked(driver, jobs, toy_data, kind, action, event):
     assert not (jobs.folder / "output.npz").exists()
 
 
-def test_predictions_become_a_file_in_the_order_of_the_dataset(driver, jobs, toy_data):
+def test_predictions_are_written_in_the_order_of_the_dataset(driver, jobs, toy_data):
     jobs.dataset("toy", toy_data)
     driver.ready()
     last = run(driver, jobs, JobKind.PREDICT, output="answers")
@@ -138,7 +138,7 @@ def test_predictions_become_a_file_in_the_order_of_the_dataset(driver, jobs, toy
     assert sorted(os.listdir(jobs.folder)) == ["output.npz", "toy.npz"]
 
 
-def test_predictions_in_buckets_keep_the_order_and_the_lengths(driver, jobs, toy_sequences):
+def test_predictions_in_buckets_keep_order_and_lengths(driver, jobs, toy_sequences):
     jobs.dataset("toy", toy_sequences)
 
     def network(length: int) -> str:
@@ -180,7 +180,7 @@ def test_predictions_in_buckets_keep_the_order_and_the_lengths(driver, jobs, toy
             np.testing.assert_array_equal(got, np.maximum(frames, 0))
 
 
-def test_outputs_without_rows_cannot_become_a_dataset(driver, jobs, toy_data):
+def test_outputs_without_one_row_per_example_cannot_become_a_dataset(driver, jobs, toy_data):
     jobs.dataset("toy", toy_data)
     net = mx.sym.sum(mx.sym.Variable("data"), name="total")
     record = ModuleRecord(name="net", symbols={SINGLE: net.tojson()}, label_names=())
@@ -198,7 +198,7 @@ def test_a_module_without_parameters_cannot_score(driver, jobs, make_network, to
     assert (last["type"], last["code"]) == ("failed", "wrong_stage")
 
 
-def test_an_output_that_finds_no_room_leaves_nothing_behind(driver, jobs, toy_data, monkeypatch):
+def test_a_full_disk_leaves_no_partial_output(driver, jobs, toy_data, monkeypatch):
     jobs.dataset("toy", toy_data)
     driver.ready()
     before = set(jobs.folder.iterdir())

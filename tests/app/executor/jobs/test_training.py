@@ -1,4 +1,4 @@
-"""Fit as a job: numbers, reports, checkpoints. Expected numbers: the engine's ``Module.fit``."""
+"""Fit jobs: results, reports, checkpoints. Expected values: the engine's ``Module.fit``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from app.link.job_messages import event_from_wire
 from served.fits import assert_equal_params, reference_fit, run_fit
 from served.perceptron import BATCH
 
-# -- the same numbers as Module.fit ------------------------------------------------------------
+# -- same results as Module.fit ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("last_batch", ["pad", "discard", "roll_over"])
-def test_a_fit_has_the_numbers_of_the_engines_own(driver, jobs, make_network, toy_data, last_batch):
+def test_a_fit_matches_module_fit(driver, jobs, make_network, toy_data, last_batch):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network(batch_norm=True))
     last = run_fit(driver, jobs, record, shuffle=False, last_batch=last_batch)
@@ -25,7 +25,7 @@ def test_a_fit_has_the_numbers_of_the_engines_own(driver, jobs, make_network, to
     assert_equal_params(driver.params(), expected)
 
 
-def test_on_several_devices_too(driver, jobs, make_network, toy_data):
+def test_a_fit_on_several_devices_matches_too(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network(batch_norm=True), contexts=("cpu(0)", "cpu(1)"))
     assert run_fit(driver, jobs, record, shuffle=False)["type"] == "done"
@@ -34,7 +34,7 @@ def test_on_several_devices_too(driver, jobs, make_network, toy_data):
     assert_equal_params(driver.params(), expected)
 
 
-def test_a_scheduler_and_what_it_logs(driver, jobs, make_network, toy_data):
+def test_a_scheduler_and_its_log_lines(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network())
     scheduler = {"name": "factor", "step": 5, "factor": 0.5}
@@ -48,9 +48,7 @@ def test_a_scheduler_and_what_it_logs(driver, jobs, make_network, toy_data):
     assert any("learning rate is 1.00000e-01" in line for line in lines)
 
 
-def test_shuffling_learns_and_is_decided_by_the_seed(
-    driver, fresh_driver, jobs, make_network, toy_data
-):
+def test_shuffling_is_decided_by_the_seed(driver, fresh_driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     trained = []
     for seed in (1, 1, 2):
@@ -66,7 +64,7 @@ def test_shuffling_learns_and_is_decided_by_the_seed(
 # -- what it reports ---------------------------------------------------------------------------
 
 
-def test_every_report_is_a_message_the_dispatcher_reads(driver, jobs, make_network, toy_data):
+def test_every_report_is_a_message_the_dispatcher_can_read(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network())
     run_fit(driver, jobs, record, validation={"dataset": "toy"})
@@ -80,7 +78,7 @@ def test_every_report_is_a_message_the_dispatcher_reads(driver, jobs, make_netwo
     assert kinds.count("checkpoint") == 3
 
 
-def test_prepared_says_how_the_module_came_to_be_ready(driver, jobs, make_network, toy_data):
+def test_prepared_says_where_the_parameters_came_from(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network())
     run_fit(driver, jobs, record)
@@ -92,7 +90,7 @@ def test_prepared_says_how_the_module_came_to_be_ready(driver, jobs, make_networ
     assert driver.describe()["stage"] == "ready"
 
 
-def test_metrics_of_an_epoch_leave_padding_out(driver, jobs, make_network, toy_data):
+def test_metrics_of_an_epoch_exclude_padding(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network())
     last = run_fit(driver, jobs, record, validation={"dataset": "toy"}, metrics=["accuracy", "ce"])
@@ -108,7 +106,7 @@ def test_metrics_of_an_epoch_leave_padding_out(driver, jobs, make_network, toy_d
     assert last["result"]["samples"] == 150
 
 
-def test_progress_is_throttled_and_ends_complete(driver, jobs, make_network, toy_data):
+def test_progress_is_throttled_but_ends_complete(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network())
     run_fit(driver, jobs, record, epochs=30)
@@ -160,7 +158,7 @@ def test_the_loss_of_a_regression(driver, jobs):
         ),
     ],
 )
-def test_when_it_saves(driver, jobs, make_network, toy_data, cadence, tags):
+def test_when_checkpoints_are_saved(driver, jobs, make_network, toy_data, cadence, tags):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network())
     run_fit(driver, jobs, record, checkpoint=cadence)
@@ -169,7 +167,7 @@ def test_when_it_saves(driver, jobs, make_network, toy_data, cadence, tags):
     assert reported == [tuple(tag) for tag in list_tags(jobs.root)]
 
 
-def test_a_checkpoint_is_what_mxnet_users_know(driver, jobs, make_network, toy_data):
+def test_a_checkpoint_has_mxnets_files(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     network = make_network(batch_norm=True)
     record = driver.create(network)

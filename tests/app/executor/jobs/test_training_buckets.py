@@ -1,4 +1,4 @@
-"""Fits of modules with buckets, over sequences of many lengths."""
+"""Fits of modules with buckets, on sequences of many lengths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def bucket_params(**changes) -> dict:
     return fit_params(dataset="sequences", inputs=RAGGED, epochs=15, batch_size=4, **changes)
 
 
-def test_sequences_are_learnt_in_buckets(driver, jobs, toy_sequences):
+def test_sequences_are_learned_in_buckets(driver, jobs, toy_sequences):
     jobs.dataset("sequences", toy_sequences)
     record = driver.create_buckets((4, 7, 9), default=9)
     driver.ask(
@@ -39,7 +39,7 @@ def test_sequences_are_learnt_in_buckets(driver, jobs, toy_sequences):
     ]
 
 
-def test_buckets_go_on_with_the_same_bits(driver, fresh_driver, jobs, toy_sequences):
+def test_bucketed_fits_resume_with_the_same_bits(driver, fresh_driver, jobs, toy_sequences):
     jobs.dataset("sequences", toy_sequences)
     changes = {"checkpoint": {"epochs": 0, "batches": 5}}
     record = driver.create_buckets((4, 7, 9), default=9)
@@ -52,7 +52,7 @@ def test_buckets_go_on_with_the_same_bits(driver, fresh_driver, jobs, toy_sequen
     assert_equal_params(other.params(), driver.params())
 
 
-def test_sequences_longer_than_all_buckets_are_left_out_and_counted(driver, jobs, toy_sequences):
+def test_sequences_too_long_for_every_bucket_are_skipped_and_counted(driver, jobs, toy_sequences):
     jobs.dataset("sequences", toy_sequences)
     record = driver.create_buckets((4, 7), default=7)
     driver.ask(jobs.start(record, bucket_params()))
@@ -75,7 +75,7 @@ def test_sequences_longer_than_all_buckets_are_left_out_and_counted(driver, jobs
         ),
     ],
 )
-def test_buckets_that_cannot_work(driver, jobs, toy_sequences, changes, field):
+def test_invalid_bucketed_fits_are_refused(driver, jobs, toy_sequences, changes, field):
     jobs.dataset("sequences", toy_sequences)
     record = driver.create_buckets((4, 9), default=9)
     driver.ask(jobs.start(record, bucket_params() | changes))

@@ -1,4 +1,4 @@
-"""Fits that cannot work, and what a module in training refuses."""
+"""Invalid fits, and calls that a module refuses while in training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from served.fits import fit_params, run_fit
 from served.perceptron import BATCH
 
 
-def test_a_module_in_training_refuses_what_would_disturb_it(driver, jobs, make_network, toy_data):
+def test_a_module_in_training_refuses_calls_that_would_disturb_it(
+    driver, jobs, make_network, toy_data
+):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network())
     driver.ask(jobs.start(record, fit_params()))
@@ -42,7 +44,7 @@ def test_a_module_in_training_refuses_what_would_disturb_it(driver, jobs, make_n
     driver.ask(calls.DeleteModule(module="net"))
 
 
-def test_attempts_fence_one_another(driver, jobs, make_network, toy_data):
+def test_an_older_attempt_cannot_act_for_a_newer_one(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network())
     driver.ask(jobs.start(record, fit_params(), attempt=2))
@@ -94,7 +96,7 @@ def test_attempts_fence_one_another(driver, jobs, make_network, toy_data):
         ({"optimizer": {"options": {"learning_rate": 1e39}}}, "invalid", "optimizer"),
     ],
 )
-def test_a_fit_that_cannot_work_fails_with_the_field(
+def test_an_invalid_fit_fails_naming_the_field(
     driver, jobs, make_network, toy_data, changes, code, field
 ):
     jobs.dataset("toy", toy_data | {"short": toy_data["data"][:3]})
@@ -114,7 +116,7 @@ def test_unknown_metrics_are_refused_at_once(driver, jobs, make_network, toy_dat
     driver.ask(jobs.start(record, fit_params()))
 
 
-def test_nan_in_the_data_is_found_before_the_parameters_are_lost(
+def test_nan_in_the_data_is_found_before_it_ruins_the_parameters(
     driver, jobs, make_network, toy_data
 ):
     toy_data["data"][20] = np.nan
@@ -126,7 +128,7 @@ def test_nan_in_the_data_is_found_before_the_parameters_are_lost(
     assert all(np.isfinite(value).all() for value in driver.params().values())
 
 
-def test_a_full_disk_ends_a_fit_with_what_to_do(
+def test_a_full_disk_fails_a_fit_with_advice(
     driver, jobs, make_network, toy_data, monkeypatch, caplog
 ):
     jobs.dataset("toy", toy_data)
@@ -143,7 +145,7 @@ def no_room(*arguments: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_damaged_checkpoint_is_not_gone_on_from(driver, jobs, make_network, toy_data):
+def test_a_fit_does_not_resume_from_a_damaged_checkpoint(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network())
     run_fit(driver, jobs, record)
@@ -153,7 +155,7 @@ def test_a_damaged_checkpoint_is_not_gone_on_from(driver, jobs, make_network, to
     assert (last["type"], last["code"]) == ("failed", "damaged")
 
 
-def test_a_job_of_a_module_that_is_not_there_waits_for_its_restore(
+def test_a_job_of_a_module_not_in_memory_waits_for_its_restore(
     driver, jobs, make_network, toy_data
 ):
     jobs.dataset("toy", toy_data)
@@ -164,7 +166,7 @@ def test_a_job_of_a_module_that_is_not_there_waits_for_its_restore(
     assert run_fit(driver, jobs, record)["type"] == "done"
 
 
-def test_a_fit_puts_nothing_in_the_place_of_lost_parameters(driver, jobs, make_network, toy_data):
+def test_a_fit_does_not_replace_lost_parameters(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network())
     driver.ask(calls.DeleteModule(module="net"))
@@ -172,7 +174,7 @@ def test_a_fit_puts_nothing_in_the_place_of_lost_parameters(driver, jobs, make_n
     assert run_fit(driver, jobs, record)["code"] == "params_lost"
 
 
-def test_gradients_that_are_added_up_are_refused(driver, jobs, make_network, toy_data):
+def test_grad_req_add_is_refused(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network())
     driver.bind(grad_req="add")

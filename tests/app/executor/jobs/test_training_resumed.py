@@ -1,4 +1,4 @@
-"""A fit that stops, or dies, and goes on as if nothing had been."""
+"""A fit that stops or dies and resumes as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.link import calls
 from app.link.job_messages import JobControl
 from served.fits import assert_equal_params, fit_params, run_fit, without_seconds
 
-# -- going on ----------------------------------------------------------------------------------
+# -- resuming ----------------------------------------------------------------------------------
 
 CADENCES = {"epochs": 1, "batches": 3}
 
@@ -31,7 +31,7 @@ CADENCES = {"epochs": 1, "batches": 3}
     ],
 )
 @pytest.mark.parametrize("tag", ["0.3", "1", "1.3", "2", "3"])
-def test_from_any_checkpoint_it_ends_with_the_same_bits(
+def test_resuming_from_any_checkpoint_ends_with_the_same_bits(
     driver, fresh_driver, jobs, make_network, toy_data, tag, optimizer, contexts
 ):
     jobs.dataset("toy", toy_data)
@@ -63,7 +63,7 @@ def test_from_any_checkpoint_it_ends_with_the_same_bits(
     assert got == [(e["epoch"], e["part"], e["metrics"]) for e in after]
 
 
-def test_what_others_do_in_between_does_not_matter(
+def test_calls_by_others_in_between_do_not_matter(
     driver, fresh_driver, jobs, make_network, toy_data
 ):
     jobs.dataset("toy", toy_data)
@@ -81,7 +81,7 @@ def test_what_others_do_in_between_does_not_matter(
     assert_equal_params(driver.params(), alone.params())
 
 
-def test_a_job_that_dies_before_its_first_checkpoint_begins_the_same_again(
+def test_a_job_that_dies_before_its_first_checkpoint_restarts_identically(
     driver, fresh_driver, jobs, make_network, toy_data
 ):
     jobs.dataset("toy", toy_data)
@@ -91,19 +91,19 @@ def test_a_job_that_dies_before_its_first_checkpoint_begins_the_same_again(
         driver.advance()
     (prepared,) = driver.of_type("prepared")
 
-    # The server brings the module back as the record says, and the job begins anew.
+    # The server restores the module as recorded, and the job starts over.
     again = fresh_driver()
     record = again.create(make_network(dropout=0.4))
     again.bind()
     again.ask(calls.InitParams(module="net", spec=InitSpec(**prepared["init"])))
     again.ask(calls.InitOptimizer(module="net", spec=OptimizerSpec(**prepared["optimizer"])))
     assert run_fit(again, jobs, record, attempt=2)["type"] == "done"
-    admit_attempt(jobs.root, 1, 1)  # for once the dead one may go on, to compare
+    admit_attempt(jobs.root, 1, 1)  # here the dead one may continue, for comparison
     driver.run_jobs()
     assert_equal_params(again.params(), driver.params())
 
 
-def test_parameters_that_are_nowhere_else_are_saved_before_the_first_batch(
+def test_unsaved_parameters_are_saved_before_the_first_batch(
     driver, fresh_driver, jobs, make_network, toy_data
 ):
     jobs.dataset("toy", toy_data)
@@ -120,9 +120,7 @@ def test_parameters_that_are_nowhere_else_are_saved_before_the_first_batch(
     assert_equal_params(other.params(), driver.params())
 
 
-def test_nobodys_checkpoint_is_replaced_by_what_a_fit_begins_with(
-    driver, jobs, make_network, toy_data
-):
+def test_a_fits_initial_save_replaces_no_existing_checkpoint(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network())
     driver.bind()
@@ -136,9 +134,7 @@ def test_nobodys_checkpoint_is_replaced_by_what_a_fit_begins_with(
     assert "checkpoint 0 is there already" in warning["message"]
 
 
-def test_a_fit_takes_the_modules_own_optimizer_where_it_has_none(
-    driver, jobs, make_network, toy_data
-):
+def test_a_fit_without_an_optimizer_uses_the_modules(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     driver.ready(learning_rate=0.05)
     record = ModuleRecord(name="net", symbols={})
@@ -161,7 +157,7 @@ def stop_after(driver, batches: int, action: JobAction) -> dict:
 
 
 @pytest.mark.parametrize("batches", [0, 1, 5, 7, 8])
-def test_a_paused_fit_goes_on_with_the_same_bits(
+def test_a_paused_fit_resumes_with_the_same_bits(
     driver, fresh_driver, jobs, make_network, toy_data, batches
 ):
     jobs.dataset("toy", toy_data)
@@ -185,7 +181,7 @@ def test_a_paused_fit_goes_on_with_the_same_bits(
     assert_equal_params(other.params(), whole.params())
 
 
-def test_a_cancelled_fit_stops_after_the_batch_in_work(driver, jobs, make_network, toy_data):
+def test_a_cancelled_fit_stops_after_the_current_batch(driver, jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network())
     driver.ask(jobs.start(record, fit_params()))

@@ -1,4 +1,4 @@
-"""An optimizer that is taken out of one module and put into another goes on as if it had stayed."""
+"""An optimizer moved from one module to another continues as if it had stayed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def make_module(spec: OptimizerSpec) -> mx.mod.Module:
 
 
 def train(module: mx.mod.Module, first: int, last: int) -> None:
-    """Make steps of these numbers; each has its own batch and its own random numbers."""
+    """Train these steps; each has its own batch and random numbers."""
     for step in range(first, last):
         random = np.random.RandomState(step)
         mx.random.seed(step)
@@ -66,14 +66,14 @@ def values(module: mx.mod.Module) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("options", [{}, SCHEDULED], ids=["constant", "scheduled"])
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_it_goes_on_with_the_same_bits(name: str, options: dict[str, Any]) -> None:
+def test_it_continues_with_the_same_bits(name: str, options: dict[str, Any]) -> None:
     spec = OptimizerSpec(name=name, options=options)
     whole, first, second = make_module(spec), make_module(spec), make_module(spec)
     train(whole, 0, 6)
     train(first, 0, 3)
     parked = park_optimizer(first)
     second.set_params(*first.get_params())
-    # As a checkpoint keeps it: JSON beside MXNet's file of states.
+    # As a checkpoint stores it: JSON beside MXNet's file of states.
     position = json.loads(json.dumps(parked.position))
     unpark_optimizer(second, Parked(position, parked.states))
     train(second, 3, 6)
@@ -83,7 +83,7 @@ def test_it_goes_on_with_the_same_bits(name: str, options: dict[str, Any]) -> No
     assert not np.array_equal(got["fc_weight"], values(first)["fc_weight"])
 
 
-def test_the_gradients_keep_the_scale_of_the_batch() -> None:
+def test_rescale_grad_stays_that_of_the_receiving_module() -> None:
     spec = OptimizerSpec(options={"momentum": 0.9})
     one, other = make_module(spec), make_module(spec)
     optimizer_of(other).rescale_grad = 0.5
@@ -115,7 +115,7 @@ def test_states_of_another_model_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_an_optimizer_takes_its_own_states(name: str) -> None:
+def test_an_optimizer_accepts_its_own_states(name: str) -> None:
     module = make_module(OptimizerSpec(name=name))
     train(module, 0, 2)
     before = states_of(module)
@@ -146,7 +146,7 @@ def test_states_of_another_optimizer_are_refused(
     assert states_of(module) == before
 
 
-def test_states_with_their_optimizer_bring_its_counts_and_not_its_rates() -> None:
+def test_states_with_their_optimizer_restore_its_counts_but_not_its_rates() -> None:
     spec = OptimizerSpec(name="adam", options={"learning_rate": 0.01})
     first, second = make_module(spec), make_module(OptimizerSpec(name="adam"))
     train(first, 0, 3)
@@ -170,7 +170,7 @@ def test_states_with_their_optimizer_bring_its_counts_and_not_its_rates() -> Non
         (OptimizerSpec(kvstore="loca"), "optimizer.kvstore"),
     ],
 )
-def test_specifications_that_do_not_fit_are_refused(spec: OptimizerSpec, field: str) -> None:
+def test_mismatched_specifications_are_refused(spec: OptimizerSpec, field: str) -> None:
     module = make_module(OptimizerSpec())
     before = optimizer_of(module)
     with pytest.raises(Invalid) as refused:

@@ -1,4 +1,4 @@
-"""Limits on memory, of trees of control groups as containers and services see them."""
+"""Memory limits from trees of control groups, as in containers and services."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIB = 2**20
 
 
 def tree(folder: Path, cgroup: str, mounts: list[str], files: dict[str, str]) -> Path:
-    """Write what a process sees of its groups; mount points lie below the folder."""
+    """Write the files in which a process sees its groups; mount points are in the folder."""
     (folder / "cgroup").write_text(cgroup)
     lines = [f"30 25 0:26 {mount.replace('@', str(folder))}\n" for mount in mounts]
     (folder / "mountinfo").write_text("".join(lines))
@@ -83,7 +83,7 @@ def tree(folder: Path, cgroup: str, mounts: list[str], files: dict[str, str]) ->
         ("4:memory:/elsewhere\n", [OF_CONTAINER], {"memory/memory.limit_in_bytes": "9"}, [(9, 0)]),
     ],
 )
-def test_limits_of_groups_and_of_those_above_count(
+def test_limits_of_a_group_and_its_ancestors_apply(
     tmp_path: Path,
     cgroup: str,
     mounts: list[str],
@@ -98,10 +98,10 @@ def test_without_groups_there_is_no_limit(tmp_path: Path) -> None:
     assert group_memories(tmp_path) == []
 
 
-def test_the_budget_of_modules_is_a_share_of_a_service_s_limit(
+def test_the_modules_budget_is_a_share_of_a_services_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What systemd's MemoryMax, Docker's --memory and Kubernetes' limits set."""
+    """Set by systemd's MemoryMax, Docker's --memory and Kubernetes' limits."""
     service = "fs/system.slice/modserve.service/memory"
     files = {f"{service}.max": f"{100 * MIB}\n", f"{service}.current": f"{90 * MIB}\n"}
     files[f"{service}.stat"] = f"inactive_file {50 * MIB}\n"
@@ -112,7 +112,7 @@ def test_the_budget_of_modules_is_a_share_of_a_service_s_limit(
     assert available_bytes(cpu()) == 60 * MIB, "files that were read give way"
 
 
-def test_the_limit_of_a_real_group_counts() -> None:
+def test_the_limit_of_a_real_group_applies() -> None:
     name = f"modserve-test-{os.getpid()}"
     for parent, limit in (("memory", "memory.limit_in_bytes"), ("", "memory.max")):
         folder = Path("/sys/fs/cgroup", parent, name)

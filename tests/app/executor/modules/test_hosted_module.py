@@ -1,4 +1,4 @@
-"""Modules of a host: bound, bound anew, reshaped."""
+"""A host's modules: binding, binding again, reshaping."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from served.perceptron import data_shape, label_shape
         ),
     ],
 )
-def test_bad_shapes_are_refused_and_the_module_stays_as_it_is(driver, make_network, spec, field):
+def test_invalid_shapes_are_refused_and_change_nothing(driver, make_network, spec, field):
     driver.create(make_network())
     refusal = driver.refusal(calls.Bind(module="net", spec=spec))
     assert refusal.field_name == field
@@ -49,13 +49,13 @@ def test_bad_shapes_are_refused_and_the_module_stays_as_it_is(driver, make_netwo
     assert driver.describe()["bind"] == before
 
 
-def test_what_does_not_fit_into_memory_is_refused_before_it_is_allocated(driver, make_network):
+def test_a_module_too_large_for_memory_is_refused_before_allocating(driver, make_network):
     driver.create(make_network())
     spec = BindSpec(data_shapes=(data_shape(2**30),), label_shapes=(label_shape(2**30),))
     assert driver.refusal(calls.Bind(module="net", spec=spec)).code == "too_large"
 
 
-def test_binding_again_keeps_parameters_and_optimizer(driver, toy_data):
+def test_rebinding_keeps_parameters_and_optimizer(driver, toy_data):
     driver.ready()
     driver.step(toy_data)
     params = driver.params()
@@ -71,7 +71,7 @@ def test_binding_again_keeps_parameters_and_optimizer(driver, toy_data):
     assert restored.tobytes() == states.tobytes()
 
 
-def test_an_optimizer_waits_while_the_module_is_bound_for_inference(driver, toy_data):
+def test_an_optimizer_is_kept_while_the_module_is_bound_for_inference(driver, toy_data):
     driver.ready()
     driver.step(toy_data)
     states = driver.ask(calls.GetOptimizerStates(module="net"))[1]["states"]
@@ -95,7 +95,7 @@ def test_binding_to_shapes_the_parameters_do_not_fit_changes_nothing(driver):
     assert driver.describe() == before
 
 
-def test_reshape_changes_the_batch_and_nothing_else(driver, toy_data):
+def test_reshape_changes_only_the_batch_size(driver, toy_data):
     driver.ready()
     params = driver.params()
     call = calls.Reshape(module="net", data_shapes=(data_shape(3),), label_shapes=(label_shape(3),))
@@ -108,7 +108,7 @@ def test_reshape_changes_the_batch_and_nothing_else(driver, toy_data):
     assert driver.describe()["outputs"][0]["shape"] == [3, 3]
 
 
-def test_a_module_kind_that_has_no_buckets_refuses_them(driver):
+def test_a_module_kind_without_buckets_refuses_them(driver):
     driver.ready()
     shapes = BucketShapes(data_shapes=(data_shape(),))
     refusal = driver.refusal(calls.BindBucket(module="net", key="3", shapes=shapes))

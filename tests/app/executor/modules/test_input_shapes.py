@@ -1,4 +1,4 @@
-"""Shapes of inputs that nobody has said."""
+"""Inferring shapes of inputs that were not given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.executor.modules.input_shapes import ShapeGuess, guess_shapes
 def guess(
     symbol: mx.sym.Symbol, labels: tuple[str, ...] = (), given: dict | None = None, **shapes: tuple
 ) -> ShapeGuess:
-    """Return what is guessed of a net that was bound with these shapes."""
+    """Return the shapes inferred for a net bound with these shapes."""
     arguments, _, auxiliary = symbol.infer_shape(**shapes)
     names = (*symbol.list_arguments(), *symbol.list_auxiliary_states())
     params = dict(zip(names, (*arguments, *auxiliary), strict=True))
@@ -21,7 +21,7 @@ def guess(
 
 
 def image(height: int) -> mx.sym.Symbol:
-    """Return a net for which the number of rows of its images is fixed."""
+    """Return a net that fixes the number of rows of its images."""
     x = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(1, 1), num_filter=2, name="conv")
     rows = mx.sym.SliceChannel(x, num_outputs=height, axis=2, squeeze_axis=True)
     return mx.sym.FullyConnected(rows[0], num_hidden=2, name="fc")
@@ -41,11 +41,11 @@ def recurrent(swapped: bool) -> mx.sym.Symbol:
     )
 
 
-def test_rectangles() -> None:
+def test_rectangular_images() -> None:
     assert guess(image(80), data=(2, 3, 80, 32)).shapes == {"data": (1, 3, 80, 32)}
 
 
-def test_all_sizes_of_an_image_are_tried_beside_many_other_inputs() -> None:
+def test_all_image_sizes_are_tried_beside_many_other_inputs() -> None:
     x = mx.sym.FullyConnected(image(80), num_hidden=4, name="last")
     states = [f"l{layer}_init_h" for layer in range(6)]
     for name in states:
@@ -59,25 +59,25 @@ def test_all_sizes_of_an_image_are_tried_beside_many_other_inputs() -> None:
     ("swapped", "shape", "layouts"),
     [(True, (1, 10, 7), {}), (False, (10, 1, 7), {"data": "TNC"})],
 )
-def test_features_of_sequences(swapped: bool, shape: tuple, layouts: dict) -> None:
+def test_features_of_sequences_are_inferred(swapped: bool, shape: tuple, layouts: dict) -> None:
     found = guess(recurrent(swapped), data=(3, 4, 7), state=())
     assert found.shapes["data"] == shape
     assert found.layouts == layouts
 
 
-def test_a_reshape_says_all() -> None:
+def test_a_reshape_determines_everything() -> None:
     x = mx.sym.Reshape(mx.sym.Variable("data"), shape=(-1, 2, 9, 7))
     x = mx.sym.Convolution(x, kernel=(2, 2), num_filter=2, name="conv")
     assert guess(x, data=(5, 126)).shapes == {"data": (1, 2, 9, 7)}
 
 
-def test_other_sizes_that_fit_are_told() -> None:
+def test_alternative_sizes_are_reported() -> None:
     x = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=2, name="conv")
     found = guess(x, data=(1, 3, 50, 50))
     assert (found.shapes, found.free) == ({"data": (1, 3, 224, 224)}, ("data",))
 
 
-def test_only_what_cannot_be_told_is_open() -> None:
+def test_only_undetermined_dimensions_stay_open() -> None:
     known = mx.sym.FullyConnected(mx.sym.Variable("known"), num_hidden=4, name="fc")
     symbol = mx.sym.broadcast_add(known, mx.sym.sum(mx.sym.Variable("odd"), axis=(1, 2, 3)))
     found = guess(symbol, known=(4, 6), odd=(4, 2, 2, 2))
@@ -88,7 +88,7 @@ def test_only_what_cannot_be_told_is_open() -> None:
     }
 
 
-def test_labels_that_follow_from_nothing_are_marked() -> None:
+def test_labels_that_cannot_be_inferred_are_marked() -> None:
     x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=7, flatten=False, name="fc")
     x = mx.sym.transpose(x, axes=(1, 0, 2))
     symbol = mx.sym.CTCLoss(x, mx.sym.Variable("label"))

@@ -1,4 +1,4 @@
-"""The kinds of modules on their executor: what each fixes, which shapes it takes."""
+"""The kinds of modules on their executor: fixed parameters, accepted shapes."""
 
 from __future__ import annotations
 
@@ -102,15 +102,15 @@ def test_fixed_parameters_are_not_trained(
         ),
     ],
 )
-def test_what_does_not_fit_the_kind(
+def test_what_a_kind_does_not_support_is_refused(
     driver: Any, make_network: Any, changes: Any, field: str
 ) -> None:
     record = ModuleRecord(name="net", symbols={"null": make_network().tojson()}, **changes)
     assert driver.refusal(calls.CreateModule(record=record)).field_name == field
 
 
-def test_gradients_are_compressed_on_their_way(driver: Any, make_network: Any) -> None:
-    """Each element that arrives is a multiple of the threshold, as MXNet's 2-bit form has it."""
+def test_gradients_are_compressed(driver: Any, make_network: Any) -> None:
+    """Each element that arrives is a multiple of the threshold, as in MXNet's 2-bit scheme."""
     compression = {"type": "2bit", "threshold": 0.25}
     contexts = ("cpu(0)", "cpu(1)")
     driver.create(make_network(), contexts=contexts, compression_params=compression)
@@ -135,11 +135,11 @@ def test_gradients_are_compressed_on_their_way(driver: Any, make_network: Any) -
 
 
 class TestMutable:
-    """A module bound for images of 8 x 8 that takes others."""
+    """A module bound for images of 8 x 8 that accepts other sizes."""
 
     @pytest.fixture
     def mutable(self, driver: Any) -> Any:
-        """The host with the module, ready."""
+        """The host, with the module ready."""
         driver.create(fully_convolutional(), kind=ModuleKind.MUTABLE)
         spec = BindSpec(
             data_shapes=(InputDesc(name="data", shape=(2, 1, 8, 8)),),
@@ -160,7 +160,7 @@ class TestMutable:
         _, predicted = mutable.ask(calls.Predict(module="net"), data=x)
         np.testing.assert_allclose(predicted["softmax_output"], expected, rtol=1e-4)
 
-    def test_training_goes_from_shape_to_shape(self, mutable: Any) -> None:
+    def test_training_continues_across_shapes(self, mutable: Any) -> None:
         before = mutable.params()
         for size in (8, 4, 11, 8):
             x = np.random.RandomState(size).rand(2, 1, size, size)
@@ -175,7 +175,7 @@ class TestMutable:
             predicted["softmax_output"], self.expected(mutable, x), rtol=1e-4
         )
 
-    def test_many_shapes_are_not_all_kept(self, mutable: Any) -> None:
+    def test_the_number_of_cached_shapes_is_limited(self, mutable: Any) -> None:
         for size in (*range(3, 20), 3):
             x = np.ones((1, 1, size, size), np.float32)
             _, predicted = mutable.ask(calls.Predict(module="net"), data=x)

@@ -1,4 +1,4 @@
-"""What a device has left: the machine's memory or the container's, whichever is less."""
+"""Memory left to a device: the machine's or the container's, whichever is less."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.device import cpu
 
 @pytest.fixture
 def groups(monkeypatch: pytest.MonkeyPatch) -> list[GroupMemory]:
-    """The control groups with limits, to be filled."""
+    """The control groups with limits, initially none."""
     found: list[GroupMemory] = []
     monkeypatch.setattr(memory_limits, "group_memories", lambda: found)
     return found
@@ -41,7 +41,7 @@ def test_a_container_over_its_limit_leaves_nothing(groups: list[GroupMemory]) ->
     assert available_bytes(cpu()) == 0
 
 
-def test_modules_may_take_a_share_of_what_the_container_has(groups: list[GroupMemory]) -> None:
+def test_modules_may_use_a_share_of_the_containers_memory(groups: list[GroupMemory]) -> None:
     groups += [GroupMemory(limit=20_000_000, used=0), GroupMemory(limit=10_000_000, used=0)]
     assert total_bytes(cpu()) == 10_000_000
     assert default_budget(cpu()) == 7_000_000

@@ -1,4 +1,4 @@
-"""Checkpoints by a call: saved, loaded, and what is not a checkpoint."""
+"""Checkpoints saved and loaded by calls, and damaged or foreign files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def save(driver, root, epoch: int = 3) -> dict:
     return driver.ask(call)[0]["manifest"]
 
 
-def test_a_checkpoint_brings_everything_back(driver, fresh_driver, toy_data, tmp_path):
+def test_a_checkpoint_restores_everything(driver, fresh_driver, toy_data, tmp_path):
     driver.ready()
     train(driver, toy_data)
     assert driver.describe()["has_unsaved"]
@@ -51,7 +51,7 @@ def test_a_checkpoint_brings_everything_back(driver, fresh_driver, toy_data, tmp
         np.testing.assert_array_equal(value, driver.params()[name])
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(driver, tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_and_leaves_nothing(driver, tmp_path, monkeypatch):
     def no_room(*arguments: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -63,7 +63,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(driver, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["adam", "sgd"])
-def test_update_counts_come_back_and_the_rate_stays_the_modules_own(
+def test_update_counts_are_restored_but_not_the_learning_rate(
     driver, fresh_driver, toy_data, tmp_path, name
 ):
     spec = OptimizerSpec(name=name, options={"learning_rate": 0.1})
@@ -121,7 +121,7 @@ def test_a_checkpoint_of_buckets(driver, fresh_driver, tmp_path):
     np.testing.assert_array_equal(other.params()["fc_weight"], driver.params()["fc_weight"])
 
 
-def test_a_symbol_saved_is_the_one_that_was_given(driver, make_network, tmp_path):
+def test_the_saved_symbol_is_the_given_one(driver, make_network, tmp_path):
     network = make_network()
     driver.create(network)
     driver.bind()
@@ -131,7 +131,7 @@ def test_a_symbol_saved_is_the_one_that_was_given(driver, make_network, tmp_path
     assert saved == json.loads(network.tojson())
 
 
-def test_what_is_no_checkpoint_is_refused_and_changes_nothing(driver, toy_data, tmp_path):
+def test_invalid_checkpoints_are_refused_and_change_nothing(driver, toy_data, tmp_path):
     driver.ready()
     train(driver, toy_data)
     save(driver, tmp_path)
@@ -159,7 +159,7 @@ def test_a_checkpoint_of_another_model_is_refused(driver, fresh_driver, tmp_path
     assert other.describe()["stage"] == "bound"
 
 
-def test_states_that_are_not_there_cannot_be_loaded(driver, make_network, tmp_path):
+def test_missing_states_cannot_be_loaded(driver, make_network, tmp_path):
     driver.create(make_network())
     driver.bind()
     driver.ask(calls.InitParams(module="net", spec=InitSpec(seed=1)))

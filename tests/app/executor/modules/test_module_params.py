@@ -1,4 +1,4 @@
-"""Parameters of a host's modules. Expected numbers: the engine's own ``Module``."""
+"""Parameters of a host's modules. Expected values: the engine's own ``Module``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.link import calls
 from served.perceptron import BATCH, FEATURES, data_shape, label_shape
 
 
-def test_initializing_with_a_seed_gives_the_engines_numbers(driver, make_network):
+def test_initializing_with_a_seed_matches_the_engine(driver, make_network):
     driver.create(make_network())
     driver.bind()
     spec = InitSpec(initializer="xavier", options={"magnitude": 2.0}, seed=11)
@@ -28,7 +28,7 @@ def test_initializing_with_a_seed_gives_the_engines_numbers(driver, make_network
         np.testing.assert_array_equal(value, arguments[name].asnumpy())
 
 
-def test_given_values_are_left_alone_by_the_initializer(driver, make_network):
+def test_given_values_are_not_overwritten_by_the_initializer(driver, make_network):
     driver.create(make_network())
     driver.bind()
     bias = np.arange(5, dtype=np.float32)
@@ -45,7 +45,7 @@ def test_given_values_are_left_alone_by_the_initializer(driver, make_network):
         (InitSpec(options={"scale": "much"}), "initializer"),
     ],
 )
-def test_bad_initializers_are_refused(driver, make_network, spec, field):
+def test_invalid_initializers_are_refused(driver, make_network, spec, field):
     driver.create(make_network())
     driver.bind()
     refusal = driver.refusal(calls.InitParams(module="net", spec=spec))
@@ -53,7 +53,7 @@ def test_bad_initializers_are_refused(driver, make_network, spec, field):
     assert driver.describe()["stage"] == "bound"
 
 
-def test_parameters_come_back_as_they_were_set(driver):
+def test_parameters_are_read_back_as_set(driver):
     driver.ready()
     rng = np.random.default_rng(0)
     wanted = {
@@ -68,7 +68,7 @@ def test_parameters_come_back_as_they_were_set(driver):
     assert result == {"arguments": ["fc2_bias"], "auxiliary": []}
 
 
-def test_parameters_set_before_binding_are_there_after_it(driver, make_network):
+def test_parameters_set_before_binding_are_kept(driver, make_network):
     driver.ready()
     params = driver.params()
     driver.create(make_network(), name="other")
@@ -102,7 +102,7 @@ def test_parameters_set_before_binding_must_fit_the_shapes(driver, make_network)
         ("fc1_bias", None, {}, "fc1_bias"),
     ],
 )
-def test_bad_parameters_are_refused_and_none_is_changed(driver, name, value, options, field):
+def test_invalid_parameters_are_refused_and_change_nothing(driver, name, value, options, field):
     driver.ready()
     before = driver.params()
     tensors = {key: array + 1 for key, array in before.items()}
@@ -115,7 +115,7 @@ def test_bad_parameters_are_refused_and_none_is_changed(driver, name, value, opt
         np.testing.assert_array_equal(array, before[key])
 
 
-def test_what_is_refused_by_default_can_be_allowed(driver):
+def test_missing_and_extra_parameters_can_be_allowed(driver):
     driver.ready()
     nan = np.full(5, np.nan, dtype=np.float32)
     call = calls.SetParams(module="net", allow_missing=True, allow_extra=True, allow_nonfinite=True)
@@ -127,7 +127,7 @@ def test_what_is_refused_by_default_can_be_allowed(driver):
         np.testing.assert_array_equal(value, before[name])
 
 
-def test_missing_parameters_cannot_be_kept_where_there_are_none(driver, make_network):
+def test_missing_parameters_can_be_kept_only_where_there_are_some(driver, make_network):
     driver.create(make_network())
     driver.bind()
     call = calls.SetParams(module="net", allow_missing=True)
@@ -135,7 +135,7 @@ def test_missing_parameters_cannot_be_kept_where_there_are_none(driver, make_net
     assert driver.describe()["stage"] == "bound"
 
 
-def test_an_unknown_parameter_cannot_be_fetched(driver):
+def test_an_unknown_parameter_is_not_found(driver):
     driver.ready()
     refusal = driver.refusal(calls.GetParams(module="net", names=("fc1_wieght",)))
     assert refusal.code == "not_found"

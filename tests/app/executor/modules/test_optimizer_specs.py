@@ -1,4 +1,4 @@
-"""Optimizers of a host's modules: made, changed, their states exchanged."""
+"""Optimizers of a host's modules: created, changed, their states saved and loaded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from served.perceptron import data_shape, label_shape
         (OptimizerSpec(kvstore="distant"), "kvstore"),
     ],
 )
-def test_bad_optimizers_are_refused(driver, make_network, spec, field):
+def test_invalid_optimizers_are_refused(driver, make_network, spec, field):
     driver.create(make_network(), contexts=("cpu(0)", "cpu(1)"))
     driver.bind()
     driver.ask(calls.InitParams(module="net", spec=InitSpec()))
@@ -44,7 +44,7 @@ def test_bad_optimizers_are_refused(driver, make_network, spec, field):
     assert driver.describe()["stage"] == "initialized"
 
 
-def test_the_learning_rate_can_be_changed_unless_a_scheduler_gives_it(driver):
+def test_the_learning_rate_can_be_changed_unless_scheduled(driver):
     driver.ready()
     driver.ask(calls.SetLearningRate(module="net", learning_rate=0.25))
     assert driver.ask(calls.GetOptimizer(module="net"))[0]["learning_rate"] == 0.25
@@ -57,7 +57,7 @@ def test_the_learning_rate_can_be_changed_unless_a_scheduler_gives_it(driver):
     assert refusal.code == "conflict"
 
 
-def test_states_come_back_as_they_were(driver, toy_data):
+def test_states_are_read_back_as_set(driver, toy_data):
     driver.ready()
     driver.step(toy_data)
     states = driver.ask(calls.GetOptimizerStates(module="net"))[1]["states"]
@@ -80,7 +80,7 @@ def test_states_come_back_as_they_were(driver, toy_data):
         mx.optimizer.get_updater(mx.optimizer.create("sgd")).get_states()[:-1],
     ],
 )
-def test_bad_states_are_refused_and_those_there_stay(driver, toy_data, states):
+def test_invalid_states_are_refused_and_the_old_ones_kept(driver, toy_data, states):
     driver.ready()
     driver.step(toy_data)
     before = driver.ask(calls.GetOptimizerStates(module="net"))[1]["states"]

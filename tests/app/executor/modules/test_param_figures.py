@@ -1,4 +1,4 @@
-"""Figures of arrays whose numbers are as far apart, or as close together, as numbers can be."""
+"""Statistics of arrays whose values are extremely far apart or close together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_every_element_is_counted(values: list[float]) -> None:
     assert (figures["min"], figures["max"]) == (values[0], values[-1])
 
 
-def test_sums_may_be_beyond_all_numbers() -> None:
+def test_sums_may_exceed_every_float() -> None:
     array = np.full(1 << 19, 1.7e308)
     with np.errstate(all="ignore"):
         figures = figures_of(array, 8, span_of(array))

@@ -24,7 +24,7 @@ def draw(device: int = 0) -> list[float]:
     return numbers.tolist()
 
 
-def test_streams_do_not_disturb_one_another():
+def test_streams_are_independent():
     alone = RandomStreams()
     alone.seed("a", 1, [mx.cpu(0)])
     expected = draw() + draw()
@@ -40,7 +40,7 @@ def test_streams_do_not_disturb_one_another():
     assert drawn + draw() == expected
 
 
-def test_work_in_another_thread_draws_from_its_stream_alone():
+def test_another_thread_draws_only_from_its_own_stream():
     alone = RandomStreams()
     alone.seed("a", 1, [mx.cpu(0), mx.cpu(1)])
     expected = [draw(), draw(1), draw(), draw(1)]
@@ -68,7 +68,7 @@ def test_work_in_another_thread_draws_from_its_stream_alone():
     assert draw() == ours
 
 
-def test_a_position_can_be_gone_back_to():
+def test_a_stream_can_be_rewound():
     streams = RandomStreams()
     streams.seed("a", 1, [mx.cpu(0)])
     draw()
@@ -79,7 +79,7 @@ def test_a_position_can_be_gone_back_to():
     assert draw() == expected
 
 
-def test_several_devices_of_one_stream():
+def test_several_devices_in_one_stream():
     streams = RandomStreams()
     streams.seed("a", 1, [mx.cpu(0), mx.cpu(1)])
     expected = draw(0), draw(1)

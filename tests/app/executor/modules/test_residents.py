@@ -1,4 +1,4 @@
-"""A device's memory: who goes when it is short, who stays, and what it costs the caller."""
+"""A device's memory: what is evicted, what stays, and what it costs the caller."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = ("a", "b", "c")
 
 @pytest.fixture
 def many(driver: Any, make_network: Any) -> Any:
-    """The driver of a host with modules ``a``, ``b`` and ``c``, which have predicted."""
+    """A host with modules ``a``, ``b`` and ``c``, which have all predicted."""
     for name in NAMES:
         make(driver, make_network, name)
     return driver
@@ -56,7 +56,7 @@ def limit(driver: Any, budget_bytes: int) -> None:
     driver.host._residents.budget_bytes = budget_bytes
 
 
-def test_memory_is_told_by_module_and_adds_up(many: Any) -> None:
+def test_memory_is_reported_by_module_and_adds_up(many: Any) -> None:
     found = memory(many)
     assert set(found) == set(NAMES)
     for parts in found.values():
@@ -83,9 +83,9 @@ def step(driver: Any, name: str) -> None:
     driver.ask(calls.Update(module=name))
 
 
-def test_plans_go_first_and_then_modules_those_idle_longest(many: Any) -> None:
+def test_plans_are_evicted_first_and_then_the_modules_idle_longest(many: Any) -> None:
     one = sum(memory(many)["b"].values())
-    predict(many, "a")  # b is idle for the longest time now
+    predict(many, "a")  # b has now been idle longest
     limit(many, 3 * one - 1)
     predict(many, "a", rows=1)  # another plan
     assert names(many) == ["b", "c", "a"]
@@ -99,7 +99,7 @@ def test_plans_go_first_and_then_modules_those_idle_longest(many: Any) -> None:
     assert refused.value.code == "not_resident"
 
 
-def test_what_is_nowhere_else_stays(many: Any, jobs: Any, toy_data: Any) -> None:
+def test_unsaved_modules_are_not_evicted(many: Any, jobs: Any, toy_data: Any) -> None:
     jobs.dataset("toy", toy_data)
     many.ask(calls.InitOptimizer(module="a", spec=OptimizerSpec()))
     step(many, "a")
@@ -111,7 +111,7 @@ def test_what_is_nowhere_else_stays(many: Any, jobs: Any, toy_data: Any) -> None
 
 
 def failing(times: int, then: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that has no memory so many times."""
+    """Return a function that runs out of memory this many times."""
     left = [times]
 
     def call(*args: Any, **options: Any) -> Any:
@@ -124,7 +124,7 @@ def failing(times: int, then: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_no_memory_for_a_prediction_costs_that_call_after_a_second_try(
+def test_a_prediction_without_memory_fails_alone_after_a_second_try(
     many: Any, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     expected = predict(many, "a")["softmax_output"].copy()
@@ -137,9 +137,7 @@ def test_no_memory_for_a_prediction_costs_that_call_after_a_second_try(
     assert names(many) == ["a"], "the others made room"
 
 
-def test_a_step_that_had_no_memory_is_not_done_twice(
-    many: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_without_memory_is_not_repeated(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     many.ask(calls.InitOptimizer(module="a", spec=OptimizerSpec()))
     engine = many.host._residents.use("a").engine
     monkeypatch.setattr(engine, "forward", failing(1, engine.forward))
@@ -150,7 +148,7 @@ def test_a_step_that_had_no_memory_is_not_done_twice(
     step(many, "a")
 
 
-def test_what_does_not_fit_beside_others_is_bound_when_they_are_gone(
+def test_binding_evicts_others_to_make_room(
     many: Any, make_network: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from app.executor.modules import bind_checks
@@ -165,7 +163,7 @@ def test_what_does_not_fit_beside_others_is_bound_when_they_are_gone(
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("kind", [JobKind.FIT, JobKind.SCORE])
-def test_no_memory_for_a_jobs_data_costs_that_job_after_a_second_try(
+def test_a_job_without_memory_for_its_data_fails_alone_after_a_second_try(
     many: Any, jobs: Any, toy_data: Any, monkeypatch: pytest.MonkeyPatch, kind: JobKind, times: int
 ) -> None:
     from app.executor.jobs import fit_setup
@@ -185,7 +183,7 @@ def test_no_memory_for_a_jobs_data_costs_that_job_after_a_second_try(
     predict(many, "a")
 
 
-def test_a_module_that_was_brought_back_stays_until_the_call_it_came_for(many: Any) -> None:
+def test_a_restored_module_stays_until_the_call_it_was_restored_for(many: Any) -> None:
     record = many.host._residents.use("a").record
     many.ask(calls.DeleteModule(module="a"))
     many.ask(calls.RestoreModule(record=record.with_init(InitSpec(seed=3))))
@@ -196,7 +194,7 @@ def test_a_module_that_was_brought_back_stays_until_the_call_it_came_for(many: A
     assert names(many) == ["a"]
 
 
-def test_the_data_of_a_job_counts_while_it_runs(many: Any, jobs: Any, toy_data: Any) -> None:
+def test_a_running_jobs_data_counts(many: Any, jobs: Any, toy_data: Any) -> None:
     jobs.dataset("toy", toy_data)
     record = many.host._residents.use("a").record
     before = memory(many)["a"]

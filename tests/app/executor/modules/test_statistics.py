@@ -1,4 +1,4 @@
-"""Statistics of a pass, by hand and within a fit, against NumPy."""
+"""Statistics of a manual pass and within a fit, against NumPy."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_outputs_parameters_and_gradients_of_a_pass(driver: Any, batch: Any) -> 
     check(gradients["fc2_bias"], errors.sum(axis=0))
 
 
-def test_names_are_matched_as_those_of_files(driver: Any, batch: Any) -> None:
+def test_names_are_matched_like_file_names(driver: Any, batch: Any) -> None:
     driver.ready()
     driver.ask(calls.Forward(module="net", backward=True, monitor="fc*_output"), **batch)
     assert list(named(ask(driver), "output")) == ["fc1_output", "fc2_output"]
@@ -85,7 +85,7 @@ def test_names_are_matched_as_those_of_files(driver: Any, batch: Any) -> None:
     assert ask(driver, "conv*") == []
 
 
-def test_only_a_pass_that_asks_is_watched(driver: Any, batch: Any) -> None:
+def test_only_passes_that_ask_are_monitored(driver: Any, batch: Any) -> None:
     driver.ready()
     assert named(ask(driver), "output") == {}
     driver.ask(calls.Forward(module="net", monitor="*"), **batch)
@@ -94,14 +94,14 @@ def test_only_a_pass_that_asks_is_watched(driver: Any, batch: Any) -> None:
     assert named(ask(driver), "output") == {}
 
 
-def test_a_watched_pass_computes_the_same(driver: Any, batch: Any) -> None:
+def test_monitoring_does_not_change_results(driver: Any, batch: Any) -> None:
     driver.ready()
     _, plain = driver.ask(calls.Forward(module="net"), **batch)
     _, watched = driver.ask(calls.Forward(module="net", monitor="*"), **batch)
     np.testing.assert_allclose(watched["softmax_output"], plain["softmax_output"], rtol=1e-5)
 
 
-def test_what_is_not_finite_is_counted(driver: Any, batch: Any) -> None:
+def test_nan_and_infinity_are_counted(driver: Any, batch: Any) -> None:
     driver.ready()
     weight = np.zeros((5, FEATURES), np.float32)
     weight[0, :2] = np.nan, np.inf
@@ -111,7 +111,7 @@ def test_what_is_not_finite_is_counted(driver: Any, batch: Any) -> None:
     assert (row["nonfinite"], row["mean"], row["max"]) == (2, 0.0, 0.0)
 
 
-def test_each_device_has_its_rows(driver: Any, make_network: Any, batch: Any) -> None:
+def test_each_device_reports_its_rows(driver: Any, make_network: Any, batch: Any) -> None:
     driver.create(make_network(), contexts=("cpu(0)", "cpu(1)"))
     driver.bind()
     driver.ask(calls.InitParams(module="net", spec=InitSpec(seed=3)))
@@ -123,7 +123,7 @@ def test_each_device_has_its_rows(driver: Any, make_network: Any, batch: Any) ->
     assert sum(row["of"] == "gradient" for row in rows) == 4
 
 
-def test_buckets_and_shapes_that_come_back_are_watched(driver: Any) -> None:
+def test_buckets_and_shapes_used_again_are_monitored(driver: Any) -> None:
     driver.create_buckets((3, 5), default=5)
     driver.bind_buckets(5, (3,))
     driver.ask(calls.InitParams(module="net", spec=InitSpec(seed=3)))
@@ -135,7 +135,7 @@ def test_buckets_and_shapes_that_come_back_are_watched(driver: Any) -> None:
         assert len(named(ask(driver), "output")) == 1
 
 
-def test_shapes_of_a_mutable_module_that_come_back_are_watched(driver: Any) -> None:
+def test_shapes_of_a_mutable_module_used_again_are_monitored(driver: Any) -> None:
     net = mx.sym.sum(mx.sym.Variable("data"), axis=(1,), keepdims=True, name="total")
     net = mx.sym.FullyConnected(net, num_hidden=2, name="fc")
     driver.create(mx.sym.SoftmaxOutput(net, name="softmax"), kind=ModuleKind.MUTABLE)
@@ -183,7 +183,7 @@ def test_a_fit_reports_statistics(driver: Any, make_network: Any, jobs: Any, toy
     assert len(driver.of_type("statistics")) == len(reports)
 
 
-def test_watching_ends_with_a_pass_that_fails(driver: Any, batch: Any) -> None:
+def test_monitoring_ends_with_a_pass_that_fails(driver: Any, batch: Any) -> None:
     driver.ready()
     driver.ask(calls.InitOptimizer(module="net", spec=OptimizerSpec()))
     bad = {**batch, "data": np.ones((BATCH, FEATURES + 1), np.float32)}

@@ -1,4 +1,4 @@
-"""The step level; expected numbers: the engine's ``Module``, driven directly."""
+"""Step-level calls; expected values: the engine's ``Module``, driven directly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def batches(data, count: int = 3):
         yield {name: array[rows] for name, array in data.items()}
 
 
-def test_steps_give_the_numbers_of_the_engines_own_module(driver, make_network, toy_data):
+def test_steps_match_the_engines_module(driver, make_network, toy_data):
     driver.ready(learning_rate=0.2, momentum=0.9, wd=0.001)
     module = mx.mod.Module(make_network())
     module.bind([("data", (BATCH, 6))], [("softmax_label", (BATCH,))])
@@ -37,7 +37,7 @@ def test_steps_give_the_numbers_of_the_engines_own_module(driver, make_network, 
         np.testing.assert_array_equal(value, expected[name].asnumpy())
 
 
-def test_forward_and_backward_in_one_call_are_the_same(driver, fresh_driver, toy_data):
+def test_forward_backward_equals_the_two_calls(driver, fresh_driver, toy_data):
     other = fresh_driver()
     driver.ready()
     other.ready()
@@ -51,7 +51,7 @@ def test_forward_and_backward_in_one_call_are_the_same(driver, fresh_driver, toy
         np.testing.assert_array_equal(value, other.params()[name])
 
 
-def test_predictions_between_forward_and_backward_disturb_nothing(
+def test_predictions_between_forward_and_backward_change_nothing(
     driver, fresh_driver, make_network, toy_data
 ):
     def train(one, disturb: bool) -> dict[str, np.ndarray]:
@@ -75,7 +75,9 @@ def test_predictions_between_forward_and_backward_disturb_nothing(
         np.testing.assert_array_equal(value, expected[name])
 
 
-def test_what_other_modules_draw_changes_nothing(driver, fresh_driver, make_network, toy_data):
+def test_random_numbers_of_other_modules_change_nothing(
+    driver, fresh_driver, make_network, toy_data
+):
     def train(one, with_other: bool) -> dict[str, np.ndarray]:
         for name in ("net", "other")[: 2 if with_other else 1]:
             one.create(make_network(dropout=0.5), name=name)
@@ -104,7 +106,7 @@ def test_gradients_of_the_inputs(driver, make_network, toy_data):
     batch = next(batches(toy_data))
     _, outputs = driver.ask(calls.Forward(module="net", backward=True), **batch)
     _, grads = driver.ask(calls.GetInputGrads(module="net"))
-    # By the chain rule from the gradient of softmax and cross-entropy.
+    # By the chain rule, from the gradient of softmax with cross-entropy.
     params = {name: value.astype(np.float64) for name, value in driver.params().items()}
     hidden = np.tanh(batch["data"] @ params["fc1_weight"].T + params["fc1_bias"])
     top = outputs["softmax_output"] - np.eye(3)[batch["softmax_label"]]
@@ -112,7 +114,7 @@ def test_gradients_of_the_inputs(driver, make_network, toy_data):
     np.testing.assert_allclose(grads["data"], expected, rtol=1e-4, atol=1e-6)
 
 
-def test_gradients_of_outputs_that_are_no_loss(driver):
+def test_gradients_of_outputs_that_are_not_losses(driver):
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, no_bias=True, name="fc")
     record = ModuleRecord(name="net", symbols={SINGLE: net.tojson()})
     driver.ask(calls.CreateModule(record=record))
@@ -130,7 +132,7 @@ def test_gradients_of_outputs_that_are_no_loss(driver):
     np.testing.assert_allclose(grads["data"], expected, rtol=1e-5)
 
 
-def test_another_batch_size_is_bound_on_the_way(driver, toy_data):
+def test_a_new_batch_size_is_bound_automatically(driver, toy_data):
     driver.ready()
     batch = {name: array[:5] for name, array in toy_data.items()}
     _, outputs = driver.ask(calls.Forward(module="net"), **batch)
@@ -150,7 +152,7 @@ def test_another_batch_size_is_bound_on_the_way(driver, toy_data):
         ({"softmax_label": np.zeros(3)}, "softmax_label"),
     ],
 )
-def test_bad_batches_are_refused_and_the_module_goes_on(driver, toy_data, change, field):
+def test_invalid_batches_are_refused_and_the_module_still_works(driver, toy_data, change, field):
     driver.ready()
     params = driver.params()
     batch = next(batches(toy_data))
@@ -164,7 +166,7 @@ def test_bad_batches_are_refused_and_the_module_goes_on(driver, toy_data, change
     driver.ask(calls.Update(module="net"))
 
 
-def test_a_pass_that_all_others_would_wait_for_is_refused(driver, toy_data):
+def test_a_pass_that_would_delay_everyone_is_refused(driver, toy_data):
     driver.ready()
     features = toy_data["data"].shape[1]
     many = np.broadcast_to(np.float32(1), ((1 << 20) // features + 1, features))
@@ -190,7 +192,7 @@ def test_calls_out_of_order_are_refused(driver, toy_data):
     assert driver.refusal(calls.GetOutputs(module="net")).code == "conflict"
 
 
-def test_training_needs_labels_that_are_bound(driver, make_network, toy_data):
+def test_training_needs_bound_labels(driver, make_network, toy_data):
     driver.create(make_network())
     spec = BindSpec(data_shapes=(InputDesc(name="data", shape=(BATCH, 6)),))
     driver.ask(calls.Bind(module="net", spec=spec))
@@ -207,7 +209,7 @@ def test_training_needs_labels_that_are_bound(driver, make_network, toy_data):
 # -- sequence and generation -------------------------------------------------------------------
 
 
-def test_a_repeated_call_is_answered_again_and_not_done_again(driver, toy_data):
+def test_a_repeated_call_gets_the_first_answer(driver, toy_data):
     driver.ready()
     batch = next(batches(toy_data))
     first = driver.ask(calls.Forward(module="net", backward=True, sequence=1), **batch)
@@ -224,7 +226,7 @@ def test_a_repeated_call_is_answered_again_and_not_done_again(driver, toy_data):
 
 
 @pytest.mark.parametrize("sequence", [0, 2, 5])
-def test_a_sequence_number_out_of_turn_is_refused(driver, toy_data, sequence):
+def test_a_sequence_number_out_of_order_is_refused(driver, toy_data, sequence):
     driver.ready()
     batch = next(batches(toy_data))
     refusal = driver.refusal(calls.Forward(module="net", sequence=sequence), **batch)
@@ -232,7 +234,7 @@ def test_a_sequence_number_out_of_turn_is_refused(driver, toy_data, sequence):
     assert f"sequence {sequence}, expected 1" in refusal.message
 
 
-def test_a_refused_call_takes_no_number(driver, toy_data):
+def test_a_refused_call_uses_no_number(driver, toy_data):
     driver.ready()
     assert driver.refusal(calls.Update(module="net", sequence=1)).code == "wrong_stage"
     driver.ask(calls.Forward(module="net", sequence=1), **next(batches(toy_data)))
@@ -258,7 +260,7 @@ def test_a_refused_pass_leaves_nothing_unsaved(driver, make_network, toy_data, b
     assert driver.describe()["has_unsaved"]
 
 
-def test_a_pass_that_fails_half_done_is_no_refusal(driver, make_network, toy_data, monkeypatch):
+def test_a_pass_that_fails_halfway_is_not_a_refusal(driver, make_network, toy_data, monkeypatch):
     with_moving_averages(driver, make_network)
     before = driver.params()
     backward = mx.mod.Module.backward
@@ -290,7 +292,7 @@ def test_another_generation_is_refused(driver, make_network, toy_data):
 # -- several devices, states -------------------------------------------------------------------
 
 
-def test_several_devices_train_as_one(driver, fresh_driver, make_network, toy_data):
+def test_several_devices_train_like_one(driver, fresh_driver, make_network, toy_data):
     one, two = fresh_driver(), driver
     for each, contexts in ((one, ("cpu(0)",)), (two, ("cpu(0)", "cpu(1)"))):
         each.create(make_network(), contexts=contexts)
@@ -305,7 +307,7 @@ def test_several_devices_train_as_one(driver, fresh_driver, make_network, toy_da
         np.testing.assert_allclose(value, one.params()[name], rtol=1e-5, atol=1e-6)
 
 
-def test_devices_get_all_rows_of_what_a_store_keeps_by_rows(driver, fresh_driver, toy_data):
+def test_devices_pull_all_rows_of_row_sparse_parameters(driver, fresh_driver, toy_data):
     weight = mx.sym.Variable("weight", stype="row_sparse")
     out = mx.sym.FullyConnected(mx.sym.Variable("data"), weight, num_hidden=3, name="fc")
     net = mx.sym.SoftmaxOutput(out, name="softmax")
@@ -325,7 +327,7 @@ def test_devices_get_all_rows_of_what_a_store_keeps_by_rows(driver, fresh_driver
     assert outputs[0].max() > 0.5
 
 
-def test_parameters_set_while_a_store_holds_them_stay_set(driver, make_network, toy_data):
+def test_parameters_set_while_a_store_holds_them_are_kept(driver, make_network, toy_data):
     driver.create(make_network(), contexts=("cpu(0)", "cpu(1)"))
     driver.bind()
     driver.ask(calls.InitParams(module="net", spec=InitSpec(seed=3)))
@@ -378,7 +380,7 @@ def test_states_are_kept_between_batches(driver):
     assert driver.refusal(calls.SetStates(module="two"), stat=wanted).field_name == "stat"
 
 
-def test_states_of_several_devices_are_one_after_the_other(driver):
+def test_states_of_several_devices_are_concatenated(driver):
     net = mx.sym.elemwise_add(mx.sym.Variable("data"), mx.sym.Variable("state"), name="sum")
     record = ModuleRecord(
         name="net",

@@ -1,4 +1,4 @@
-"""What follows from the shapes of inputs, before anything is allocated."""
+"""What follows from input shapes, before anything is allocated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def network() -> mx.sym.Symbol:
     return mx.sym.SoftmaxOutput(x, name="softmax")
 
 
-def test_shapes_are_those_that_the_symbol_infers() -> None:
+def test_shapes_are_those_the_symbol_infers() -> None:
     symbol = network()
     specs = infer_specs(symbol, {"data": (8, 10)}, {"data": FLOAT})
     arguments, outputs, auxiliary = symbol.infer_shape(data=(8, 10))
@@ -39,7 +39,7 @@ def test_bytes_are_counted() -> None:
 
 
 @pytest.mark.parametrize("for_training", [True, False])
-def test_bytes_are_about_what_binding_takes(for_training: bool) -> None:
+def test_the_estimate_is_close_to_what_binding_takes(for_training: bool) -> None:
     symbol = network()
     specs = infer_specs(symbol, {"data": (256, 100)}, {"data": FLOAT})
     module = mx.mod.Module(symbol)

@@ -24,14 +24,14 @@ BELOW = ["data", "fc1_weight", "fc1_bias", "bn_gamma", "bn_beta"]
 
 
 @pytest.mark.parametrize("output", ["relu1_output", "relu1"])
-def test_the_part_that_computes_the_output(output: str) -> None:
+def test_a_symbol_is_cut_below_an_output(output: str) -> None:
     net = cut(network(), output, None)
     assert net.list_arguments() == BELOW
     assert net.list_outputs() == ["relu1_output"]
     assert net.list_auxiliary_states() == ["bn_moving_mean", "bn_moving_var"]
 
 
-def test_a_head_is_put_on_it() -> None:
+def test_a_new_head_is_attached() -> None:
     net = cut(network(), "relu1", Head(num_hidden=5))
     assert net.list_arguments() == [*BELOW, "fc_new_weight", "fc_new_bias", "softmax_label"]
     _, (output,), _ = net.infer_shape(data=(2, 7))
@@ -40,7 +40,7 @@ def test_a_head_is_put_on_it() -> None:
     assert plain.list_arguments() == [*BELOW, "fc2_weight", "softmax_label"]
 
 
-def test_what_is_below_stays_as_it_is() -> None:
+def test_the_graph_below_is_unchanged() -> None:
     whole, part = network(), cut(network(), "relu1", Head(num_hidden=5))
     attributes = whole.attr_dict()
     assert {name: part.attr_dict()[name] for name in ("fc1", "relu1")} == {
@@ -66,12 +66,12 @@ def test_what_is_below_stays_as_it_is() -> None:
         ("data", "relu1_output"),
     ],
 )
-def test_what_is_no_output_names_the_nearest(output: str, named: str) -> None:
+def test_an_unknown_output_suggests_the_nearest(output: str, named: str) -> None:
     with pytest.raises(Invalid, match=f"output: got .*{named}"):
         cut(network(), output, None)
 
 
-def test_names_that_are_taken() -> None:
+def test_names_in_use_are_refused() -> None:
     with pytest.raises(Invalid, match=r"head\.name: got fc1, .*'fc1_weight'"):
         cut(network(), "relu1", Head(name="fc1", num_hidden=2))
     with pytest.raises(Invalid, match=r"output: got softmax, .*'softmax_label'"):

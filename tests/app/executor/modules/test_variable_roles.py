@@ -1,4 +1,4 @@
-"""What the variables of a symbol are taken for."""
+"""Classifying the variables of a symbol."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from served.awkward_models import HIDDEN, detector, reader
 
 
 def stored(symbol: mx.sym.Symbol, *inputs: str, **shapes: tuple[int, ...]) -> dict:
-    """Return the shapes of all but the inputs, for these shapes of inputs."""
+    """Return the shapes of everything but the inputs, given the inputs' shapes."""
     arguments, _, auxiliary = symbol.infer_shape(**shapes)
     names = (*symbol.list_arguments(), *symbol.list_auxiliary_states())
     every = dict(zip(names, (*arguments, *auxiliary), strict=True))
@@ -19,7 +19,7 @@ def stored(symbol: mx.sym.Symbol, *inputs: str, **shapes: tuple[int, ...]) -> di
 
 
 def net(*names: str) -> mx.sym.Symbol:
-    """Return a layer for each name, joined."""
+    """Return a layer for each name, concatenated."""
     layers = [
         mx.sym.FullyConnected(mx.sym.Variable(name), num_hidden=3, name=f"fc_{name}")
         for name in names
@@ -62,11 +62,11 @@ READER = stored(reader(), "l0_init_c", data=(1, 1, 8, 6), l0_init_h=(1, HIDDEN),
     ],
     ids=["label", "reader", "two inputs", "missing and extra"],
 )
-def test_with_a_file_of_parameters(symbol: mx.sym.Symbol, params: dict, expected: Roles) -> None:
+def test_roles_with_a_parameter_file(symbol: mx.sym.Symbol, params: dict, expected: Roles) -> None:
     assert find_roles(symbol, params) == expected
 
 
-def test_a_label_is_known_by_who_reads_it() -> None:
+def test_a_label_is_recognized_by_its_reader() -> None:
     x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
     target = mx.sym.Reshape(mx.sym.Variable("wanted"), shape=(-1, 3))
     symbol = mx.sym.LinearRegressionOutput(x, target)
@@ -90,11 +90,11 @@ def test_a_label_is_known_by_who_reads_it() -> None:
     ],
     ids=["label", "no data", "two inputs", "a factor is a parameter", "states of unknown width"],
 )
-def test_without_parameters(symbol: mx.sym.Symbol, expected: Roles) -> None:
+def test_roles_without_parameters(symbol: mx.sym.Symbol, expected: Roles) -> None:
     assert find_roles(symbol, None) == expected
 
 
-def test_what_was_said_is_not_doubted() -> None:
+def test_declared_roles_are_not_questioned() -> None:
     given = GivenNames(data=["data"], labels=[])
     roles = find_roles(reader(), READER, given)
     assert (roles.data, roles.labels, roles.states) == (("data",), (), ("l0_init_h", "l0_init_c"))
@@ -103,7 +103,7 @@ def test_what_was_said_is_not_doubted() -> None:
     assert find_roles(reader(), READER, given).states == ()
 
 
-def test_states_say_their_width_where_a_weight_tells_it() -> None:
+def test_states_get_their_width_from_a_weight() -> None:
     found = examine(reader(), READER, GivenNames(), {})
     assert found.has_declared
     assert found.symbol.attr_dict()["l0_init_h"]["__shape__"] == f"(0, {HIDDEN})"

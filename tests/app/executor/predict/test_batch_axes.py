@@ -1,4 +1,4 @@
-"""Which axis of an output has the examples."""
+"""Finding the batch axis of an output."""
 
 import pytest
 
@@ -18,5 +18,5 @@ from app.executor.predict.batch_axes import NO_AXIS, batch_axis
         ((2,), (3, 1), NO_AXIS),
     ],
 )
-def test_the_only_axis_that_grows(first: tuple, second: tuple, axis: int) -> None:
+def test_the_batch_axis_is_the_only_one_that_grows(first: tuple, second: tuple, axis: int) -> None:
     assert batch_axis(first, second) == axis

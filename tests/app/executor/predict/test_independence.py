@@ -1,4 +1,4 @@
-"""Whether requests are computed together: nets whose rows depend on each other never are."""
+"""Requests are batched together only if the rows of a net are independent."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ INDEPENDENT = {
 
 
 def prepared(driver: Any, symbol: mx.sym.Symbol, *, zeros: bool = False, **asked: Any) -> Prepared:
-    """Return a prediction of one example by a module of a symbol."""
+    """Return a prepared prediction of one example."""
     driver.create(symbol, label_names=())
     spec = BindSpec(
         data_shapes=(InputDesc(name="data", shape=(BATCH, FEATURES)),), for_training=False
@@ -75,28 +75,28 @@ def prepared(driver: Any, symbol: mx.sym.Symbol, *, zeros: bool = False, **asked
 
 @pytest.mark.parametrize("zeros", [False, True], ids=["initialized", "weights of zero"])
 @pytest.mark.parametrize("name", DEPENDENT)
-def test_rows_that_depend_on_each_other_are_never_together(driver, name, zeros):
+def test_nets_with_dependent_rows_are_never_batched(driver, name, zeros):
     assert prepared(driver, DEPENDENT[name], zeros=zeros).most_rows == 1
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)
-def test_what_is_drawn_at_random_is_never_together(driver, name):
+def test_random_nets_are_never_batched(driver, name):
     assert prepared(driver, STOCHASTIC[name]).most_rows == 1
 
 
 @pytest.mark.parametrize("zeros", [False, True], ids=["initialized", "weights of zero"])
 @pytest.mark.parametrize("name", INDEPENDENT)
-def test_others_are(driver, name, zeros):
+def test_other_nets_are(driver, name, zeros):
     assert prepared(driver, INDEPENDENT[name], zeros=zeros).most_rows >= BATCH
 
 
-def test_what_is_declared_holds(driver):
+def test_batching_can_be_forbidden(driver):
     assert prepared(driver, INDEPENDENT["perceptron"], batches="never").most_rows == 1
 
 
-def test_what_is_declared_holds_where_it_is_not_found(driver):
+def test_batching_can_be_forced(driver):
     assert prepared(driver, STOCHASTIC["noise"], batches="always").most_rows >= BATCH
 
 
-def test_outputs_without_rows_are_never_together_whatever_is_declared(driver):
+def test_outputs_without_rows_are_never_batched_whatever_is_declared(driver):
     assert prepared(driver, mx.sym.sum(dense), batches="always").most_rows == 1

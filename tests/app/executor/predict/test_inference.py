@@ -1,4 +1,4 @@
-"""Predictions: sizes, padding, buckets. Expected numbers: NumPy."""
+"""Predictions: sizes, padding, buckets. Expected values: NumPy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def expected_mlp(params: dict[str, np.ndarray], data: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 8, 9, 33, 64, 65, 200])
-def test_any_number_of_examples(driver, rows):
+def test_any_number_of_examples_is_accepted(driver, rows):
     driver.ready()
     data = np.random.default_rng(rows).normal(size=(rows, FEATURES)).astype(np.float32)
     _, outputs = driver.ask(calls.Predict(module="net"), data=data)
@@ -38,7 +38,7 @@ def test_any_number_of_examples(driver, rows):
     )
 
 
-def test_rows_do_not_depend_on_their_neighbours(driver):
+def test_rows_do_not_depend_on_the_rest_of_the_batch(driver):
     driver.ready()
     data = np.random.default_rng(0).normal(size=(5, FEATURES)).astype(np.float32)
     _, clean = driver.ask(calls.Predict(module="net"), data=data)
@@ -51,7 +51,7 @@ def test_rows_do_not_depend_on_their_neighbours(driver):
     assert np.isfinite(after["softmax_output"]).all()
 
 
-def test_predictions_follow_the_parameters(driver, toy_data):
+def test_predictions_use_the_current_parameters(driver, toy_data):
     driver.ready()
     data = toy_data["data"][:3]
     _, before = driver.ask(calls.Predict(module="net"), data=data)
@@ -67,7 +67,7 @@ def test_predictions_follow_the_parameters(driver, toy_data):
     np.testing.assert_allclose(again["softmax_output"], expected, rtol=2e-5)
 
 
-def test_inference_uses_moving_averages_and_leaves_them(driver, make_network):
+def test_inference_uses_moving_averages_without_changing_them(driver, make_network):
     driver.create(make_network(dropout=0.5, batch_norm=True))
     driver.bind()
     driver.ask(calls.InitParams(module="net", spec=InitSpec(seed=1)))
@@ -109,7 +109,7 @@ def test_an_unknown_bucket_is_refused(driver):
     assert driver.refusal(call, data=data).field_name == "bucket"
 
 
-def test_integers_are_not_made_of_fractions(driver):
+def test_fractions_are_refused_for_integer_inputs(driver):
     net = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=5, output_dim=2, name="embed")
     record = ModuleRecord(name="net", symbols={SINGLE: net.tojson()}, label_names=())
     driver.ask(calls.CreateModule(record=record))
@@ -124,7 +124,7 @@ def test_integers_are_not_made_of_fractions(driver):
     assert refusal.field_name == "data"
 
 
-def test_outputs_without_a_row_per_example_run_with_exactly_the_examples(driver):
+def test_outputs_without_a_row_per_example_are_computed_without_padding(driver):
     data = mx.sym.Variable("data")
     net = mx.sym.Group(
         [mx.sym.sum(data, name="total"), mx.sym.Reshape(data, shape=(-1,), name="flat")]
@@ -143,7 +143,7 @@ def test_outputs_without_a_row_per_example_run_with_exactly_the_examples(driver)
         assert outputs["flat_output"].tolist() == sent.ravel().tolist()
 
 
-def test_a_symbol_written_for_one_batch_size_runs_in_pieces_of_it(driver):
+def test_a_symbol_with_a_fixed_batch_size_runs_in_pieces(driver):
     data = mx.sym.Variable("data")
     net = mx.sym.Reshape(mx.sym.Reshape(data, shape=(4, 3, 1)), shape=(4, 3), name="fixed")
     record = ModuleRecord(name="net", symbols={SINGLE: net.tojson()}, label_names=())
@@ -158,7 +158,7 @@ def test_a_symbol_written_for_one_batch_size_runs_in_pieces_of_it(driver):
         np.testing.assert_array_equal(outputs["fixed_output"], sent)
 
 
-def test_a_batch_axis_elsewhere(driver):
+def test_the_batch_may_be_another_axis(driver):
     data = mx.sym.Variable("data")
     net = mx.sym.Activation(data, act_type="relu", name="relu")
     net._set_attr(__layout__="TNC")
@@ -206,7 +206,7 @@ def test_a_ragged_input_goes_to_the_smallest_bucket_that_holds_it(bucketed, leng
     )
 
 
-def test_a_bucket_can_be_named(bucketed):
+def test_a_bucket_can_be_chosen_by_name(bucketed):
     data = np.random.default_rng(0).normal(size=(2, 3, FEATURES)).astype(np.float32)
     call = calls.Predict(module="net", bucket="9")
     result, outputs = bucketed.ask(call, data=data, lengths=np.array([3, 3]))
@@ -215,7 +215,7 @@ def test_a_bucket_can_be_named(bucketed):
     np.testing.assert_allclose(outputs["softmax_output"], expected, rtol=2e-5)
 
 
-def test_what_no_bucket_holds_is_refused(bucketed):
+def test_an_input_that_fits_no_bucket_is_refused(bucketed):
     data = np.zeros((1, 10, FEATURES), dtype=np.float32)
     refusal = bucketed.refusal(calls.Predict(module="net"), data=data, lengths=np.array([10]))
     assert (refusal.code, refusal.field_name) == ("invalid", "data")
@@ -223,7 +223,7 @@ def test_what_no_bucket_holds_is_refused(bucketed):
     assert "bucket 3: (n, 3, 6), bucket 6: (n, 6, 6), bucket 9: (n, 9, 6)" in refusal.message
 
 
-def test_a_stranger_among_what_no_bucket_holds_is_not_blamed(bucketed):
+def test_an_unknown_input_beside_one_that_fits_no_bucket_is_not_blamed(bucketed):
     data = np.zeros((1, 10, FEATURES), dtype=np.float32)
     call = calls.Predict(module="net")
     assert bucketed.refusal(call, stranger=data, data=data).field_name == "data"
@@ -235,7 +235,7 @@ def test_a_tensor_of_another_rank_is_refused(bucketed):
     assert refusal.field_name == "data"
 
 
-def test_buckets_are_bound_later_too_and_once(driver):
+def test_buckets_are_bound_on_demand_and_once(driver):
     driver.create_buckets((3, 6, 9), default=6)
     driver.bind_buckets(6, ())
     driver.ask(calls.InitParams(module="net", spec=InitSpec(seed=2)))
@@ -248,7 +248,7 @@ def test_buckets_are_bound_later_too_and_once(driver):
     assert result == {"bucket": "9"}
 
 
-def test_outputs_are_cut_back_to_the_length_that_was_sent(driver):
+def test_outputs_are_cut_to_the_length_sent(driver):
     def network(length: int) -> str:
         net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, flatten=False, name="fc")
         return mx.sym.Activation(net, act_type="relu", name="steps").tojson()
@@ -282,13 +282,13 @@ def test_outputs_are_cut_back_to_the_length_that_was_sent(driver):
 
 
 def took(predictor, seconds):
-    """Let runs of some sizes have taken so long."""
+    """Pretend that runs of some sizes took this long."""
     predictor._seconds, predictor._quick_rows = {}, None
     for size, taken in seconds.items():
         predictor._note_seconds(size, taken)
 
 
-def test_runs_of_more_than_bound_grow_as_long_as_they_are_short(driver, monkeypatch):
+def test_runs_above_the_bound_size_grow_while_they_stay_short(driver, monkeypatch):
     driver.ready()
     predictor = driver.host._get("net").inference.predictor(SINGLE)
     assert predictor.quick_rows == predictor.bound_size < predictor.most_rows

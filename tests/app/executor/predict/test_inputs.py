@@ -1,4 +1,4 @@
-"""Tensors that a caller sends: names, dtypes, shapes and numbers of examples."""
+"""Tensors sent by callers: names, dtypes, shapes and numbers of examples."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def test_names() -> None:
         ("int32", "uint8", False),
     ],
 )
-def test_dtypes_that_lose_only_precision_are_taken(got: str, expected: str, is_taken: bool) -> None:
+def test_dtypes_that_lose_only_precision_are_accepted(
+    got: str, expected: str, is_taken: bool
+) -> None:
     if is_taken:
         check_castable("x", np.dtype(got), np.dtype(expected))
         return
@@ -69,7 +71,7 @@ def test_dtypes_that_lose_only_precision_are_taken(got: str, expected: str, is_t
         ((), (64,), 0, "(n,)"),
     ],
 )
-def test_shapes_agree_but_for_the_batch(
+def test_shapes_must_agree_except_for_the_batch(
     got: tuple[int, ...], expected: tuple[int, ...], axis: int, wanted: str | None
 ) -> None:
     if wanted is None:
@@ -80,13 +82,13 @@ def test_shapes_agree_but_for_the_batch(
     assert fault(refused) == ("x", f"shape {got}", f"shape {wanted}")
 
 
-def test_shapes_as_errors_show_them() -> None:
+def test_shapes_in_error_messages() -> None:
     assert batch_shape((64, 3), 0) == "(n, 3)"
     assert batch_shape((64,), 0) == "(n,)"
     assert batch_shape((), -1) == "()"
 
 
-def test_the_number_of_examples_is_common() -> None:
+def test_the_number_of_examples_must_agree() -> None:
     tensors = {"data": np.zeros((4, 2)), "steps": np.zeros((7, 4)), "scale": np.zeros(3)}
     axes = [("data", 0), ("steps", 1), ("scale", -1)]
     assert common_rows(tensors, axes) == 4

@@ -1,4 +1,4 @@
-"""Versions on a device: each computes with its own parameters, within the memory that there is."""
+"""Versions on a device: each computes with its own parameters, within the memory limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATA = toy_examples()["data"][:BATCH]
 
 @pytest.fixture
 def versions(driver: Any, tmp_path: Path) -> dict[str, np.ndarray]:
-    """A host whose module ``net`` has checkpoints 0 to 2; what each answers, by version."""
+    """A host whose module ``net`` has checkpoints 0 to 2, and their outputs by version."""
     driver.ready()
     found = {}
     for epoch in range(3):
@@ -74,7 +74,7 @@ def test_each_version_computes_with_its_own_parameters(
         live = predict(driver)
 
 
-def test_a_version_is_warm_before_the_first_prediction(
+def test_a_loaded_version_is_warm(
     driver: Any, versions: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
     (module,) = driver.host._residents
@@ -86,7 +86,7 @@ def test_a_version_is_warm_before_the_first_prediction(
     assert module.predict_plans() == plans
 
 
-def test_a_version_that_is_not_there_is_refused(
+def test_a_missing_version_is_refused(
     driver: Any, versions: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
     first, second, _ = versions
@@ -103,7 +103,7 @@ def test_a_version_that_is_not_there_is_refused(
     assert loaded(driver, versions) == []
 
 
-def test_a_module_bound_anew_loads_its_versions_again(
+def test_a_rebound_module_reloads_its_versions(
     driver: Any, versions: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
     version = load(driver, tmp_path, 0)
@@ -113,7 +113,7 @@ def test_a_module_bound_anew_loads_its_versions_again(
     np.testing.assert_allclose(predict(driver, version), versions[version], rtol=1e-6)
 
 
-def test_versions_count_and_the_one_unused_for_longest_goes_first(
+def test_the_version_unused_longest_is_evicted_first(
     driver: Any, versions: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
     first, second, third = (load(driver, tmp_path, epoch) for epoch in range(3))
@@ -130,11 +130,11 @@ def test_versions_count_and_the_one_unused_for_longest_goes_first(
     assert loaded(driver, versions) == [first, third]
     residents.budget_bytes = 0
     residents.keep_to_budget("net")
-    assert loaded(driver, versions) == [first]  # which is in use
+    assert loaded(driver, versions) == [first]  # this one is in use
     assert memory(driver)["versions"] == each
 
 
-def test_a_version_that_went_keeps_no_memory(
+def test_an_evicted_version_keeps_no_memory(
     driver: Any, versions: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
     version = load(driver, tmp_path, 0)

@@ -1,4 +1,4 @@
-"""Examples shorter than their bucket: padded as was bound, their lengths handed to the graph."""
+"""Examples shorter than their bucket: padded as declared, with lengths passed to the graph."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ BATCH, FEATURES, HIDDEN, LENGTHS = 4, 3, 5, (4, 6, 9)
 
 
 def largest(steps: int) -> mx.sym.Symbol:
-    """Return a net that has no lengths: the largest value of each feature."""
+    """Return a net without lengths: the largest value of each feature."""
     data = mx.sym.Variable("data")
     scaled = mx.sym.FullyConnected(mx.sym.max(data, axis=1), num_hidden=2, name="fc")
     return mx.sym.Group([scaled, mx.sym.identity(data, name="steps")])
 
 
 def masked(steps: int) -> mx.sym.Symbol:
-    """Return the sum of the masked steps and the last step, by SequenceMask and SequenceLast."""
+    """Return the sum of the masked steps and the last step, using SequenceMask and SequenceLast."""
     data, lengths = mx.sym.Variable("data"), mx.sym.Variable("lengths")
     time_first = mx.sym.tanh(mx.sym.swapaxes(data, dim1=0, dim2=1) + 1)
     options = {"sequence_length": lengths, "use_sequence_length": True}
@@ -34,7 +34,7 @@ def masked(steps: int) -> mx.sym.Symbol:
 
 
 def recurrent(steps: int) -> mx.sym.Symbol:
-    """Return both directions of a GRU over as many steps as each example has."""
+    """Return a bidirectional GRU over each example's own length."""
     data, lengths = mx.sym.Variable("data"), mx.sym.Variable("lengths")
     out = mx.sym.RNN(
         mx.sym.swapaxes(data, dim1=0, dim2=1),
@@ -84,7 +84,7 @@ def ready(
 
 
 def unpadded(driver: Any, network: Any, x: np.ndarray) -> list[np.ndarray]:
-    """Return the outputs for one example by the engine alone, in a batch of one."""
+    """Return the engine's outputs for one example alone."""
     symbol = network(x.shape[1])
     values = {name: mx.nd.array(value) for name, value in driver.params().items()}
     inputs = {"data": mx.nd.array(x), "lengths": mx.nd.array([x.shape[1]])}
@@ -95,14 +95,14 @@ def unpadded(driver: Any, network: Any, x: np.ndarray) -> list[np.ndarray]:
 
 
 def example(steps: int, rows: int = 1) -> np.ndarray:
-    """Return examples whose values are all negative."""
+    """Return examples with only negative values."""
     drawn = np.random.default_rng(steps).random((rows, steps, FEATURES), dtype=np.float32)
     found: np.ndarray = -1 - drawn
     return found
 
 
 @pytest.mark.parametrize("steps", [1, 3, 4, 5, 8, 9])
-def test_what_is_padded_with_is_as_bound(driver, steps):
+def test_the_padding_value_is_the_declared_one(driver, steps):
     ready(driver, largest, data={"pad_value": -1e30})
     x = example(steps)
     _, outputs = driver.ask(calls.Predict(module="net"), data=x)
@@ -111,7 +111,7 @@ def test_what_is_padded_with_is_as_bound(driver, steps):
     np.testing.assert_array_equal(outputs["steps_output"], x)
 
 
-def test_padding_may_be_what_the_dtype_of_the_request_cannot_be(driver):
+def test_the_padding_value_need_not_fit_the_requests_dtype(driver):
     ready(driver, largest, data={"pad_value": -1})
     _, outputs = driver.ask(calls.Predict(module="net"), data=np.zeros((1, 3, FEATURES), np.uint8))
     expected, _ = unpadded(driver, largest, np.zeros((1, 3, FEATURES)))
@@ -120,7 +120,7 @@ def test_padding_may_be_what_the_dtype_of_the_request_cannot_be(driver):
 
 @pytest.mark.parametrize("network", [masked, recurrent])
 @pytest.mark.parametrize("steps", [1, 3, 4, 5, 8, 9])
-def test_lengths_are_filled_in_and_give_the_numbers_of_what_is_not_padded(driver, network, steps):
+def test_lengths_are_filled_in_and_results_match_unpadded_ones(driver, network, steps):
     ready(driver, network, lengths={"lengths_of": "data"})
     x = example(steps)
     _, outputs = driver.ask(calls.Predict(module="net"), data=x)
@@ -133,7 +133,7 @@ def test_lengths_are_filled_in_and_give_the_numbers_of_what_is_not_padded(driver
     np.testing.assert_array_equal(sent, output)
 
 
-def test_lengths_that_are_sent_are_taken(driver):
+def test_given_lengths_are_used(driver):
     ready(driver, masked, lengths={"lengths_of": "data"})
     x = example(6)
     _, outputs = driver.ask(calls.Predict(module="net"), data=x, lengths=[2])
@@ -141,7 +141,7 @@ def test_lengths_that_are_sent_are_taken(driver):
     np.testing.assert_allclose(outputs["fc_output"], expected, rtol=1e-6)
 
 
-def test_requests_of_one_kind_in_one_batch_have_their_lengths(driver):
+def test_batched_requests_keep_their_own_lengths(driver):
     ready(driver, masked, lengths={"lengths_of": "data"})
     _, params = calls.to_call(calls.Predict(module="net"))
     arrays = [example(5, rows) for rows in (1, 2, 1)]
@@ -162,7 +162,7 @@ def test_requests_of_one_kind_in_one_batch_have_their_lengths(driver):
         np.testing.assert_allclose(output, alone["fc_output"], rtol=1e-6)
 
 
-def test_the_only_bucket_has_its_length_on_the_first_axis_but_the_batch(driver):
+def test_lengths_follow_the_first_axis_after_the_batch(driver):
     ready(driver, masked, steps=(4,), lengths={"lengths_of": "data"})
     x = example(4, rows=3)
     _, outputs = driver.ask(calls.Predict(module="net"), data=x)
@@ -178,7 +178,7 @@ def test_many_examples_in_pieces(driver):
     np.testing.assert_allclose(outputs["fc_output"], sent["fc_output"], rtol=1e-6)
 
 
-def test_without_the_data_there_are_no_lengths(driver):
+def test_without_data_there_are_no_lengths(driver):
     ready(driver, masked, lengths={"lengths_of": "data"})
     assert driver.refusal(calls.Predict(module="net"), lengths=[3]).field_name == "data"
     x = np.zeros((4, 4), np.float32)
@@ -195,7 +195,7 @@ def test_without_the_data_there_are_no_lengths(driver):
         ({"lengths_of": "lengths"}, {}, "data_shapes[0].shape"),
     ],
 )
-def test_what_cannot_be_is_refused_at_bind(driver, data, lengths, field):
+def test_invalid_padding_is_refused_when_binding(driver, data, lengths, field):
     record = ModuleRecord(
         name="net",
         symbols={"null": masked(4).tojson()},

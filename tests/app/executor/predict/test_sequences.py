@@ -1,4 +1,4 @@
-"""How long states are kept, and how many."""
+"""How long sequence states are kept, and how many."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ IDLE_SECONDS = 10.0
 
 
 class Module:
-    """As much of a hosted module as the table knows."""
+    """What the table knows of a hosted module."""
 
     def __init__(self, name: str) -> None:
         self.name, self.basis, self.stays_until = name, 0, 0.0
 
 
 class Clock:
-    """A clock that is set by hand, and a table that goes by it."""
+    """A clock set by hand, and a table that uses it."""
 
     def __init__(self, most_bytes: int = 1 << 20) -> None:
         self.now = 100.0
@@ -42,7 +42,7 @@ class Clock:
         opened.keep({"h_next": opened.states["h"] + 1})
 
 
-def test_idle_sequences_are_lost_and_no_others():
+def test_only_idle_sequences_expire():
     clock = Clock()
     clock.run("a", is_start=True)
     clock.now += IDLE_SECONDS * 0.6
@@ -58,7 +58,7 @@ def test_idle_sequences_are_lost_and_no_others():
     clock.run("a", is_start=True)
 
 
-def test_there_are_only_so_many_sequences_of_a_module():
+def test_the_number_of_sequences_is_limited():
     clock = Clock()
     for name in ("a", "b", "c"):
         clock.run(name, is_start=True)
@@ -70,7 +70,7 @@ def test_there_are_only_so_many_sequences_of_a_module():
     clock.run("d", is_start=True)
 
 
-def test_those_whose_first_part_waits_are_among_them_until_it_is_given_up():
+def test_sequences_whose_first_part_is_waiting_count_until_given_up():
     clock = Clock()
     waiting = [clock.open(name, is_start=True) for name in ("a", "b", "c")]
     with pytest.raises(Unavailable):
@@ -86,7 +86,7 @@ def test_those_whose_first_part_waits_are_among_them_until_it_is_given_up():
         clock.open("e", is_start=True)
 
 
-def test_the_states_of_all_modules_take_only_so_much_memory():
+def test_the_memory_of_all_states_is_limited():
     clock = Clock(most_bytes=2 * NBYTES)
     clock.run("a", is_start=True)
     clock.run("a", clock.other, is_start=True)
@@ -100,7 +100,7 @@ def test_the_states_of_all_modules_take_only_so_much_memory():
     clock.run("c", is_start=True)
 
 
-def test_a_module_stays_while_a_sequence_may_go_on():
+def test_a_module_stays_while_a_sequence_may_continue():
     clock = Clock()
     clock.run("a", is_start=True)
     assert clock.net.stays_until == clock.now + IDLE_SECONDS

@@ -1,4 +1,4 @@
-"""One example without an axis for several."""
+"""A single example without a batch axis."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ STEPS = InputDesc(name="steps", shape=(7, 8, 2), layout="TNC")
         ([IMAGE], {"other": (3, 5, 5)}, None),
     ],
 )
-def test_only_inputs_that_all_are_of_one_become_a_batch(
+def test_a_batch_axis_is_added_only_if_all_inputs_lack_it(
     descs: list[InputDesc], given: dict, expected: dict | None
 ) -> None:
     tensors = {name: np.zeros(shape, "f") for name, shape in given.items()}

@@ -1,4 +1,4 @@
-"""Recurrent networks fed a part at a time, in batches. Expected numbers: one long pass."""
+"""Recurrent networks fed in parts, in batches. Expected values: one long pass."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INIT = InitSpec(initializer="uniform", options={"scale": 0.7}, seed=3)
 
 
 class Net:
-    """A module on a host, and the parts of sequences that it is asked for."""
+    """A module on a host, and the parts of sequences requested of it."""
 
     def __init__(
         self, driver: Any, record: ModuleRecord, spec: BindSpec, states: list[Any]
@@ -52,7 +52,7 @@ class Net:
         return IncomingCall(1, "predict", params, {"data": data})
 
     def run(self, *asked: IncomingCall) -> tuple[int, list[np.ndarray]]:
-        """Compute parts of different sequences together; return rows and first outputs."""
+        """Compute parts of different sequences together; return row counts and first outputs."""
         prepared = [self.driver.host.prepare(one) for one in asked]
         assert len({one.group for one in prepared}) == 1
         answers, facts = self.driver.host.predict(prepared)
@@ -71,7 +71,7 @@ def recurrent_net(
     layout: str,
     steps: Sequence[int] = LENGTHS,
 ) -> Net:
-    """Make a module with a bucket for each number of steps."""
+    """Create a module with a bucket for each number of steps."""
 
     def shape(one: int) -> tuple[InputDesc, ...]:
         dims = {"N": 2, "T": one, "C": FEATURES}
@@ -98,7 +98,7 @@ def lstm_net(driver: Any) -> Net:
 
 
 @pytest.mark.parametrize("mode", ["gru", "lstm"])
-def test_parts_of_sequences_that_are_computed_together_are_one_long_pass(driver, mode):
+def test_parts_computed_together_match_one_long_pass(driver, mode):
     net = recurrent_net(driver, lambda _: fused(mode), FUSED[mode], "TNC")
     data = np.random.default_rng(0).normal(size=(sum(LENGTHS), 5, FEATURES)).astype("f")
     found = fed(net, data, 0)
@@ -107,7 +107,7 @@ def test_parts_of_sequences_that_are_computed_together_are_one_long_pass(driver,
     assert np.abs(wanted).max() > 0.1
 
 
-def test_so_are_those_of_a_net_of_cells(driver):
+def test_parts_of_unrolled_cells_match_too(driver):
     net = recurrent_net(driver, unrolled, UNROLLED, "NTC")
     data = np.random.default_rng(1).normal(size=(5, sum(LENGTHS), FEATURES)).astype("f")
     found = fed(net, data, 1)
@@ -116,7 +116,7 @@ def test_so_are_those_of_a_net_of_cells(driver):
 
 
 def fed(net: Net, data: np.ndarray, steps_axis: int) -> np.ndarray:
-    """Return the outputs of examples that are each a sequence, fed to the end in parts."""
+    """Return the outputs of examples that are each a sequence, fed in parts."""
     found, at = [], 0
     for length in LENGTHS:
         piece = np.take(data, range(at, at + length), steps_axis)
@@ -135,7 +135,7 @@ def fed(net: Net, data: np.ndarray, steps_axis: int) -> np.ndarray:
 PART = np.random.default_rng(2).normal(size=(4, 1, FEATURES)).astype("f")
 
 
-def test_a_part_that_no_sequence_has_is_refused(driver):
+def test_a_part_of_an_unknown_sequence_is_refused(driver):
     net = lstm_net(driver)
     lost = net.refusal(net.call("a", PART))
     assert lost.code == "sequence_lost"
@@ -148,7 +148,7 @@ def test_a_part_that_no_sequence_has_is_refused(driver):
     assert net.refusal(net.call("a", PART)).code == "sequence_lost"
 
 
-def test_what_has_begun_begins_again_only_when_it_has_ended(driver):
+def test_a_sequence_restarts_only_after_it_has_ended(driver):
     net = lstm_net(driver)
     (_, (first,)) = net.run(net.call("a", PART, is_start=True))
     (_, (second,)) = net.run(net.call("a", PART))
@@ -161,7 +161,7 @@ def test_what_has_begun_begins_again_only_when_it_has_ended(driver):
     np.testing.assert_allclose(np.concatenate([first, second, third]), wanted, rtol=0, atol=1e-6)
 
 
-def test_what_is_refused_leaves_the_states_as_they_are(driver):
+def test_a_refused_part_does_not_change_the_states(driver):
     net = lstm_net(driver)
     net.run(net.call("a", PART, is_start=True))
     assert net.refusal(net.call("a", PART[:1])).field_name == "data"
@@ -184,7 +184,7 @@ def test_a_part_may_have_several_examples(driver):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)
 
 
-def test_predictions_without_an_id_begin_with_zeros_and_leave_no_states(driver):
+def test_predictions_without_an_id_start_from_zeros_and_keep_no_states(driver):
     net = lstm_net(driver)
     net.run(net.call("a", PART, is_start=True))
     wanted = long_pass(fused("lstm"), driver.params(), PART)
@@ -194,7 +194,7 @@ def test_predictions_without_an_id_begin_with_zeros_and_leave_no_states(driver):
 
 
 @pytest.mark.parametrize("change", ["bind", "params", "init", "restore"])
-def test_states_are_of_no_use_to_other_parameters(driver, change):
+def test_states_are_dropped_when_parameters_change(driver, change):
     net = lstm_net(driver)
     net.run(net.call("a", PART, is_start=True))
     waiting = driver.host.prepare(net.call("a", PART))
@@ -215,15 +215,15 @@ def test_states_are_of_no_use_to_other_parameters(driver, change):
     net.run(net.call("a", PART))
 
 
-def test_training_goes_on_beneath_the_states_as_beneath_other_predictions(driver):
+def test_training_between_two_parts_keeps_the_sequence(driver):
     net = lstm_net(driver)
     net.run(net.call("a", PART, is_start=True))
     driver.ask(calls.Forward(module="net"), data=np.concatenate([PART, PART], 1))
-    driver.host._residents.free_all(None)  # plans alone: the states keep it there
+    driver.host._residents.free_all(None)  # only its plans: the states keep the module
     net.run(net.call("a", PART))
 
 
-def test_a_module_stays_on_its_device_while_it_has_sequences(driver):
+def test_a_module_with_sequences_is_not_evicted(driver):
     net = lstm_net(driver)
     net.run(net.call("a", PART, is_start=True))
     net.run(net.call("b", PART, is_start=True))
@@ -243,7 +243,7 @@ def test_a_module_stays_on_its_device_while_it_has_sequences(driver):
         ([("rnn_weight", "rnn_output")], "serving.states[0].state", "as long as the batch"),
     ],
 )
-def test_what_cannot_be_states_is_refused(driver, links, field, message):
+def test_invalid_states_are_refused(driver, links, field, message):
     net = lstm_net(driver)
     states = tuple(StateLink(state=state, output=output) for state, output in links)
     net.states = SequenceStates(links=states, most=1, idle_seconds=1.0)

@@ -1,4 +1,4 @@
-"""Plans that are made before the first prediction needs them."""
+"""Plans made before the first prediction needs them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ FEATURES = 6
 
 
 def plans(driver) -> int:
-    """Return for how many batch sizes predictions of the module are bound."""
+    """Return for how many batch sizes the module's predictions are bound."""
     plans: int = driver.host._residents.use("net").inference.plans()
     return plans
 
 
-def test_no_size_that_requests_have_together_is_bound_after_it(driver):
+def test_after_warm_up_no_batch_size_needs_binding(driver):
     driver.ready()
     driver.ask(calls.WarmUp(module="net"))
     warm = plans(driver)
-    assert warm >= 4  # 1, 2, 4, 8 and what is quick
+    assert warm >= 4  # 1, 2, 4, 8 and the fastest size
     for rows in (1, 2, 3, 5, 8):
         driver.ask(calls.Predict(module="net"), data=np.ones((rows, FEATURES), "f"))
     assert plans(driver) == warm
 
 
-def test_no_more_are_bound_than_are_computed_together(driver):
+def test_no_more_sizes_are_bound_than_can_be_batched(driver):
     driver.ready()
     driver.ask(calls.WarmUp(module="net", max_batch_size=3))
     assert plans(driver) == 3  # 1, 2 and 4
@@ -41,7 +41,7 @@ def test_every_bucket_is_warm(driver):
     assert plans(driver) == 3 * 3
 
 
-def test_others_are_answered_between_two_plans(driver):
+def test_other_calls_are_answered_between_two_plans(driver):
     driver.ready()
     method, params = calls.to_call(calls.WarmUp(module="net"))
     computation = driver.host.handle(method, params, {})
@@ -52,7 +52,7 @@ def test_others_are_answered_between_two_plans(driver):
     assert next(steps) is None
 
 
-def test_without_parameters_there_is_nothing_to_warm(driver, make_network):
+def test_without_parameters_there_is_nothing_to_warm_up(driver, make_network):
     driver.create(make_network())
     driver.bind()
     assert driver.refusal(calls.WarmUp(module="net")).code == "wrong_stage"
@@ -65,7 +65,7 @@ def buckets(driver, *lengths: int) -> calls.ChangeBuckets:
 
 @pytest.fixture
 def sequences(driver):
-    """The driver with a module of two of three buckets."""
+    """A module with two of three buckets."""
     driver.create_buckets((4, 6, 9), default=9)
     driver.bind_buckets(9, (4,))
     driver.ask(calls.InitParams(module="net", spec=InitSpec(seed=1)))
@@ -73,7 +73,7 @@ def sequences(driver):
     return driver
 
 
-def test_buckets_that_stay_keep_their_plans_and_new_ones_are_warm(sequences):
+def test_unchanged_buckets_keep_their_plans_and_new_ones_are_warm(sequences):
     sequences.ask(buckets(sequences, 6))
     assert set(sequences.describe()["buckets"]) == {"9", "6"}
     assert plans(sequences) == 2 * 3
@@ -94,7 +94,7 @@ def batch(steps: int) -> dict[str, np.ndarray]:
     }
 
 
-def test_until_new_buckets_are_warm_the_others_answer(sequences):
+def test_old_buckets_answer_until_new_ones_are_warm(sequences):
     method, params = calls.to_call(buckets(sequences, 6))
     steps = sequences.host.handle(method, params, {}).run({})
     next(steps)
@@ -107,7 +107,7 @@ def test_until_new_buckets_are_warm_the_others_answer(sequences):
     assert result["bucket"] == "6"
 
 
-def test_a_module_that_was_bound_meanwhile_keeps_its_buckets(sequences):
+def test_a_module_rebound_in_the_meantime_keeps_its_buckets(sequences):
     method, params = calls.to_call(buckets(sequences, 6))
     steps = sequences.host.handle(method, params, {}).run({})
     next(steps)
@@ -118,6 +118,6 @@ def test_a_module_that_was_bound_meanwhile_keeps_its_buckets(sequences):
     assert set(sequences.describe()["buckets"]) == {"9", "4"}
 
 
-def test_what_has_no_symbol_is_refused_and_changes_nothing(sequences):
+def test_buckets_without_a_symbol_are_refused_and_change_nothing(sequences):
     assert sequences.refusal(buckets(sequences, 5)).code == "invalid"
     assert set(sequences.describe()["buckets"]) == {"9", "4"}
