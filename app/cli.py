@@ -25,14 +25,14 @@ __all__ = ["app", "main"]
 
 _GROUPS = ("modules", "datasets", "checkpoints", "jobs")
 
-# Otherwise typer loads pydantic, which takes 0.1 s, to find that a group's --help was not given.
+# Without a default for --help, typer imports pydantic for each group, which takes 0.1 s.
 _NO_HELP = {"help": False} | {name: {"help": False} for name in ("keys", *_GROUPS)}
 
 app = typer.Typer(
     name="modserve",
     no_args_is_help=True,
-    add_completion=False,  # the command completion prints the script
-    rich_markup_mode=None,  # plain text: help and errors appear in half the time
+    add_completion=False,  # modserve completion prints the script instead
+    rich_markup_mode=None,  # rich text would double the time of --help and errors
     context_settings={"max_content_width": 120, "default_map": _NO_HELP},
 )
 
@@ -183,8 +183,8 @@ def demo(
     once: Annotated[bool, typer.Option("--once", help="Exit after the tour.")] = False,
 ) -> None:
     """Train LeNet on MNIST digits over HTTP, ask it about one, and keep serving."""
-    # Both end like Ctrl-C: the server must neither outlive the demo nor end alone. Shells make
-    # background processes of scripts ignore Ctrl-C, which the server does not.
+    # Both end on Ctrl-C: the server must not outlive the demo, nor stop before it. Background
+    # processes of shell scripts ignore Ctrl-C, but the server does not.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     from app.demo import run_demo
@@ -338,10 +338,12 @@ def keys_add(
     as_json: AsJson = False,
 ) -> None:
     """Create a key and print it, only this once. A running server accepts it within a second."""
-    from app.maintenance import KeyWishes, run_keys_add
+    from app.maintenance import KeyOptions, run_keys_add
 
-    wishes = KeyWishes(name=name, scopes=scope, expires=expires, rate=rate, concurrency=concurrency)
-    raise typer.Exit(run_keys_add(_data_dir(data_dir), wishes, as_json=as_json))
+    options = KeyOptions(
+        name=name, scopes=scope, expires=expires, rate=rate, concurrency=concurrency
+    )
+    raise typer.Exit(run_keys_add(_data_dir(data_dir), options, as_json=as_json))
 
 
 @keys.command("generate")

@@ -25,7 +25,7 @@ from app.error_table import error_code
 from app.errors import HostError, Invalid, ServiceError
 from app.tensors.codec import JSON, Tensors, decode, read_members, take_inputs
 from app.tensors.json_bodies import load_json, parse_json
-from app.tensors.ragged import AlikeExamples, group_examples
+from app.tensors.ragged import SameShapeExamples, group_examples
 
 __all__ = ["Decoded", "Work", "as_host_error", "decode_body", "groups_of", "tensors_of"]
 
@@ -68,12 +68,12 @@ def tensors_of(
 
 def groups_of(
     plain: Mapping[str, Any], data: bytes | memoryview
-) -> tuple[list[AlikeExamples], dict[str, Any]]:
+) -> tuple[list[SameShapeExamples], dict[str, Any]]:
     """Return the examples that ``ragged`` found, by their shapes, and the other members."""
     groups, begin = [], 0
     for places, size, found in plain["groups"]:
         tensors, _ = tensors_of(found, data[begin : begin + size])
-        groups.append(AlikeExamples(places, tensors))
+        groups.append(SameShapeExamples(places, tensors))
         begin += size
     return groups, plain["rest"]
 

@@ -25,7 +25,7 @@ from app.services.versions import Version
 from app.tensors.codec import JSON, Tensors, encode, negotiate, take_inputs
 from app.tensors.json_bodies import load_json
 from app.tensors.json_tensors import HostArray
-from app.tensors.ragged import AlikeExamples, group_examples, ragged_json
+from app.tensors.ragged import SameShapeExamples, group_examples, ragged_json
 
 __all__ = ["answer_ragged", "may_be_ragged", "predict_ragged"]
 
@@ -96,7 +96,7 @@ async def _ask(
     predictions: Predictions,
     record: ModuleRecord,
     version: Version,
-    groups: Sequence[AlikeExamples],
+    groups: Sequence[SameShapeExamples],
     fields: PredictFields,
 ) -> _Outputs:
     """Return the outputs by name, a row for each example."""

@@ -1,4 +1,4 @@
-"""Python clients of the server: ``Client``, which waits, and ``AsyncClient``, which is awaited."""
+"""Python clients of the server: ``Client`` is synchronous, ``AsyncClient`` asynchronous."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "AsyncClient":  # asyncio takes as long to load as the rest
+    if name == "AsyncClient":  # asyncio takes as long to import as all the rest
         from app.client.async_client import AsyncClient
 
         return AsyncClient

@@ -1,4 +1,4 @@
-"""The client whose answers are awaited."""
+"""The asynchronous client."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from app.client.callers import AsyncCaller
 from app.client.client import Calls, http_options
 from app.client.exchange import Exchange
 
-__all__ = ["AsyncClient", "Awaited"]
+__all__ = ["AsyncClient", "AsyncTransport"]
 
 T = TypeVar("T")
 
 
-class Awaited:
-    """Lets the event loop go on meanwhile; a ``Transport``."""
+class AsyncTransport:
+    """The ``Transport`` of the asynchronous client, which never blocks the event loop."""
 
     def __init__(self, http: httpx.AsyncClient) -> None:
         self.http = http
 
     def carried(self, pieces: Iterable[bytes]) -> httpx.AsyncByteStream:
-        """Return the stream of a body that is read from files, in a thread."""
-        return _Carried(pieces)
+        """Return an async stream of a body, read from its files in a thread."""
+        return _AsyncBodyStream(pieces)
 
     async def work(self, function: Callable[[], T], *, is_heavy: bool) -> T:
-        """Do it in a thread where it takes a while."""
+        """Do some work, in a thread if it takes a while."""
         return await asyncio.to_thread(function) if is_heavy else function()
 
     async def send(self, request: httpx.Request, *, is_streamed: bool) -> httpx.Response:
-        """Send a request; return the answer, read to its end unless it is streamed."""
+        """Send a request; return the response, fully read unless it is streamed."""
         return await self.http.send(request, stream=is_streamed)
 
     async def lines(self, response: httpx.Response) -> AsyncGenerator[str]:
-        """Yield the lines of a streamed answer."""
+        """Yield the lines of a streamed response."""
         async for line in response.aiter_lines():
             yield line
 
     async def pieces(self, response: httpx.Response) -> AsyncGenerator[bytes]:
-        """Yield the bytes of a streamed answer."""
+        """Yield the bytes of a streamed response."""
         async for piece in response.aiter_bytes():
             yield piece
 
     async def read(self, response: httpx.Response) -> None:
-        """Read a streamed answer to its end."""
+        """Read a streamed response to its end."""
         await response.aread()
 
     async def end(self, response: httpx.Response) -> None:
-        """End a streamed answer."""
+        """Close a streamed response."""
         await response.aclose()
 
     async def sleep(self, seconds: float) -> None:
@@ -59,7 +59,7 @@ class Awaited:
         await asyncio.sleep(seconds)
 
 
-class _Carried(httpx.AsyncByteStream):
+class _AsyncBodyStream(httpx.AsyncByteStream):
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = pieces
 
@@ -70,7 +70,7 @@ class _Carried(httpx.AsyncByteStream):
 
 
 class AsyncClient(Calls, AsyncCaller):
-    """Calls a modserve server with ``await``; otherwise as ``Client``, whose arguments it takes."""
+    """Calls a modserve server with ``await``; has the methods and arguments of ``Client``."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class AsyncClient(Calls, AsyncCaller):
         retries: int = 2,
     ) -> None:
         self._http = httpx.AsyncClient(transport=transport, **http_options(base_url, key))
-        super().__init__(Exchange(Awaited(self._http), timeout_seconds, retries))
+        super().__init__(Exchange(AsyncTransport(self._http), timeout_seconds, retries))
 
     async def close(self) -> None:
         """Close the connections."""

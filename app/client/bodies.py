@@ -1,4 +1,4 @@
-"""What requests carry, as values: opened anew each time that a request is sent."""
+"""Request bodies as values; each is opened anew every time its request is sent."""
 
 from __future__ import annotations
 
@@ -26,32 +26,33 @@ __all__ = [
 ]
 
 Progress: TypeAlias = Callable[[int, int], object]
-"""Is called with the bytes sent, or received, so far, and with those in all."""
+"""Called with the bytes transferred so far, and the total."""
 
 FilePath: TypeAlias = str | PathLike[str]
-"""Where a file or a folder lies."""
+"""Path of a file or a folder."""
 
 Source: TypeAlias = Path | bytes
-"""A file where it is, or its content."""
+"""A path of a file, or its content."""
 
 _MANY_BYTES = 1 << 16
-"""More are sent in pieces. Of bytes sent as they are httpcore copies, whenever the socket has taken
-some, all that are left: 400 MB took ten seconds."""
+"""Larger bodies are sent in pieces: httpcore copies the unsent rest of a bytes object after every
+partial write to the socket, so that 400 MB took ten seconds.
+"""
 
 
 HEAVY_BYTES = 1 << 20
-"""An event loop does not wait until more are encoded or decoded."""
+"""Beyond this size, the event loop leaves encoding and decoding to a thread."""
 
 
 class Body(Protocol):
-    """What a request carries."""
+    """The body of a request."""
 
     @property
     def is_heavy(self) -> bool:
-        """Whether it takes a while to be opened."""
+        """Whether opening the body takes a while."""
 
     def opened(self, files: ExitStack) -> dict[str, Any]:
-        """Return it as arguments of httpx; files are open for as long as ``files`` is."""
+        """Return the body as arguments of httpx; its files stay open until ``files`` is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,60 +63,60 @@ class Json:
     value: Any
 
     def opened(self, files: ExitStack) -> dict[str, Any]:
-        """Return it as arguments of httpx."""
+        """Return the body as arguments of httpx."""
         return {"json": self.value}
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Bytes of a media type; the server tells it by the first bytes where it is None."""
+    """Bytes of a media type; None leaves it to the server to recognize them."""
 
     is_heavy: ClassVar[bool] = False
     content: bytes
     media_type: str | None = None
 
     def opened(self, files: ExitStack) -> dict[str, Any]:
-        """Return them as arguments of httpx."""
+        """Return the body as arguments of httpx."""
         headers = {} if self.media_type is None else {"Content-Type": self.media_type}
         return {"content": _in_pieces(self.content), "headers": headers}
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as it is."""
+    """A file, sent as it is."""
 
     is_heavy: ClassVar[bool] = False
     path: Path
 
     def opened(self, files: ExitStack) -> dict[str, Any]:
-        """Return it as arguments of httpx."""
+        """Return the body as arguments of httpx."""
         return {"content": files.enter_context(self.path.open("rb"))}
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form: fields, of which lists are repeated, and (name of the part, file)."""
+    """A form of fields, of which lists are repeated, and files, given as (part's name, file)."""
 
     is_heavy: ClassVar[bool] = False
     fields: Mapping[str, Any]
     files: Sequence[tuple[str, Source]]
 
     def opened(self, files: ExitStack) -> dict[str, Any]:
-        """Return it as arguments of httpx."""
+        """Return the body as arguments of httpx."""
         parts = [(part, _named(source, files)) for part, source in self.files]
         return {"data": {name: _text(one) for name, one in self.fields.items()}, "files": parts}
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A body, and whatever else of a request, as arguments of httpx."""
+    """A body and other parts of a request that are already arguments of httpx."""
 
     is_heavy: ClassVar[bool] = False
     content: Any
     options: Mapping[str, Any]
 
     def opened(self, files: ExitStack) -> dict[str, Any]:
-        """Return them."""
+        """Return the given arguments."""
         content = self.content
         return {
             **self.options,
@@ -124,9 +125,9 @@ class Given:
 
 
 def checkpoint_form(files: Sequence[FilePath], fields: Mapping[str, Any]) -> Form:
-    """Return a form with files of a checkpoint, each under the name that its ending tells.
+    """Return a form with the files of a checkpoint; their names decide the parts.
 
-    The file with the keys of buckets is left out: the names of their symbols have them.
+    The file with the bucket keys is left out: the symbols' names contain the keys.
     """
     parts = {".params": "params", ".states": "states"}
     sent = [path for path in map(Path, files) if path.suffix != ".buckets"]
@@ -144,14 +145,14 @@ def _named(source: Source, files: ExitStack) -> tuple[str, Any]:
 
 
 def _text(value: Any) -> Any:
-    """Return a field of a form: a list repeats it, a flag is a word."""
+    """Return a form field's text; a list becomes several, a bool is ``true`` or ``false``."""
     if isinstance(value, bool):
         return str(value).lower()
     return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
 
 
 def counted(pieces: Iterable[bytes], total: int, progress: Progress) -> Iterator[bytes]:
-    """Yield the pieces of a body of so many bytes, and tell how far it is."""
+    """Yield the pieces of a body of ``total`` bytes, and report the progress."""
     sent = 0
     for piece in pieces:
         yield piece

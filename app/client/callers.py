@@ -1,4 +1,4 @@
-"""What makes the calls of a client: one waits for the answers, the other returns awaitables."""
+"""How a client makes calls: one waits for the results, the other returns awaitables."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Call(Protocol[T_co]):
-    """A call with a result."""
+    """A call with one result."""
 
     async def make(self, exchange: Exchange) -> T_co:
-        """Make it; return the result."""
+        """Make the call; return the result."""
 
 
 class Followed(Protocol[T_co]):
-    """A call with results that come one after the other."""
+    """A call with a stream of results."""
 
     def follow(self, exchange: Exchange) -> AsyncGenerator[T_co]:
-        """Make it; yield the results as they come."""
+        """Make the call; yield the results as they arrive."""
 
 
 class Caller:
-    """Makes calls and waits for their answers."""
+    """Makes calls and waits for their results."""
 
     _exchange: Exchange
 
@@ -41,7 +41,7 @@ class Caller:
 
 
 class AsyncCaller:
-    """Makes calls that are awaited."""
+    """Makes calls whose results are awaited."""
 
     _exchange: Exchange
 

@@ -1,4 +1,4 @@
-"""Checkpoints: saved, listed, exchanged, loaded."""
+"""Calls on checkpoints."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["CheckpointCalls"]
 
 
 class CheckpointCalls:
-    """Calls on the checkpoints of modules. An epoch may be a tag, too: ``"3.120"``."""
+    """Calls on the checkpoints of modules. An epoch may also be a tag such as ``"3.120"``."""
 
     @method
     def save_checkpoint(self, name: str, epoch: int) -> Request[CheckpointView]:
-        """Save the current state as the checkpoint of an epoch."""
+        """Save the module's current state as the checkpoint of an epoch."""
         path, body = at("modules", name, "checkpoints"), Json({"epoch": epoch})
         return Request("POST", path, AsJson(CheckpointView), body=body)
 
@@ -34,30 +34,30 @@ class CheckpointCalls:
         progress: Progress | None = None,
         **fields: Any,
     ) -> Request[CheckpointView]:
-        """Add a checkpoint that MXNet wrote, for ``load``.
+        """Upload a checkpoint that MXNet wrote, so that ``load`` can use it.
 
         Args:
             name: of the module.
-            files: the parameters and, if there are some, symbol and optimizer states.
-            progress: is called with the bytes sent so far, and with those in all.
-            **fields: ``epoch``, unless the name of the parameters says it.
+            files: the parameters and optionally the symbol and the optimizer's states.
+            progress: called with the bytes sent so far, and the total.
+            **fields: ``epoch``, unless the name of the parameters' file has it.
         """
         path, body = at("modules", name, "checkpoints"), checkpoint_form(files, fields)
         return Request("POST", path, AsJson(CheckpointView), body=body, progress=progress)
 
     @method
     def checkpoints(self, /, name: str, **filters: Any) -> Pages[CheckpointView]:
-        """Return the checkpoints, newest first.
+        """Return a module's checkpoints, newest first.
 
         Args:
             name: of the module.
-            filters: ``job`` (one, or a list of several), ``created_after``, ``created_before``.
+            filters: ``job`` (one or a list), ``created_after``, ``created_before``.
         """
         return Pages(at("modules", name, "checkpoints"), CheckpointView, filters)
 
     @method
     def checkpoint(self, name: str, epoch: int | str) -> Request[CheckpointView]:
-        """Return what a checkpoint has: files with their sizes and digests, metrics."""
+        """Return a checkpoint's files with their sizes and digests, and its metrics."""
         return Request("GET", _of(name, epoch), AsJson(CheckpointView))
 
     @method
@@ -75,14 +75,14 @@ class CheckpointCalls:
         *,
         progress: Progress | None = None,
     ) -> Download:
-        """Fetch a file of a checkpoint, as ``checkpoint`` names it, and write it to a path."""
+        """Download a file of a checkpoint, as named by ``checkpoint``, to a path."""
         return Download(_of(name, epoch, "files", file), Path(target), progress)
 
     @method
     def get_onnx(
         self, name: str, epoch: int | str, target: FilePath, *, progress: Progress | None = None
     ) -> NotedDownload:
-        """Fetch a checkpoint as an ONNX model, and write it to a path.
+        """Download a checkpoint as an ONNX model to a path.
 
         Returns:
             what is not as in the module, such as outputs that need a label.
@@ -93,14 +93,14 @@ class CheckpointCalls:
     def put_checkpoint_file(
         self, name: str, epoch: int, file: FilePath, *, progress: Progress | None = None
     ) -> Request[CheckpointView]:
-        """Upload a file of a checkpoint that MXNet wrote, for ``load``."""
+        """Upload one file of a checkpoint that MXNet wrote, so that ``load`` can use it."""
         file = Path(file)
         path = _of(name, epoch, "files", file.name)
         return Request("PUT", path, AsJson(CheckpointView), body=File(file), progress=progress)
 
     @method
     def load(self, /, name: str, epoch: int | str, **options: bool) -> Request[ModuleView]:
-        """Load a checkpoint; with ``optimizer_states=True`` these too.
+        """Load a checkpoint; ``optimizer_states=True`` loads the optimizer's states too.
 
         Other options are ``allow_missing`` and ``allow_extra``.
         """

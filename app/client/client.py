@@ -1,4 +1,4 @@
-"""The client that waits for its answers."""
+"""The synchronous client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.client.modules import ModuleCalls
 from app.client.predictions import PredictionCalls
 from app.client.server import ServerCalls
 from app.client.steps import StepCalls
-from app.client.transport import Blocking
+from app.client.transport import BlockingTransport
 from app.client.versions import VersionCalls
 
 __all__ = ["Calls", "Client", "Options", "http_options"]
@@ -31,7 +31,7 @@ _KEY_FILE_VARIABLE = "MODSERVE_API_KEY_FILE"
 
 
 class Options(TypedDict, total=False):
-    """What may differ from call to call; see ``Client``."""
+    """Options that can differ from call to call; see ``Client``."""
 
     timeout_seconds: float | None
     retries: int
@@ -48,32 +48,33 @@ class Calls(
     DatasetCalls,
     ServerCalls,
 ):
-    """All calls, for both clients."""
+    """The calls of both clients."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
 
     def with_options(self, **options: Unpack[Options]) -> Self:
-        """Return it with other options, over the same connections."""
+        """Return a client with other options that shares this one's connections."""
         other = copy.copy(self)
         other._exchange = replace(self._exchange, **options)
         return other
 
 
 class Client(Calls, Caller):
-    """Calls a modserve server, a method for each thing that it does.
+    """Calls a modserve server; it has a method for every operation.
 
-    Calls raise ``ClientError``, or what ``app.client.errors`` has of it, where the server refuses
-    them, and ``httpx.TransportError`` if it is not reached. Those that may be made twice are
-    made again where the connection broke or the server says that it cannot at present.
+    A call raises ``ClientError``, or one of its subclasses in ``app.client.errors``, if the server
+    refuses it, and ``httpx.TransportError`` if the server cannot be reached. A call that is safe to
+    repeat is retried if the connection breaks or the server is temporarily unavailable.
 
     Args:
         base_url: for example ``http://127.0.0.1:8000``.
-        timeout_seconds: for an answer to begin, and for each part of it; not of streams.
+        timeout_seconds: until the response starts, and for each part of it; does not apply to
+            streams.
         transport: replaces the network, in tests.
-        key: the API key to ask with; None takes that of MODSERVE_API_KEY, or of the file that
-            MODSERVE_API_KEY_FILE names, if there is one.
-        retries: how often a call is made again.
+        key: API key; None takes that of MODSERVE_API_KEY, or of the file that MODSERVE_API_KEY_FILE
+            names, if either is set.
+        retries: how often a call is retried.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Client(Calls, Caller):
         retries: int = 2,
     ) -> None:
         self._http = httpx.Client(transport=transport, **http_options(base_url, key))
-        super().__init__(Exchange(Blocking(self._http), timeout_seconds, retries))
+        super().__init__(Exchange(BlockingTransport(self._http), timeout_seconds, retries))
 
     def close(self) -> None:
         """Close the connections."""
@@ -108,7 +109,7 @@ def http_options(base_url: str, key: str | None) -> dict[str, Any]:
     """Return the arguments of httpx's clients.
 
     Raises:
-        httpx.InvalidURL: it does not begin as a URL of HTTP.
+        httpx.InvalidURL: it is not an HTTP URL.
     """
     if not base_url.startswith(("http://", "https://")):
         raise httpx.InvalidURL(f"base_url is {base_url!r}; expected http://HOST:PORT or https://…")

@@ -1,4 +1,4 @@
-"""Datasets: uploaded, described, fetched."""
+"""Calls on datasets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["DatasetCalls"]
 
 
 def _joined(options: dict[str, Any]) -> dict[str, Any]:
-    """Return options as a query says them: several numbers with commas between."""
+    """Return options as query parameters: several numbers are joined by commas."""
     return {
         name: ",".join(map(str, one)) if isinstance(one, list | tuple) else one
         for name, one in options.items()
@@ -34,9 +34,9 @@ class DatasetCalls:
 
         Args:
             name: of the dataset.
-            file: to upload.
-            kind: of the file.
-            progress: is called with the bytes sent so far, and with those in all.
+            file: the file to upload.
+            kind: its format.
+            progress: called with the bytes sent so far, and the total.
         """
         path, kinds = at("datasets", name), {"kind": kind}
         return Request(
@@ -47,15 +47,15 @@ class DatasetCalls:
     def put_images(
         self, name: str, images: FilePath, /, *, progress: Progress | None = None, **options: Any
     ) -> Request[DatasetView]:
-        """Upload images as a dataset, labelled by the folders that they lie in.
+        """Upload images as a dataset, labelled by the folders that contain them.
 
         Args:
             name: of the dataset.
             images: a folder; or a zip, tar, tar.gz or RecordIO file.
-            progress: is called with the bytes sent so far, and with those in all.
-            options: ``size`` or ``crop``, a number or height and width, ``resize``,
+            progress: called with the bytes sent so far, and the total.
+            options: ``size`` or ``crop`` (a number, or height and width), ``resize``,
                 ``interpolation``, ``color``, ``mean``, ``std``, ``layout``; or ``module``, whose
-                image transform holds; ``classes_of`` another dataset; ``data_name``,
+                image transform is used; ``classes_of`` another dataset; ``data_name``,
                 ``label_name``.
         """
         path, wanted = at("datasets", name, "images"), _joined(options)
@@ -64,17 +64,17 @@ class DatasetCalls:
 
     @method
     def add_dataset(self, name: str, path: str, kind: str = "npz") -> Request[DatasetView]:
-        """Make a file of the server's a dataset where it lies; its operator allows the folder."""
+        """Add a file on the server as a dataset, in place; the operator must allow its folder."""
         body = Json({"name": name, "path": path, "kind": kind})
         return Request("POST", at("datasets"), AsJson(DatasetView), body=body)
 
     @method
     def datasets(self, /, **filters: Any) -> Pages[DatasetView]:
-        """Return the descriptions of all datasets, or of some.
+        """Return the descriptions of all datasets, or of those that match the filters.
 
         Args:
-            filters: ``kind`` (one, or a list of several), ``prefix`` of the name,
-                ``created_after``, ``created_before``.
+            filters: ``kind`` (one or a list), ``prefix`` of the name, ``created_after``,
+                ``created_before``.
         """
         return Pages(at("datasets"), DatasetView, filters)
 
@@ -85,7 +85,7 @@ class DatasetCalls:
 
     @method
     def preview_dataset(self, name: str, rows: int = 10) -> Request[dict[str, list[Any]]]:
-        """Return the first rows of every array, or lines of a text."""
+        """Return the first rows of every array, or the first lines of a text."""
         path, where = at("datasets", name, "preview"), {"rows": rows}
         return Request("GET", path, AsJson(dict[str, list[Any]]), query=where)
 
@@ -93,12 +93,12 @@ class DatasetCalls:
     def get_dataset_file(
         self, name: str, target: FilePath, *, progress: Progress | None = None
     ) -> Download:
-        """Fetch a dataset as it was uploaded, and write it to a path.
+        """Download a dataset's file to a path.
 
         Args:
             name: of the dataset.
             target: the path.
-            progress: is called with the bytes fetched so far, and with those in all.
+            progress: called with the bytes received so far, and the total.
         """
         return Download(at("datasets", name, "file"), Path(target), progress)
 

@@ -1,22 +1,22 @@
-"""What the server's refusals are in Python.
+"""Exceptions for the server's error responses.
 
 ::
 
     ClientError                    the server refused a call
-    ├── BadRequest                 400: the request cannot be read; and all 4xx that are not below
-    ├── Unauthorized               401: no key, or none that is known
-    ├── Forbidden                  403: the key may not do this
-    ├── NotFound                   404: there is no such thing
-    ├── Conflict                   409: not as things are now: wrong stage, name taken, in use
-    ├── PreconditionFailed         412: it changed since: another generation, another ETag
-    ├── TooLarge                   413: more than the server takes
-    ├── UnsupportedMedia           415: a type of body that is not taken there
-    ├── Invalid                    422: a field is wrong; ``errors`` says which
-    ├── TooManyRequests            429: more than the key may ask; ``retry_after_seconds``
-    └── ServerError                500: the server's fault; and all 5xx that are not below
-        └── Unavailable            503: not at present; ``retry_after_seconds``
+    ├── BadRequest                 400: the request is malformed; and all 4xx not listed below
+    ├── Unauthorized               401: no API key, or an unknown one
+    ├── Forbidden                  403: the key does not allow this
+    ├── NotFound                   404: the resource does not exist
+    ├── Conflict                   409: not possible now: wrong stage, name taken, in use
+    ├── PreconditionFailed         412: it has changed: another generation, another ETag
+    ├── TooLarge                   413: over a limit of the server
+    ├── UnsupportedMedia           415: the body has an unsupported media type
+    ├── Invalid                    422: a field is invalid; ``errors`` says which
+    ├── TooManyRequests            429: over the key's rate; ``retry_after_seconds``
+    └── ServerError                500: an error in the server; and all 5xx not listed below
+        └── Unavailable            503: temporarily unavailable; ``retry_after_seconds``
 
-A server that is not reached raises httpx's errors, all of them ``httpx.TransportError``.
+If the server cannot be reached, httpx raises a subclass of ``httpx.TransportError``.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class ClientError(Exception):
 
     Attributes:
         status: HTTP status.
-        problem: the body of the answer, as of RFC 9457.
-        retry_after_seconds: when the server wants to be asked again, if it says so.
+        problem: the body of the response, an RFC 9457 problem.
+        retry_after_seconds: how long the server asks to wait before a retry, if it says so.
     """
 
     def __init__(
@@ -72,71 +72,71 @@ class ClientError(Exception):
 
     @property
     def code(self) -> str:
-        """Of the error, as ``Client.error_code`` explains it; empty of what is not a problem."""
+        """The error's code, see ``Client.error_code``; empty if the body is not a problem."""
         return str(self.problem.get("code", ""))
 
     @property
     def detail(self) -> str:
-        """What is wrong."""
+        """What went wrong."""
         return str(self.problem.get("detail", ""))
 
     @property
     def errors(self) -> list[FieldFault]:
-        """The fields that are wrong, each with what was got and what is expected."""
+        """The invalid fields, each with the value got and what is expected."""
         return list(self.problem.get("errors") or ())
 
     @property
     def request_id(self) -> str | None:
-        """Of the request, as in the server's log."""
+        """The id of the request in the server's log."""
         return self.problem.get("request_id")
 
 
 class BadRequest(ClientError):
-    """The request cannot be read."""
+    """The request is malformed."""
 
 
 class Unauthorized(ClientError):
-    """There is no key, or none that is known."""
+    """There is no API key, or an unknown one."""
 
 
 class Forbidden(ClientError):
-    """The key may not do this."""
+    """The API key does not allow this."""
 
 
 class NotFound(ClientError):
-    """There is no such thing."""
+    """The resource does not exist."""
 
 
 class Conflict(ClientError):
-    """It cannot be done as things are now."""
+    """The call is not possible in the current state."""
 
 
 class PreconditionFailed(ClientError):
-    """It changed since it was looked at."""
+    """The resource has changed since it was read."""
 
 
 class TooLarge(ClientError):
-    """It is more than the server takes."""
+    """The request is over a limit of the server."""
 
 
 class UnsupportedMedia(ClientError):
-    """The body is of a type that is not taken there."""
+    """The body has a media type that is not supported there."""
 
 
 class Invalid(ClientError):
-    """A field is wrong."""
+    """A field is invalid."""
 
 
 class TooManyRequests(ClientError):
-    """The key asks for more than it may."""
+    """The API key has exceeded its rate."""
 
 
 class ServerError(ClientError):
-    """The server is at fault."""
+    """An error in the server."""
 
 
 class Unavailable(ServerError):
-    """The server cannot do it at present."""
+    """The server is temporarily unavailable."""
 
 
 _BY_STATUS: Mapping[int, type[ClientError]] = {
@@ -154,7 +154,7 @@ _BY_STATUS: Mapping[int, type[ClientError]] = {
 
 
 def refusal(response: httpx.Response) -> ClientError:
-    """Return the error that an answer, whose body was read, stands for."""
+    """Return the exception for an error response whose body has been read."""
     status = response.status_code
     try:
         problem = response.json()
@@ -167,6 +167,6 @@ def refusal(response: httpx.Response) -> ClientError:
 
 
 def retry_after(response: httpx.Response) -> float | None:
-    """Return in how many seconds the server wants to be asked again, if it says so."""
+    """Return after how many seconds the server allows a retry, if it says so."""
     text = response.headers.get("retry-after", "")
     return float(text) if text.isdigit() else None

@@ -1,4 +1,4 @@
-"""How calls are made: what is repeated, refused, followed. Written once, for both clients."""
+"""How calls are made: retries, errors and streams, written once for both clients."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from app.client.transport import Transport
 __all__ = ["Exchange"]
 
 _MAY_PASS = frozenset({429, 502, 503, 504})
-"""Statuses of what may be otherwise in a moment."""
+"""Statuses that may change shortly."""
 _BROKEN = (httpx.ConnectError, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
-"""Connections that a new one may replace; one that timed out had its time."""
+"""Errors after which a new connection may succeed; a timeout is not one of them."""
 
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 30.0
-"""A server that wants to be asked later than this is not waited for."""
+"""Longest delay that the server may ask for before a retry; beyond it, the call fails."""
 _STREAM_TIMEOUT = httpx.Timeout(10.0, read=60.0)
 _READY_TIMEOUT_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Makes requests over a transport.
+    """Sends requests over a transport.
 
     Attributes:
-        transport: that waits, or is awaited.
-        timeout_seconds: of a call that is not a stream.
-        retries: how often a request is sent again that may be.
+        transport: blocking or asynchronous.
+        timeout_seconds: of calls that are not streams.
+        retries: how often a repeatable request is retried.
     """
 
     transport: Transport
@@ -47,11 +47,11 @@ class Exchange:
     retries: int
 
     async def answer(self, request: Request[Any]) -> httpx.Response:
-        """Make a request; return the answer, read to its end.
+        """Send a request; return the response, fully read.
 
         Raises:
             ClientError: the server refuses it.
-            httpx.TransportError: the server is not reached.
+            httpx.TransportError: the server cannot be reached.
         """
         sending = self._sent(request, self.timeout_seconds, is_streamed=False)
         response = await sending
@@ -63,7 +63,7 @@ class Exchange:
     async def streamed(
         self, request: Request[Any], timeout: httpx.Timeout = _STREAM_TIMEOUT
     ) -> AsyncIterator[httpx.Response]:
-        """Make a request whose answer is read bit by bit; raises as ``answer`` does."""
+        """Send a request whose response is read piece by piece; raises as ``answer`` does."""
         response = await self._sent(request, timeout, is_streamed=True)
         try:
             if not response.is_success:
@@ -85,7 +85,7 @@ class Exchange:
         return response.status_code == 200
 
     async def comes_back(self, within_seconds: float) -> bool:
-        """Wait until the server is ready; tell whether it is in this time."""
+        """Wait until the server is ready; return whether it was within this time."""
         deadline = time.monotonic() + within_seconds
         while not await self.is_ready():
             if time.monotonic() > deadline:

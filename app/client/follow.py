@@ -1,4 +1,4 @@
-"""Calls that are more than a request: events, waiting for jobs and servers, files fetched."""
+"""Calls of more than one request: following events, waiting for jobs and servers, downloads."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _RECONNECT_SECONDS = 30.0
 _PAUSE_SECONDS = 0.2
 _ENDS = ("succeeded", "failed", "cancelled")
 _SILENT_SECONDS = 60.0
-"""A stream is broken that says nothing for as long; a server says something more often."""
+"""A stream that is silent for this long is broken: a working server sends something sooner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Events of a stream, which is taken up again where it broke.
+    """Events of a stream, which is resumed where it broke.
 
     Attributes:
-        path: of the stream.
-        after: the id after which they begin; None for those from now on.
-        filters: of the stream.
-        deadline: by ``time.monotonic()``, when TimeoutError is raised.
-        job_id: of the job with which the stream ends; one of none never ends.
+        path: path of the stream.
+        after: the id after which the events start; None for new ones only.
+        filters: query parameters of the stream.
+        deadline: when to raise TimeoutError, by ``time.monotonic()``.
+        job_id: the job with which the stream ends; without one it never ends.
     """
 
     path: str
@@ -48,7 +48,7 @@ class Events:
 
     @classmethod
     def of_job(cls, job_id: int, after: int = 0, *, deadline: float | None = None) -> Events:
-        """Return those of a job, to its end."""
+        """Return the events of a job, until it ends."""
         path = at("jobs", job_id, "events")
         return cls(path, after, deadline=deadline, job_id=job_id)
 
@@ -57,8 +57,9 @@ class Events:
 
         Raises:
             ClientError: the server refuses the stream.
-            httpx.TransportError: it broke, and the server did not come back within half a minute.
-            TimeoutError: it goes on at the deadline.
+            httpx.TransportError: the stream broke, and the server did not come back within half a
+                minute.
+            TimeoutError: the stream had not ended by the deadline.
         """
         after = self.after
         while True:
@@ -71,7 +72,7 @@ class Events:
                             yield json.loads(value)
                 if await self._is_over(exchange):
                     return
-                # The server is ending, or could not read on. It may be back in a moment.
+                # The server is shutting down, or had to stop reading. It may be back in a moment.
                 await exchange.transport.sleep(_PAUSE_SECONDS)
             except httpx.TransportError:
                 if not await exchange.comes_back(min(_RECONNECT_SECONDS, self._left())):
@@ -79,13 +80,13 @@ class Events:
                     raise
 
     async def _is_over(self, exchange: Exchange) -> bool:
-        """Return whether a stream that ended well has said all that there is to say."""
+        """Return whether a stream that ended normally is complete."""
         if self.job_id is None:
             return False
         return (await _job(self.job_id).make(exchange))["status"] in _ENDS
 
     async def _once(self, exchange: Exchange, after: int | None) -> AsyncGenerator[tuple[str, str]]:
-        """Yield names and values of the fields of a stream until it ends."""
+        """Yield the names and values of one stream's fields until it ends."""
         where = dict(self.filters or {})
         headers = {}
         if after is None:
@@ -110,23 +111,23 @@ class Events:
 
     def _check_time(self) -> None:
         if self._left() <= 0:
-            raise TimeoutError(f"{self.path}: it went on for as long as was to be waited")
+            raise TimeoutError(f"{self.path}: the stream did not end within the time limit")
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A job once it has ended.
+    """Waits for a job to end.
 
     Attributes:
-        job_id: of the job.
-        timeout_seconds: how long to wait; None for as long as it takes.
+        job_id: id of the job.
+        timeout_seconds: how long to wait; None for no limit.
     """
 
     job_id: int
     timeout_seconds: float | None
 
     async def make(self, exchange: Exchange) -> JobView:
-        """Follow the job to its end and return it; raise TimeoutError."""
+        """Follow the job to its end and return it; raise TimeoutError if that takes too long."""
         deadline = None
         if self.timeout_seconds is not None:
             deadline = time.monotonic() + self.timeout_seconds
@@ -139,23 +140,23 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Whether a server is ready, at the latest after some time."""
+    """Waits for a server to be ready, for a limited time."""
 
     within_seconds: float
 
     async def make(self, exchange: Exchange) -> bool:
-        """Ask it, again and again until it is or the time is over."""
+        """Poll the server until it is ready or the time is up."""
         return await exchange.comes_back(self.within_seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file that is fetched whole or not at all.
+    """A file that is downloaded completely or not at all.
 
     Attributes:
         path: on the server.
-        target: where it is written.
-        progress: is told how much has come.
+        target: path to write it to.
+        progress: called with the bytes received so far, and the total.
     """
 
     path: str
@@ -163,11 +164,11 @@ class Download:
     progress: Progress | None = None
 
     async def make(self, exchange: Exchange) -> None:
-        """Fetch it beside the target, and put it there once it is whole."""
-        await self.fetched(exchange)
+        """Download the file under another name, and rename it when it is complete."""
+        await self.download(exchange)
 
-    async def fetched(self, exchange: Exchange) -> httpx.Headers:
-        """Do so; return the headers of the answer."""
+    async def download(self, exchange: Exchange) -> httpx.Headers:
+        """Download the file; return the headers of the response."""
         is_special = self.target.exists() and not self.target.is_file()
         part = self.target if is_special else self.target.with_name(self.target.name + ".part")
         try:
@@ -197,13 +198,13 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class NotedDownload:
-    """A file that is made when it is asked for, with notes about it."""
+    """A file that the server generates on request, with notes about it."""
 
     download: Download
 
     async def make(self, exchange: Exchange) -> list[str]:
-        """Fetch it as any other; return the notes."""
-        headers = await self.download.fetched(exchange)
+        """Download the file; return the notes."""
+        headers = await self.download.download(exchange)
         notes: list[str] = json.loads(headers.get("X-Onnx-Notes", "[]"))
         return notes
 

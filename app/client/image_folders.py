@@ -1,4 +1,4 @@
-"""Folders of images as the bodies of requests."""
+"""Folders of images as request bodies."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any, ClassVar
 __all__ = ["Images"]
 
 _TIMEOUT_SECONDS = (10.0, None, 60.0, 10.0)
-"""To connect, to read, to write and for a place: decoding many images takes as long as it takes."""
+"""Timeouts to connect, read, write, and get a connection: decoding many images takes its time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """A folder of images, sent as a tar file; or a file that holds many, sent as it is."""
+    """A folder of images, sent as a tar file; or an archive of images, sent as it is."""
 
     is_heavy: ClassVar[bool] = True
     path: Path
 
     def opened(self, files: ExitStack) -> dict[str, Any]:
-        """Return it as arguments of httpx."""
+        """Return the body as arguments of httpx."""
         if not self.path.is_dir():
             file = files.enter_context(self.path.open("rb"))
             return {"content": file, "timeout": _TIMEOUT_SECONDS}

@@ -1,4 +1,4 @@
-"""Answers of the server about a module's internals; see ``module_results``."""
+"""Responses about a module's internals; see ``module_results``."""
 
 from __future__ import annotations
 

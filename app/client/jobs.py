@@ -1,4 +1,4 @@
-"""Jobs: submitted, stopped, followed, waited for."""
+"""Calls on jobs."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ class JobCalls:
     def score(
         self, /, name: str, *, limits: Mapping[str, float] | None = None, **params: Any
     ) -> Request[JobView]:
-        """Submit a scoring job; limits as of ``fit``."""
+        """Submit a scoring job; limits are those of ``fit``."""
         return _submitted(name, "score", limits, params)
 
     @method
     def predict_dataset(
         self, /, name: str, *, limits: Mapping[str, float] | None = None, **params: Any
     ) -> Request[JobView]:
-        """Submit a job that predicts a dataset into another; limits as of ``fit``."""
+        """Submit a job that predicts a dataset into another; limits are those of ``fit``."""
         return _submitted(name, "predict_dataset", limits, params)
 
     @method
     def jobs(self, /, **filters: Any) -> Pages[JobView]:
-        """Return all jobs, or some.
+        """Return all jobs, or those that match the filters.
 
         Args:
-            filters: ``module``, ``status``, ``kind`` (one, or a list of several),
-                ``created_after``, ``created_before``.
+            filters: ``module``, ``status``, ``kind`` (one or a list), ``created_after``,
+                ``created_before``.
         """
         return Pages(at("jobs"), JobView, filters)
 
@@ -61,7 +61,7 @@ class JobCalls:
 
     @method
     def pause(self, job_id: int) -> Request[JobView]:
-        """Pause a job; a running one saves a checkpoint first."""
+        """Pause a job; if it is running, it saves a checkpoint first."""
         return _told(job_id, "pause")
 
     @method
@@ -81,7 +81,7 @@ class JobCalls:
 
     @method
     def delete_job(self, job_id: int) -> Request[None]:
-        """Delete a finished job with its events and metrics; its checkpoints stay."""
+        """Delete a finished job with its events and metrics; its checkpoints are kept."""
         return Request("DELETE", at("jobs", job_id), nothing)
 
     @method
@@ -93,7 +93,7 @@ class JobCalls:
     def job_series(
         self, job_id: int, series: str = "loss", points: int = 2000
     ) -> Request[SeriesView]:
-        """Return a metric over all batches of a fit, down-sampled to this many points."""
+        """Return one metric over all batches of a fit, downsampled to at most ``points`` points."""
         where = {"series": series, "points": points}
         return Request("GET", at("jobs", job_id, "metrics"), AsJson(SeriesView), query=where)
 
@@ -101,11 +101,11 @@ class JobCalls:
     def job_histograms(
         self, job_id: int, array: str | None = None, of: str = "parameter", points: int = 200
     ) -> Request[HistogramsView]:
-        """Return histograms that a fit with a monitor took of a parameter, or of its gradient.
+        """Return the histograms of a parameter, or of its gradient, from a fit with a monitor.
 
         Args:
             job_id: of the fit.
-            array: name of the parameter; None takes the first.
+            array: name of the parameter; None for the first.
             of: ``parameter`` or ``gradient``.
             points: maximum number of histograms.
         """
@@ -114,9 +114,9 @@ class JobCalls:
 
     @iterator
     def job_events(self, job_id: int, after: int = 0) -> Events:
-        """Yield a job's events after an id until it ends.
+        """Yield a job's events with ids after ``after``, until the job ends.
 
-        A broken stream is resumed where it broke off, also after a restart of the server.
+        A broken stream is resumed where it broke, even after a restart of the server.
 
         Raises:
             httpx.TransportError: the server did not come back within half a minute.
@@ -125,10 +125,10 @@ class JobCalls:
 
     @method
     def wait(self, job_id: int, *, timeout_seconds: float | None = None) -> Ended:
-        """Return a job once it has ended.
+        """Wait until a job has ended, and return it.
 
         Raises:
-            TimeoutError: it has not ended after ``timeout_seconds``; it continues.
+            TimeoutError: it has not ended after ``timeout_seconds``; the job continues.
         """
         return Ended(job_id, timeout_seconds)
 

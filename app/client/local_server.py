@@ -1,4 +1,4 @@
-"""A server process on this machine, for the demo, benchmarks and tests."""
+"""A local server process, for the demo, benchmarks and tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LISTENING = re.compile(rb"listening on (https?://\S+) ")
 
 @dataclass(frozen=True)
 class ServerProcess:
-    """A server that was started here."""
+    """A server that was started on this machine."""
 
     process: subprocess.Popen[bytes]
     url: str
@@ -37,15 +37,15 @@ def start_server(
     start_seconds: float = 60.0,
     program: Sequence[str] = PROGRAM,
 ) -> ServerProcess:
-    """Start ``modserve serve`` with its data in a folder and wait until it is ready.
+    """Start ``modserve serve`` with its data in a folder, and wait until it is ready.
 
     Args:
-        port: to listen on; 0 lets the server take a free one. One found for it here could be taken
-            before it listens there.
-        program: what Python is to run in the place of modserve.
+        port: to listen on; 0 lets the server choose a free one. Do not choose one here: it could be
+            taken before the server binds it.
+        program: arguments to Python that start the server instead of modserve.
 
     Raises:
-        RuntimeError: it ended or was not ready in time; the log is in the message.
+        RuntimeError: it ended, or was not ready in time; the message contains the log.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "server.log"
@@ -90,7 +90,7 @@ def running_server(
     environment: Mapping[str, str] | None = None,
     program: Sequence[str] = PROGRAM,
 ) -> Iterator[ServerProcess]:
-    """A server that ends with the block."""
+    """Run a server until the block ends."""
     server = start_server(folder, port=port, environment=environment, program=program)
     try:
         yield server
@@ -100,7 +100,7 @@ def running_server(
             server.process.wait(timeout=30)
         except subprocess.TimeoutExpired:
             _kill(server.process)
-        except BaseException:  # Ctrl-C once more: nothing of ours is to outlive this
+        except BaseException:  # after a second Ctrl-C: no process of ours may survive this one
             _kill(server.process)
             raise
 

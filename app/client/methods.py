@@ -1,7 +1,7 @@
-"""Methods that are described once and made by both clients.
+"""Methods that are defined once for both clients.
 
-A description returns the call as a value. As a method of ``Client`` it makes the call and returns
-its result; as a method of ``AsyncClient`` it returns what is to be awaited for it::
+A definition returns the call as a value. As a method of ``Client`` it makes the call and returns
+the result; as a method of ``AsyncClient`` it returns an awaitable::
 
     class JobCalls:
         @method
@@ -28,7 +28,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class _Described:
-    """Binds a description to a client, which makes what it returns."""
+    """Binds a definition to a client, which makes the call that it returns."""
 
     _makes: str
 
@@ -47,7 +47,7 @@ class _Described:
 
 
 class method(_Described, Generic[P, T_co]):
-    """Makes the description of a call a method of both clients."""
+    """Makes the definition of a call a method of both clients."""
 
     _makes = "_made"
 
@@ -67,7 +67,7 @@ class method(_Described, Generic[P, T_co]):
 
 
 class iterator(_Described, Generic[P, T_co]):
-    """Makes the description of what is followed a method of both clients."""
+    """Makes the definition of a stream a method of both clients."""
 
     _makes = "_followed"
 

@@ -1,7 +1,7 @@
-"""Answers of the server about modules, their versions and checkpoints.
+"""Responses about modules, their versions and checkpoints.
 
-These are the dictionaries of its JSON, unchanged, so that members added by a newer server are
-present, too. A test compares them with the OpenAPI document.
+They are the dictionaries of the server's JSON, unchanged, so that fields added by a newer server
+are included. A test compares them with the OpenAPI document.
 """
 
 from __future__ import annotations

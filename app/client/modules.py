@@ -1,4 +1,4 @@
-"""Modules: created, bound, initialized, their parameters exchanged."""
+"""Calls on modules."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ModuleCalls:
     def create_bucketing_module(
         self, /, name: str, symbols: Mapping[int, Any], default_bucket_key: int, **options: Any
     ) -> Request[ModuleView]:
-        """Create a module from a symbol (parsed JSON or text) per bucket key."""
+        """Create a bucketing module from one symbol (parsed JSON or text) for each bucket key."""
         body = {
             "name": name,
             "symbols": {str(key): _parsed(symbol) for key, symbol in symbols.items()},
@@ -52,14 +52,14 @@ class ModuleCalls:
         progress: Progress | None = None,
         **fields: Any,
     ) -> Request[ModuleView]:
-        """Create a module from a checkpoint that MXNet wrote; its parameters are loaded.
+        """Create a module from a checkpoint that MXNet wrote, and load its parameters.
 
         Args:
             name: of the module.
-            files: the symbol, or those of buckets as ``net-10-symbol.json``, the parameters and,
-                if there are some, the optimizer's states.
-            progress: is called with the bytes sent so far, and with those in all.
-            **fields: ``epoch``, ``allow_extra``, ``data_names`` and other names, as of the form.
+            files: the symbol, or those of buckets named like ``net-10-symbol.json``, the
+                parameters, and optionally the optimizer's states.
+            progress: called with the bytes sent so far, and the total.
+            **fields: fields of the form: ``epoch``, ``allow_extra``, ``data_names`` and others.
         """
         return _created(checkpoint_form(files, {"name": name, **fields}), progress)
 
@@ -67,12 +67,12 @@ class ModuleCalls:
     def create_from_archive(
         self, /, file: FilePath, *, progress: Progress | None = None, **fields: Any
     ) -> Request[ModuleView]:
-        """Create a module from an archive of mxnet-model-server, bound and loaded.
+        """Create a module from an archive of mxnet-model-server, bind it and load its parameters.
 
         Args:
-            file: a ``.mar`` or ``.model`` file; its Python code is not run.
-            progress: is called with the bytes sent so far, and with those in all.
-            **fields: ``name``, if it is not to be the archive's, and ``executor``.
+            file: a ``.mar`` or ``.model`` file; its Python code is ignored.
+            progress: called with the bytes sent so far, and the total.
+            **fields: ``name``, if it should differ from the archive's, and ``executor``.
         """
         return _created(Form(fields, [("archive", Path(file))]), progress)
 
@@ -80,24 +80,24 @@ class ModuleCalls:
     def create_from_module(
         self, /, name: str, source: str, epoch: int | str | None = None, **options: Any
     ) -> Request[ModuleView]:
-        """Create a module that begins with a checkpoint of another one.
+        """Create a module that starts from a checkpoint of another one.
 
         Args:
             name: of the new module.
             source: the other module.
-            epoch: of its checkpoint; the newest where None.
-            **options: ``output`` to cut the symbol at, ``head`` to put there, and others.
+            epoch: of the checkpoint; None for the newest.
+            **options: ``output`` to cut the symbol at, ``head`` to add there, and others.
         """
         origin = {"module": source, "epoch": epoch}
         return _created(Json({"name": name, "from": origin, **options}))
 
     @method
     def modules(self, /, **filters: Any) -> Pages[ModuleView]:
-        """Return the descriptions of all modules, or of some.
+        """Return the descriptions of all modules, or of those that match the filters.
 
         Args:
-            filters: ``kind``, ``stage``, ``state``, ``executor`` (one, or a list of several) and
-                ``prefix`` of the name.
+            filters: ``kind``, ``stage``, ``state``, ``executor`` (one or a list), and ``prefix`` of
+                the name.
         """
         return Pages(at("modules"), ModuleView, filters)
 
@@ -108,7 +108,7 @@ class ModuleCalls:
 
     @method
     def restore_module(self, name: str) -> Request[ModuleView]:
-        """Bring a module to its device now, also one that failed before."""
+        """Restore a module on its device now, even one that failed before."""
         return Request("POST", at("modules", name, "restore"), AsJson(ModuleView))
 
     @method
@@ -131,7 +131,7 @@ class ModuleCalls:
         label_shapes: Sequence[Mapping[str, Any]] = (),
         **options: Any,
     ) -> Request[ModuleView]:
-        """Bind a module; inputs may be left out whose shapes its parameters tell."""
+        """Bind a module; inputs whose shapes follow from the parameters may be left out."""
         body = {"data_shapes": data_shapes, "label_shapes": label_shapes, **options}
         return _changed(name, "bind", body)
 
@@ -147,7 +147,7 @@ class ModuleCalls:
 
     @method
     def buckets(self, name: str) -> Request[list[str]]:
-        """Return the keys of the bound buckets, that of the default one first."""
+        """Return the keys of the bound buckets, the default one first."""
         return Request("GET", at("modules", name, "buckets"), Items(str))
 
     @method

@@ -1,4 +1,4 @@
-"""A call of the server as a value: what is asked, and what the answer is read as."""
+"""A call as a value: the request, and how its response is read."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = [
     "Items",
     "Pages",
     "Request",
-    "as_it_is",
     "at",
     "content",
     "nothing",
+    "unread",
 ]
 
 T = TypeVar("T")
@@ -31,19 +31,19 @@ _SAFE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 
 def at(*parts: str | int) -> str:
-    """Return the path of a resource, whatever characters the names in it have."""
+    """Return the path of a resource; names in it may contain any characters."""
     return "/v1/" + "/".join(quote(str(part), safe="") for part in parts)
 
 
 class Answering(Protocol):
-    """What requests are made through, such as ``app.client.exchange.Exchange``."""
+    """What requests are sent through, such as ``app.client.exchange.Exchange``."""
 
     @property
     def transport(self) -> Transport:
-        """What sends and waits."""
+        """The transport, which sends and waits."""
 
     async def answer(self, request: Request[Any]) -> httpx.Response:
-        """Return the answer to a request."""
+        """Return the response to a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +51,17 @@ class Request(Generic[T]):
     """One request.
 
     Attributes:
-        verb: of HTTP.
+        verb: HTTP method.
         path: from the server's root.
-        reads: makes the result of the answer.
-        body: what is sent.
-        query: of the URL; what is None is left out.
-        accept: media type of the answer.
-        headers: others.
-        has_key: an Idempotency-Key goes with it, so that it is done once no matter how often it is
-            sent.
-        is_safe: it may be sent twice though its verb does not say so.
-        is_once: it may not, though its verb says so.
-        progress: is told how much of the body is sent.
+        reads: makes the result from the response.
+        body: what to send.
+        query: query parameters; those that are None are left out.
+        accept: media type of the response.
+        headers: further headers.
+        has_key: send an Idempotency-Key, which makes it safe to retry.
+        is_safe: it may be retried although its method does not imply that.
+        is_once: it must not be retried although its method would allow it.
+        progress: called with the bytes sent so far, and the total.
     """
 
     verb: str
@@ -80,11 +79,11 @@ class Request(Generic[T]):
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether it is no matter how often it is sent."""
+        """Whether sending the request more than once is safe."""
         return not self.is_once and (self.verb in _SAFE or self.has_key or self.is_safe)
 
     async def make(self, exchange: Answering) -> T:
-        """Make the request; return its result."""
+        """Send the request; return its result."""
         answer = await exchange.answer(self)
         is_heavy = len(answer.content) > HEAVY_BYTES
         return await exchange.transport.work(partial(self.reads, answer), is_heavy=is_heavy)
@@ -92,12 +91,12 @@ class Request(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Pages(Generic[T]):
-    """A list that the server gives in pages.
+    """A list that the server returns in pages.
 
     Attributes:
         path: of the list.
-        item: type of what is in it.
-        query: of the URL; what is None is left out.
+        item: type of the items.
+        query: query parameters; those that are None are left out.
     """
 
     path: str
@@ -120,7 +119,7 @@ class Pages(Generic[T]):
 
 
 class AsJson(Generic[T]):
-    """Reads JSON of a type: as it came, so that what a newer server adds is there, too."""
+    """Reads JSON of a type, unchanged, so that fields added by a newer server are kept."""
 
     def __init__(self, kind: type[T]) -> None:
         self.kind = kind
@@ -130,7 +129,7 @@ class AsJson(Generic[T]):
 
 
 class Items(Generic[T]):
-    """Reads a list that the server gives as ``items`` of one page, of this type of item."""
+    """Reads the ``items`` of a list that fits on one page."""
 
     def __init__(self, kind: type[T]) -> None:
         self.kind = kind
@@ -140,14 +139,14 @@ class Items(Generic[T]):
 
 
 def nothing(response: httpx.Response) -> None:
-    """Read an answer that has no content."""
+    """Ignore a response without content."""
 
 
-def as_it_is(response: httpx.Response) -> httpx.Response:
-    """Read nothing yet."""
+def unread(response: httpx.Response) -> httpx.Response:
+    """Return the response unread."""
     return response
 
 
 def content(response: httpx.Response) -> bytes:
-    """Read the bytes of an answer."""
+    """Return the bytes of a response."""
     return response.content

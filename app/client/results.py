@@ -1,4 +1,4 @@
-"""What the server answers of jobs, datasets, executors and errors; see ``module_results``."""
+"""Responses about jobs, datasets, executors and errors; see ``module_results``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server itself: whether it is ready, its executors, its models folder, its error codes."""
+"""Calls on the server itself: readiness, executors, models folder, events, error codes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.client.bodies import Given
 from app.client.follow import Events, Ready
 from app.client.methods import iterator, method
 from app.client.module_results import FolderModelView
-from app.client.request import AsJson, Items, Pages, Request, as_it_is, at
+from app.client.request import AsJson, Items, Pages, Request, at, unread
 from app.client.results import ErrorCodeView, ExecutorView
 
 __all__ = ["ServerCalls"]
@@ -23,15 +23,15 @@ class ServerCalls:
     def request(
         self, /, verb: str, path: str, *, content: Any = None, **options: Any
     ) -> Request[httpx.Response]:
-        """Make any request, once; return the answer as it is.
+        """Send any request, once; return the response.
 
         Args:
-            verb: of HTTP.
+            verb: HTTP method.
             path: from the server's root.
             content: the body.
-            **options: ``params``, ``json``, ``headers``, ``data`` and ``files``, as of httpx.
+            **options: ``params``, ``json``, ``headers``, ``data`` and ``files``, as in httpx.
         """
-        return Request(verb, path, as_it_is, body=Given(content, options), is_once=True)
+        return Request(verb, path, unread, body=Given(content, options), is_once=True)
 
     @method
     def is_ready(self) -> Ready:
@@ -40,18 +40,18 @@ class ServerCalls:
 
     @method
     def wait_until_ready(self, timeout_seconds: float = 60.0) -> Ready:
-        """Wait until the server is ready; tell whether it is by then."""
+        """Wait until the server is ready; return whether it was within that time."""
         return Ready(timeout_seconds)
 
     @iterator
     def events(self, /, after: int | None = 0, **filters: Any) -> Events:
-        """Yield the events of jobs, modules and executors, or some, while they are asked for.
+        """Yield events of jobs, modules and executors endlessly, all or those that match filters.
 
-        A stream that breaks is taken up again where it broke, also by a server that was restarted.
+        A broken stream is resumed where it broke, even after a restart of the server.
 
         Args:
-            after: only those after this id; None for only those that happen from now on.
-            filters: ``job``, ``module``, ``executor``, ``type`` (one, or a list of several).
+            after: only events with ids after this one; None for new ones only.
+            filters: ``job``, ``module``, ``executor``, ``type`` (one or a list).
 
         Raises:
             httpx.TransportError: the server did not come back within half a minute.
@@ -60,10 +60,10 @@ class ServerCalls:
 
     @method
     def executors(self, /, **filters: Any) -> Pages[ExecutorView]:
-        """Return what is known of each executor: its state, device and memory.
+        """Return each executor's state, device and memory.
 
         Args:
-            filters: ``name``, ``state`` (one, or a list of several).
+            filters: ``name``, ``state`` (one or a list).
         """
         return Pages(at("executors"), ExecutorView, filters)
 
@@ -74,12 +74,12 @@ class ServerCalls:
 
     @method
     def reload_models(self) -> Request[list[FolderModelView]]:
-        """Have the server look at its models folder now; return the models."""
+        """Make the server read its models folder now; return the models."""
         return Request("POST", at("models", "reload"), Items(FolderModelView))
 
     @method
     def error_codes(self) -> Pages[ErrorCodeView]:
-        """Return all error codes, with what to do about each."""
+        """Return all error codes, with advice on each."""
         return Pages(at("errors"), ErrorCodeView)
 
     @method

@@ -1,4 +1,4 @@
-"""The training loop step by step, and the optimizer it steps with."""
+"""Calls for a training loop, step by step, and for its optimizer."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _NO_TENSORS: Mapping[str, npt.ArrayLike] = {}
 class StepCalls:
     """Calls that train a bound module.
 
-    Their further fields are those of the REST surface: ``bucket``, ``generation``, ``sequence``,
-    and for passes ``is_train``, ``with_outputs`` and ``monitor``.
+    Their other fields are those of the REST API: ``bucket``, ``generation``, ``sequence``, and for
+    passes ``is_train``, ``with_outputs`` and ``monitor``.
     """
 
     @method
     def forward(
         self, /, name: str, inputs: Mapping[str, npt.ArrayLike], **fields: Any
     ) -> Request[Arrays]:
-        """Compute and return the outputs of a batch, labels among its inputs."""
+        """Compute and return the outputs of a batch; its inputs include the labels."""
         return _pass(name, "forward", inputs, fields)
 
     @method
@@ -50,7 +50,7 @@ class StepCalls:
 
         Args:
             name: of the module.
-            out_grads: gradients by name of the output, where no loss gives them.
+            out_grads: gradients by output name, for outputs that are not losses.
             **fields: ``generation`` and ``sequence``.
         """
         path, body = at("modules", name, "backward"), Tensors(out_grads)
@@ -71,7 +71,7 @@ class StepCalls:
 
     @method
     def input_grads(self, name: str) -> Request[Arrays]:
-        """Return the gradients of the data inputs, of a module bound for them."""
+        """Return the gradients of the data inputs; the module must be bound for that."""
         return Request("GET", at("modules", name, "input_grads"), arrays, accept=NPZ)
 
     @method
@@ -100,7 +100,7 @@ class StepCalls:
 
     @method
     def optimizer(self, name: str) -> Request[OptimizerView]:
-        """Return what a module's optimizer is, with its learning rate and count of updates."""
+        """Return a module's optimizer, with its learning rate and number of updates."""
         return Request("GET", at("modules", name, "optimizer"), AsJson(OptimizerView))
 
     @method
@@ -111,7 +111,7 @@ class StepCalls:
 
     @method
     def optimizer_states(self, name: str) -> Request[bytes]:
-        """Return the optimizer's states as MXNet's ``.states`` file has them."""
+        """Return the optimizer's states as the bytes of an MXNet ``.states`` file."""
         return Request("GET", at("modules", name, "optimizer", "states"), content)
 
     @method
@@ -130,5 +130,5 @@ def _pass(
 
 
 def _is_numbered(fields: Mapping[str, Any]) -> bool:
-    """Return whether a step is done once no matter how often it is sent, for it has a number."""
+    """Return whether a step has a sequence number, which makes it safe to retry."""
     return fields.get("sequence") is not None

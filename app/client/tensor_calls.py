@@ -1,4 +1,4 @@
-"""Requests that carry or answer tensors. NumPy is loaded when the first of them is made."""
+"""Requests and responses with tensors. NumPy is imported only when one is made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from app.client.tensors import Arrays
 
-__all__ = ["NPY", "NPZ", "Asked", "Tensors", "array", "arrays", "rankings"]
+__all__ = ["NPY", "NPZ", "PredictionInputs", "Tensors", "array", "arrays", "rankings"]
 
 _NUMBER_BYTES = 8
 
@@ -25,44 +25,44 @@ NPY, NPZ = "application/x-npy", "application/x-npz"
 
 @dataclass(frozen=True, slots=True)
 class Tensors:
-    """Tensors by name, and what else the body says."""
+    """Tensors by name, and the body's other fields."""
 
     tensors: Mapping[str, npt.ArrayLike]
     fields: Mapping[str, Any] | None = None
 
     @property
     def is_heavy(self) -> bool:
-        """Whether it takes a while to be opened."""
+        """Whether opening the body takes a while."""
         return _size(self.tensors) > HEAVY_BYTES
 
     def opened(self, files: ExitStack) -> dict[str, Any]:
-        """Return them as arguments of httpx."""
+        """Return the body as arguments of httpx."""
         from app.client.tensors import tensor_body
 
         return tensor_body(self.tensors, self.fields).opened(files)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked to be predicted: see ``prediction_body``."""
+class PredictionInputs:
+    """The inputs of a prediction; see ``prediction_body``."""
 
     inputs: Mapping[str, Any]
     lone: Any = None
 
     @property
     def is_heavy(self) -> bool:
-        """Whether it takes a while to be opened."""
+        """Whether opening the body takes a while."""
         return _size(self.lone) + _size(self.inputs) > HEAVY_BYTES
 
     def opened(self, files: ExitStack) -> dict[str, Any]:
-        """Return it as arguments of httpx."""
+        """Return the body as arguments of httpx."""
         from app.client.tensors import prediction_body
 
         return prediction_body(self.lone, self.inputs).opened(files)
 
 
 def _size(value: Any) -> int:
-    """Return about how many bytes a value is; of lists, the first of which is as the others are."""
+    """Estimate the size of a value in bytes, assuming that the elements of a list are alike."""
     if isinstance(value, Mapping):
         return sum(_size(one) for one in value.values())
     if isinstance(value, bytes | str):
@@ -73,18 +73,18 @@ def _size(value: Any) -> int:
 
 
 def arrays(response: httpx.Response) -> Arrays:
-    """Read the tensors of an answer by name."""
+    """Read the tensors of a response by name."""
     from app.client.tensors import decoded
 
     return decoded(response)
 
 
 def array(response: httpx.Response) -> npt.NDArray[Any]:
-    """Read the only tensor of an answer."""
+    """Read the only tensor of a response."""
     return arrays(response)["data"]
 
 
 def rankings(response: httpx.Response) -> dict[str, list[Any]]:
-    """Read the best classes by output."""
+    """Read the best classes of a response, by output."""
     found: dict[str, list[Any]] = response.json()["outputs"]
     return found

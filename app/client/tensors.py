@@ -1,4 +1,4 @@
-"""Tensors, images and texts to the bodies of requests, and answers to arrays."""
+"""Request bodies from tensors, images and texts, and arrays from responses."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 def tensor_body(
     tensors: Mapping[str, npt.ArrayLike], fields: Mapping[str, Any] | None = None
 ) -> Body:
-    """Return tensors as a body, in JSON where other fields go with them."""
+    """Return tensors as a body, which is JSON if it has other fields too."""
     arrays = {name: np.asarray(value) for name, value in tensors.items()}
     kind = JSON if fields else NPZ
     return Content(encode(kind, arrays, "inputs", fields), kind)
 
 
 def prediction_body(lone: Any, inputs: Mapping[str, Any]) -> Body:
-    """Return the body that asks for a prediction.
+    """Return the body of a prediction request.
 
     Args:
-        lone: the one input of a module that has but one; None if they are named.
+        lone: the only input of the module; None if the inputs are named.
         inputs: by name.
     """
     if lone is not None:
         if inputs:
-            raise TypeError(f"an input without a name beside {', '.join(inputs)}: name it, too")
+            raise TypeError(
+                f"an input without a name, together with {', '.join(inputs)}: name it too"
+            )
         return _lone_body(lone)
     if inputs and all(map(_is_files, inputs.values())):
         return Form({}, [(name, one) for name, value in inputs.items() for one in _listed(value)])
@@ -56,7 +58,9 @@ def _lone_body(value: Any) -> Body:
     if _is_texts(value):
         return Json({"text": value})
     if _is_files(value):
-        raise TypeError("several files without a name: name their input, input=[...]")
+        raise TypeError(
+            "several files without an input name: pass them as input=[...], by the input's name"
+        )
     array = _array(value)
     if array is None:
         return Json({"data": _plain(value)})
@@ -64,15 +68,15 @@ def _lone_body(value: Any) -> Body:
 
 
 def decoded(response: httpx.Response) -> Arrays:
-    """Return the tensors of an answer by name; a lone one is ``data``.
+    """Return the tensors of a response by name; a single unnamed one is ``data``.
 
-    Where the examples of an output differ in length it is an array of arrays, one of each example.
+    An output whose examples differ in length is an array of arrays, one for each example.
     """
     kind = response.headers["content-type"]
     if kind == JSON:
         return {name: _answered(one) for name, one in response.json()["outputs"].items()}
     found, _ = decode(
-        kind, response.content, names=["data"], limit=2**40, setting="the server's answer"
+        kind, response.content, names=["data"], limit=2**40, setting="the server's response"
     )
     return found
 
@@ -88,7 +92,7 @@ def _answered(tensor: Mapping[str, Any]) -> npt.NDArray[Any]:
 
 
 def _array(value: Any) -> npt.NDArray[Any] | None:
-    """Return a value as an array; None for examples that differ in length."""
+    """Return a value as an array; None if its examples differ in length."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -115,7 +119,7 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return what an input is in JSON."""
+    """Return an input as JSON has it."""
     if isinstance(value, Path | bytes):
         content = value.read_bytes() if isinstance(value, Path) else value
         return {"b64": base64.b64encode(content).decode()}

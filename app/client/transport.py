@@ -1,4 +1,4 @@
-"""What a client that waits and one that is awaited differ in, and the one that waits."""
+"""What differs between the two clients, and its blocking variant."""
 
 from __future__ import annotations
 
@@ -8,77 +8,77 @@ from typing import Any, Protocol, TypeVar
 
 import httpx
 
-__all__ = ["Blocking", "Transport", "finished", "iterated"]
+__all__ = ["BlockingTransport", "Transport", "finished", "iterated"]
 
 T = TypeVar("T")
 
 
 class Transport(Protocol):
-    """Sends requests, reads answers and lets time pass."""
+    """Sends requests, reads responses, and sleeps."""
 
     @property
     def http(self) -> httpx.Client | httpx.AsyncClient:
-        """What makes the requests."""
+        """The httpx client."""
 
     def carried(self, pieces: Iterable[bytes]) -> httpx.SyncByteStream | httpx.AsyncByteStream:
-        """Return the stream of a body that is read from files."""
+        """Return a stream of a body that is read from files."""
 
     async def work(self, function: Callable[[], T], *, is_heavy: bool) -> T:
-        """Do what a processor has to do: encode a body, or decode an answer."""
+        """Do CPU-bound work, such as encoding a body or decoding a response."""
 
     async def send(self, request: httpx.Request, *, is_streamed: bool) -> httpx.Response:
-        """Send a request; return the answer, read to its end unless it is streamed."""
+        """Send a request; return the response, fully read unless it is streamed."""
 
     def lines(self, response: httpx.Response) -> AsyncGenerator[str]:
-        """Yield the lines of a streamed answer."""
+        """Yield the lines of a streamed response."""
 
     def pieces(self, response: httpx.Response) -> AsyncGenerator[bytes]:
-        """Yield the bytes of a streamed answer."""
+        """Yield the bytes of a streamed response."""
 
     async def read(self, response: httpx.Response) -> None:
-        """Read a streamed answer to its end."""
+        """Read a streamed response to its end."""
 
     async def end(self, response: httpx.Response) -> None:
-        """End a streamed answer."""
+        """Close a streamed response."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
 
 
-class Blocking:
-    """Waits where it is: none of its coroutines ever stops."""
+class BlockingTransport:
+    """The blocking transport: its coroutines never suspend."""
 
     def __init__(self, http: httpx.Client) -> None:
         self.http = http
 
     def carried(self, pieces: Iterable[bytes]) -> httpx.SyncByteStream:
-        """Return the stream of a body that is read from files."""
-        return _Carried(pieces)
+        """Return a stream of a body that is read from files."""
+        return _BodyStream(pieces)
 
     async def work(self, function: Callable[[], T], *, is_heavy: bool) -> T:
-        """Do it here."""
+        """Do the work right away."""
         return function()
 
     async def send(self, request: httpx.Request, *, is_streamed: bool) -> httpx.Response:
-        """Send a request; return the answer, read to its end unless it is streamed."""
+        """Send a request; return the response, fully read unless it is streamed."""
         return self.http.send(request, stream=is_streamed)
 
     async def lines(self, response: httpx.Response) -> AsyncGenerator[str]:
-        """Yield the lines of a streamed answer."""
+        """Yield the lines of a streamed response."""
         for line in response.iter_lines():
             yield line
 
     async def pieces(self, response: httpx.Response) -> AsyncGenerator[bytes]:
-        """Yield the bytes of a streamed answer."""
+        """Yield the bytes of a streamed response."""
         for piece in response.iter_bytes():
             yield piece
 
     async def read(self, response: httpx.Response) -> None:
-        """Read a streamed answer to its end."""
+        """Read a streamed response to its end."""
         response.read()
 
     async def end(self, response: httpx.Response) -> None:
-        """End a streamed answer."""
+        """Close a streamed response."""
         response.close()
 
     async def sleep(self, seconds: float) -> None:
@@ -86,7 +86,7 @@ class Blocking:
         time.sleep(seconds)
 
 
-class _Carried(httpx.SyncByteStream):
+class _BodyStream(httpx.SyncByteStream):
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = pieces
 
@@ -95,18 +95,18 @@ class _Carried(httpx.SyncByteStream):
 
 
 def finished(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine over ``Blocking`` to its end, which is in one go; return its result."""
+    """Run a coroutine over ``BlockingTransport``, which never suspends; return its result."""
     try:
         coroutine.send(None)
     except StopIteration as end:
         result: T = end.value
         return result
     coroutine.close()
-    raise RuntimeError("a coroutine over a transport that waits has stopped at an await")
+    raise RuntimeError("a coroutine over the blocking transport was suspended")
 
 
 def iterated(items: AsyncGenerator[T]) -> Iterator[T]:
-    """Yield what a generator over ``Blocking`` yields."""
+    """Yield what an async generator over ``BlockingTransport`` yields."""
     try:
         while True:
             try:

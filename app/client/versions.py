@@ -1,4 +1,4 @@
-"""Versions of modules: served, promoted, served as canaries, labelled."""
+"""Calls on the versions of modules: promotion, canaries, labels."""
 
 from __future__ import annotations
 
@@ -13,45 +13,47 @@ __all__ = ["VersionCalls"]
 
 
 class VersionCalls:
-    """Calls on how predictions of a module are served, and from which version."""
+    """Calls on how a module's predictions are served, and from which version."""
 
     @method
     def serving(self, name: str) -> Request[ServingSpec]:
-        """Return how predictions of a module are served."""
+        """Return a module's serving settings."""
         return Request("GET", at("modules", name, "serving"), AsJson(ServingSpec))
 
     @method
     def set_serving(self, /, name: str, **fields: Any) -> Request[ModuleView]:
-        """Change how they are served: ``max_batch_size``, ``batches``, ``max_delay_us``,
-        ``instances``; of sequences ``states``, ``max_sequences``, ``max_sequence_idle_seconds``.
+        """Change serving settings.
+
+        They are ``max_batch_size``, ``batches``, ``max_delay_us`` and ``instances``; for sequences
+        ``states``, ``max_sequences`` and ``max_sequence_idle_seconds``.
         """
         path, body = at("modules", name, "serving"), Json(fields)
         return Request("PATCH", path, AsJson(ModuleView), body=body)
 
     @method
     def warm_up_module(self, name: str) -> Request[None]:
-        """Prepare what the first predictions of each batch size would otherwise wait for."""
+        """Prepare a module so that the first predictions of each batch size do not have to wait."""
         return Request("POST", at("modules", name, "warm_up"), nothing)
 
     @method
     def versions(self, name: str) -> Request[VersionsView]:
-        """Return which versions are promoted, labelled and a canary, and the newest of all."""
+        """Return the promoted, labelled and canary versions, and the newest one."""
         return Request("GET", at("modules", name, "versions"), AsJson(VersionsView))
 
     @method
     def promote(self, name: str, version: int | str) -> Request[VersionsView]:
-        """Make a version answer predictions that name no version."""
+        """Make a version answer predictions that do not name one."""
         path = at("modules", name, "versions", version, "promote")
         return Request("POST", path, AsJson(VersionsView))
 
     @method
     def roll_back(self, name: str) -> Request[VersionsView]:
-        """Promote the version that was promoted before."""
+        """Promote the previously promoted version again."""
         return Request("POST", at("modules", name, "rollback"), AsJson(VersionsView))
 
     @method
     def set_version_label(self, name: str, label: str, version: int | str) -> Request[VersionsView]:
-        """Give a version another name."""
+        """Give a version a label."""
         path, body = at("modules", name, "version_labels", label), Json({"version": version})
         return Request("PUT", path, AsJson(VersionsView), body=body)
 
@@ -62,7 +64,7 @@ class VersionCalls:
 
     @method
     def set_canary(self, name: str, version: int | str, weight: float) -> Request[VersionsView]:
-        """Make a version answer a share of the predictions that name no version."""
+        """Make a version answer a share of the predictions that do not name one."""
         body = Json({"version": version, "weight": weight})
         return Request("PUT", at("modules", name, "canary"), AsJson(VersionsView), body=body)
 
@@ -73,14 +75,12 @@ class VersionCalls:
 
     @method
     def bucket_plan(self, name: str, most: int) -> Request[BucketPlanView]:
-        """Return the buckets, at most this many, that need the least padding for the predictions so
-        far.
-        """
+        """Return up to ``most`` buckets that would have needed the least padding so far."""
         path, where = at("modules", name, "buckets", "plan"), {"k": most}
         return Request("GET", path, AsJson(BucketPlanView), query=where)
 
     @method
     def apply_bucket_plan(self, name: str, most: int) -> Request[BucketPlanView]:
-        """Bind the buckets of ``bucket_plan``, and drop the others."""
+        """Bind the buckets of ``bucket_plan``, and unbind all others."""
         path, where = at("modules", name, "buckets", "plan"), {"k": most}
         return Request("POST", path, AsJson(BucketPlanView), query=where)

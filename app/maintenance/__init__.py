@@ -1,10 +1,10 @@
-"""What an operator does with a data directory by hand: recover, back up, restore."""
+"""Maintenance of a data directory from the command line: recover, back up, restore, API keys."""
 
 from app.files.given_key import given_key
 from app.maintenance.backup_commands import run_backup, run_restore
 from app.maintenance.first_key import ensure_key
 from app.maintenance.key_commands import (
-    KeyWishes,
+    KeyOptions,
     run_keys_add,
     run_keys_generate,
     run_keys_ls,
@@ -13,7 +13,7 @@ from app.maintenance.key_commands import (
 from app.maintenance.recovering import run_recover
 
 __all__ = [
-    "KeyWishes",
+    "KeyOptions",
     "ensure_key",
     "given_key",
     "run_backup",

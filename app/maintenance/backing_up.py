@@ -1,7 +1,7 @@
-"""``modserve backup``: a copy of a data directory, made while a server trains in it.
+"""``modserve backup``: a copy of a data directory, made while a server is using it.
 
-The database is copied first, as it is at one moment; what is on the disk is newer then, and wins
-when the copy is opened. Files that are never written again are linked where that can be.
+The database is copied first, at one moment. Files copied after it may be newer, and take precedence
+when the copy is opened. Files that never change are hard-linked if possible.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ __all__ = ["Backup", "make_backup"]
 
 @dataclass(slots=True)
 class Backup:
-    """What was backed up.
+    """The result of a backup.
 
     Attributes:
-        left_out: what could not be, each with the reason.
-        notes: what an operator should know besides.
+        left_out: what could not be backed up, each with the reason.
+        notes: other things that the operator should know.
     """
 
     manifest: BackupManifest
@@ -45,10 +45,10 @@ class Backup:
 
 
 def make_backup(data_dir: Path, url: str, target: Path) -> Backup:
-    """Copy a data directory to a new or empty folder; it appears there whole or not at all.
+    """Copy a data directory to a new or empty folder, where it appears complete or not at all.
 
     Raises:
-        StartError: there is nothing to back up, or something lies there.
+        StartError: there is nothing to back up, or the target is not empty.
     """
     if read_id(data_dir) is None:
         raise StartError(f"{data_dir} is not a data directory that a server has opened")
@@ -69,7 +69,7 @@ def make_backup(data_dir: Path, url: str, target: Path) -> Backup:
 
 
 class _Copying:
-    """One backup under way, under a hidden name."""
+    """A backup in progress, under a hidden name."""
 
     def __init__(self, data_dir: Path, root: Path) -> None:
         self._data_dir = data_dir
@@ -83,8 +83,8 @@ class _Copying:
         has_database = snapshot(url, self._root / DATABASE)
         if not has_database:
             self._notes.append(
-                "the database is no SQLite file, so the history of jobs is not in this backup: "
-                "back it up with its own tools, or let an empty one take in the rest"
+                "the database is not an SQLite file, so the job history is not in this backup: "
+                "back it up with its own tools, or restore with an empty one"
             )
         modules = [name for name in self._modules.names() if self._copy_module(name)]
         datasets = self._copy_datasets()
@@ -106,7 +106,7 @@ class _Copying:
         return Backup(manifest, self._left_out, self._notes)
 
     def _copy_module(self, name: str) -> bool:
-        """Copy a module with its checkpoints; False if it was deleted or cannot be read."""
+        """Copy a module with its checkpoints; return False if it was deleted or cannot be read."""
         source = self._modules.path(name)
         with self._modules.locked(name):
             try:
@@ -142,7 +142,7 @@ class _Copying:
                     if record.path is None:
                         self._link(self._datasets.file(record))
                     else:
-                        self._notes.append(f"dataset {name}: its file {record.path} stays there")
+                        self._notes.append(f"dataset {name}: its file {record.path} is not copied")
                 except (Damaged, OSError) as error:
                     self._left_out.append(f"dataset {name}: {error}")
                     continue
@@ -151,7 +151,7 @@ class _Copying:
         return copied
 
     def _remove_damaged(self) -> None:
-        """Take what is damaged out of the copy again; only whole files can be restored."""
+        """Remove damaged checkpoints from the copy: a backup with damaged files is useless."""
         for path in sorted(self._root.glob(f"modules/*/*/**/{MANIFEST}")):
             try:
                 verify_checkpoint(path.parent)

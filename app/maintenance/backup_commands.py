@@ -1,4 +1,4 @@
-"""The commands ``backup`` and ``restore``, as they speak to an operator."""
+"""The commands ``backup`` and ``restore``: what they print and return."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FAILED = 3
 
 
 def run_backup(data_dir: Path, url: str, target: Path, *, as_json: bool) -> int:
-    """Back up; print what was and return the exit status: 1 where something was left out."""
+    """Back up and print a summary; return the exit status, 1 if something was left out."""
     try:
         backup = make_backup(data_dir, url, target)
     except (StartError, ServiceError, OSError) as error:
@@ -38,10 +38,10 @@ def run_backup(data_dir: Path, url: str, target: Path, *, as_json: bool) -> int:
 
 
 def run_restore(source: Path, data_dir: Path, *, has_own_url: bool, as_json: bool) -> int:
-    """Restore; print what was and return the exit status.
+    """Restore and print a summary; return the exit status.
 
     Args:
-        has_own_url: the server's database is not the one in the data directory.
+        has_own_url: the server's database is outside the data directory.
     """
     try:
         manifest = restore_backup(source, data_dir, with_database=not has_own_url)
@@ -53,7 +53,7 @@ def run_restore(source: Path, data_dir: Path, *, has_own_url: bool, as_json: boo
         return 0
     if not has_history:
         typer.echo(
-            "  without the history of jobs: start the server with an empty database, which takes "
+            "  without the job history: start the server with an empty database, which takes "
             "in the rest"
         )
     typer.echo(f"{data_dir} has {_summary(manifest)}")

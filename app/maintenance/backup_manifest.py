@@ -1,9 +1,9 @@
-"""What lies in a backup: every file with its size and digest.
+"""The contents of a backup: every file with its size and digest.
 
-<backup>/backup.json         this; written last
-<backup>/modserve.db         the database at one moment, where that is SQLite
-<backup>/directory-id        of the data directory
-<backup>/modules/...         as in a data directory
+<backup>/backup.json        this manifest; written last
+<backup>/modserve.db        the database at one moment, if it is SQLite
+<backup>/directory-id       of the data directory
+<backup>/modules/...        as in a data directory
 <backup>/datasets/...
 """
 
@@ -26,15 +26,15 @@ _FILE = "backup.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupManifest:
-    """What a backup says of itself.
+    """The manifest of a backup.
 
     Attributes:
         created_at: seconds since 1970.
-        modserve: the version that made it.
-        has_database: False if the database is none that lies in a file: the history of jobs is
-            not in the backup.
-        modules, datasets: how many there are.
-        files: digest of every file by its path in the backup.
+        modserve: version of modserve that made it.
+        has_database: False if the server's database is not a file, in which case the backup has no
+            job history.
+        modules, datasets: numbers of them.
+        files: digests by path within the backup.
     """
 
     created_at: float
@@ -46,20 +46,20 @@ class BackupManifest:
 
     @property
     def size(self) -> int:
-        """Bytes of all files together."""
+        """Size of all files together in bytes."""
         return sum(digest.size for digest in self.files.values())
 
 
 def write_backup(root: Path, manifest: BackupManifest) -> None:
-    """Write what a backup says of itself, when all else is there."""
+    """Write the manifest, after everything else."""
     write_durably(root / _FILE, encode_record(manifest))
 
 
 def read_backup(root: Path) -> BackupManifest:
-    """Read what a backup says of itself and compare every file with it, byte for byte.
+    """Read the manifest and compare every file with it, byte for byte.
 
     Raises:
-        StartError: it is not a whole backup; says which file.
+        StartError: the backup is incomplete or damaged; the message names the file.
     """
     try:
         manifest = read_record(BackupManifest, root / _FILE)

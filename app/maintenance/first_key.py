@@ -1,4 +1,4 @@
-"""The key that a server without any is given at its first start, for it lets nobody else in."""
+"""The first API key, made when a server starts without any: it would let nobody in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from app.domain.api_key import ApiKey, KeyScope, new_key_text
 from app.errors import ServiceError, StartError, refined
 from app.files.key_file import KeyFile
-from app.maintenance.key_commands import KeyWishes, new_key
+from app.maintenance.key_commands import KeyOptions, new_key
 
 __all__ = ["ensure_key"]
 
@@ -18,10 +18,10 @@ _NAME = "admin"
 
 
 def ensure_key(data_dir: Path) -> None:
-    """Make a key for administration where a data directory has no keys, and print it, this once.
+    """Make an admin key if a data directory has no keys, and print it, once.
 
-    It is printed before it is kept: where that is interrupted, the next start makes another one,
-    and no key is ever valid that nobody has seen.
+    It is printed before it is saved: if that is interrupted, the next start makes another key, and
+    no key is ever valid that nobody has seen.
 
     Raises:
         StartError: the keys cannot be read or written.
@@ -36,23 +36,23 @@ def ensure_key(data_dir: Path) -> None:
         known = refined(error)
         reason = error.strerror if known is error else known
         raise StartError(
-            f"no key can be kept in {data_dir}: {reason}; user {os.geteuid()}, whom the server "
+            f"no key can be saved in {data_dir}: {reason}; user {os.geteuid()}, whom the server "
             "runs as, must be able to write there"
         ) from None
 
 
 def _with_first(keys: tuple[ApiKey, ...]) -> tuple[ApiKey, ...]:
     if keys:
-        return keys  # another server was first
+        return keys  # another server made one first
     text = new_key_text()
-    key = new_key(text, KeyWishes(name=_NAME, scopes=[KeyScope.ADMIN]))
+    key = new_key(text, KeyOptions(name=_NAME, scopes=[KeyScope.ADMIN]))
     try:
         typer.echo(
-            "This server had no keys. Its key for administration, shown this once:\n\n"
+            "This server had no API keys. Here is its admin key, which is shown only once:\n\n"
             f"  {text}\n\n"
-            "'modserve keys add --name NAME --scope admin' makes another one, 'modserve keys "
-            f"revoke {_NAME}' ends this one."
+            "'modserve keys add --name NAME --scope admin' makes another, 'modserve keys "
+            f"revoke {_NAME}' revokes this one."
         )
     except OSError as error:
-        raise StartError(f"the key that was made cannot be shown: {error.strerror}") from None
+        raise StartError(f"the new key cannot be printed: {error.strerror}") from None
     return (key,)

@@ -1,4 +1,4 @@
-"""The commands ``keys add``, ``keys ls`` and ``keys revoke``, as they speak to an operator."""
+"""The commands ``keys add``, ``keys ls`` and ``keys revoke``: what they print and return."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.errors import Invalid, ServiceError, refined
 from app.files.key_file import KeyFile
 
 __all__ = [
-    "KeyWishes",
+    "KeyOptions",
     "new_key",
     "run_keys_add",
     "run_keys_generate",
@@ -34,8 +34,8 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyWishes:
-    """What a new key is to be, as it was given on the command line."""
+class KeyOptions:
+    """The properties of a new key, as given on the command line."""
 
     name: str
     scopes: Sequence[str]
@@ -45,17 +45,17 @@ class KeyWishes:
 
 
 def run_keys_generate(*, as_json: bool) -> int:
-    """Print a key that is kept nowhere, to be given to a server; return the exit status."""
+    """Print a new key without saving it, to be passed to a server; return the exit status."""
     text = new_key_text()
     typer.echo(json.dumps({"key": text}, indent=2) if as_json else text)
     return 0
 
 
-def run_keys_add(data_dir: Path, wishes: KeyWishes, *, as_json: bool) -> int:
-    """Make a key and print it, which nothing can do again; return the exit status."""
+def run_keys_add(data_dir: Path, options: KeyOptions, *, as_json: bool) -> int:
+    """Make a key and print it; it cannot be shown again. Return the exit status."""
     text = new_key_text()
     try:
-        key = new_key(text, wishes)
+        key = new_key(text, options)
         KeyFile(data_dir).change(lambda keys: _with(keys, key))
     except (ServiceError, OSError) as error:
         return _fail("add the key", error)
@@ -65,14 +65,14 @@ def run_keys_add(data_dir: Path, wishes: KeyWishes, *, as_json: bool) -> int:
     typer.echo(text)
     typer.echo(
         f"This is the key {key.id} of {key.name!r} for {', '.join(key.scopes)}, "
-        f"{_end(key)}. It is shown this once and cannot be read again.",
+        f"{_end(key)}. It is shown only once and cannot be read again.",
         err=True,
     )
     return 0
 
 
 def run_keys_ls(data_dir: Path, *, as_json: bool) -> int:
-    """Print the keys, of which no secret is known; return the exit status."""
+    """List the keys without their secrets; return the exit status."""
     try:
         keys = KeyFile(data_dir).read()
     except (ServiceError, OSError) as error:
@@ -91,7 +91,7 @@ def run_keys_ls(data_dir: Path, *, as_json: bool) -> int:
 
 
 def run_keys_revoke(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
-    """Remove keys, named by id, by name or by the key itself; return the exit status."""
+    """Revoke keys given by id, by name or by the key itself; return the exit status."""
     gone: list[ApiKey] = []
 
     def without(keys: tuple[ApiKey, ...]) -> tuple[ApiKey, ...]:
@@ -114,44 +114,46 @@ def run_keys_revoke(data_dir: Path, names: Sequence[str], *, as_json: bool) -> i
     return 0
 
 
-def new_key(text: str, wishes: KeyWishes) -> ApiKey:
-    """Return what is kept of a new key.
+def new_key(text: str, options: KeyOptions) -> ApiKey:
+    """Return the record of a new key, which has its digest but not the key.
 
     Raises:
-        Invalid: what is wished for cannot be.
+        Invalid: a property is invalid.
     """
     now = time.time()
     fields = {
         "id": key_id_of(text),
-        "name": wishes.name,
-        "scopes": list(dict.fromkeys(wishes.scopes)),
+        "name": options.name,
+        "scopes": list(dict.fromkeys(options.scopes)),
         "sha256": digest_of(text),
         "created_at": now,
-        "expires_at": None if wishes.expires is None else _end_of(wishes.expires, now),
-        "rate": wishes.rate,
-        "concurrency": wishes.concurrency,
+        "expires_at": None if options.expires is None else _end_of(options.expires, now),
+        "rate": options.rate,
+        "concurrency": options.concurrency,
     }
     return from_plain(ApiKey, fields)
 
 
 def _with(keys: tuple[ApiKey, ...], key: ApiKey) -> tuple[ApiKey, ...]:
     if any(one.name == key.name for one in keys):
-        raise Invalid("name", key.name, "a name that no key has; revoke that one first")
+        raise Invalid("name", key.name, "a name that no other key has; revoke that key first")
     return (*keys, key)
 
 
 def _end_of(text: str, now: float) -> float:
-    """Return when a key expires: a span from now, or a date."""
+    """Return when a key expires, given a duration from now or a date."""
     span = _DURATION.fullmatch(text)
     if span is not None:
         return now + int(span[1]) * _SECONDS[span[2]]
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise Invalid("expires", text, "a span like 90d, 12h, 30m or 60s, or an ISO date") from None
+        raise Invalid(
+            "expires", text, "a duration like 90d, 12h, 30m or 60s, or an ISO date"
+        ) from None
     end = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
     if end <= now:
-        raise Invalid("expires", text, "a time to come")
+        raise Invalid("expires", text, "a time in the future")
     return end
 
 

@@ -1,4 +1,4 @@
-"""``modserve recover``: what lies in a data directory, taken into the database."""
+"""``modserve recover``: bring the database up to date with what is in a data directory."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["run_recover"]
 
 
 def run_recover(options: StorageOptions, *, check: bool, as_json: bool) -> int:
-    """Recover, or only look; print what was found and return the exit status.
+    """Recover, or only check; print the findings and return the exit status.
 
     Args:
-        check: change neither database nor files.
-        as_json: print one JSON object instead of lines.
+        check: change neither the database nor files.
+        as_json: print a single JSON object instead of lines.
 
     Returns:
         0; 1 where something needs a look; 3 where nothing could be done.
@@ -47,7 +47,7 @@ def _recover(options: StorageOptions) -> RecoveryReport:
         storage = open_storage(options, stack)
         if storage.presence.others():
             raise StartError(
-                f"a server uses {options.data_dir}; end it first, or give --check to look only"
+                f"a server is using {options.data_dir}; stop it first, or give --check to only look"
             )
         return storage.recovery.run(rebuild=True)
 
@@ -55,7 +55,7 @@ def _recover(options: StorageOptions) -> RecoveryReport:
 def _look(options: StorageOptions) -> RecoveryReport:
     path = database_file(options.url)
     if path is not None and not path.exists():
-        options = replace(options, url="sqlite://")  # one that is gone again afterwards
+        options = replace(options, url="sqlite://")  # a temporary database, deleted afterwards
     with ExitStack() as stack:
         return open_storage(options, stack, claim=False).recovery.look()
 
@@ -64,5 +64,5 @@ def _print(report: RecoveryReport) -> None:
     for finding in report.findings:
         typer.echo(("! " if finding.is_problem else "  ") + str(finding))
     counts = ", ".join(f"{count} {what}" for what, count in report.counts.items())
-    rest = f"{len(report.problems)} to look at, marked !" if report.problems else "all is well"
+    rest = f"{len(report.problems)} need attention, marked !" if report.problems else "all is well"
     typer.echo(f"the database knows {counts}; {rest}")

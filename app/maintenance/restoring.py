@@ -1,4 +1,4 @@
-"""``modserve restore``: a data directory made of a backup, after every byte was compared."""
+"""``modserve restore``: a data directory made from a backup, after verifying every byte."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from app.store.snapshot import check_database, continue_ids
 __all__ = ["restore_backup"]
 
 _LAST = ("modules", DATABASE, "directory-id")
-"""Put in place at the end, in this order: before the id is there, no server has opened it."""
+"""Put in place last, in this order: a server opens no directory before its id exists."""
 
 
 def restore_backup(source: Path, data_dir: Path, *, with_database: bool) -> BackupManifest:
-    """Make a data directory of a backup.
+    """Make a data directory from a backup.
 
     Args:
-        source: the backup; it stays as it is.
-        data_dir: a folder that is empty, or not there yet.
-        with_database: take the database too, if the backup has one.
+        source: the backup; it is not changed.
+        data_dir: a folder that is empty or does not exist.
+        with_database: restore the database too, if the backup has one.
 
     Raises:
-        StartError: the backup is damaged, or something lies in the folder. Nothing was made.
+        StartError: the backup is damaged, or the folder is not empty; nothing was restored.
     """
     if data_dir.exists() and (not data_dir.is_dir() or any(data_dir.iterdir())):
         raise StartError(f"{data_dir} is not empty; give an empty --data-dir, or a new one")

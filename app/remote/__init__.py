@@ -1,4 +1,4 @@
-"""Modules that are trained on a server by the code that trains a local one."""
+"""Modules that compute on a server, with the interface of local modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A module with buckets that computes on a server (``mx.mod.BucketingModule``, from afar)."""
+"""A module with buckets that computes on a server (``mx.mod.BucketingModule``, remotely)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["RemoteBucketingModule"]
 
 
 class RemoteBucketingModule(OnServer, BucketingModule):
-    """Inputs of various lengths, computed on a server; see ``RemoteModule``.
+    """A bucketing module that computes on a server; see ``RemoteModule``.
 
-    The server is sent the symbols of all buckets with the first ``bind``, when their keys must be
-    known: those given here and, in ``fit``, those that the iterator has as its ``buckets``.
+    The symbols of all buckets are sent to the server with the first ``bind``, so their keys must be
+    known by then: those given here and, in ``fit``, the ``buckets`` of the iterator.
 
     Args:
         sym_gen, default_bucket_key, logger, fixed_param_names, state_names, compression_params: as
@@ -68,7 +68,7 @@ class RemoteBucketingModule(OnServer, BucketingModule):
         super().fit(train_data, *args, **options)
 
     def bind(self, data_shapes: Sequence[Any], *args: Any, **options: Any) -> None:
-        """Bind the default bucket; the shapes are its."""
+        """Bind the default bucket with these shapes."""
         if self._served is None:
             self._served = Session(self._server, self._wanted_name, self._body())
         super().bind(data_shapes, *args, **options)
@@ -97,12 +97,12 @@ class RemoteBucketingModule(OnServer, BucketingModule):
         text = _key_text(bucket_key)
         if self._served is not None and text not in self._keys:
             raise UsageError(
-                f"bucket {bucket_key!r} is none of those that the server was sent: "
+                f"bucket {bucket_key!r} was not sent to the server, which has "
                 f"{', '.join(self._keys)}; name it in bucket_keys"
             )
         return ServedModule(self._graph_of(bucket_key), self._served, text, self.logger)
 
 
 def _key_text(key: Any) -> str:
-    """Return a bucket's key as servers write it."""
+    """Return a bucket's key in the server's notation."""
     return json.dumps(key, separators=(",", ":"))

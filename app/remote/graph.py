@@ -1,4 +1,4 @@
-"""A graph with the names of its inputs, as a remote module sends it and its batches."""
+"""A symbol with the roles of its inputs, as remote modules send it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Graph:
     """A symbol, and which of its arguments are data, labels, states and parameters.
 
     Args:
-        symbol: what is computed.
+        symbol: the graph.
         data_names, label_names, state_names, fixed_param_names: as for ``Module``.
 
     Raises:
@@ -51,7 +51,7 @@ class Graph:
         self.param_names = [one for one in self._arguments if one not in inputs]
 
     def names(self) -> dict[str, list[str]]:
-        """Return the names as ``POST /v1/modules`` takes them, without labels of metrics alone."""
+        """Return the names as ``POST /v1/modules`` takes them, without labels only for metrics."""
         return {
             "data_names": self.data_names,
             "label_names": [one for one in self.label_names if self.takes(one)],
@@ -60,7 +60,7 @@ class Graph:
         }
 
     def takes(self, name: str) -> bool:
-        """Return whether an input is one of the graph's; labels may be a metric's alone."""
+        """Return whether the graph has an input; a label may be used only by a metric."""
         return name in self._arguments
 
     def output_shapes(self, inputs: Sequence[DataDesc]) -> list[tuple[str, tuple[int, ...]]]:
@@ -69,7 +69,7 @@ class Graph:
         return list(zip(self.symbol.list_outputs(), shapes or (), strict=True))
 
     def allocate(self, inputs: Sequence[DataDesc]) -> tuple[Named, Named]:
-        """Return arrays of zeros for the parameters and the auxiliary states."""
+        """Return zero-filled arrays for the parameters and the auxiliary states."""
         symbol = self.symbol
         shapes, _, aux_shapes = symbol.infer_shape(**self._shapes(inputs))
         known = {one.name: one.dtype for one in inputs if self.takes(one.name)}
@@ -90,10 +90,12 @@ class Graph:
 
         Args:
             batch: a ``DataBatch``.
-            data, labels: descriptions of its arrays if it has none of its own.
+            data, labels: descriptions of the batch's arrays, if it has none of its own.
         """
         if isinstance(batch, list):
-            raise UsageError("a batch for each device: give one whole batch, the server divides it")
+            raise UsageError(
+                "one batch for each device: give a single batch, which the server splits"
+            )
         names = [one[0] for one in getattr(batch, "provide_data", None) or data]
         label_names = [one[0] for one in getattr(batch, "provide_label", None) or labels]
         named = dict(zip(names, batch.data, strict=True))
@@ -105,5 +107,5 @@ class Graph:
 
 
 def host(value: Any) -> np.ndarray:
-    """Return an array's values, which change no more."""
+    """Return an array's values in a copy that later writes do not change."""
     return value.asnumpy() if isinstance(value, NDArray) else np.array(value)

@@ -1,4 +1,4 @@
-"""A module that computes on a server (``mx.mod.Module``, from afar)."""
+"""A module that computes on a server (``mx.mod.Module``, remotely)."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ __all__ = ["RemoteModule", "device_options"]
 
 
 class RemoteModule(OnServer, ServedModule):
-    """A symbol that is bound, trained and used on a server, by the calls of ``mx.mod.Module``.
+    """A module that is bound, trained and used on a server, through the calls of ``mx.mod.Module``.
 
-    ``fit``, ``score``, ``predict`` and loops of the caller's own run here and compute there:
-    parameters are initialized here, with this process's random numbers, metrics are computed here,
-    and passes and updates are sent without waiting for those before them. A call that fails there
-    raises ``ClientError`` from the next call that waits; ``set_params`` goes on after it.
+    ``fit``, ``score``, ``predict`` and the caller's own loops run here and compute there.
+    Parameters are initialized here, with this process's random numbers, and metrics are computed
+    here. Passes and updates are sent without waiting for earlier ones. A call that fails on the
+    server raises ``ClientError`` from the next call that waits; ``set_params`` recovers from it.
 
     Args:
         symbol, data_names, label_names, logger, fixed_param_names, state_names,
         compression_params: as for ``Module``.
-        context: devices of the server; those of its executor where None.
-        server: a client of it, or its URL.
-        name: of the module there, which stays when this one is closed; without one it is deleted.
-        executor: that holds it; the server's first one where None.
+        context: devices of the server; None for those of its executor.
+        server: a client of the server, or its URL.
+        name: of the module on the server, where it stays after ``close``; a module without a name
+            is deleted.
+        executor: that hosts it; None for the server's first one.
 
     Raises:
         ValueError: a name is not an argument of the symbol.
-        ClientError: the server refuses the module, or has one of this name.
+        ClientError: the server refuses the module, or already has one of this name.
     """
 
     def __init__(
@@ -67,8 +68,8 @@ class RemoteModule(OnServer, ServedModule):
     ) -> Self:
         """Return a module from ``prefix-symbol.json`` and ``prefix-NNNN.params``.
 
-        With ``load_optimizer_states`` the states of ``prefix-NNNN.states`` are taken over by the
-        next ``init_optimizer``.
+        With ``load_optimizer_states``, the next ``init_optimizer`` loads ``prefix-NNNN.states``
+        too.
         """
         symbol, arguments, auxiliary = load_checkpoint(prefix, epoch)
         states = None
@@ -86,7 +87,7 @@ def device_options(
     executor: str | None,
     compression_params: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Return where a module computes, as ``POST /v1/modules`` takes it."""
+    """Return the devices and executor as ``POST /v1/modules`` takes them."""
     contexts = [context] if isinstance(context, Context) else list(context or ())
     return {
         "contexts": [str(one) for one in contexts],

@@ -1,4 +1,4 @@
-"""What a remote module is beside a module of ``mx``: a thing on a server, until it is closed."""
+"""What a remote module has beyond a module of ``mx``: its name, its client and ``close``."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ __all__ = ["OnServer"]
 
 
 class OnServer:
-    """A module on a server, under a name; left by ``close`` or at the end of a ``with``."""
+    """A module on a server; released by ``close`` or at the end of a ``with`` block."""
 
     _served: Session | None
 
     @property
     def name(self) -> str:
-        """Its name on the server; one with buckets has it once it is bound."""
+        """The module's name on the server; a module with buckets has one only once it is bound."""
         return self._of_server("name").name
 
     @property
     def client(self) -> Client:
-        """The client of the server, for all that modules of ``mx`` have no call for."""
+        """The client of the server, for calls that modules of ``mx`` do not have."""
         return self._of_server("client").client
 
     def close(self) -> None:
-        """End the calls; delete the module there if it was given no name."""
+        """Finish the pending calls; delete the module on the server if it was given no name."""
         if self._served is not None:
             self._served.close()
 
@@ -45,5 +45,5 @@ class OnServer:
 
     def _of_server(self, what: str) -> Session:
         if self._served is None:
-            raise UsageError(f"{what}: the server has no such module before bind()")
+            raise UsageError(f"{what}: the module exists on the server only after bind()")
         return self._served

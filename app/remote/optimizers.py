@@ -1,4 +1,4 @@
-"""Optimizers and schedules of a script, as the options that a server makes the same ones from."""
+"""A script's optimizer and schedule, as options from which a server can make the same ones."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def optimizer_spec(
     """Return the name and options of an optimizer.
 
     Args:
-        optimizer: its name, or one that has not updated anything yet.
-        options: of one that is named, as ``init_optimizer`` takes them.
+        optimizer: its name, or an instance that has not made any update yet.
+        options: of an optimizer given by name, as ``init_optimizer`` takes them.
         symbol: whose parameters it updates.
 
     Raises:
-        UsageError: a server cannot make the same one.
+        UsageError: the server cannot make the same optimizer.
     """
     if isinstance(optimizer, str):
         found, name = dict(options), optimizer
@@ -50,8 +50,8 @@ def _options_of(optimizer: Optimizer) -> dict[str, Any]:
     cls = type(optimizer)
     if Optimizer.opt_registry.get(cls.__name__.lower()) is not cls:
         raise UsageError(
-            f"optimizer {cls.__name__} is the script's own; a server takes those that it has, such "
-            "as 'sgd' or 'adam'"
+            f"optimizer {cls.__name__} is defined by the script; a server only has built-in ones "
+            "such as 'sgd' or 'adam'"
         )
     if optimizer.num_update:
         raise UsageError(
@@ -60,15 +60,15 @@ def _options_of(optimizer: Optimizer) -> dict[str, Any]:
         )
     found = {name: _value(optimizer, name) for name in _option_names(cls)}
     if found.get("lr_scheduler") is not None:
-        del found["learning_rate"]  # which is part of the schedule
+        del found["learning_rate"]  # part of the schedule instead
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _check_multipliers(optimizer: Optimizer, symbol: Symbol) -> None:
-    """Raise UsageError unless all parameters have the same rate and decay whoever makes it.
+    """Raise UsageError if the server's optimizer would treat some parameters differently.
 
-    As in MXNet, a module tells an optimizer that is named, and no other, that biases have no
-    decay, and the multipliers that the symbol has.
+    As in MXNet, a module excludes biases from weight decay and applies the symbol's multipliers
+    only if the optimizer is given by name. The server always makes it by name.
     """
     declared = {key for attributes in symbol.attr_dict().values() for key in attributes}
     if optimizer.wd or optimizer.lr_mult or optimizer.wd_mult:
@@ -78,7 +78,7 @@ def _check_multipliers(optimizer: Optimizer, symbol: Symbol) -> None:
     else:
         return
     raise UsageError(
-        f"optimizer {type(optimizer).__name__}: a server, which makes it by name, would apply "
+        f"optimizer {type(optimizer).__name__}: a server makes it by name and would apply "
         f"{reason} to other parameters; give its name and optimizer_params"
     )
 

@@ -1,4 +1,4 @@
-"""Step-level calls on a module of a server, made in order while the caller goes on."""
+"""Step-level calls on a module of a server, made in order while the caller continues."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from app.tensors.codec import SAFETENSORS, encode
 
 __all__ = ["StepPipeline"]
 
-_MOST_WAITING = 4
-"""Calls that were not answered yet; the caller waits before it makes one more."""
-_PATIENCE_SECONDS = 30.0
-"""How long a call is repeated that a server that restarts, or is too busy, does not answer."""
+_MOST_PENDING = 4
+"""Calls that may be unanswered; the caller waits before it makes one more."""
+_RETRY_SECONDS = 30.0
+"""How long a call is retried while the server is restarting or too busy."""
 _PAUSE_SECONDS = 0.2
 
 
 class StepPipeline:
-    """The step-level calls of one loop, each done once.
+    """The step-level calls of one loop, each done exactly once.
 
-    Each call has the number after that of the one before: one that was answered into a broken
-    connection is sent again and answered again, not done again. The first call that is refused
-    ends those after it, and its error is raised by the next ``call`` or ``wait``.
+    Calls are numbered: if the connection breaks before the answer arrives, the call is sent again,
+    and the server repeats the answer without repeating the work. After a call is refused, the calls
+    behind it are dropped, and its error is raised by the next ``call`` or ``wait``.
 
     Args:
         client: of the server.
@@ -40,13 +40,13 @@ class StepPipeline:
         self._client = client
         self._path = f"/v1/modules/{name}/"
         self._thread = ThreadPoolExecutor(1, f"steps of {name}")
-        self._room = threading.BoundedSemaphore(_MOST_WAITING)
+        self._slots = threading.BoundedSemaphore(_MOST_PENDING)
         self._failure: Exception | None = None
         self._generation = 0
         self._sequence = 0
 
     def begin(self, generation: int, sequence: int) -> None:
-        """Go on from where the server says that a module is; drop the failure there was."""
+        """Continue from the module's position on the server; forget an earlier failure."""
         self._drain()
         self._failure = None
         self._generation, self._sequence = generation, sequence
@@ -56,26 +56,26 @@ class StepPipeline:
 
         Args:
             verb: ``forward``, ``forward_backward``, ``backward`` or ``update``.
-            tensors: by name, on the host; they must not change any more.
-            **fields: what the query says beside them.
+            tensors: by name, on the host; they must not be changed afterwards.
+            **fields: further fields of the query.
 
         Returns:
             The tensors of the answer, none of ``backward`` and ``update``.
 
         Raises:
-            ClientError, httpx.TransportError: a call before this one failed.
+            ClientError, httpx.TransportError: an earlier call failed.
         """
         self._raise_failure()
-        self._room.acquire()
+        self._slots.acquire()
         return self._thread.submit(self._make, verb, tensors, fields)
 
     def wait(self) -> None:
-        """Wait until all calls are done; raise the error of the first one that failed."""
+        """Wait until all calls are done; raise the first call's error if one failed."""
         self._drain()
         self._raise_failure()
 
     def close(self) -> None:
-        """End the thread, after the calls made."""
+        """Finish the calls and end the thread."""
         self._thread.shutdown()
 
     def _drain(self) -> None:
@@ -96,7 +96,7 @@ class StepPipeline:
             self._failure = self._failure or error
             raise
         finally:
-            self._room.release()
+            self._slots.release()
 
     def _send(
         self, verb: str, tensors: Mapping[str, Any], where: Mapping[str, Any]
@@ -106,7 +106,7 @@ class StepPipeline:
         headers = {"Accept": SAFETENSORS} if "forward" in verb else {}
         if arrays:
             headers["Content-Type"] = SAFETENSORS
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + _RETRY_SECONDS
         while True:
             try:
                 return self._client.request(

@@ -1,4 +1,4 @@
-"""What a server computes for a remote module: binding, parameters, optimizer and steps."""
+"""What a remote module does through its server: binding, parameters, optimizer and steps."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ __all__ = ["ServedModule"]
 
 @dataclass(slots=True)
 class _Parameters:
-    """What the buckets of a module have in common.
+    """State that the buckets of a module share.
 
     Attributes:
-        known: they have values.
-        has_optimizer: there is one on the server.
-        loaded: values that the server does not have yet, as it knows no shapes.
-        loaded_states: of the optimizer, until there is one.
+        known: the parameters have values.
+        has_optimizer: the server has an optimizer.
+        loaded: values not sent to the server yet, because it has no shapes yet.
+        loaded_states: optimizer states, until there is an optimizer.
     """
 
     known: bool = False
@@ -53,8 +53,8 @@ class ServedModule(BaseModule):
 
     Args:
         graph: the symbol and the names of its inputs.
-        session: the module on the server; None before there is one, for a bucket.
-        bucket: its key, as the server has it.
+        session: the module on the server; None until a bucket's module exists.
+        bucket: its key, in the server's notation.
         logger: for progress lines.
     """
 
@@ -82,7 +82,7 @@ class ServedModule(BaseModule):
         save_optimizer_states: bool = False,
         remove_amp_cast: bool = True,
     ) -> None:
-        """Write symbol, parameters and on request the optimizer's states, here."""
+        """Write the symbol, the parameters and optionally the optimizer's states to local files."""
         save_checkpoint(prefix, epoch, self._symbol, *self.get_params(), remove_amp_cast)
         if save_optimizer_states:
             self.save_optimizer_states(f"{prefix}-{epoch:04d}.states")
@@ -144,9 +144,9 @@ class ServedModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Give the module shapes and, on the server, memory; see ``Module.bind``.
+        """Give the module its shapes and allocate its memory on the server; see ``Module.bind``.
 
-        ``shared_module`` may be another bucket of the same module, and nothing else.
+        ``shared_module`` may only be another bucket of the same module.
         """
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
@@ -173,7 +173,7 @@ class ServedModule(BaseModule):
 
     def _bind_bucket(self, other: Any, shapes: Mapping[str, Any]) -> None:
         if self._bucket is None or getattr(other, "_served", None) is not self._session:
-            raise UsageError("shared_module: modules of a server have their memory for themselves")
+            raise UsageError("shared_module: modules on a server cannot share memory")
         self._session.post("buckets", {"key": self._bucket, **shapes})
         self._parameters = other._parameters
 
@@ -188,7 +188,7 @@ class ServedModule(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Give the parameters values, made here; see ``Module.init_params``."""
+        """Give the parameters their values, computed here; see ``Module.init_params``."""
         if self.params_initialized and not force_init:
             self._warn_of("init_params")
             return
@@ -213,7 +213,7 @@ class ServedModule(BaseModule):
         force_init: bool = True,
         allow_extra: bool = False,
     ) -> None:
-        """Set parameter values; with ``allow_missing`` those not given keep theirs."""
+        """Set parameter values; with ``allow_missing``, missing ones keep theirs."""
         if not allow_missing:
             super().set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
         elif self.params_initialized and not force_init:
@@ -224,7 +224,7 @@ class ServedModule(BaseModule):
             self._send_params(arg_params or {}, aux_params or {}, **flags)
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-        """Return (arguments, auxiliary states) by name, after all calls made."""
+        """Return (arguments, auxiliary states) by name, after all pending calls."""
         loaded = self._parameters.loaded
         if loaded is not None:
             return dict(loaded[0]), dict(loaded[1])
@@ -256,7 +256,7 @@ class ServedModule(BaseModule):
         optimizer_params: Any = (("learning_rate", 0.01),),
         force_init: bool = False,
     ) -> None:
-        """Install an optimizer; by name, ``rescale_grad`` is 1/batch_size unless given."""
+        """Install an optimizer; given by name, its ``rescale_grad`` defaults to 1/batch_size."""
         self._require("init_optimizer()", Stage.INITIALIZED)
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring...")
@@ -270,16 +270,16 @@ class ServedModule(BaseModule):
             self._parameters.loaded_states = None
 
     def borrow_optimizer(self, shared_module: ServedModule) -> None:
-        """Use the optimizer of another bucket, as all buckets of a module do on a server."""
+        """Use the optimizer of another bucket; on a server, all buckets of a module do."""
 
     def save_optimizer_states(self, fname: str) -> None:
-        """Write the optimizer's states to a file here, in MXNet's form."""
+        """Write the optimizer's states to a local file in MXNet's format."""
         self._require("save_optimizer_states()", Stage.READY)
         self._session.wait()
         Path(fname).write_bytes(self._session.client.optimizer_states(self._session.name))
 
     def load_optimizer_states(self, fname: str) -> None:
-        """Read the optimizer's states from a file here that MXNet or this package wrote."""
+        """Read the optimizer's states from a local file that MXNet or this package wrote."""
         self._require("load_optimizer_states()", Stage.READY)
         self._set_optimizer_states(Path(fname).read_bytes())
 
@@ -290,14 +290,14 @@ class ServedModule(BaseModule):
     # -- steps ------------------------------------------------------------------------------
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Compute the outputs of a batch; another batch size or shape is bound on the way."""
+        """Compute the outputs of a batch; rebinds first if its shapes differ."""
         self._require("forward()", Stage.INITIALIZED)
         training = self.for_training if is_train is None else is_train
         self._pass("forward", data_batch, is_train=training)
         self.has_gradients = False
 
     def forward_backward(self, data_batch: Any) -> None:
-        """Run ``forward`` and ``backward`` of a training step, in one call."""
+        """Run ``forward`` and ``backward`` of a training step in one call."""
         self._require("forward_backward()", Stage.INITIALIZED)
         self._pass("forward_backward", data_batch)
         self.has_gradients = True
@@ -337,13 +337,13 @@ class ServedModule(BaseModule):
         return _ordered(self._session.fetch("input_grads"), names, merge_multi_context)
 
     def get_states(self, merge_multi_context: bool = True) -> Any:
-        """Return the states; those of several devices joined."""
+        """Return the states; those of several devices are concatenated."""
         self._require("get_states()", Stage.INITIALIZED)
         names = self._graph.state_names
         return _ordered(self._session.fetch("states"), names, merge_multi_context)
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
-        """Set the states from arrays (per state), or all to one value."""
+        """Set the states from arrays (one a state), or all to one value."""
         self._require("set_states()", Stage.INITIALIZED)
         self._session.wait()
         firsts = [one[0] if isinstance(one, (list, tuple)) else one for one in states or ()]
@@ -354,13 +354,13 @@ class ServedModule(BaseModule):
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         """Accumulate a metric over the last outputs."""
         if pre_sliced:
-            raise UsageError("pre_sliced: the outputs of a server's devices come joined")
+            raise UsageError("pre_sliced: a server concatenates the outputs of its devices")
         outputs = dict(zip(self.output_names, self.get_outputs(), strict=True))
         names = [one.name for one in self._labels]
         eval_metric.update_dict(dict(zip(names, labels or (), strict=False)), outputs)
 
     def install_monitor(self, mon: Any) -> None:
-        """Refuse: arrays of the server are watched by ``client.statistics``."""
+        """Raise UsageError: monitoring is done on the server, through ``client.statistics``."""
         raise UsageError(
             "a monitor watches arrays of this process; for those of a module on a server, call "
             "module.client.forward_backward(module.name, inputs, monitor='fc*') and "
@@ -377,7 +377,7 @@ class ServedModule(BaseModule):
 
 
 def _input_spec(desc: DataDesc) -> dict[str, Any]:
-    """Return an input as ``bind`` of a server takes it."""
+    """Return an input in the form of the server's ``bind``."""
     return {
         "name": desc.name,
         "shape": list(desc.shape),
@@ -392,5 +392,5 @@ def _ordered(arrays: Arrays, names: Sequence[str], is_merged: bool) -> list[Any]
 
 
 def _as_ndarray(values: np.ndarray) -> NDArray:
-    """Return values as an array of the engine, of their dtype."""
+    """Return values as an NDArray of their own dtype."""
     return array(values, dtype=values.dtype)

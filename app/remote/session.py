@@ -1,4 +1,4 @@
-"""A module on a server, as a remote module uses it: its name, its calls and where they stand."""
+"""A remote module's connection to its module on the server."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = ["Session"]
 
 
 class Session:
-    """One module on a server, made by this process.
+    """A module on a server, created by this process.
 
     Args:
-        server: a client of it, or its URL.
-        name: of the module; without one it gets a name of its own and is deleted at the end.
-        body: what the module is made of, as ``POST /v1/modules`` takes it.
+        server: a client of the server, or its URL.
+        name: of the module; without one it gets a generated name and is deleted at the end.
+        body: the module's definition, as ``POST /v1/modules`` takes it.
 
     Raises:
-        ClientError: the server refuses the module, or has one of this name.
+        ClientError: the server refuses the module, or already has one of this name.
     """
 
     def __init__(self, server: Client | str, name: str | None, body: Mapping[str, Any]) -> None:
@@ -49,7 +49,7 @@ class Session:
         self.resume()
 
     def resume(self) -> None:
-        """Ask where the module stands; the calls go on from there, whatever failed before."""
+        """Ask for the module's position and continue from there, whatever failed before."""
         view = self.client.module(self.name)
         live = view.get("live")
         self._pipeline.begin(view["generation"], (live and live.get("sequence")) or 0)
@@ -60,24 +60,25 @@ class Session:
         if "forward" not in verb:
             self._pipeline.call(verb, tensors, **fields)
             return
-        # Those of one pass were not read: neither will be those of the next, most likely.
+        # If the outputs of the last pass were not read, the next ones most likely will not be
+        # either.
         with_outputs, self._is_read = self._is_read, False
         answer = self._pipeline.call(verb, tensors, with_outputs=with_outputs, **fields)
         self._last = answer if with_outputs else None
 
     def outputs(self) -> Arrays:
-        """Return the outputs of the last pass, once it is done."""
+        """Return the outputs of the last pass, waiting for it."""
         self._is_read = True
         return self.fetch("outputs") if self._last is None else self._last.result()
 
     def fetch(self, path: str) -> Arrays:
-        """Return tensors of the module, after all calls made."""
+        """Return tensors of the module, after all pending calls."""
         self._pipeline.wait()
         headers = {"Accept": SAFETENSORS}
         return decoded(self.client.request("GET", self._path(path), headers=headers))
 
     def send(self, path: str, tensors: Mapping[str, Any], **flags: Any) -> None:
-        """Put tensors of the module, after all calls made; a failure before is over with it."""
+        """Set tensors of the module after all pending calls; this clears an earlier failure."""
         with contextlib.suppress(ClientError, httpx.TransportError):
             self._pipeline.wait()
         self.client.request(
@@ -90,7 +91,7 @@ class Session:
         self.resume()
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Make another call on the module, after all calls made."""
+        """Make another call on the module, after all pending calls."""
         self._pipeline.wait()
         answer: dict[str, Any] = self.client.request("POST", self._path(path), json=body).json()
         self.resume()
@@ -104,7 +105,7 @@ class Session:
         return f"/v1/modules/{self.name}/{path}"
 
     def close(self) -> None:
-        """End the calls; delete the module if it was given no name."""
+        """Finish the calls; delete the module if it was given no name."""
         self._end()
 
 

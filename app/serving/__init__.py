@@ -1,4 +1,4 @@
-"""The application under uvicorn: addresses, connections and their limits, start and end."""
+"""Running the application under uvicorn: listening, connections and their limits, shutdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request in the fast lane, from its first bytes to its answer."""
+"""One request in the fast lane, from its first bytes to its response."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from app.serving.fast_lane import KnownHead
 __all__ = ["FastExchange"]
 
 Answer: TypeAlias = Callable[["FastExchange", int, bytes, bytes], None]
-"""Takes the exchange, status, header lines and body."""
+"""Called with the exchange, status, header lines and body of a response."""
 
 
 class FastExchange:
-    """Collects the body, begins the answer and passes it on.
+    """Collects a request's body, starts its prediction and passes the response on.
 
     Attributes:
         head: of the request.
         request_id: of the request.
-        started: when it came, by the performance counter.
-        missing: bytes of the body that are still to come.
+        started: arrival time, by the performance counter.
+        missing: bytes of the body that have not arrived yet.
     """
 
     __slots__ = (
@@ -42,16 +42,16 @@ class FastExchange:
 
     @property
     def milliseconds(self) -> float:
-        """How long ago it came."""
+        """Time since the request arrived."""
         return (time.perf_counter() - self.started) * 1000
 
     @property
     def is_whole(self) -> bool:
-        """True if the body has come and is being answered."""
+        """True once the body is complete and the response is being computed."""
         return self._pending is not None
 
     def feed(self, data: bytes) -> bytes:
-        """Take what is missing of the body, and begin to answer when it is whole.
+        """Take the missing part of the body from ``data``; once it is complete, predict.
 
         Returns:
             what belongs to the next request.
@@ -67,7 +67,7 @@ class FastExchange:
         return rest
 
     def withdraw(self) -> None:
-        """Give the answer up."""
+        """Cancel the request; no response will be sent."""
         self._is_over = True
         if self._pending is not None:
             self._pending.withdraw()

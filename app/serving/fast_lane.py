@@ -1,8 +1,8 @@
-"""Small predictions answered ahead of everything else.
+"""A fast path for small predictions.
 
-A client that predicts sends one and the same head again and again, so heads are known by their
-bytes: a request with a known head costs a look into a dictionary. What a head means is read once,
-by the same parser, and checked by the same guards as any other request.
+A client that predicts sends the identical request head again and again. Heads are therefore cached
+by their bytes: a request with a known head costs one dictionary lookup. A new head is parsed by the
+same parser and checked by the same guards as any other request.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _NOT_HERE = frozenset({"transfer-encoding", "content-encoding", "expect", "upgra
 
 @dataclass(frozen=True, slots=True)
 class KnownHead:
-    """A head whose requests are answered in the fast lane.
+    """A head whose requests take the fast lane.
 
     Attributes:
-        begin: begins to answer one.
-        path: as it came.
-        route: as the router would name it, for the metrics.
-        body_bytes: of each request.
-        request_id: the client's own; empty if the server gives one.
-        trace: the client's, if it sent one.
+        begin: starts a request's prediction.
+        path: as the client sent it.
+        route: the route's path template, for the metrics.
+        body_bytes: length of each request's body.
+        request_id: the client's own id; empty if the server assigns one.
+        trace: the client's trace context, if it sent one.
     """
 
     begin: Begin
@@ -55,7 +55,7 @@ class KnownHead:
 
 
 class FastLane:
-    """The heads that are known."""
+    """The cache of known heads."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class FastLane:
         admit: Admit,
         below: RootPath,
     ) -> None:
-        """Know none.
+        """Start with an empty cache.
 
         Args:
-            openers: by route, what tells how requests with a head are answered.
-            guard: returns why a request is refused, None if it is not.
-            admit: answers the requests that the API key of a head may make.
-            below: the sub-path that the server is under.
+            openers: by route, what decides how requests with a head are answered.
+            guard: returns why a request is refused, None if it is allowed.
+            admit: checks the API key of a head and counts its requests.
+            below: the sub-path that the server is mounted under.
         """
         self._below = below
         self._openers = openers
@@ -81,7 +81,7 @@ class FastLane:
         self._id_count = itertools.count()
 
     def find(self, data: bytes) -> tuple[KnownHead, int] | None:
-        """Return the head that some bytes begin with and where the body begins, or None."""
+        """Return the known head at the start of ``data`` and where the body begins, or None."""
         end = data.find(_END, 0, _LARGEST_HEAD)
         if end < 0:
             return None
@@ -90,11 +90,11 @@ class FastLane:
         return None if head is None else (head, end + len(_END))
 
     def new_id(self) -> str:
-        """Return an id for a request that brings none."""
+        """Return an id for a request that has none of its own."""
         return f"{self._id_begin}{next(self._id_count):016x}"
 
     def forget(self) -> None:
-        """Forget all heads: what they may ask has changed."""
+        """Forget all heads, because permissions have changed."""
         self._known.clear()
 
     def _read(self, text: bytes) -> KnownHead | None:
@@ -129,7 +129,7 @@ class FastLane:
         own_id = head.headers.get("x-request-id", "")
         own_id = own_id if _SAFE_ID.fullmatch(own_id) else ""
         trace = Trace.take_over(head.headers.get("traceparent", ""))
-        if own_id or trace is not None:  # which hardly come again
+        if own_id or trace is not None:  # other kinds of requests rarely repeat their head
             return replace(known, request_id=own_id, trace=trace)
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
@@ -138,7 +138,7 @@ class FastLane:
 
 
 class _Parsed:
-    """What the parser tells of a head."""
+    """What the parser found in a head."""
 
     def __init__(self) -> None:
         self.url = b""
@@ -164,7 +164,7 @@ class _Parsed:
         return RequestHead("POST", path.decode("latin-1"), query.decode("latin-1"), headers)
 
     def body_bytes(self) -> int | None:
-        """Return the length of the body where it is stated and small."""
+        """Return the body's length if it is declared and small, else None."""
         stated = [value for name, value in self.fields if name == b"content-length"]
         if len(stated) != 1 or not stated[0].isdigit() or len(stated[0]) > 6:
             return None

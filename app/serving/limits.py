@@ -1,4 +1,4 @@
-"""What one connection, and all of them together, may take of the server."""
+"""Limits on one connection, and on all of them together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ConnectionLimits", "ServerConfig"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """Limits of connections; see the settings of the same names."""
+    """Connection limits; see the settings of the same names."""
 
     max_header_bytes: int
     header_seconds: float
@@ -29,13 +29,13 @@ class ConnectionLimits:
 
     @classmethod
     def of(cls, settings: Settings) -> ConnectionLimits:
-        """Return the limits that the settings say."""
+        """Return the limits in the settings."""
         return cls(**{name: getattr(settings, name) for name in cls.__dataclass_fields__})
 
 
 @dataclass(slots=True)
 class ConnectionCounts:
-    """What all connections of a server share."""
+    """State shared by all connections of a server."""
 
     followers: set[Any] = field(default_factory=set)
     is_ending: bool = False
@@ -44,17 +44,17 @@ class ConnectionCounts:
 
 
 class ServerConfig(uvicorn.Config):
-    """uvicorn's configuration, with what our protocol needs to know."""
+    """uvicorn's configuration, extended by what our protocol needs."""
 
     def __init__(self, app: Any, limits: ConnectionLimits, below: RootPath, **options: Any) -> None:
         """Prepare.
 
         Args:
-            below: the sub-path that the server is under.
+            below: the sub-path that the server is mounted under.
             options: uvicorn's own.
         """
         super().__init__(app, **options)
         self.limits = limits
         self.below = below
         self.counts = ConnectionCounts()
-        self.lane: FastLane | None = None  # there is none before the application has started
+        self.lane: FastLane | None = None  # None until the application has started

@@ -1,7 +1,8 @@
-"""HTTP connections that cannot take more of the server than they may.
+"""HTTP connections that enforce limits on what a client can take up.
 
-uvicorn's own protocol takes headers of any length, waits for ever for what does not come, and keeps
-what is not fetched. Here each connection is looked at once a second, and counts its bytes.
+uvicorn's own protocol accepts headers of any length, waits forever for a stalled client, and
+buffers responses that are never fetched. Here every connection counts its bytes and is checked once
+a second.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ from app.traces import Trace
 __all__ = ["LimitedProtocol", "look_at_all"]
 
 _log = logging.getLogger(__name__)
-_log.setLevel(logging.ERROR)  # uvicorn would warn of each request that is none
+_log.setLevel(logging.ERROR)  # keep uvicorn from warning about every malformed request
 
 _PIECE_BYTES = 1 << 16
 _MOST_FIELDS = 256
-_SPARE_CONNECTIONS = 64  # over the limit, they are told so; beyond, they are closed
+_SPARE_CONNECTIONS = 64  # so many over the limit still get a response; the rest are closed
 _SECONDS_TO_READ_REFUSAL = 2.0
 _SECONDS_TO_END = 2.0
 _MOST_DISCARDED_BYTES = 1 << 26
-_MOST_JOINED = 1 << 16  # bytes of a body that goes out in one piece with its head
+_MOST_JOINED = 1 << 16  # bytes of a body that is sent in one write with its head
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """One connection; ``look`` is to be called about once a second."""
+    """One connection; call ``look`` about once a second."""
 
     config: ServerConfig
 
@@ -54,7 +55,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._in_body = False
         self._has_begun = False
         self._head_bytes = self._head_fields = 0
-        self._silent_bytes = 0  # since the parser last told of a beginning or of body
+        self._silent_bytes = 0  # since the parser last reported a new head or part of a body
         self._discarded_bytes = 0
         self._is_first_look = True
         self._head_seconds = self._body_seconds = self._idle_seconds = 0.0
@@ -63,12 +64,12 @@ class LimitedProtocol(HttpToolsProtocol):
         self._stalled_seconds = 0.0
         self.url = b""
         self._exchange: FastExchange | None = None
-        self._early = b""  # what came of the next request while an exchange was answered
+        self._early = b""  # what arrived of the next request while an exchange is being answered
         self._ends_after_exchange = False
         self._unused_seconds = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Count the connection; refuse it where there are too many."""
+        """Register the connection; refuse it if there are too many."""
         super().connection_made(transport)
         surplus = self._ordinary_connections() - self._limits.max_connections
         self._is_surplus = surplus > 0
@@ -76,7 +77,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(self._too_many("connections"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Unregister the connection."""
         self.config.counts.followers.discard(self)
         if self._exchange is not None:
             self._exchange.withdraw()
@@ -84,18 +85,18 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Begin or go on with a request in the fast lane, or hand what came to the parser."""
+        """Pass received data to the fast lane or to the parser."""
         if self._early:
             self._early += data
         elif self._exchange is not None:
-            self._go_on(data)
+            self._feed_exchange(data)
         elif not self._begin_exchange(data):
             self._parse(data)
 
     # The fast lane.
 
     def _begin_exchange(self, data: bytes) -> bool:
-        """Begin a request in the fast lane; False if it is one for the parser."""
+        """Start a request in the fast lane; return False if the parser has to take it."""
         lane = self.config.lane
         if lane is None or (self._in_head and self._has_begun) or self._in_body:
             return False
@@ -112,10 +113,10 @@ class LimitedProtocol(HttpToolsProtocol):
         self._body_seconds = self._idle_seconds = 0.0
         self._body_bytes = self._body_bytes_before = 0
         self._exchange = FastExchange(head, head.request_id or lane.new_id(), self._on_answer)
-        self._go_on(data[body_begin:])
+        self._feed_exchange(data[body_begin:])
         return True
 
-    def _go_on(self, data: bytes) -> None:
+    def _feed_exchange(self, data: bytes) -> None:
         exchange = self._exchange
         assert exchange is not None
         if not exchange.is_whole:
@@ -129,14 +130,14 @@ class LimitedProtocol(HttpToolsProtocol):
                 self.loop.call_soon(self._take_early)
 
     def _take_early(self) -> None:
-        """Go on with what came of the next request before its turn."""
+        """Process what arrived early of the next request."""
         if self._exchange is None and not self.transport.is_closing():
             early, self._early = self._early, b""
             self.flow.resume_reading()
             self.data_received(early)
 
     def _on_answer(self, exchange: FastExchange, status: int, lines: bytes, body: bytes) -> None:
-        """Send the answer of the fast lane, and go on with what came meanwhile."""
+        """Send the response of a fast-lane request, and process what arrived in the meantime."""
         self._exchange = None
         self._in_body = False
         self._unused_seconds = 0.0
@@ -152,7 +153,7 @@ class LimitedProtocol(HttpToolsProtocol):
             ]
             if len(body) <= _MOST_JOINED:
                 self.transport.write(b"".join([*head_lines, body]))
-            else:  # a copy of it would keep others waiting
+            else:  # joining would copy it, which delays other requests
                 self.transport.write(b"".join(head_lines))
                 self.transport.write(body)
         seconds = time.perf_counter() - exchange.started
@@ -172,7 +173,7 @@ class LimitedProtocol(HttpToolsProtocol):
         return counts.field_lines
 
     def shutdown(self) -> None:
-        """End the connection, after the answer that is on its way."""
+        """Close the connection after the response that is being sent."""
         if self._exchange is not None:
             self._ends_after_exchange = True
         else:
@@ -181,7 +182,7 @@ class LimitedProtocol(HttpToolsProtocol):
     # Everything else.
 
     def _parse(self, data: bytes) -> None:
-        """Parse what came, in pieces after each of which the limits are looked at."""
+        """Parse received data in pieces, checking the limits after each."""
         if not self._in_body and not self._in_head:
             self._begin_head()
         self._has_begun = True
@@ -201,23 +202,23 @@ class LimitedProtocol(HttpToolsProtocol):
     # What the parser calls.
 
     def on_message_begin(self) -> None:
-        """Begin the head of a request."""
+        """Begin a request's head."""
         self._begin_head()
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        """Take a part of the target."""
+        """Receive a part of the request target."""
         if self._take_head_bytes(len(url)):
             super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header field; those that come after the body are dropped."""
+        """Receive a header field; trailer fields after the body are dropped."""
         self._head_fields += 1
         if self._take_head_bytes(len(name) + len(value)) and self._in_head:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Hand the request to the application, or answer that there are too many."""
+        """Hand the request to the application, or refuse it if there are too many."""
         if self._is_refused:
             return
         self.url = self.config.below.strip(self.url)
@@ -233,14 +234,14 @@ class LimitedProtocol(HttpToolsProtocol):
         self.app = app
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body."""
+        """Receive a part of the body."""
         self._silent_bytes = 0
         self._body_bytes += len(body)
         if not self._is_refused:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Note that the request has come whole."""
+        """Mark the request as complete."""
         self._silent_bytes = 0
         self._in_head = self._in_body = False
         if not self._is_refused:
@@ -249,28 +250,29 @@ class LimitedProtocol(HttpToolsProtocol):
     # What uvicorn calls.
 
     def on_response_complete(self) -> None:
-        """Note that the answer is sent; the rest of the body may still come, for a while."""
+        """Mark the response as sent; the rest of the body may still arrive for a while."""
         self._is_first_look = True
         self._body_seconds = 0.0
         self.config.counts.followers.discard(self)
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what the parser cannot read."""
-        self._refuse(Malformed(f"{msg} It is not HTTP/1.1 as RFC 9112 has it"))
+        """Refuse what cannot be parsed."""
+        self._refuse(Malformed(f"{msg} It is not valid HTTP/1.1 (RFC 9112)"))
 
     def _unsupported_upgrade_warning(self) -> None:
-        pass  # the request is answered as if it did not ask for another protocol
+        pass  # the request is answered as plain HTTP, ignoring the upgrade
 
     # Once a second.
 
     def look(self, seconds: float) -> None:
-        """End what stalls.
+        """Close the connection if it has stalled.
 
         Args:
-            seconds: since the look before.
+            seconds: since the previous look.
         """
-        # Nobody knows how long before the first look it was that the head, or body, began.
+        # The head or body began at an unknown time before the first look, so that interval does not
+        # count.
         since, self._is_first_look = 0.0 if self._is_first_look else seconds, False
         if self._is_stalled_in_writing(seconds):
             self.drop()
@@ -288,7 +290,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._look_at_unused(seconds)
 
     def drop(self) -> None:
-        """Reset the connection, so that the kernel, too, forgets what the client does not take."""
+        """Reset the connection, so that the kernel discards its send buffer as well."""
         sock = self.transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
@@ -296,12 +298,12 @@ class LimitedProtocol(HttpToolsProtocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes of answers that the client has not taken."""
+        """Bytes of responses that the client has not read."""
         return self.transport.get_write_buffer_size()
 
     @property
     def stalled_seconds(self) -> float:
-        """How long the client has taken nothing of what there is."""
+        """How long the client has read nothing although data is waiting."""
         return self._stalled_seconds
 
     def _is_stalled_in_writing(self, seconds: float) -> bool:
@@ -318,12 +320,12 @@ class LimitedProtocol(HttpToolsProtocol):
         limit = _SECONDS_TO_END if self._is_surplus else self._limits.header_seconds
         if self._head_seconds > limit:
             if self._has_begun:
-                self._refuse(TooSlow(f"the header fields did not come within {limit:g} s"))
+                self._refuse(TooSlow(f"the header fields did not arrive within {limit:g} s"))
             else:
                 self.transport.close()
 
     def _look_at_unused(self, seconds: float) -> None:
-        """Close a connection whose last answer was of the fast lane; uvicorn closes the others."""
+        """Close an idle connection after a fast-lane response; uvicorn closes the others."""
         self._unused_seconds += seconds
         is_timed = self.timeout_keep_alive_task is not None or not self._has_begun
         if not is_timed and self._unused_seconds > self.timeout_keep_alive:
@@ -335,20 +337,22 @@ class LimitedProtocol(HttpToolsProtocol):
         came = self._body_bytes - self._body_bytes_before
         self._body_bytes_before = self._body_bytes
         self._idle_seconds = 0.0 if came else self._idle_seconds + seconds
-        if not self._is_answering():  # the answer is sent; nobody wants the rest
+        if not self._is_answering():  # the response is sent; the rest is not needed
             if self._body_seconds > self._limits.body_idle_seconds:
                 self.transport.abort()
         elif is_ending and self._idle_seconds >= _SECONDS_TO_END:
-            self._refuse(Unavailable("the server is ending; the rest of the body did not come"))
+            self._refuse(
+                Unavailable("the server is shutting down and the rest of the body has not arrived")
+            )
         elif self._idle_seconds > self._limits.body_idle_seconds:
             limit = self._limits.body_idle_seconds
-            self._refuse(TooSlow(f"nothing of the body came for {limit:g} s"))
+            self._refuse(TooSlow(f"no part of the body arrived for {limit:g} s"))
         elif (
             self._body_seconds > self._limits.body_idle_seconds
             and self._body_bytes < self._limits.min_body_rate * self._body_seconds
         ):
             rate = self._limits.min_body_rate
-            self._refuse(TooSlow(f"the body came at fewer than {rate:,} bytes a second"))
+            self._refuse(TooSlow(f"the body arrived at less than {rate:,} bytes a second"))
 
     # Refusals.
 
@@ -374,7 +378,7 @@ class LimitedProtocol(HttpToolsProtocol):
         return len(self.connections) - len(self.config.counts.followers)
 
     def _too_many_of(self) -> str:
-        """Return of what there is too much for this request, an empty string if of nothing."""
+        """Return which limit this request would exceed, or an empty string."""
         followers = self.config.counts.followers
         if self.url.partition(b"?")[0].endswith(b"/events"):
             if len(followers) >= self._limits.max_followers:
@@ -395,10 +399,10 @@ class LimitedProtocol(HttpToolsProtocol):
         self._refuse(HeadersTooLarge(limit=limit, setting="MODSERVE_MAX_HEADER_BYTES"))
 
     def _refuse(self, error: ServiceError) -> None:
-        """Answer in the place of the application, and end the connection.
+        """Respond instead of the application, and close the connection.
 
-        What still comes is read and dropped for a moment: to close a connection on which something
-        is unread would take the answer from the client.
+        Incoming data is read and dropped for a moment: closing a socket with unread data resets the
+        connection, and the client would lose the response.
         """
         if self._is_refused or self.transport.is_closing():
             return
@@ -416,18 +420,18 @@ class LimitedProtocol(HttpToolsProtocol):
             cycle.waiting_for_100_continue = False
             cycle.message_event.set()
         if was_answering and cycle.response_started:
-            self.transport.close()  # another answer cannot begin in the middle of this one
+            self.transport.close()  # a response has already started, so another cannot
             return
         self.flow.resume_reading()
         self.transport.write(refusal(error, target))
-        if self.transport.can_write_eof():  # TLS has no half of a connection to end
+        if self.transport.can_write_eof():  # TLS connections cannot be half-closed
             self.transport.write_eof()
 
 
 def look_at_all(
     connections: Sequence[LimitedProtocol], limits: ConnectionLimits, seconds: float
 ) -> None:
-    """Look at each connection; where too much is unsent in all, end those that take none of it."""
+    """Look at each connection; if too much is unsent in total, drop the worst stalled clients."""
     unsent = 0
     for one in connections:
         one.look(seconds)

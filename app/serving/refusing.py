@@ -1,4 +1,4 @@
-"""What a connection answers in the place of the application, before it ends."""
+"""Error responses that a connection sends instead of the application, before it is closed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["RefusingApp", "refusal"]
 
 
 class RefusingApp:
-    """An application that refuses each request."""
+    """An application that answers every request with the same error."""
 
     def __init__(self, error: ServiceError, target: bytes) -> None:
         self._error = error
@@ -28,7 +28,7 @@ class RefusingApp:
 
 
 def refusal(error: ServiceError, target: bytes) -> bytes:
-    """Return the bytes of an answer to a request that no application sees."""
+    """Return the bytes of an error response to a request that no application sees."""
     status, headers, body = _answer(error, target)
     fields = b"".join(b"%s: %s\r\n" % field for field in headers)
     return b"".join([STATUS_LINE[status], fields, b"\r\n", body])

@@ -1,6 +1,6 @@
-"""The sub-path that a proxy serves the server under, taken off the targets of requests.
+"""Removing the sub-path that a reverse proxy serves the server under.
 
-Some proxies take it off themselves, some do not: a request is answered either way.
+Some proxies remove it themselves and some do not; both kinds of requests are answered.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ __all__ = ["RootPath"]
 
 
 class RootPath:
-    """A prefix of paths, empty for none."""
+    """A path prefix, empty for none."""
 
     def __init__(self, prefix: str) -> None:
         """Prepare; see the setting ``root_path``."""
@@ -20,12 +20,13 @@ class RootPath:
         """Return the target of a request without the prefix."""
         if not self._prefix:
             return target
-        if not target.startswith(b"/"):  # a whole URL, as RFC 9112 allows
+        if not target.startswith(b"/"):  # an absolute URL, which RFC 9112 allows
             target = b"/" + target.partition(b"://")[2].partition(b"/")[2]
         if not self._is_below(target):
             return target
         rest = target[len(self._prefix) :]
-        # Starlette takes it off once, too: what has it twice is left for it not to find.
+        # Starlette removes it once too: a target that has it twice must stay unchanged, to get its
+        # 404.
         if self._is_below(rest):
             return target
         return rest if rest.startswith(b"/") else b"/" + rest

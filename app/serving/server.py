@@ -1,8 +1,8 @@
-"""Runs the application under uvicorn.
+"""Running the application under uvicorn.
 
-The address is taken before anything else: a second server on the same port ends at once, before it
-has opened the store or claimed a job. What keeps the server from starting is told in one line where
-it is for the operator to mend.
+The server binds its address before anything else, so that a second server on the same port ends
+before it has opened the store or claimed a job. What keeps the server from starting is reported in
+one line if the operator can mend it.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ __all__ = ["BriefStart", "Server", "listening_sockets", "make_server", "run_serv
 _log = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_LOOKS = 1.0
-_KEEP_ALIVE_SECONDS = 75  # longer than proxies keep a connection to us unused
+_KEEP_ALIVE_SECONDS = 75  # longer than proxies usually keep idle connections
 _DID_NOT_START = 3
 _FOR_THE_OPERATOR = (StartError, ServiceError, ExecutorGone, OSError)
 
 
 def run_server(settings: Settings) -> int:
-    """Serve until a signal ends it; return the exit status.
+    """Serve until a signal arrives; return the exit status.
 
     Raises:
-        OSError: the address cannot be listened on.
-        StartError: there is something wrong with the certificate or its key.
+        OSError: the address cannot be bound.
+        StartError: the certificate or its key is unusable.
     """
-    tls_options(settings)  # what is wrong with it is told before anything is opened
+    tls_options(settings)  # fails before anything is opened
     sockets = listening_sockets(settings.host, settings.port)
     configure_logging(settings)
     allow_most_files()
@@ -58,7 +58,7 @@ def run_server(settings: Settings) -> int:
 
 
 def make_server(app: FastAPI, settings: Settings) -> Server:
-    """Return a server of an application; it listens on the address of the settings."""
+    """Return a server of an application, which listens on the address in the settings."""
     config = ServerConfig(
         BriefStart(app),
         ConnectionLimits.of(settings),
@@ -79,10 +79,10 @@ def make_server(app: FastAPI, settings: Settings) -> Server:
 
 
 def listening_sockets(host: str, port: int) -> list[socket.socket]:
-    """Return sockets that listen on all addresses of a host; who connects waits until it serves.
+    """Return sockets bound to all addresses of a host; connections wait until the server starts.
 
     Args:
-        port: 0 takes a free one, the same for all addresses.
+        port: 0 chooses a free one, the same for all addresses.
     """
     sockets: list[socket.socket] = []
     try:
@@ -95,7 +95,7 @@ def listening_sockets(host: str, port: int) -> list[socket.socket]:
             if family == socket.AF_INET6:
                 one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             one.bind((address[0], port, *address[2:]))
-            one.listen()  # without it another process may bind the same address
+            one.listen()  # otherwise another process could bind the same IPv6 address
             port = one.getsockname()[1]
     except BaseException:
         for one in sockets:
@@ -105,7 +105,7 @@ def listening_sockets(host: str, port: int) -> list[socket.socket]:
 
 
 class Server(uvicorn.Server):
-    """Looks at all connections each second, and ends those that would keep it from ending."""
+    """Looks at all connections every second, and closes those that would delay a shutdown."""
 
     config: ServerConfig
 
@@ -122,8 +122,8 @@ class Server(uvicorn.Server):
             if self.started:
                 self.config.lane = self._open_lane()
             await routes
-        # What lives from here on to the end need not be looked through for garbage again and again.
-        # Nor once before: a start leaves a thousand small objects, and the look takes 0.1 s.
+        # Objects made so far live until the end: exempt them from garbage collection, and skip a
+        # first one, as a start leaves little garbage and the pass takes 0.1 s.
         gc.freeze()
         for one in sockets or () if self.started else ():
             host, port = one.getsockname()[:2]
@@ -139,13 +139,13 @@ class Server(uvicorn.Server):
         return lane
 
     async def on_tick(self, counter: int) -> bool:
-        """Do what is to be done ten times a second; return whether it is time to end."""
+        """Do the regular work, ten times a second; return whether it is time to shut down."""
         if counter % 10 == 0:
             self._look_at_connections()
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer what is under way and close all connections."""
+        """Finish the requests in progress and close all connections."""
         self.config.counts.is_ending = True
         self._app.state.services.jobs.end_streams()
         looking = asyncio.create_task(self._keep_looking())
@@ -162,7 +162,7 @@ class Server(uvicorn.Server):
     def _look_at_connections(self) -> None:
         now = time.monotonic()
         seconds, self._looked_at = now - self._looked_at, now
-        # A loop that was late is not the fault of those it did not listen to.
+        # If the event loop was late, the clients are not to blame for the silence.
         seconds = min(seconds, 2 * _SECONDS_BETWEEN_LOOKS)
         connections = [one for one in self.server_state.connections]
         assert all(isinstance(one, LimitedProtocol) for one in connections)
@@ -170,13 +170,13 @@ class Server(uvicorn.Server):
 
 
 class BriefStart:
-    """Tells in one line why the application does not start, without a traceback of ours."""
+    """Reports in one line why the application does not start, without our traceback."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass everything on but the traceback of a start that failed."""
+        """Pass everything on, except for the traceback of a failed start."""
         if scope["type"] != "lifespan":
             await self._app(scope, receive, send)
             return
@@ -193,9 +193,9 @@ class BriefStart:
 
 
 def _make_routes(app: FastAPI) -> None:
-    """Have FastAPI make what it makes of the routes when the first request is matched with them.
+    """Make FastAPI compile the routes, which it otherwise does at the first request.
 
-    It takes as long as hundreds of requests, in which no other would be answered.
+    That takes as long as hundreds of requests and would hold all of them up.
     """
     scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
     for route in app.router.routes:

@@ -1,4 +1,4 @@
-"""TLS by a certificate and its key, told in a line where one of them is not what it should be."""
+"""TLS with a certificate and its key; problems with either are reported in one line."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["tls_options"]
 
 
 def tls_options(settings: Settings) -> dict[str, Any]:
-    """Return uvicorn's options of TLS; none where the server speaks plain HTTP.
+    """Return uvicorn's TLS options, empty if the server speaks plain HTTP.
 
     Raises:
-        StartError: a file is not there, not PEM, encrypted, or not of the other.
+        StartError: a file is missing, not PEM or encrypted, or the two do not match.
     """
     if settings.tls_cert is None:
         if settings.tls_key is not None:
-            raise StartError("there is a --tls-key and no --tls-cert; give both, or neither")
+            raise StartError("--tls-key is given without --tls-cert; give both or neither")
         return {}
     certificate, key = settings.tls_cert, settings.tls_key or settings.tls_cert
     for path in (certificate, key):
@@ -47,7 +47,7 @@ def _check_pair(certificate: Path, key: Path) -> None:
         ) from None
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            raise StartError(f"the TLS key {key} is not that of {certificate}") from None
+            raise StartError(f"the TLS key {key} does not match {certificate}") from None
         raise StartError(
             f"{certificate} and {key} are no certificate and key in PEM"
             f" ({error.reason or 'nothing found'}); expected BEGIN CERTIFICATE, BEGIN PRIVATE KEY"

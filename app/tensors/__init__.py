@@ -1,1 +1,1 @@
-"""Tensors in the forms in which clients send and receive them."""
+"""Tensors in the formats in which clients send and receive them."""

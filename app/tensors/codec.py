@@ -43,7 +43,7 @@ NPZ = "application/x-npz"
 SAFETENSORS = "application/x-safetensors"
 
 MOST_TENSORS = 10_000
-_MOST_MEMBERS = 32  # beside the tensors; no route knows as many
+_MOST_MEMBERS = 32  # members beside the tensors; no route knows that many
 
 MEDIA_TYPES = (JSON, NPY, NPZ, SAFETENSORS)
 
@@ -56,7 +56,7 @@ _ALIASES = {
 }
 
 _UNSTATED = ("", "application/x-www-form-urlencoded", "application/octet-stream", "text/plain")
-"""What programs write that were not told the type; curl sends everything as a form."""
+"""Sent by programs that were not told the type; curl labels every body a form."""
 
 
 def media_type(header: str | None) -> str:
@@ -66,12 +66,12 @@ def media_type(header: str | None) -> str:
 
 
 def is_unstated(header: str | None) -> bool:
-    """Return whether a Content-Type says nothing of what a body is."""
+    """Return whether a Content-Type says nothing about the body."""
     return not header or media_type(header) in _UNSTATED
 
 
 def body_type(header: str | None, body: bytes) -> str:
-    """Return the media type of a body: the stated one, else the one that its first bytes show."""
+    """Return the media type of a body: the declared one, else the one its first bytes reveal."""
     stated = media_type(header) if header else ""
     if stated not in _UNSTATED:
         return stated
@@ -79,18 +79,19 @@ def body_type(header: str | None, body: bytes) -> str:
         return NPY
     if body.startswith(b"PK\x03\x04"):
         return NPZ
-    # The length of the header comes first, and no text is so short a number.
+    # A safetensors file starts with the header's length; as text those 8 bytes would be a huge
+    # number.
     if body[8:9] == b"{" and int.from_bytes(body[:8], "little") <= len(body):
         return SAFETENSORS
     return JSON
 
 
 def negotiate(accept: str | None, single: bool = True) -> str:
-    """Choose the media type of an answer from an Accept header; JSON where nothing else is named.
+    """Choose the media type of a response from an Accept header; JSON if it names none of ours.
 
     Args:
         accept: the header.
-        single: whether the answer is one array, which alone fits npy.
+        single: whether the response is a single array, as npy requires.
     """
     for part in (accept or "").split(","):
         wanted = media_type(part) if part.strip() else JSON
@@ -111,22 +112,22 @@ def decode(
 ) -> tuple[Tensors, dict[str, Any]]:
     """Read named tensors from a body.
 
-    JSON is ``{"inputs": {name: tensor, ...}, ...}``, other members are returned beside the tensors.
-    An npy body is the first of ``names``.
+    JSON is ``{"inputs": {name: tensor, ...}, ...}``; other members are returned as a second dict.
+    The array of an npy body gets the first of ``names``.
 
     Args:
-        content_type: the header; a body that comes without, or as the form that curl makes of
-            everything, is known by its first bytes.
+        content_type: the header; if it is missing, or curl's default for a form, the format is
+            recognized by the first bytes.
         body: the whole body.
-        names: names that are expected, in order.
+        names: expected names, in order.
         limit: bytes that a compressed body may unpack to.
-        setting: the setting with that limit.
-        dtypes: of JSON lists by name, float32 where absent.
-        needs_inputs: refuse JSON without ``inputs``; else it means no tensors.
+        setting: name of the setting with that limit.
+        dtypes: of JSON lists by name, float32 by default.
+        needs_inputs: refuse JSON without ``inputs``, instead of returning no tensors.
 
     Raises:
-        UnsupportedMedia: a type not read here.
-        Malformed, Damaged, Invalid, TooLarge: the body's fault.
+        UnsupportedMedia: the type is not supported.
+        Malformed, Damaged, Invalid, TooLarge: the body is at fault.
     """
     kind = body_type(content_type, body)
     if kind == JSON:
@@ -154,14 +155,14 @@ def encode_buffer(
     extra: Mapping[str, Any] | None = None,
     members: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> memoryview:
-    """Write named tensors as a body, however large without stopping other threads for long.
+    """Write named tensors as a body, without holding the interpreter's lock for long.
 
     Args:
         kind: one of ``MEDIA_TYPES``; npy takes exactly one tensor.
         tensors: arrays by name.
-        key: member of a JSON answer that holds the tensors.
-        extra: further members of a JSON answer.
-        members: further members of tensors in it, by name.
+        key: name of the JSON member that holds the tensors.
+        extra: further members of a JSON response.
+        members: further members of each tensor, by its name.
     """
     if kind == NPY:
         (array,) = tensors.values()
@@ -194,9 +195,9 @@ def _json_of(
 
 
 def take_inputs(parsed: dict[str, Any]) -> Any:
-    """Take the tensors out of a body: ``inputs``, or if there are none all that look like such.
+    """Take the tensors out of a body: ``inputs``, or else all members that look like tensors.
 
-    ``{"data": [[...]]}`` can mean but one thing.
+    ``{"data": [[...]]}`` can only mean one thing.
     """
     if "inputs" in parsed:
         return parsed.pop("inputs")

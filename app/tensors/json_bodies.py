@@ -1,4 +1,4 @@
-"""Bodies of JSON, parsed within a limit on their depth."""
+"""JSON bodies, parsed with a limit on their depth."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from app.errors import Malformed
 __all__ = ["check_depth", "load_json", "parse_json"]
 
 DEEPEST = 100
-"""Levels of lists and objects in a body; those of tensors are its axes."""
+"""Nesting depth allowed in a body; tensors need one level for each axis."""
 
 
 def parse_json(body: bytes) -> Any:
-    """Parse a JSON body; raise Malformed with the position of the fault, or for its depth."""
+    """Parse a JSON body; raise Malformed if it is not JSON, or too deep."""
     parsed = load_json(body)
     if body.count(b"[") + body.count(b"{") > DEEPEST:
         check_depth(parsed)
@@ -24,7 +24,7 @@ def parse_json(body: bytes) -> Any:
 
 
 def load_json(body: bytes) -> Any:
-    """Parse a JSON body of whatever depth; raise Malformed with the position of the fault."""
+    """Parse a JSON body of any depth; raise Malformed with the position of the fault."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -32,9 +32,9 @@ def load_json(body: bytes) -> Any:
 
 
 def check_depth(parsed: Any) -> None:
-    """Raise Malformed where lists and objects are nested deeper than any body needs.
+    """Raise Malformed if lists and objects are nested deeper than any body needs.
 
-    What walks over them calls itself for each level, and Python ends that at a thousand.
+    Code that walks over them recurses once a level, and Python's limit is a thousand.
     """
     level = [parsed] if isinstance(parsed, (list, dict)) else []
     for _ in range(DEEPEST):
@@ -42,4 +42,4 @@ def check_depth(parsed: Any) -> None:
         level = [one for one in chain.from_iterable(inside) if isinstance(one, (list, dict))]
         if not level:
             return
-    raise Malformed(f"the body nests lists and objects over {DEEPEST} deep, which nothing needs")
+    raise Malformed(f"the body nests lists and objects more than {DEEPEST} deep")

@@ -18,7 +18,7 @@ DTYPE_NAMES = (
     *("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool", "int16"),
     *("uint16", "uint32", "uint64", "bfloat16"),
 )
-"""The dtypes of tensors: those of the engine."""
+"""The dtypes of tensors: those that the engine supports."""
 
 HostArray = npt.NDArray[Any]
 
@@ -27,14 +27,14 @@ _NUMBERS = frozenset({int, float, bool})
 
 
 def is_uneven(error: Exception) -> bool:
-    """Return whether lists were refused for nothing but that they differ in length."""
+    """Return whether lists were refused only because they differ in length."""
     if isinstance(error, HostError):  # of a decoder process
         return any(one["got"] == _UNEVEN for one in error.errors)
     return isinstance(error, Invalid) and error.errors[0].got == _UNEVEN
 
 
 def read_tensor(value: Any, field: str, dtype: str = "float32") -> HostArray:
-    """Return the array of nested lists of numbers, or of ``{"shape", "dtype", "data"}``.
+    """Return the array in nested lists of numbers, or in ``{"shape", "dtype", "data"}``.
 
     Args:
         value: parsed JSON.
@@ -76,15 +76,17 @@ def _read_object(value: dict[str, Any], field: str, dtype: str) -> HostArray:
 
 
 def _flatten(data: list[Any], field: str) -> tuple[tuple[int, ...], list[Any]]:
-    """Return the shape of nested lists and their numbers in one list.
+    """Return the shape of nested lists, and their numbers in one flat list.
 
-    NumPy is given nothing that is not checked: of text it would make an array as wide as the
-    longest.
+    Every element's type is checked before NumPy sees it: given text, NumPy would make an array in
+    which each element is as wide as the longest.
     """
     shape = [len(data)]
     while data and isinstance(data[0], list):
         if len(shape) == MOST_AXES:
-            raise Invalid(field, f"lists nested over {MOST_AXES} deep", f"at most {MOST_AXES} axes")
+            raise Invalid(
+                field, f"lists nested more than {MOST_AXES} deep", f"at most {MOST_AXES} axes"
+            )
         size = len(data[0])
         if not all(isinstance(row, list) and len(row) == size for row in data):
             raise _uneven(data, field)
@@ -108,7 +110,7 @@ def _to_array(numbers: list[Any], field: str, dtype: str) -> HostArray:
     target = np.dtype(dtype)
     array = np.array(numbers)
     if array.dtype.kind == "f" and target.kind in "iu" and float not in set(map(type, numbers)):
-        array = np.array(numbers, dtype=object)  # NumPy makes floats of 0 beside 2**63
+        array = np.array(numbers, dtype=object)  # NumPy makes 0 and 2**63 floats
     if target.kind in "iu":
         if array.dtype.kind == "f":
             raise Invalid(field, "fractions", f"whole numbers for {dtype}")

@@ -1,7 +1,7 @@
-"""NumPy's npy and npz files, read from hands that are not trusted.
+"""NumPy's npy and npz files, read without trust.
 
-Nothing is unpickled, and no array is larger than the bytes that came with it: a header that
-promises more than follows is refused before anything is allocated.
+Nothing is unpickled. A header that promises more data than follows is refused before anything is
+allocated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from app.errors import Damaged, Invalid, TooLarge
 from app.tensors.shapes import shape_fault
-from app.tensors.writing import Joined, as_octets, join
+from app.tensors.writing import MemoryFile, as_octets, join
 from app.tensors.zip_archives import open_zip
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ = [
 
 HostArray = npt.NDArray[Any]
 
-_LARGEST_HEADER = 10_000  # NumPy's own limit for headers it has to evaluate
+_LARGEST_HEADER = 10_000  # NumPy's own limit for headers that it has to evaluate
 _MAGIC = b"\x93NUMPY"
 _LENGTHS = {b"\x01\x00": "<H", b"\x02\x00": "<I"}
 _PYTHON2_LONG = re.compile(r"(?<=[0-9])L")
@@ -53,7 +53,7 @@ _EXPECTED = "an npy array of numbers or booleans"
 
 @dataclass(frozen=True, slots=True)
 class NpyHeader:
-    """What an npy array is, and how many bytes its header and its elements take."""
+    """The type, shape and header length of an npy array."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -62,26 +62,26 @@ class NpyHeader:
 
     @property
     def data_bytes(self) -> int:
-        """Bytes of the elements."""
+        """Size of the elements in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 def read_npy_header(stream: IO[bytes], name: str, *, takes_objects: bool = False) -> NpyHeader:
-    """Read the header of an npy file from its beginning.
+    """Read the header of an npy file from its start.
 
     Args:
         stream: the file.
         name: of the field or array, for errors.
-        takes_objects: pass an array of objects, too.
+        takes_objects: accept object arrays too.
 
     Raises:
-        Damaged: it is none.
-        Invalid: the array is not one of numbers.
+        Damaged: the file is not an npy file.
+        Invalid: the array's elements are not numbers.
     """
     start = stream.read(len(_MAGIC) + 2)
     length_format = _LENGTHS.get(start[len(_MAGIC) :])
     if not start.startswith(_MAGIC) or length_format is None:
-        raise Damaged(name, f"{start!r} at its beginning", "an npy array of version 1.0 or 2.0")
+        raise Damaged(name, f"{start!r} at its start", "an npy array of version 1.0 or 2.0")
     try:
         (length,) = struct.unpack(length_format, stream.read(struct.calcsize(length_format)))
         if length > _LARGEST_HEADER:
@@ -96,19 +96,19 @@ def read_npy_header(stream: IO[bytes], name: str, *, takes_objects: bool = False
 
 
 AS_FLAT = (
-    "save plain arrays, and rows that differ in length one after the other: "
+    "save plain arrays; join rows that differ in length end to end: "
     "np.savez(file, data=np.concatenate(rows), data_lengths=[len(row) for row in rows])"
 )
-"""How a dataset of examples that differ in length is best written."""
+"""How best to save a dataset whose examples differ in length."""
 
-_NO_OBJECTS = f"pickled objects are read in npz datasets alone; {AS_FLAT}"
+_NO_OBJECTS = f"pickled objects are only read in npz datasets; {AS_FLAT}"
 
 
 def _literal(text: str) -> Any:
-    """Evaluate a Python literal, again while Python confuses it with one of another thread.
+    """Evaluate a Python literal; repeat if Python 3.11 confuses it with one of another thread.
 
-    Releases of Python 3.11 count the depth of all syntax trees under way in one place, and raise
-    SystemError where the count is off at the end (github.com/python/cpython/issues/106905).
+    Python 3.11 counts the recursion depth of all syntax trees being built in one shared counter,
+    and raises SystemError if it is off at the end (github.com/python/cpython/issues/106905).
     """
     while True:
         try:
@@ -119,7 +119,7 @@ def _literal(text: str) -> Any:
 
 
 def _parse_header(text: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the header's dict; NumPy's own reader meets some texts with errors of its tokenizer."""
+    """Parse the header's dict; on some texts NumPy's own parser fails with tokenizer errors."""
     header = _literal(_PYTHON2_LONG.sub("", text).strip())
     if not isinstance(header, dict) or header.keys() != {"descr", "fortran_order", "shape"}:
         raise ValueError("the header is not a dict of descr, fortran_order and shape")
@@ -134,11 +134,11 @@ def _parse_header(text: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def read_npy(body: bytes | memoryview, name: str) -> HostArray:
-    """Read an array from the bytes of an npy file, without a copy where they are aligned.
+    """Read an array from the bytes of an npy file, without a copy if they are aligned.
 
     Raises:
-        Damaged: not an npy file, cut short, or with bytes left over.
-        Invalid: the array is not one of numbers.
+        Damaged: not an npy file, truncated, or with extra bytes at the end.
+        Invalid: the array's elements are not numbers.
     """
     header = read_npy_header(io.BytesIO(body), name)
     got = len(body) - header.header_bytes
@@ -151,10 +151,10 @@ def read_npy(body: bytes | memoryview, name: str) -> HostArray:
 
 
 def _members(archive: zipfile.ZipFile, limit: int, setting: str) -> Iterator[zipfile.ZipInfo]:
-    """Yield the arrays of an npz file after checking what they unpack to.
+    """Yield the arrays of an npz file after checking their unpacked size.
 
     Raises:
-        TooLarge: all together are over the limit.
+        TooLarge: together they exceed the limit.
     """
     members = archive.infolist()
     total = sum(member.file_size for member in members)
@@ -184,17 +184,19 @@ def read_npz(body: bytes, limit: int, setting: str) -> dict[str, HostArray]:
         *(zipfile.BadZipFile, zlib.error, EOFError, struct.error),
         *(ValueError, NotImplementedError, RuntimeError),  # what zipfile says of encrypted members
     ) as error:
-        raise Damaged("body", f"no npz file ({error})", "a file written by numpy.savez") from None
+        raise Damaged(
+            "body", f"not an npz file ({error})", "a file written by numpy.savez"
+        ) from None
 
 
 def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> HostArray:
     name = member.filename.removesuffix(".npy")
     with archive.open(member) as stream:
         assert isinstance(stream, zipfile.ZipExtFile)
-        # The size in the directory is what the limit was checked against: read no byte more.
+        # The limit was checked against the sizes in the directory: read no byte more than they say.
         data = np.empty(member.file_size, np.uint8).data
         done = 0
-        # In pieces, for each is copied under the interpreter's lock.
+        # In pieces, because each read copies while holding the interpreter's lock.
         while done < len(data) and (count := stream.readinto(data[done : done + _PIECE_BYTES])):
             done += count
     if done != len(data):
@@ -203,17 +205,17 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> HostArray
 
 
 def write_npy(array: HostArray) -> bytes:
-    """Return the npy file of an array; of float32 for bfloat16, which npy files cannot name."""
+    """Return an array as an npy file; bfloat16 becomes float32, because npy cannot name it."""
     return bytes(join(npy_pieces(array)))
 
 
 def write_npz(arrays: Mapping[str, HostArray]) -> bytes:
-    """Return the (uncompressed) npz file of arrays by name."""
+    """Return arrays as an (uncompressed) npz file."""
     return bytes(npz_content(arrays))
 
 
 def npy_pieces(array: HostArray) -> tuple[bytes, HostArray]:
-    """Return what the npy file of an array is made of: its header and the array itself."""
+    """Return the parts of an array's npy file: the header, and the array itself."""
     if array.dtype == _BFLOAT16:
         array = array.astype(np.float32)
     array = np.asarray(array, order="C")
@@ -223,9 +225,9 @@ def npy_pieces(array: HostArray) -> tuple[bytes, HostArray]:
 
 
 def npz_content(arrays: Mapping[str, HostArray]) -> memoryview:
-    """Return the (uncompressed) npz file of arrays by name, written without needless copies."""
+    """Return arrays as an (uncompressed) npz file, written without needless copies."""
     size = sum(array.nbytes * 2 + 8 * len(name) + 1024 for name, array in arrays.items())
-    stream = Joined(size + 1024)
+    stream = MemoryFile(size + 1024)
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=array.nbytes > _ZIP64_BYTES) as entry:

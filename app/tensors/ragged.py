@@ -1,4 +1,4 @@
-"""Examples that differ in length: lists in JSON to tensors of those alike, and outputs to lists."""
+"""Examples that differ in length: JSON lists grouped into tensors, and outputs back to lists."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ import orjson
 from app.errors import Invalid
 from app.tensors.json_tensors import HostArray, read_tensor
 
-__all__ = ["AlikeExamples", "group_examples", "ragged_json"]
+__all__ = ["SameShapeExamples", "group_examples", "ragged_json"]
 
 
-class AlikeExamples(NamedTuple):
-    """Examples of one shape.
+class SameShapeExamples(NamedTuple):
+    """Examples of the same shape, stacked.
 
     Attributes:
-        places: among all, ascending.
-        tensors: by input, stacked.
+        places: their indices among all examples, ascending.
+        tensors: stacked examples by input.
     """
 
     places: list[int]
     tensors: dict[str, HostArray]
 
 
-def group_examples(inputs: Mapping[str, Any], dtypes: Mapping[str, str]) -> list[AlikeExamples]:
-    """Return examples by their shapes, in the order in which the first of each comes.
+def group_examples(inputs: Mapping[str, Any], dtypes: Mapping[str, str]) -> list[SameShapeExamples]:
+    """Group examples by shape, in order of each shape's first example.
 
     Args:
-        inputs: by name a list with an element for each example.
-        dtypes: of plain numbers, by name; float32 where absent.
+        inputs: by name, a list with an element for each example.
+        dtypes: of plain numbers by name, float32 by default.
 
     Raises:
-        Invalid: an input is not a list, or they differ in the number of examples.
+        Invalid: an input is not a list, or the inputs have different numbers of examples.
     """
     examples = {
         name: _examples(value, f"inputs.{name}", dtypes.get(name, "float32"))
@@ -50,22 +50,24 @@ def group_examples(inputs: Mapping[str, Any], dtypes: Mapping[str, str]) -> list
         shapes = tuple(arrays[place].shape for arrays in examples.values())
         places.setdefault(shapes, []).append(place)
     return [
-        AlikeExamples(those, {name: _stacked(arrays, those) for name, arrays in examples.items()})
+        SameShapeExamples(
+            those, {name: _stacked(arrays, those) for name, arrays in examples.items()}
+        )
         for those in places.values()
     ]
 
 
 def ragged_json(examples: Sequence[HostArray]) -> bytes:
-    """Return an output as JSON: as any other where all examples are alike.
+    """Return an output as JSON; if its examples differ in shape, in a ragged form.
 
-    Else its ``data`` is a list of lists, and ``lengths`` counts these.
+    The ragged form's ``data`` is a list of lists, and ``lengths`` has their lengths.
     """
     return b"".join(_pieces(examples))
 
 
 def _examples(value: Any, field: str, dtype: str) -> list[HostArray]:
     if not isinstance(value, list):
-        expected = "a list of examples, for those of another input differ in length"
+        expected = "a list of examples, because those of another input differ in length"
         raise Invalid(field, value, expected)
     return [
         read_tensor([one], f"{field}[{place}]", dtype).reshape(())

@@ -1,4 +1,4 @@
-"""The best classes of each row of an output, with their labels."""
+"""The highest-scoring classes of each row of an output, with their labels."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy.typing as npt
 __all__ = ["LabelledRows", "best", "labelled"]
 
 LabelledRows: TypeAlias = list[Any]
-"""``{"label": ..., "index": ..., "score": ...}`` of the best classes, in lists as the axes are."""
+"""``{"label": ..., "index": ..., "score": ...}`` of the best classes, nested like the axes."""
 
 
 def best(
     output: npt.NDArray[Any], count: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return indices and scores of the largest elements along the last axis, the largest first.
+    """Return indices and scores of the largest elements along the last axis, largest first.
 
-    Of equal ones the first comes first; NaN comes last. An output of one axis has one class a row.
+    Ties keep their order; NaN comes last. An output with one axis has one class a row.
     """
     scores = np.asarray(output).astype(np.float64)
     if scores.ndim < 2:
@@ -32,12 +32,12 @@ def best(
 def labelled(
     output: npt.NDArray[Any], count: int, labels: Sequence[str] | None = None
 ) -> LabelledRows:
-    """Return the best classes of each row of an output as plain values.
+    """Return the best classes of each row of an output as plain Python values.
 
     Args:
-        output: the classes along its last axis.
-        count: how many of each row.
-        labels: of the classes; one that has none is None.
+        output: with the classes along its last axis.
+        count: number of classes for each row.
+        labels: of the classes; a class without one gets None.
     """
     names = labels or ()
     indices, scores = best(output, count)
@@ -58,7 +58,7 @@ def labelled(
 
 
 def _plain(scores: npt.NDArray[np.float64]) -> list[list[float | None]]:
-    """Return scores as JSON has them, which has no NaN and no infinity."""
+    """Replace NaN and infinity, which JSON cannot express."""
     if np.isfinite(scores).all():
         found: list[list[float | None]] = scores.tolist()
         return found

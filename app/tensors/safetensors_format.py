@@ -1,4 +1,4 @@
-"""safetensors bodies, read and written without copies that keep the interpreter's lock."""
+"""safetensors bodies, read and written without copies that hold the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DTYPES: dict[str, npt.DTypeLike] = {
     "BOOL": "?",
     "BF16": ml_dtypes.bfloat16,
 }
-"""What NumPy calls them."""
+"""The same dtypes under NumPy's names."""
 _CODES = {np.dtype(dtype): code for code, dtype in _DTYPES.items()}
 
 
@@ -40,7 +40,7 @@ def read_safetensors(body: bytes, name: str) -> dict[str, HostArray]:
         name: of the field, for errors.
 
     Raises:
-        Damaged: it is none, or its tensors do not cover its bytes one after the other.
+        Damaged: it is not a safetensors file, or its tensors do not cover its data without gaps.
     """
     header, begin = _read_header(body, name)
     entries = {key: _read_entry(one, f"{name}.{key}") for key, one in header.items()}
@@ -60,7 +60,7 @@ def read_safetensors(body: bytes, name: str) -> dict[str, HostArray]:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A tensor, and where its bytes begin and end."""
+    """A tensor's dtype and shape, and where its bytes begin and end."""
 
     dtype: np.dtype[Any]
     shape: list[int]
@@ -69,7 +69,7 @@ class _Entry:
 
 
 def safetensors_pieces(tensors: Mapping[str, HostArray]) -> list[bytes | HostArray]:
-    """Return what the file of tensors is made of; those of large elements first, to be aligned."""
+    """Return the parts of a safetensors file; wide elements come first, which aligns them all."""
     header: dict[str, Any] = {}
     arrays = []
     end = 0
@@ -106,7 +106,7 @@ def _read_header(body: bytes, name: str) -> tuple[dict[str, Any], int]:
 
 def _read_entry(entry: Any, name: str) -> _Entry:
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise _damaged(name, "no object of dtype, shape and data_offsets")
+        raise _damaged(name, "not an object with dtype, shape and data_offsets")
     if (code := _DTYPES.get(str(entry["dtype"]))) is None:
         raise Damaged(f"{name}.dtype", entry["dtype"], f"one of {', '.join(_DTYPES)}")
     dtype, shape, offsets = np.dtype(code), entry["shape"], entry["data_offsets"]

@@ -1,4 +1,4 @@
-"""Shapes that strangers send: checked before NumPy, which fails on some, is asked."""
+"""Checks of untrusted shapes; NumPy itself fails badly on some of them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 __all__ = ["MOST_AXES", "shape_fault"]
 
 MOST_AXES = 32
-"""What every supported NumPy can hold."""
+"""Supported by every NumPy version that we support."""
 
 _LARGEST_ARRAY = 2**63 - 1
 
 
 def shape_fault(shape: Sequence[Any], dtype: np.dtype[Any]) -> str | None:
-    """Return what a shape should have instead, None if an array can have it.
+    """Return what a shape should be instead, None if an array can have it.
 
-    Axes without elements do not excuse the others: NumPy computes strides from all of them.
+    A zero-sized axis does not excuse the others: NumPy computes strides from all of them.
     """
     if any(type(size) is not int or size < 0 for size in shape):
         return "sizes of at least 0"

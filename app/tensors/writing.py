@@ -1,4 +1,4 @@
-"""Large bodies written in steps that leave the interpreter's lock to others."""
+"""Writing large bodies in steps, so that other threads get the interpreter's lock in between."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-__all__ = ["Joined", "as_octets", "join", "json_pieces"]
+__all__ = ["MemoryFile", "as_octets", "join", "json_pieces"]
 
 HostArray = npt.NDArray[Any]
 Buffer: TypeAlias = bytes | memoryview
 
-_NUMBERS_AT_ONCE = 1 << 13  # less than a millisecond of the lock
+_NUMBERS_AT_ONCE = 1 << 13  # holds the lock for less than a millisecond
 
 
 def json_pieces(array: HostArray) -> Iterator[bytes]:
-    """Yield the JSON text of nested lists of an array's numbers."""
+    """Yield the JSON text of an array as nested lists."""
     if array.size <= _NUMBERS_AT_ONCE or array.ndim == 0:
         yield orjson.dumps(array.tolist())
         return
@@ -36,7 +36,7 @@ def json_pieces(array: HostArray) -> Iterator[bytes]:
 
 
 def join(pieces: Iterable[Buffer | HostArray]) -> memoryview:
-    """Return pieces one after the other; NumPy copies without the lock, ``bytes.join`` with it."""
+    """Join pieces into one buffer; NumPy copies without the lock, ``bytes.join`` with it."""
     parts = [as_octets(piece) for piece in pieces]
     whole = np.empty(sum(part.size for part in parts), np.uint8)
     end = 0
@@ -46,8 +46,8 @@ def join(pieces: Iterable[Buffer | HostArray]) -> memoryview:
     return whole.data
 
 
-class Joined(io.RawIOBase):
-    """A file of bounded size in memory, for those who write to files."""
+class MemoryFile(io.RawIOBase):
+    """An in-memory file of fixed capacity, for libraries that write to files."""
 
     def __init__(self, size: int) -> None:
         self._whole = np.empty(size, np.uint8)
@@ -55,7 +55,7 @@ class Joined(io.RawIOBase):
         self._end = 0
 
     def write(self, data: Any) -> int:
-        """Put bytes where the position is."""
+        """Write bytes at the current position."""
         part = as_octets(data)
         self._whole[self._at : self._at + part.size] = part
         self._at += part.size
@@ -63,7 +63,7 @@ class Joined(io.RawIOBase):
         return int(part.size)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a position."""
+        """Move the position."""
         self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._end}[whence]
         return self._at
 
@@ -85,7 +85,7 @@ class Joined(io.RawIOBase):
 
 
 def as_octets(data: Buffer | HostArray) -> npt.NDArray[np.uint8]:
-    """Return the bytes of an array or buffer, of which some NumPy will not make one if empty."""
+    """Return the bytes of an array or buffer; empty buffers need care with some NumPy versions."""
     if isinstance(data, np.ndarray):
         return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
     return np.frombuffer(data, np.uint8) if len(data) else np.empty(0, np.uint8)

@@ -1,4 +1,4 @@
-"""Zip archives from strangers: opened only where their directory is of a sane size."""
+"""Untrusted zip archives, opened only if their directory is of a sane size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DIRECTORY_BYTES = 1 << 20
 """Largest directory, enough for 10,000 arrays; each entry takes a kilobyte of memory."""
 
 STORED_OR_DEFLATED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""What numpy.savez and savez_compressed write."""
+"""The compression methods that numpy.savez and savez_compressed use."""
 
 
 def open_zip(
@@ -24,12 +24,12 @@ def open_zip(
 
     Args:
         stream: the file.
-        name: of the field, for errors.
-        directory_bytes: most bytes of the directory.
+        name: name of the field, for errors.
+        directory_bytes: largest allowed size of the directory.
 
     Raises:
-        Damaged: the directory is too large, or an entry is not as it must be.
-        zipfile.BadZipFile: it is not an archive; ``zipfile`` raises other errors, too.
+        Damaged: the directory is too large, or an entry is not allowed.
+        zipfile.BadZipFile: it is not an archive; ``zipfile`` raises other errors too.
     """
     cautious = _CautiousFile(stream, name, directory_bytes)
     archive = zipfile.ZipFile(cautious)
@@ -46,7 +46,7 @@ def open_zip(
 
 
 class _CautiousFile(io.BufferedIOBase):
-    """Refuses large reads while the archive is opened: those are of its directory."""
+    """Refuses large reads while the archive is being opened, when only the directory is read."""
 
     def __init__(self, stream: IO[bytes], name: str, directory_bytes: int) -> None:
         self._stream = stream
@@ -62,7 +62,7 @@ class _CautiousFile(io.BufferedIOBase):
         data = self._stream.read(few if size is None or size < 0 else min(size, few))
         if len(data) > self._limit:
             got = f"an archive whose directory has over {self._limit:,} bytes"
-            raise Damaged(self._name, got, "one of fewer files")
+            raise Damaged(self._name, got, "one with fewer files")
         return data
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:

@@ -276,9 +276,9 @@ async def test_an_unreachable_server_is_named(kind: str) -> None:
 
 async def test_an_unnamed_input_must_be_the_only_one(kind: str) -> None:
     async with either(kind, answer=Recorder()) as client:
-        with pytest.raises(TypeError, match="an input without a name beside x"):
+        with pytest.raises(TypeError, match="an input without a name, together with x"):
             await client.predict("m", [1.0], x=[1.0])
-        with pytest.raises(TypeError, match="several files without a name"):
+        with pytest.raises(TypeError, match="several files without an input name"):
             await client.predict("m", [b"1", b"2"])
 
 
@@ -371,7 +371,7 @@ async def test_a_wait_ends_at_its_deadline_even_while_events_arrive(kind: str) -
 
     ready = itertools.chain([200], itertools.repeat(503))
     async with either(kind, answer=answer) as client:
-        with pytest.raises(TimeoutError, match="/v1/jobs/7/events: it went on"):
+        with pytest.raises(TimeoutError, match="/v1/jobs/7/events: the stream did not end"):
             await client.wait(7, timeout_seconds=0.01)
 
 

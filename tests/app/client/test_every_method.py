@@ -279,7 +279,7 @@ async def use_jobs(client: EitherClient) -> None:
     }
     await client.delete_dataset("answers")
     long = (await client.fit("my-net", **fit_body(epochs=100_000)))["id"]
-    with pytest.raises(TimeoutError, match="it went on"):
+    with pytest.raises(TimeoutError, match="the stream did not end"):
         await client.wait(long, timeout_seconds=0.05)
     await client.pause(long)
     await reach(client, long, "paused")

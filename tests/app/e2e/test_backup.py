@@ -87,9 +87,9 @@ def test_a_backup_without_its_database_is_recovered(folder: Path, digests: dict[
     source, target = folder / "server", folder / "without"
     made = modserve("backup", target, "--data-dir", source, **elsewhere)
     assert made.returncode == 0, made.stderr
-    assert "the history of jobs is not in this backup" in made.stdout
+    assert "the job history is not in this backup" in made.stdout
     restored = modserve("restore", target, "--data-dir", folder / "taken-in")
-    assert "without the history of jobs" in restored.stdout
+    assert "without the job history" in restored.stdout
     with (
         running_server(folder / "taken-in", environment=ENVIRONMENT) as server,
         Client(server.url) as client,

@@ -82,7 +82,7 @@ def test_a_key_that_cannot_be_printed_is_not_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdout", BrokenOutput())
-    with pytest.raises(StartError, match="cannot be shown: Broken pipe"):
+    with pytest.raises(StartError, match="cannot be printed: Broken pipe"):
         ensure_key(tmp_path)
     assert KeyFile(tmp_path).read() == ()
 

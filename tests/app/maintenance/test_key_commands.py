@@ -64,9 +64,9 @@ def test_revoked_keys_are_removed(tmp_path: Path) -> None:
     [
         (("--name", "ann", "--scope", "write"), "'read', 'infer', 'train' or 'admin'"),
         (("--name", "a b", "--scope", "read"), "name"),
-        (("--name", "taken", "--scope", "read"), "a name that no key has"),
+        (("--name", "taken", "--scope", "read"), "a name that no other key has"),
         (("--name", "ann", "--scope", "read", "--expires", "soon"), "90d"),
-        (("--name", "ann", "--scope", "read", "--expires", "2001-01-01"), "a time to come"),
+        (("--name", "ann", "--scope", "read", "--expires", "2001-01-01"), "a time in the future"),
         (("--name", "ann", "--scope", "read", "--rate", "0"), "rate"),
         (("--name", "ann", "--scope", "read", "--concurrency", "0"), "concurrency"),
     ],

@@ -47,7 +47,7 @@ def test_a_directory_in_use_is_only_inspected(
     with ExitStack() as stack:
         open_storage(options, stack)
         assert run_recover(options, check=False, as_json=False) == 3
-        assert "a server uses" in capsys.readouterr().err
+        assert "a server is using" in capsys.readouterr().err
         assert run_recover(options, check=True, as_json=False) == 0
 
 

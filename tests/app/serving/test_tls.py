@@ -134,9 +134,9 @@ def test_an_invalid_file_is_reported_before_anything_is_opened(
         (("--tls-cert", certificate, "--tls-key", text), "no certificate and key in PEM"),
         (("--tls-cert", key, "--tls-key", key), "no certificate and key in PEM"),
         (("--tls-cert", certificate), "no certificate and key in PEM"),
-        (("--tls-cert", certificate, "--tls-key", other_key), "is not that of"),
+        (("--tls-cert", certificate, "--tls-key", other_key), "does not match"),
         (("--tls-cert", certificate, "--tls-key", secret_key), "is encrypted"),
-        (("--tls-key", key), "no --tls-cert"),
+        (("--tls-key", key), "without --tls-cert"),
     ):
         ended = start(tmp_path, *options)
         told = " ".join(ended.stderr.split()).replace(" ", "")

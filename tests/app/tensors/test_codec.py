@@ -156,7 +156,7 @@ def test_safetensors_are_views_in_the_order_of_their_bytes() -> None:
         ({"a": entry([2], 0.0, 8)}, "begin and end"),
         ({"a": entry([2], 0, 8, "F8_E4M3")}, "one of F16"),
         ({"a": entry([2], 0, 8, ["F32"])}, "one of F16"),
-        ({"a": [2]}, "no object of dtype"),
+        ({"a": [2]}, "not an object with dtype"),
         ([1], "not an object"),
     ],
 )

@@ -18,7 +18,7 @@ def test_broken_json_reports_the_position() -> None:
 def test_deep_nesting_is_refused(opening: bytes) -> None:
     closing = b"]" if opening == b"[" else b"}"
     parse_json(opening * 100 + b"1" + closing * 100)
-    with pytest.raises(Malformed, match="over 100 deep"):
+    with pytest.raises(Malformed, match="more than 100 deep"):
         parse_json(opening * 101 + b"1" + closing * 101)
-    with pytest.raises(Malformed, match="over 100 deep"):
+    with pytest.raises(Malformed, match="more than 100 deep"):
         parse_json(b'[0,{"b":[' + opening * 999 + b"1" + closing * 999 + b"]},2]")
