@@ -1,4 +1,4 @@
-"""``python -m app``: the command ``modserve`` where its script is not on the path."""
+"""``python -m app``: the command ``modserve``, for when its script is not on the path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all commands share: the option ``--json``, and errors as people or programs read them."""
+"""What all commands share: the option ``--json``, and how errors are printed."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ AsJson = Annotated[
 
 
 def say_error(message: str, **more: Any) -> None:
-    """Say on stderr what is wrong: in a line, or with ``--json`` as an object.
+    """Print an error to stderr: one line of text, or with ``--json`` an object.
 
     Args:
         message: what was got, what was expected, and what to do.
-        more: what else a program may want to know; what is None is left out.
+        more: further facts for programs; those that are None are left out.
     """
     if _as_json.get():
         typer.echo(error_as_json(message, **more), err=True)

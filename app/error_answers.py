@@ -1,4 +1,4 @@
-"""Errors as answers: problem details, or under /v2 those of the Open Inference Protocol."""
+"""Error responses: problem details, or under /v2 the Open Inference Protocol's form."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["ErrorAnswer", "error_answer", "is_of_protocol"]
 _log = structlog.get_logger(__name__)
 
 _STATUS_OF_PROTOCOL = {409: 503, 412: 400, 415: 400, 422: 400, 507: 503}
-"""Statuses that the protocol's clients expect instead of REST's."""
+"""Statuses that clients of the protocol expect instead of those of REST."""
 _FAULTS_OF_CLIENTS = frozenset({"conflict", "sequence_lost"})
-"""Codes of 409 for which repeating the request does not help."""
+"""Codes with status 409 for which retrying does not help."""
 
 
 class ErrorAnswer(NamedTuple):
-    """The answer to a request that failed."""
+    """The response to a request that failed."""
 
     status: int
     headers: Mapping[str, str]
@@ -35,7 +35,7 @@ class ErrorAnswer(NamedTuple):
 
 
 def error_answer(error: BaseException, request_id: str, path: str) -> ErrorAnswer:
-    """Return the answer to an error; internal errors are logged with their traceback."""
+    """Return the response for an error; internal errors are logged with their traceback."""
     problem = to_problem(error, request_id, path)
     if problem.status == 500:
         _log.error("request failed", path=path, request_id=request_id, exc_info=error)
@@ -46,7 +46,7 @@ def error_answer(error: BaseException, request_id: str, path: str) -> ErrorAnswe
 
 
 def is_of_protocol(path: str) -> bool:
-    """Return whether a path is one of the Open Inference Protocol."""
+    """Return whether a path belongs to the Open Inference Protocol."""
     return path == "/v2" or path.startswith("/v2/")
 
 

@@ -84,12 +84,12 @@ class ErrorKind:
 ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     Malformed: ErrorKind(400, "malformed", "The body cannot be read"),
     Unauthorized: ErrorKind(401, "unauthorized", "A valid API key is needed"),
-    Forbidden: ErrorKind(403, "forbidden", "The API key is not for this"),
-    ForeignOrigin: ErrorKind(403, "foreign_origin", "Not for pages of other sites"),
+    Forbidden: ErrorKind(403, "forbidden", "The API key lacks the scope"),
+    ForeignOrigin: ErrorKind(403, "foreign_origin", "Requests from other sites' pages are refused"),
     Misdirected: ErrorKind(403, "misdirected", "The host is not served here"),
     NotFound: ErrorKind(404, "not_found", "Not found"),
     MethodNotAllowed: ErrorKind(405, "method_not_allowed", "Method not allowed"),
-    TooSlow: ErrorKind(408, "too_slow", "The request did not come in time"),
+    TooSlow: ErrorKind(408, "too_slow", "The request did not arrive in time"),
     Conflict: ErrorKind(409, "conflict", "The current state does not allow it"),
     AlreadyExists: ErrorKind(409, "already_exists", "The name is taken"),
     InUse: ErrorKind(409, "in_use", "Something unfinished depends on it"),
@@ -117,8 +117,8 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     TooManyRequests: ErrorKind(429, "too_many_requests", "The API key's rate limit is exceeded"),
     HeadersTooLarge: ErrorKind(431, "headers_too_large", "Header fields exceed the limit"),
     UnsupportedCoding: ErrorKind(501, "unsupported_coding", "The content coding is not supported"),
-    Unavailable: ErrorKind(503, "unavailable", "Not available now"),
-    DatabaseDamaged: ErrorKind(503, "unavailable", "Not available now"),
+    Unavailable: ErrorKind(503, "unavailable", "Temporarily unavailable"),
+    DatabaseDamaged: ErrorKind(503, "unavailable", "Temporarily unavailable"),
     VersionDamaged: ErrorKind(503, "version_damaged", "The version's checkpoint is damaged"),
     StorageFull: ErrorKind(507, "storage_full", "The server's disk is full"),
     OutOfMemory: ErrorKind(507, "out_of_memory", "The device is out of memory"),
@@ -140,8 +140,8 @@ ENGINE_KINDS: tuple[ErrorKind, ...] = (
     ErrorKind(
         *(422, "unknown_operator", "An operator is unknown"),
         expected="operators of MXNet 1.9.1 that are supported here",
-        hint="correct the op of the nodes named, or bring the part of the net that does without: "
-        "symbol.get_internals() has it; 'modserve doctor' lists all that a model misses",
+        hint="correct the op of the nodes named, or use the part of the network without it, see "
+        "symbol.get_internals(); 'modserve doctor' lists all unknown operators of a model",
     ),
     ErrorKind(
         *(422, "invalid_attribute", "An operator attribute has an invalid value"),

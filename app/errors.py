@@ -241,8 +241,8 @@ class ParamsLost(Conflict):
         super().__init__(
             f"the parameters of module {module!r} were changed without a checkpoint and are lost "
             f"with their executor; load a checkpoint{there} by POST {path}/load, or "
-            f"begin anew by POST {path}/params/init or PUT {path}/params; what is saved by POST "
-            f"{path}/checkpoints is not lost"
+            f"start over by POST {path}/params/init or PUT {path}/params; parameters saved by POST "
+            f"{path}/checkpoints are never lost"
         )
         self.module = module
         self.checkpoints = list(checkpoints or ())
@@ -258,8 +258,8 @@ class SequenceLost(Conflict):
     def __init__(self, module: str, sequence_id: str) -> None:
         super().__init__(
             f"sequence {sequence_id!r} of module {module!r} has no states: it was never begun, has "
-            "ended, was idle for too long, or its executor died or the module was bound anew or "
-            "given other parameters since; send it again from its first part on, with "
+            "ended, was idle for too long, or its executor died or the module was bound again or "
+            "given other parameters since; send it again from its first part, with "
             "sequence_start"
         )
         self.sequence_id = sequence_id
@@ -274,7 +274,7 @@ class ModuleFailed(Conflict):
 
     def __init__(self, module: str, reason: str) -> None:
         super().__init__(
-            f"module {module!r} cannot be used: {reason}; when that is mended, try again by POST "
+            f"module {module!r} cannot be used: {reason}; when that is fixed, try again by POST "
             f"/v1/modules/{module}/restore, or give it other parameters by POST "
             f"/v1/modules/{module}/load or PUT /v1/modules/{module}/params"
         )

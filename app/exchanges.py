@@ -1,7 +1,7 @@
-"""Small requests that are answered without the router.
+"""A shortcut for small requests, which bypasses the router.
 
-A client that predicts sends the same head thousands of times. A head is parsed once; for each
-further request with that head only the body needs processing.
+A client that predicts sends the same head thousands of times. A head is parsed only once; after
+that, only the bodies of its requests need processing.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ class RequestHead:
 
 
 class Pending(Protocol):
-    """A pending answer."""
+    """A pending response."""
 
     def withdraw(self) -> None:
-        """Cancel it, because nobody waits for it any more."""
+        """Cancel it, because nobody is waiting for it any longer."""
         ...
 
 
 class Later:
-    """A pending answer that needs asynchronous preparation."""
+    """A pending response that needs asynchronous preparation."""
 
     def __init__(self, work: Coroutine[Any, Any, Pending | None]) -> None:
-        """Begin.
+        """Start the preparation.
 
         Args:
-            work: prepares and requests the answer, and answers errors itself.
+            work: prepares and sends the response, also in case of an error.
         """
         self._pending: Pending | None = None
         self._task = asyncio.ensure_future(self._run(work))
@@ -55,22 +55,23 @@ class Later:
         self._pending = await work
 
     def withdraw(self) -> None:
-        """Cancel it, because nobody waits for it any more."""
+        """Cancel it, because nobody is waiting for it any longer."""
         self._task.cancel()
         if self._pending is not None:
             self._pending.withdraw()
 
 
 Respond: TypeAlias = Callable[[int, bytes, bytes], None]
-"""Takes status, header lines (each with its end of line) and body of an answer, once."""
+"""Takes the status, header lines (each with its line end) and body of the response, once."""
 
 Begin: TypeAlias = Callable[[bytes, str, Respond], Pending | None]
-"""Begins to answer: takes body, request id and a function to respond, which may be called before
-this returns; then there is nothing to cancel.
+"""Starts to answer: takes the body, the request id and a function to respond.
+
+It returns None if it has responded already, and there is nothing to cancel.
 """
 
 Opener: TypeAlias = Callable[[RequestHead], Begin | None]
-"""Returns the handler of requests with this head; None if they go to the router."""
+"""Returns the handler for requests with this head; None sends them to the router."""
 
 Admit: TypeAlias = Callable[[Mapping[str, Any], str, Begin], Begin | None]
 """Takes the ASGI scope of a head, its route and its handler; returns a handler that enforces the

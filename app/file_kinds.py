@@ -1,4 +1,4 @@
-"""What a file is by its first bytes, for messages to those who sent another one than was meant."""
+"""Recognizing files by their first bytes, for errors about files of the wrong kind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from app.quoting import brief
 __all__ = ["MOST_LOOKED_AT", "PARAMS", "kind_of_file"]
 
 MOST_LOOKED_AT = 64
-"""Bytes that tell."""
+"""The first bytes of known formats."""
 
 PARAMS = "a file of MXNet parameters (.params)"
 
@@ -25,12 +25,12 @@ _KINDS = (
     (b"\x80\x04", "a Python pickle"),
     (b"\x80\x05", "a Python pickle"),
     (b"\x12\x01\x00\x00\x00\x00\x00\x00", PARAMS),
-    (b"version https://git-lfs", "a pointer of Git LFS; 'git lfs pull' fetches the file itself"),
+    (b"version https://git-lfs", "a Git LFS pointer; 'git lfs pull' fetches the file itself"),
 )
 
 
 def kind_of_file(beginning: bytes) -> str:
-    """Return what a file is, as a message says it: ``a PNG image``, ``text that begins '…'``."""
+    """Return a file's kind in words: ``a PNG image``, ``text that begins '…'``."""
     if not beginning:
         return "an empty file"
     for magic, kind in _KINDS:
@@ -38,7 +38,7 @@ def kind_of_file(beginning: bytes) -> str:
             return kind
     text = beginning[:MOST_LOOKED_AT].decode(errors="ignore").strip()
     if text[:1] == "<":
-        return "a page of HTML or XML, as of a download that failed"
+        return "an HTML or XML page, perhaps from a failed download"
     if not text or not all(one.isprintable() or one.isspace() for one in text):
         return "a file of another kind"
     return f"text that begins {brief(text[:30])}"

@@ -1,4 +1,4 @@
-"""Names of the modules that models of the models folder are made into; clients never see them."""
+"""Names of the modules made from the models folder, which clients never see."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _INTERNAL = re.compile(rf"{re.escape(_SUFFIX)}[0-9a-f]{{{_LETTERS}}}(?![0-9A-Za-
 
 
 def folder_module_name(model: str, signature: str) -> str:
-    """Return the name of the module that a state of a model's files becomes."""
+    """Return the name of the module for one state of a model's files."""
     return f"{model}{_SUFFIX}{signature[:_LETTERS]}"
 
 
 def without_folder_names(text: str) -> str:
-    """Return a text in which the models stand by the names that clients know them by."""
+    """Return a text with these names replaced by those that clients know."""
     return _INTERNAL.sub("", text) if _SUFFIX in text else text

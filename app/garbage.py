@@ -1,6 +1,6 @@
-"""Loading and starting without looking for garbage: nearly all that is made then stays.
+"""Pausing the garbage collector while many long-lived objects are created, as at a start.
 
-``core.garbage`` has the same; but to import it loads the engine, without which servers start.
+``core.garbage`` has the same, but importing it would load the engine, which servers start without.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["collector_paused"]
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause Python's garbage collector for a block; it took a fifth of the server's start."""
+    """Pause Python's garbage collector for a block; it took a fifth of the server's start time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

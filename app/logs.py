@@ -1,4 +1,4 @@
-"""Log lines of a process: text for people, or JSON, an object a line, for programs."""
+"""Log lines of a process: text for people, or JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ LogFormat: TypeAlias = Literal["text", "json"]
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record as one line of JSON.
+    """Formats a record as one line of JSON.
 
     Args:
-        executor: named in each line; None for the server itself.
+        executor: name for each line; None in the server itself.
     """
 
     def __init__(self, executor: str | None = None) -> None:
@@ -43,9 +43,9 @@ def send_log(level: str | int, form: LogFormat, executor: str | None = None) -> 
     """Send the log lines of this process to standard error.
 
     Args:
-        level: least severe one that is written.
-        form: of a line.
-        executor: whose process this is; None for the server's.
+        level: least severe level to log.
+        form: format of a line.
+        executor: whose process this is; None for the server.
     """
     handler = logging.StreamHandler()
     if form == "json":
@@ -54,5 +54,5 @@ def send_log(level: str | int, form: LogFormat, executor: str | None = None) -> 
         words = "%(asctime)s %(levelname)s" + ("" if executor is None else " executor")
         handler.setFormatter(logging.Formatter(f"{words} %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler])
-    # What it sets up before it looks for anything to do is not worth a line at each start.
+    # its routine messages are not worth a line at each start
     logging.getLogger("alembic").setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""The application: every part of the server and how they are joined."""
+"""The application: the parts of the server, and how they are connected."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _DESCRIPTION = """Train, fine-tune and serve MXNet Module models.
 
 A module is created from its symbol JSON, bound to shapes, initialized or loaded, trained by jobs
 that survive a crash, and asked for predictions. Tensors travel as JSON, npy, npz or safetensors;
-a body whose Content-Type does not say which is known by its first bytes.
+without a Content-Type, a body's format is recognized by its first bytes.
 Errors are RFC 9457 problem details that name the field, what was got, what was expected and what
 to do.
 """
@@ -109,7 +109,7 @@ _TAGS = [
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """Return the application; nothing is opened or started before its lifespan begins."""
+    """Return the application; nothing is opened or started until its lifespan begins."""
     app = FastAPI(
         title="modserve",
         version=version("modserve"),
@@ -121,7 +121,7 @@ def create_app(settings: Settings) -> FastAPI:
         dependencies=[Depends(one) for one in (require_scope, refuse_coding, refuse_unknown_query)],
         generate_unique_id_function=lambda route: route.name,
     )
-    app.root_path = settings.root_path  # the argument is deprecated, and said to be in the log
+    app.root_path = settings.root_path  # the argument is deprecated, and logged
     app.state.settings = settings
     app.state.body_memory = BodyMemory(settings.max_bodies_bytes)
     given = given_key(settings.api_key_text, settings.api_key_file)
@@ -161,7 +161,7 @@ def _cors(settings: Settings) -> dict[str, Any]:
 
 
 def openapi_text() -> str:
-    """Return the OpenAPI document as it stands in openapi/openapi.json."""
+    """Return the OpenAPI document as it is in openapi/openapi.json."""
     document = build_openapi(create_app(Settings()))
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
 
@@ -243,8 +243,8 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     )
 
     async def restore(client: ExecutorClient) -> None:
-        await asyncio.shield(recovery)  # processes start meanwhile
-        await dispatcher.executor_started(client)  # jobs of the process before are lost
+        await asyncio.shield(recovery)  # the processes start in the meantime
+        await dispatcher.executor_started(client)  # the jobs of the previous process are lost
         await restoration.executor_started(client.name)
         instances.executor_started(client.name)
 
@@ -315,7 +315,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
 
 
 def storage_options(settings: Settings) -> StorageOptions:
-    """Return what the settings say of store and data directory."""
+    """Return the settings of the store and the data directory."""
     return StorageOptions(
         url=settings.store_url,
         data_dir=settings.data_dir,
@@ -330,7 +330,7 @@ def storage_options(settings: Settings) -> StorageOptions:
 
 def _recover(storage: Storage) -> RecoveryReport:
     if storage.knows_nothing:
-        _log.info("the database is empty: taking in what lies in the data directory")
+        _log.info("the database is empty: importing the contents of the data directory")
     report = storage.recovery.run(rebuild=storage.knows_nothing)
     report.log()
     return report
@@ -341,7 +341,7 @@ def _make_executor(
 ) -> ExecutorClient:
     if settings.executor_form == "in_process":
         from app.executor.main import (
-            make_loop,  # loads the engine, which this process can do without
+            make_loop,  # importing it loads the engine, which this process does not need otherwise
         )
 
         return InProcessClient(name, partial(make_loop, budget_bytes=settings.memory_budget))
@@ -363,7 +363,7 @@ def _memory_options(name: str, settings: Settings) -> list[str]:
 
 
 def configure_logging(settings: Settings) -> None:
-    """Send all log lines of this process to standard error, in one form."""
+    """Send all log lines of this process to standard error, in one format."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     send_log(level, settings.log_format)
     structlog.configure(
@@ -377,14 +377,14 @@ def configure_logging(settings: Settings) -> None:
 
 
 def _as_line(logger: Any, method: str, event: structlog.typing.EventDict) -> Any:
-    """Turn a structured event into what the standard library logs, the traceback below it."""
+    """Turn a structured event into a text record, with the traceback below it."""
     error = event.pop("exc_info", None)
     words = [str(event.pop("event")), *(f"{name}={value}" for name, value in event.items())]
     return ("%s", " ".join(words)), {"exc_info": error}
 
 
 def _as_fields(logger: Any, method: str, event: structlog.typing.EventDict) -> Any:
-    """Turn a structured event into what the standard library logs, its values in fields."""
+    """Turn a structured event into a record whose values are fields."""
     error = event.pop("exc_info", None)
     message = str(event.pop("event"))
     return ("%s", message), {"exc_info": error, "extra": {"fields": event}}

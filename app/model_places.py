@@ -1,4 +1,4 @@
-"""Where the files of a model are, of which a file, a prefix or a folder was named."""
+"""Finding the files of a model by the path of one of them, their common prefix or their folder."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ _PARAMS = re.compile(r"(.+)-([0-9]{4,9})\.params")
 
 
 def find_model(target: str) -> tuple[str, int]:
-    """Return prefix and epoch, the last one unless a file of parameters was named.
+    """Return prefix and epoch: that of the parameter file if one was named, else the last one.
 
     Args:
-        target: a ``-symbol.json``, a ``.params``, what both begin with, or the folder that they
-            lie in.
+        target: a ``-symbol.json`` or ``.params`` file, their common prefix, or their folder.
 
     Raises:
-        ValueError: there are none, or several; says which.
+        ValueError: there is no model, or more than one; the message says which.
     """
     path = Path(target)
     if path.is_dir():
@@ -30,7 +29,7 @@ def find_model(target: str) -> tuple[str, int]:
         return str(path.with_name(found[1])), int(found[2])
     if path.is_file():
         raise ValueError(
-            f"{path} is not named as a file of a model, PREFIX-symbol.json or PREFIX-0001.params; "
+            f"{path} is not named like a model file, PREFIX-symbol.json or PREFIX-0001.params; "
             "rename it, and its other file, if it is one"
         )
     return _last(path)

@@ -1,4 +1,4 @@
-"""How messages quote what strangers sent: shortened, and beside the word that was meant."""
+"""Quoting untrusted values in messages: shortened, with a suggestion for misspelled names."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable
 __all__ = ["LONGEST_QUOTE", "brief", "did_you_mean", "quoted"]
 
 LONGEST_QUOTE = 120
-"""Letters of a value that a message repeats at most."""
+"""Most characters of a value that a message repeats."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"`` for the nearest known word, or an empty string."""
+    """Return ``"; did you mean 'x'?"`` for the closest known word, or an empty string."""
     if len(word) > LONGEST_QUOTE:
         return ""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
@@ -20,43 +20,47 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def brief(value: object) -> str:
-    """Return the ``repr`` of a value, of a long one the beginning, however large or deep it is."""
+    """Return the ``repr`` of a value, cut short; fast even if the value is huge or deep."""
     words: list[str] = []
-    _show(value, words, LONGEST_QUOTE + 1)
+    _append_repr(value, words, LONGEST_QUOTE + 1)
     text = "".join(words)
     return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…"
 
 
 def quoted(value: object) -> str:
-    """Return a text or an error as it is, shortened, and ``brief`` of everything else."""
+    """Return a text or an error as it is but shortened, and ``brief`` of anything else."""
     if not isinstance(value, str | Exception):
         return brief(value)
     text = str(value)
     return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}… ({len(text)} chars)"
 
 
-def _show(value: object, words: list[str], room: int) -> int:
-    """Add words until the room is used up; each level of nesting takes some, so depth ends, too."""
-    if room <= 0:
-        return room
+def _append_repr(value: object, words: list[str], space: int) -> int:
+    """Append the parts of a value's repr until the space is used up; nesting uses some too."""
+    if space <= 0:
+        return space
     if isinstance(value, dict):
-        room = _say("{", words, room)
+        space = _append("{", words, space)
         for index, (key, one) in enumerate(value.items()):
-            room = _say(", " if index else "", words, room)
-            room = _say(": ", words, _show(key, words, room))
-            if (room := _show(one, words, room)) <= 0:
-                return room
-        return _say("}", words, room)
+            space = _append(", " if index else "", words, space)
+            space = _append(": ", words, _append_repr(key, words, space))
+            if (space := _append_repr(one, words, space)) <= 0:
+                return space
+        return _append("}", words, space)
     if isinstance(value, list | tuple):
         opening, closing = "[]" if isinstance(value, list) else "()"
-        room = _say(opening, words, room)
+        space = _append(opening, words, space)
         for index, one in enumerate(value):
-            if (room := _show(one, words, _say(", " if index else "", words, room))) <= 0:
-                return room
-        return _say(",)" if len(value) == 1 and closing == ")" else closing, words, room)
-    return _say(repr(value[: room + 1] if isinstance(value, str | bytes) else value), words, room)
+            if (
+                space := _append_repr(one, words, _append(", " if index else "", words, space))
+            ) <= 0:
+                return space
+        return _append(",)" if len(value) == 1 and closing == ")" else closing, words, space)
+    return _append(
+        repr(value[: space + 1] if isinstance(value, str | bytes) else value), words, space
+    )
 
 
-def _say(word: str, words: list[str], room: int) -> int:
+def _append(word: str, words: list[str], space: int) -> int:
     words.append(word)
-    return room - len(word)
+    return space - len(word)

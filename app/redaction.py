@@ -1,4 +1,4 @@
-"""API keys are shown nowhere, wherever a client may have put them."""
+"""Removing API keys from logs, wherever a client may have put them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _KEY = re.compile(r"msk_([0-9a-f]{12})_[A-Za-z0-9_-]+")
 
 
 def redacted(text: str) -> str:
-    """Return a text in which of each API key only the id is left."""
+    """Return a text in which every API key is reduced to its id."""
     return _KEY.sub(r"msk_\1_…", text) if "msk_" in text else text
 
 

@@ -1,4 +1,4 @@
-"""Requests that are refused for the API key that they bring, or do not.
+"""Requests refused because of their API key, or because they have none.
 
 ServiceError
 ├── Unauthorized           401  no valid key was sent

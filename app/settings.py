@@ -25,11 +25,11 @@ _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _OWN_PATHS = ("v1", "v2", "livez", "readyz", "metrics", "docs", "redoc", "openapi.json")
 _OF_CLIENTS = ("MODSERVE_URL", "MODSERVE_OLD_NUMPY")
 _KUBERNETES = re.compile(_PREFIX + r"(SERVICE|PORT)_.+")
-"""What Kubernetes tells the containers beside a Service named modserve."""
+"""Variables that Kubernetes sets in containers beside a Service named modserve."""
 
 
 class Settings(BaseSettings):
-    """How one server is run. ``Settings()`` reads the environment; keywords override it."""
+    """The configuration of a server. ``Settings()`` reads the environment; keywords override it."""
 
     model_config = SettingsConfigDict(
         env_prefix=_PREFIX, frozen=True, extra="forbid", hide_input_in_errors=True
@@ -38,106 +38,109 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     """Address to listen on."""
     port: int = Field(default=8000, ge=0, le=65535)
-    """Port to listen on; 0 takes a free one."""
+    """Port to listen on; 0 chooses a free one."""
     root_path: str = ""
-    """Sub-path that a proxy serves the server under, ``/models``; answered with and without it."""
+    """Sub-path that a proxy serves the server under, ``/models``; it works with and without."""
     allowed_hosts: tuple[str, ...] = ()
-    """Names, beside those of the address, that clients may reach the server by; as JSON."""
+    """Further host names that clients may use for the server; JSON."""
     trusted_proxies: tuple[str, ...] = ("127.0.0.1", "::1")
     """Addresses and networks of proxies whose ``X-Forwarded-For`` and ``X-Forwarded-Proto`` are
-    believed: ``10.0.0.0/8``; as JSON."""
+    trusted, such as ``10.0.0.0/8``; JSON.
+    """
     allowed_origins: tuple[str, ...] = ()
-    """Origins of other sites whose pages may ask: ``https://lab.example``; as JSON."""
+    """Origins of other sites whose pages may send requests, ``https://lab.example``; JSON."""
     tls_cert: Path | None = None
-    """Certificate chain in PEM; with it the server speaks HTTPS and nothing else."""
+    """Certificate chain in PEM; with it the server speaks only HTTPS."""
     tls_key: Path | None = None
-    """Its private key in PEM; None if it is in the file of the certificate."""
+    """Its private key in PEM; None if it is in the certificate's file."""
     api_key: SecretStr | None = None
-    """A key for administration, as ``modserve keys generate`` prints one; kept in memory alone."""
+    """An admin key, as ``modserve keys generate`` prints one; never written to disk."""
     api_key_file: Path | None = None
-    """A file with it, in its place: a mounted secret."""
+    """A file with such a key, for example a mounted secret; use one or the other."""
     data_dir: Path = Path("var")
-    """Everything durable lies here: the database, datasets, checkpoints."""
+    """Folder of everything durable: the database, datasets, checkpoints."""
     database_url: str | None = None
-    """SQLAlchemy URL of the store; None is SQLite in ``data_dir``."""
+    """SQLAlchemy URL of the database; None for SQLite in ``data_dir``."""
     devices: tuple[str, ...] = Field(default=("cpu(0)",), min_length=1)
-    """One executor each; as JSON: ``["gpu(0)", "gpu(1)"]``. ``gpu`` is the first one."""
+    """Devices, with one executor each; JSON: ``["gpu(0)", "gpu(1)"]``. ``gpu`` is the first one."""
     executor_form: Literal["process", "in_process"] = "process"
-    """Where executors run: one spawned process each, or inside the server (for tests)."""
+    """Where executors run: each in a process of its own, or inside the server (for tests)."""
     threads: int | None = Field(default=None, ge=1, le=1024)
-    """Threads of BLAS and OpenMP in each executor; None shares out all processors but one that
-    the affinity and the cgroup's quota leave."""
+    """Threads of BLAS and OpenMP in each executor; None divides all processors but one, within
+    the CPU affinity and the cgroup's quota.
+    """
     math: Literal["float32", "bfloat16"] = "float32"
-    """In what predictions multiply; bfloat16 is faster, less exact, and needs a CPU that has it."""
+    """Precision of predictions' products; bfloat16 is faster, less exact, and needs CPU support."""
     memory_budget: int | None = Field(default=None, ge=1)
-    """Bytes that the modules of a device may take before those idle for the longest time are put
-    away; None takes 70% of what the device, the container or the machine has."""
+    """Bytes that the modules of a device may use before the least recently used are evicted; None
+    takes 70% of the memory of the device, the container or the machine.
+    """
     jobs_per_executor: int = Field(default=2, ge=1)
-    """Jobs, of different modules, that one executor runs in turns."""
+    """Jobs, of different modules, that one executor runs alternately."""
     max_body_bytes: int = Field(default=64 * _MIB, ge=1024)
-    """Largest request body, uploads of datasets and checkpoints excepted."""
+    """Largest request body, except for uploads of datasets and checkpoints."""
     max_bodies_bytes: int = Field(default=1024 * _MIB, ge=1024)
-    """Bodies of all requests under way that are in memory, together."""
+    """Total size of the bodies held in memory for all current requests."""
     max_json_bytes: int = Field(default=256 * 1024, ge=1024)
     """Largest JSON body without tensors and symbols."""
     decoder_processes: int = Field(default=2, ge=1, le=64)
-    """Processes that decode large JSON bodies, at most; they start when they are first needed."""
+    """Most processes that decode large JSON bodies; they start when first needed."""
     decoder_memory_bytes: int = Field(default=1024 * _MIB, ge=16 * _MIB)
-    """Memory that one of them may take for one body."""
+    """Memory that a decoder process may use for one body."""
     decoder_seconds: int = Field(default=30, ge=1, le=3600)
-    """Time that one of them may take for one body."""
+    """Time that a decoder process may take for one body."""
     max_header_bytes: int = Field(default=64 * 1024, ge=1024, le=_MIB)
-    """Largest target and header fields of a request, together."""
+    """Largest request target and header fields, together."""
     header_seconds: float = Field(default=20.0, gt=0)
-    """Time in which they must have come."""
+    """Time within which they must arrive."""
     body_idle_seconds: float = Field(default=30.0, gt=0)
-    """How long nothing of a body may come."""
+    """How long a body may pause."""
     min_body_rate: int = Field(default=1024, ge=0)
-    """Bytes a second at which a body must come, once ``body_idle_seconds`` have passed."""
+    """Bytes per second at which a body must arrive, once ``body_idle_seconds`` have passed."""
     write_idle_seconds: float = Field(default=60.0, gt=0)
-    """How long a client may take nothing of its answer."""
+    """How long a client may pause in reading its response."""
     max_connections: int = Field(default=1000, ge=1)
-    """Connections at a time, those of followers of events apart."""
+    """Most simultaneous connections, not counting followers of events."""
     max_followers: int = Field(default=2000, ge=1)
-    """Followers of events at a time."""
+    """Most simultaneous followers of events."""
     max_predictions: int = Field(default=512, ge=1)
-    """Predictions of one module under way at a time; more are refused with 503."""
+    """Most simultaneous predictions of one module; more are refused with 503."""
     max_graph_nodes: int = Field(default=100_000, ge=1)
-    """Nodes of all symbols of a module that is made, together."""
+    """Most nodes of all symbols of a new module together."""
     max_unsent_bytes: int = Field(default=1024 * _MIB, ge=_MIB)
-    """Answers in memory that clients have not taken; over it, those who take nothing are left."""
+    """Unread responses in memory; beyond it, clients that have stopped reading are dropped."""
     max_dataset_bytes: int = Field(default=16 * 1024 * _MIB, ge=1024)
-    """Largest dataset file, and largest total its arrays may unpack to."""
+    """Largest dataset file, and largest total size of its unpacked arrays."""
     dataset_folders: tuple[Path, ...] = ()
-    """Folders whose files may be datasets where they lie, as JSON: ``["/data"]``."""
+    """Folders whose files may become datasets in place; JSON: ``["/data"]``."""
     max_image_pixels: int = Field(default=32_000_000, ge=1)
-    """Pixels of an image that is to be decoded."""
+    """Most pixels of an image to decode."""
     models_dir: Path | None = None
-    """Folder of models to serve, a folder each; ``modserve serve --models``."""
+    """Folder of models to serve, with one folder for each; ``modserve serve --models``."""
     models_poll_seconds: float = Field(default=5.0, ge=0, le=86400)
-    """How often it is looked at for changes; 0 for on request alone."""
+    """How often the folder is checked for changes; 0 checks only on request."""
     max_checkpoint_bytes: int = Field(default=16 * 1024 * _MIB, ge=1024)
-    """Largest checkpoint, all its files together."""
+    """Largest checkpoint, all of its files together."""
     lease_seconds: float = Field(default=30.0, gt=0, le=86400)
-    """A running job whose server has not renewed it for so long is given to another."""
+    """A running job whose server has not renewed its lease for this long is given to another."""
     job_max_attempts: int = Field(default=3, ge=1)
-    """A job fails when it was lost so many times in a row without a new checkpoint."""
+    """A job fails after being lost this many times in a row without a new checkpoint."""
     keep_checkpoints: int | None = Field(default=None, ge=1)
-    """Checkpoints kept per module, the newest ones; None keeps all."""
+    """Newest checkpoints kept for each module; None keeps all."""
     keep_progress_events: int = Field(default=500, ge=1)
-    """Progress reports and log lines kept per job, each; metrics and transitions all stay."""
+    """Progress reports and log lines kept for each job; metrics and transitions are always kept."""
     keep_jobs: int | None = Field(default=10_000, ge=1)
-    """Finished jobs kept, the last ones; None (``null``) keeps all. Their checkpoints stay."""
+    """Newest finished jobs kept; None (``null``) keeps all. Checkpoints are always kept."""
     keep_job_days: float | None = Field(default=None, gt=0)
-    """Finished jobs are removed so many days after their end; None keeps them."""
+    """Finished jobs are deleted after this many days; None keeps them."""
     keep_events: int = Field(default=10_000, ge=1)
-    """Events of modules and executors kept, the last ones; those of jobs go with their jobs."""
+    """Newest events of modules and executors kept; those of jobs are deleted with their jobs."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """Least severe log line that is written."""
+    """Least severe level that is logged."""
     log_format: LogFormat = "text"
-    """Form of a log line: text, or JSON with the fields of each line by name."""
+    """Format of log lines: text, or JSON with the fields of each line by name."""
     drain_seconds: int = Field(default=10, ge=0, le=3600)
-    """How long requests under way may take to be answered when the server is ended."""
+    """How long current requests may take to finish when the server is stopped."""
 
     @field_validator("devices")
     @classmethod
@@ -154,9 +157,13 @@ class Settings(BaseSettings):
     @classmethod
     def _check_root_path(cls, path: str) -> str:
         if path and not _ROOT_PATH.fullmatch(path):
-            raise ValueError(f"got {path!r}, expected a path like /models, without a slash behind")
+            raise ValueError(
+                f"got {path!r}, expected a path like /models, without a trailing slash"
+            )
         if path.partition("/")[2].partition("/")[0] in _OWN_PATHS:
-            raise ValueError(f"got {path!r}, expected another first part: the server has that one")
+            raise ValueError(
+                f"got {path!r}, expected a path whose first part is not one of the server's own"
+            )
         return path
 
     @field_validator("allowed_hosts")
@@ -190,22 +197,22 @@ class Settings(BaseSettings):
     @field_validator("api_key", "api_key_file", mode="before")
     @classmethod
     def _without_empty(cls, given: object) -> object:
-        """A variable that is set to nothing, as Compose does, gives no key."""
+        """Treat a variable that is set but empty, as Compose does, as no key."""
         return None if given == "" else given
 
     @property
     def api_key_text(self) -> str | None:
-        """The key itself, where it is given."""
+        """The key itself, if one is given."""
         return None if self.api_key is None else self.api_key.get_secret_value()
 
     @property
     def store_url(self) -> str:
-        """The URL of the store, with the default filled in."""
+        """The database URL, with the default filled in."""
         return self.database_url or f"sqlite:///{self.data_dir.absolute() / 'modserve.db'}"
 
 
 def unknown_variables(environment: Iterable[str]) -> dict[str, str]:
-    """Return the names that look like settings and are none, each with what to say of it."""
+    """Return variables that look like settings but are not, each with a message about it."""
     known = [f"{_PREFIX}{name.upper()}" for name in Settings.model_fields]
     return {
         name: f"{name} is not a setting and is ignored{did_you_mean(name.upper(), known)}"

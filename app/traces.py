@@ -1,4 +1,4 @@
-"""W3C Trace Context: a request that belongs to a client's trace says so in ``traceparent``."""
+"""W3C Trace Context: the ``traceparent`` header ties a request to a client's trace."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _ZEROS = frozenset({"0" * 32, "0" * 16})
 
 
 class Trace(NamedTuple):
-    """Where a request stands in a trace.
+    """The position of a request in a trace.
 
     Attributes:
         trace_id: of the trace.
-        parent_id: the span of the client that asks.
+        parent_id: the client's span.
         span_id: the span of this request.
         flags: as the client sent them.
     """
@@ -29,7 +29,7 @@ class Trace(NamedTuple):
 
     @classmethod
     def take_over(cls, field: str) -> Self | None:
-        """Return the place of a request with this ``traceparent``; None if it is not valid."""
+        """Return the trace of a request with this ``traceparent``; None if it is invalid."""
         found = _FIELD.fullmatch(field)
         if found is None:
             return None
@@ -40,9 +40,9 @@ class Trace(NamedTuple):
 
     @property
     def field(self) -> str:
-        """``traceparent`` of the answer: of the same trace, from this request's span."""
+        """``traceparent`` of the response: the same trace, from this request's span."""
         return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
 
     def log_fields(self) -> dict[str, str]:
-        """Return what log lines say of it."""
+        """Return the fields for log lines."""
         return {"trace_id": self.trace_id, "span_id": self.span_id, "parent_id": self.parent_id}

@@ -1,4 +1,4 @@
-"""What is refused for the version that it names.
+"""Requests refused because of the version that they name.
 
 ServiceError
 └── Unavailable
@@ -13,16 +13,16 @@ __all__ = ["VersionDamaged"]
 
 
 class VersionDamaged(Unavailable):
-    """A version was asked for whose checkpoint cannot be read; no other one answers for it."""
+    """The checkpoint of the requested version cannot be read; no other version is used instead."""
 
     def __init__(self, module: str, version: int, reason: str) -> None:
         path = f"/v1/modules/{module}"
         super().__init__(
-            f"version {version} of module {module!r} cannot be loaded: {reason}; put its files "
-            f"back, or promote another version by POST {path}/versions/{{version}}/promote or "
+            f"version {version} of module {module!r} cannot be loaded: {reason}; restore its "
+            f"files, or promote another version by POST {path}/versions/{{version}}/promote or "
             f"POST {path}/rollback"
         )
 
     def headers(self) -> dict[str, str]:
-        """Return none: to wait does not help."""
+        """Return no headers: retrying does not help."""
         return {}

@@ -110,7 +110,9 @@ async def put_images(
         transform = parse_transform(said | {"dtype": "uint8" if is_uint8 else "float32"}, "")
         assert isinstance(transform, ImageTransform)
     elif said:
-        raise Invalid(*next(iter(said.items())), expected="none, for the module's transform holds")
+        raise Invalid(
+            *next(iter(said.items())), expected="no such option: the module's transform is used"
+        )
     else:
         transform, *names = await _of_module(services, module)
     settings: Settings = request.app.state.settings

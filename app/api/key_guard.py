@@ -29,7 +29,7 @@ _REFUSALS = frozenset({401, 403, 429})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _PLAIN_PATHS = frozenset({"/openapi.json"})
 """Not one of our routes, so that its scope is only checked here."""
-_ENDED = "the API key was revoked, or expired, while the body came"
+_ENDED = "the API key was revoked, or expired, while the body was being sent"
 
 
 def key_texts(fields: Iterable[tuple[bytes, bytes]]) -> list[str]:

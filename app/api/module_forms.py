@@ -117,7 +117,9 @@ def module_form() -> dict[str, Any]:
         "symbol": _FILE,
         **_FILES,
         "archive": _FILE
-        | {"description": "A .mar or .model file of mxnet-model-server, alone but for a name."},
+        | {
+            "description": "A .mar or .model archive of mxnet-model-server; besides it only a name."
+        },
     }
     content = _content(fields, [])
     content[FORM]["schema"]["patternProperties"] = {r"^symbols\[.+\]$": _FILE}

@@ -38,7 +38,7 @@ _DESCRIPTIONS = {
     415: "The content type is not supported",
     416: "`Range` begins beyond the end of the file",
     422: "A field has an invalid value",
-    503: "Not available now; Retry-After says when to try again",
+    503: "Temporarily unavailable; Retry-After says when to try again",
     507: "The server's disk is full",
 }
 

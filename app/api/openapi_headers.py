@@ -30,7 +30,7 @@ _HEADERS = {
     ),
     "X-Onnx-Notes": (
         "As JSON, what the ONNX model does not have that the module has; absent for nothing.",
-        '["left out, for they need a label: loss_output"]',
+        '["left out, because they need a label: loss_output"]',
     ),
     "Retry-After": ("Number of seconds after which to try again.", "1"),
     "Allow": ("The verbs that the path has; of `method_not_allowed`.", "GET, POST"),

@@ -1,4 +1,4 @@
-"""Predictions through a server of its own, as one client sees them."""
+"""Predictions through a server of its own, as seen by one client."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A closed-loop HTTP load generator with low overhead: ``python -m app.bench.load``.
 
-Each client is one connection that sends its request again as soon as it is answered.
+Each client is one connection that repeats its request as soon as it has the response.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Throughput of predictions of a server and of peers that are sent the same bytes.
+"""Throughput of predictions, compared with other servers that receive the same bytes.
 
-All are measured in turns on the same cores, which also run the load generator; the result is the
-ratio of medians. Our server requires an API key, as a public server does.
+The servers take turns on the same cores, which also run the load generator; the result is the ratio
+of medians. Our server requires an API key, as a public server does.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Load:
 def run_serving(
     seconds: float, peers: Mapping[str, str], perf_analyzer: Path | None, as_json: bool
 ) -> int:
-    """Measure a server of our own, and peers; return the exit status.
+    """Measure our own server and its peers; return the exit status.
 
     Args:
         seconds: of each measurement.

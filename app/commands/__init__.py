@@ -1,4 +1,4 @@
-"""The commands that ask a server: ``modserve jobs``, ``modules``, ``train`` and others."""
+"""The commands that call a server: ``modserve jobs``, ``modules``, ``train`` and others."""
 
 from __future__ import annotations
 

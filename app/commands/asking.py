@@ -1,4 +1,4 @@
-"""What all commands that ask a server have in common: which one, and what they say of a refusal."""
+"""What all commands that call a server share: the client, and how its errors are reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEFAULT_PORT = "8000"
 
 
 def local_url(environment: Mapping[str, str]) -> str:
-    """Return where a server listens that has the same settings, as in the same container."""
+    """Return the URL of a local server with the same settings, as in the same container."""
     port = environment.get("MODSERVE_PORT") or _DEFAULT_PORT
     scheme = "https" if environment.get("MODSERVE_TLS_CERT") else "http"
     return f"{scheme}://127.0.0.1:{port if port.isdecimal() else _DEFAULT_PORT}"
@@ -32,7 +32,7 @@ def local_url(environment: Mapping[str, str]) -> str:
 LOCAL = local_url(os.environ)
 
 REFUSED = 3
-"""Exit statuses of a command that the server refused, and of one that no server answered."""
+"""Exit statuses for a refusal by the server, and for a server that does not answer."""
 
 Url = Annotated[str, typer.Option("--url", envvar="MODSERVE_URL", help="URL of the server.")]
 Key = Annotated[
@@ -43,7 +43,7 @@ Key = Annotated[
 
 @contextmanager
 def asking(url: str, key: str | None) -> Iterator[Client]:
-    """Give a client; say in a line what the server refuses, or that none answers, and exit."""
+    """Yield a client; if the server refuses a call or does not answer, print why and exit."""
     import httpx
 
     from app.client import Client, ClientError
@@ -62,7 +62,7 @@ def asking(url: str, key: str | None) -> Iterator[Client]:
 
 
 def _hints(problem: Mapping[str, Any], text: str) -> str | None:
-    """Return what a problem says to do about each field at fault, but for what the text says."""
+    """Return the hints in a problem's invalid fields that the text does not already contain."""
     if problem.get("code") == "unauthorized":
         return "give a key with --key or in MODSERVE_API_KEY"
     hints = [row.get("hint") for row in problem.get("errors") or ()]
@@ -70,9 +70,9 @@ def _hints(problem: Mapping[str, Any], text: str) -> str | None:
 
 
 def _transport(url: str) -> httpx.BaseTransport | None:
-    """Return how the server of this environment is asked: its certificate may have any name.
+    """Return a transport for this environment's local server; its certificate may have any name.
 
-    None if it is as anywhere else.
+    Return None for any other server: the default transport will do.
     """
     certificate = os.environ.get("MODSERVE_TLS_CERT")
     if not certificate or url != LOCAL:
@@ -88,13 +88,13 @@ def _transport(url: str) -> httpx.BaseTransport | None:
 
 
 def fail(text: str, **more: Any) -> NoReturn:
-    """Say what is wrong, and exit."""
+    """Print an error and exit."""
     say_error(text, **more)
     raise typer.Exit(REFUSED)
 
 
 def parsed(options: list[str] | None, flag: str) -> dict[str, Any]:
-    """Return options given as NAME=VALUE; a value is JSON where it can be, else text."""
+    """Return options given as NAME=VALUE; a value is JSON if it parses as such, else text."""
     found: dict[str, Any] = {}
     for option in options or ():
         name, equals, text = option.partition("=")

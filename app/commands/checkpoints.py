@@ -29,7 +29,7 @@ ModuleName = Annotated[str, typer.Argument(metavar="MODULE", help="The module.")
 
 
 class Form(StrEnum):
-    """What a checkpoint is written as."""
+    """Format of an exported checkpoint."""
 
     MXNET = "mxnet"
     SAFETENSORS = "safetensors"
@@ -98,7 +98,7 @@ def export_checkpoint(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a checkpoint to files here; print their names."""
+    """Write the files of a checkpoint to a local folder; print their paths."""
     with asking(url, key) as client:
         found = client.checkpoint(module, _tag(client, module, tag))
         out.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ def _tag(client: Client, module: str, tag: str) -> str:
 
 
 def _convert(client: Client, module: str, found: CheckpointView, out: Path, form: Form) -> Path:
-    """Write the parameters of a checkpoint, auxiliary states among them, in another form."""
+    """Write the parameters of a checkpoint, including auxiliary states, in another format."""
     from app.tensors.codec import NPZ, SAFETENSORS, encode
     from core.ndarray import load
 

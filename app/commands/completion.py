@@ -1,4 +1,4 @@
-"""``modserve completion``: the script that lets a shell complete commands and options."""
+"""``modserve completion``: the script for completing commands and options in a shell."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import typer
 __all__ = ["COMPLETE_VARIABLE", "completion"]
 
 COMPLETE_VARIABLE = "_MODSERVE_COMPLETE"
-"""By which the script asks the command for completions."""
+"""Variable with which the script asks the command for completions."""
 
 
 class Shell(StrEnum):
-    """A shell that can complete."""
+    """A supported shell."""
 
     BASH = "bash"
     ZSH = "zsh"

@@ -36,7 +36,7 @@ _COLUMNS: tuple[Column, ...] = (
 
 
 def upload(client: Client, file: Path, name: str | None = None, kind: str | None = None) -> str:
-    """Upload a file as a dataset, of the kind that its ending tells; return its name."""
+    """Upload a file as a dataset, whose kind follows from the file's ending; return its name."""
     made = client.put_dataset(name or file.stem, file, kind or file.suffix.lstrip(".") or "npz")
     return str(made["name"])
 

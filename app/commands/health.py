@@ -1,4 +1,4 @@
-"""``modserve health``: whether a server, or modules of it, can be asked; or wait until they can."""
+"""``modserve health``: whether a server, or some of its modules, can answer; or wait for that."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def health(
 ) -> None:
     """Return whether a server is ready; the exit status is 0 if it is, 1 if not, 3 if none answers.
 
-    Modules are named that must be there and be ready, too.
+    Named modules must exist and be ready too.
     """
     end = time.monotonic() + timeout
     found = _look(url, key, modules or [])
@@ -47,7 +47,7 @@ def health(
 
 
 def _look(url: str, key: str | None, modules: list[str]) -> dict[str, Any]:
-    """Return what the server says of itself, and the states of modules, None for one not there."""
+    """Return the server's status and the states of the modules, None for a missing one."""
     import httpx
 
     with asking(url, key) as client:

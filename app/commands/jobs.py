@@ -1,4 +1,4 @@
-"""``modserve jobs``: list, watch and steer jobs."""
+"""``modserve jobs``: list, watch and control jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.commands.watching import watch_job
 
 __all__ = ["jobs"]
 
-jobs = typer.Typer(help="Jobs of a server: list, watch, steer.", no_args_is_help=True)
+jobs = typer.Typer(help="Jobs of a server: list, watch, control.", no_args_is_help=True)
 
 JobNumber = Annotated[int, typer.Argument(metavar="JOB", help="Number of the job.")]
 
@@ -87,7 +87,7 @@ def watch(job: JobNumber, url: Url = LOCAL, key: Key = None, as_json: AsJson = F
         raise typer.Exit(watch_job(client, job, as_json))
 
 
-def _add_steering(verb: str, text: str) -> None:
+def _add_action(verb: str, text: str) -> None:
     """Add the command for an action on a job."""
 
     @jobs.command(verb, help=text)
@@ -102,7 +102,7 @@ for _verb, _text in (
     ("resume", "Queue a paused job again."),
     ("retry", "Queue a failed or cancelled job again."),
 ):
-    _add_steering(_verb, _text)
+    _add_action(_verb, _text)
 
 
 @jobs.command("rm")

@@ -21,7 +21,7 @@ _STYLES = {"succeeded": "green", "failed": "red", "exhausted": "red", "expired":
 
 
 class LiveJob:
-    """Shows a job within a ``with`` block; the last picture remains."""
+    """Shows a job during a ``with`` block; the last state remains on the screen."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         self._title = f"job {job['id']}  {job['kind']} of {job['module']}"
@@ -46,7 +46,7 @@ class LiveJob:
         self._live.__exit__(*error)
 
     def show(self, event: Mapping[str, Any]) -> None:
-        """Process an event; logs are printed above the picture."""
+        """Process an event; log lines are printed above the display."""
         kind, data = event["type"], event["data"]
         if kind == "progress":
             self._take_progress(data)

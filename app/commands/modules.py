@@ -11,7 +11,7 @@ from app.command_output import AsJson
 from app.commands.asking import LOCAL, Key, Url, asking, parsed
 from app.commands.listing import add_listing, add_removal
 from app.commands.own_models import (
-    bind_if_told,
+    bind_if_possible,
     files_of_model,
     read_shapes,
     say_findings,
@@ -91,7 +91,7 @@ def add_module(
     with asking(url, key) as client:
         made = send_model(client, name, sent, parsed(option, "--option"))
         say_findings(made)
-        print_row(bind_if_told(client, made, shapes), _COLUMNS, as_json)
+        print_row(bind_if_possible(client, made, shapes), _COLUMNS, as_json)
 
 
 @modules.command("bind")

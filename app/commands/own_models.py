@@ -14,7 +14,7 @@ from app.model_places import find_model
 if TYPE_CHECKING:
     from app.client import Client
 
-__all__ = ["bind_if_told", "files_of_model", "read_shapes", "say_findings", "send_model"]
+__all__ = ["bind_if_possible", "files_of_model", "read_shapes", "say_findings", "send_model"]
 
 _ARCHIVES = (".mar", ".model")
 _MOST_NAMES = 6
@@ -64,7 +64,7 @@ def send_model(client: Client, name: str, files: Sequence[Path], fields: Mapping
     return client.create_from_files(name, files, **fields)
 
 
-def bind_if_told(client: Client, made: Any, shapes: Sequence[Mapping[str, Any]]) -> Any:
+def bind_if_possible(client: Client, made: Any, shapes: Sequence[Mapping[str, Any]]) -> Any:
     """Bind a module that has parameters, if its shapes are given or can be inferred."""
     found = made.get("found")
     is_open = found is None or set(found["open"]) - {one["name"] for one in shapes}
@@ -90,7 +90,7 @@ def say_findings(made: Any) -> None:
     if made["bind"] is None and found["open"]:
         options = " ".join(f"--shape {one}=1,…" for one in found["open"])
         typer.echo(
-            f"open: say its shapes: modserve modules bind {made['name']} {options}", err=True
+            f"missing shapes; give them: modserve modules bind {made['name']} {options}", err=True
         )
 
 

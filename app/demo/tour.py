@@ -175,7 +175,7 @@ def _save(client: Client, console: Console) -> None:
     listed = client.checkpoints("lenet")
     tags = ", ".join(one["tag"] for one in listed)
     files = ", ".join(sorted(listed[0]["files"]))
-    console.print(f"[bold]4.[/] Saved a checkpoint ({files}); there are: {tags}")
+    console.print(f"[bold]4.[/] Saved a checkpoint ({files}); available: {tags}")
 
 
 def _ask(client: Client, digit: Path, console: Console) -> None:
@@ -198,6 +198,6 @@ def _ask(client: Client, digit: Path, console: Console) -> None:
 
 def _print_curl(url: str, digit: Path, console: Console) -> None:
     lines = curl_lines(url, "lenet2", dataset=MNIST, symbol=LENET, digit=digit, bind=BIND, fit=FIT)
-    console.print("\nThe same with curl, another module this time:")
+    console.print("\nThe same with curl, for another module:")
     for line in lines:
         console.print(f"   {line}", markup=False, highlight=False, soft_wrap=True)

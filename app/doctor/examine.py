@@ -144,7 +144,7 @@ def _operators(model: Model) -> Finding:
         names = list(_operator_names(graph))
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         return Finding(
-            "operators", Verdict.WRONG, f"{model.symbol_path.name} holds no graph: {error}"
+            "operators", Verdict.WRONG, f"{model.symbol_path.name} is not a graph: {error}"
         )
     counts = Counter(name for name in names if name != "null")
     unknown = {
@@ -153,7 +153,7 @@ def _operators(model: Model) -> Finding:
     details = {"operators": dict(counts.most_common()), "unknown": sorted(unknown)}
     if unknown:
         text = ", ".join(f"{name!r}{hint}" for name, hint in sorted(unknown.items()))
-        return Finding("operators", Verdict.WRONG, f"not known here: {text}", details)
+        return Finding("operators", Verdict.WRONG, f"unknown operators: {text}", details)
     text = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     return Finding("operators", Verdict.GOOD, text or "none", details)
 
@@ -272,8 +272,8 @@ def _unknown_shapes(model: Model, found: Examination, arguments: Mapping[str, ND
         return Finding("shapes", Verdict.WRONG, fault)
     missing = found.guess.open
     text = (
-        f"none found that fit the parameters for {_listed(missing)}; "
-        f"say them, for example --shape {missing[0]}=1,3,224,224"
+        f"found none that fit the parameters, for {_listed(missing)}; "
+        f"give them, for example --shape {missing[0]}=1,3,224,224"
     )
     return Finding("shapes", Verdict.OPEN, text, {"missing": missing})
 

@@ -72,10 +72,10 @@ def _libraries() -> Finding:
         "cupy": _version_of("cupy-cuda13x") or _version_of("cupy-cuda12x"),
     }
     if library is None and (platform.system(), platform.machine()) == ("Linux", "x86_64"):
-        text = "oneDNN cannot be loaded, NumPy does the work, slowly; apt install libgomp1"
+        text = "oneDNN cannot be loaded, so NumPy computes, slowly; apt install libgomp1"
         return Finding("libraries", Verdict.WRONG, text, there)
     parts = ["NumPy alone" if library is None else f"oneDNN {library.version}"]
-    parts += ["kernels of our own"] if there["native"] else []
+    parts += ["our own kernels"] if there["native"] else []
     parts += [f"bfloat16 {_IN_USE[config.in_bfloat16]}"] if there["bfloat16"] else []
     parts += [f"CuPy {there['cupy']}"] if there["cupy"] else []
     gpu = "" if there["cupy"] else "; for NVIDIA GPUs: pip install 'modserve[gpu]'"
@@ -153,6 +153,6 @@ def _port(host: str, port: int) -> Finding:
             listener.bind(address)
     except OSError as error:
         reason = error.strerror or str(error)
-        text = f"{host}:{port}: {reason}; choose another by --port, or end what listens there"
+        text = f"{host}:{port}: {reason}; choose another by --port, or stop what listens there"
         return Finding("port", Verdict.WRONG, text, details)
     return Finding("port", Verdict.GOOD, f"{host}:{port} is free", details)

@@ -28,12 +28,12 @@ _MARKS = {
 }
 _OF_MODELS = {
     Verdict.GOOD: "[bold green]It loads, binds and runs.",
-    Verdict.OPEN: "[bold yellow]It loads; say the shapes asked for, to see whether it runs.",
-    Verdict.WRONG: "[bold red]It is not fit.",
+    Verdict.OPEN: "[bold yellow]It loads; give the missing shapes to see whether it runs.",
+    Verdict.WRONG: "[bold red]It cannot be used as it is.",
 }
 _OF_MACHINES = {
     Verdict.GOOD: "[bold green]modserve can serve here.",
-    Verdict.WRONG: "[bold red]Something is in its way.",
+    Verdict.WRONG: "[bold red]modserve cannot serve here as it is.",
 }
 
 

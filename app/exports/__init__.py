@@ -1,1 +1,1 @@
-"""Models in the formats of others."""
+"""Exporting models to other formats."""

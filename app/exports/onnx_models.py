@@ -15,17 +15,17 @@ from core.types import to_dtype
 __all__ = ["write_onnx"]
 
 _INSTALL = (
-    "ONNX models are written by the package onnx, which the server does not have; install it "
-    "there with: pip install 'modserve[onnx]'"
+    "ONNX models are written by the package onnx, which is not installed; install it "
+    "on the server with: pip install 'modserve[onnx]'"
 )
 
 
 def write_onnx(request: OnnxRequest, target: IO[bytes]) -> list[str]:
-    """Write the model; return what it does not have that the module has.
+    """Write the model; return notes on how it differs from the module.
 
     Raises:
-        Conflict: the package onnx is not there.
-        Invalid: ONNX cannot say what the symbol does; the message names the node.
+        Conflict: the package onnx is not installed.
+        Invalid: ONNX cannot express the symbol; the message names the node.
         Damaged: the parameters cannot be read.
     """
     try:
@@ -37,7 +37,7 @@ def write_onnx(request: OnnxRequest, target: IO[bytes]) -> list[str]:
     try:
         arrays = load(request.params)
     except FormatError as error:
-        raise Damaged("params", str(error), "a file of parameters that is whole") from None
+        raise Damaged("params", str(error), "a complete parameter file") from None
     assert isinstance(arrays, dict)
     try:
         made = export_onnx(
@@ -49,12 +49,12 @@ def write_onnx(request: OnnxRequest, target: IO[bytes]) -> list[str]:
             more_inputs=request.state_names,
         )
         target.write(made.model.SerializeToString())
-    except (MXNetError, ValueError) as error:  # protobuf says ValueError of more than 2 GiB
-        raise Invalid("symbol", str(error), "what ONNX can say") from None
+    except (MXNetError, ValueError) as error:  # protobuf's error for more than 2 GiB
+        raise Invalid("symbol", str(error), "a symbol that ONNX can express") from None
     notes = []
     if made.fixed_batch is not None:
         shapes = ", ".join(f"{one.name} {list(one.shape)}" for one in request.inputs)
-        notes.append(f"the model takes inputs of {shapes} alone: {made.fixed_batch}")
+        notes.append(f"the model only takes inputs of {shapes}: {made.fixed_batch}")
     if made.left_out:
-        notes.append(f"left out, for they need a label: {', '.join(made.left_out)}")
+        notes.append(f"left out, because they need a label: {', '.join(made.left_out)}")
     return notes

@@ -1,5 +1,4 @@
-"""What people read: guides in Markdown, with their pictures and data, shown in the dashboard.
+"""The user guides in Markdown, with their pictures and data; the dashboard shows them.
 
-The blocks of code in them are run by the tests, and what a guide shows of their output is compared
-with what came (tests/app/guides).
+The tests run their code blocks and compare the output that they show (tests/app/guides).
 """

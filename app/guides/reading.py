@@ -1,6 +1,6 @@
-"""Guides as trees of elements, so that no page has to take markup as it is.
+"""Guides parsed into trees of elements, so that no page has to insert markup.
 
-Markdown's own HTML is not taken: it stays the text that it is.
+HTML in Markdown is not interpreted: it is shown as text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["FILES", "INDEX", "Node", "guide_names", "read_guide", "slug_of"]
 
 _FOLDER = Path(__file__).parent
 INDEX = "index"
-"""The guide that lists the others."""
+"""The guide that lists all others."""
 
 FILES = {
     path.name: path
@@ -27,10 +27,10 @@ FILES = {
     for path in folder.glob("*.*")
     if path.suffix != ".md"
 }
-"""Pictures and data that guides name, as ``files/NAME``."""
+"""Pictures and data that guides refer to, as ``files/NAME``."""
 
 Node: TypeAlias = "str | list[Any]"
-"""A text, or ``[tag, attributes, child, …]``."""
+"""Either a text, or ``[tag, attributes, child, …]``."""
 
 _TAGS = {
     "paragraph": "p",
@@ -46,7 +46,7 @@ _SVG_SIZE = re.compile(r'<svg[^>]* width="(\d+)" height="(\d+)"')
 
 
 def guide_names() -> list[str]:
-    """Return the names of all guides, that of the list first."""
+    """Return the names of all guides, the index first."""
     names = sorted(path.stem for path in _FOLDER.glob("*.md"))
     return [INDEX, *(name for name in names if name != INDEX)]
 
@@ -56,9 +56,8 @@ def read_guide(name: str) -> dict[str, Any]:
     """Return a guide: ``title`` and ``content``, a list of nodes.
 
     Raises:
-        KeyError: there is none of this name.
-        ValueError: it has something in it that guides do not have, or names a file that is not
-            there.
+        KeyError: there is no guide of this name.
+        ValueError: it contains Markdown that guides do not support, or refers to a missing file.
     """
     if name not in guide_names():
         raise KeyError(name)
@@ -66,12 +65,12 @@ def read_guide(name: str) -> dict[str, Any]:
 
 
 def parse_guide(text: str, name: str) -> dict[str, Any]:
-    """Return what ``read_guide`` does of a text."""
+    """Parse a guide's text; see ``read_guide``."""
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     content = list(_nodes(SyntaxTreeNode(markdown.parse(text)).children, name))
     title = content[0] if content else ""
     if isinstance(title, str) or title[0] != "h1":
-        raise ValueError(f"guide {name} does not begin with its title")
+        raise ValueError(f"guide {name} does not start with its title")
     return {"name": name, "title": "".join(_texts(title)), "content": content}
 
 
@@ -106,7 +105,7 @@ def _node(node: SyntaxTreeNode, guide: str) -> Node:
     if node.type == "link":
         return ["a", {"href": _address(str(node.attrs["href"]), guide)}, *children]
     if node.type not in _TAGS:
-        raise ValueError(f"guide {guide}: {node.type} is nothing that guides have")
+        raise ValueError(f"guide {guide}: {node.type} is not supported in guides")
     is_number = "right" in str(node.attrs.get("style", ""))
     return [_TAGS[node.type], {"class": "number"} if is_number else {}, *children]
 
@@ -120,7 +119,7 @@ def _texts(node: Node) -> Iterator[str]:
 
 
 def _address(target: str, guide: str) -> str:
-    """Return a link as it is on a page of the dashboard."""
+    """Return the address of a link on a page of the dashboard."""
     found = _GUIDE_LINK.fullmatch(target)
     if found:
         name, place = found[1] or guide, found[2] or found[3]
@@ -146,7 +145,7 @@ def _picture(target: str, says: str, guide: str) -> dict[str, Any]:
 
 
 def _size(path: Path) -> tuple[int, int]:
-    """Return the size of a picture, so that a page need not move when it comes."""
+    """Return the size of a picture, so that the page does not move when it loads."""
     content = path.read_bytes()
     if path.suffix == ".png":
         width, height = struct.unpack(">II", content[16:24])

@@ -1,1 +1,1 @@
-"""Images from the bytes of their files to tensors. It runs in decoder processes alone."""
+"""Tensors from image files; runs only in decoder processes."""

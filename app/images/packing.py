@@ -1,4 +1,4 @@
-"""Many images made one npz file: decoded once, so that training only reads."""
+"""Packing many images into one npz file: decoded once, so that training only has to read them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ _MOST_NAMED = 50
 
 
 def pack_images(source: Path, packing: Packing, target: IO[bytes]) -> None:
-    """Write the npz file of a file of images: its images, labels and names of classes.
+    """Write a file of images as an npz file, with their labels and class names.
 
     Raises:
-        Invalid: no size is said, or there are no images.
-        Damaged: images that cannot be decoded, each by its path; or the file itself.
-        TooLarge: all of it.
+        Invalid: no size is given, or there are no images.
+        Damaged: images cannot be decoded (each is named by its path), or the file itself is
+            damaged.
+        TooLarge: the images or the result exceed a limit.
     """
     example = packing.example_shape()
     with open_images(source, packing.classes, packing.limit) as images:
@@ -48,8 +49,8 @@ def pack_images(source: Path, packing: Packing, target: IO[bytes]) -> None:
 
 
 def _pixels(images: ImageSource, packing: Packing) -> Iterator[npt.NDArray[Any]]:
-    """Yield the images; at the end of them raise one error that names all that are broken."""
-    broken: list[FieldError] = []
+    """Yield the images; finally raise one error that names all damaged ones."""
+    damaged: list[FieldError] = []
     count = 0
     for index, path in enumerate(images.paths):
         try:
@@ -64,9 +65,9 @@ def _pixels(images: ImageSource, packing: Packing) -> Iterator[npt.NDArray[Any]]
                 yield pixels
             continue
         count += 1
-        broken += rows[: _MOST_NAMED - len(broken)]
-    if count > len(broken):
-        more = f"{count - len(broken):,} more that are broken"
-        broken.append(FieldError("images", more, "images whose files are whole"))
-    if broken:
-        raise Damaged.from_errors(broken)
+        damaged += rows[: _MOST_NAMED - len(damaged)]
+    if count > len(damaged):
+        more = f"{count - len(damaged):,} more damaged ones"
+        damaged.append(FieldError("images", more, "undamaged image files"))
+    if damaged:
+        raise Damaged.from_errors(damaged)

@@ -1,4 +1,4 @@
-"""One image through its transform, by the engine's ``mx.image``."""
+"""One image through its transform, with the engine's ``mx.image``."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def transform_image(
     """Return the tensor of one image, without a batch axis.
 
     Args:
-        field: what it is, for errors.
-        most_pixels: of the image as it comes; it is not decoded if it has more.
+        field: where it is in the request, for errors.
+        most_pixels: largest number of pixels; a larger image is not decoded.
 
     Raises:
-        TooLarge: it has more.
-        Damaged: it is none.
+        TooLarge: it has more pixels.
+        Damaged: it is not an image.
     """
     _check_pixels(encoded, field, most_pixels)
     flag = _GRAY if transform.color == "gray" else _COLOR
@@ -41,7 +41,7 @@ def transform_image(
     try:
         picture = mx_image.imdecode(encoded, flag, to_rgb=transform.color != "bgr")
     except MXNetError as error:
-        raise Damaged(field, str(error), "an image whose file is whole") from None
+        raise Damaged(field, str(error), "a complete image file") from None
     if transform.resize is not None:
         picture = mx_image.resize_short(picture, transform.resize, method)
     if transform.size is not None:
@@ -64,7 +64,7 @@ def _check_pixels(encoded: bytes, field: str, most: int) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(encoded)) as picture:  # reads no more than the head
+            with Image.open(io.BytesIO(encoded)) as picture:  # reads only the header
                 width, height = picture.size
     except Image.DecompressionBombError as error:
         raise TooLarge(f"{field}: {error}", got=None, limit=most, setting=_SETTING) from None

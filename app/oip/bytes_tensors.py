@@ -1,4 +1,4 @@
-"""Tensors of BYTES: each element after its length."""
+"""BYTES tensors: each element is preceded by its length."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def pack(elements: Iterable[bytes]) -> bytes:
 
 
 def pack_json(data: Any, count: int, field: str) -> bytes:
-    """Return the bytes of a tensor whose elements JSON has, strings in lists.
+    """Return the bytes of a tensor whose elements are strings in (nested) JSON lists.
 
     Args:
-        count: of elements, as the shape says.
+        count: number of elements, from the shape.
     """
     while isinstance(data, list) and data and all(isinstance(one, list) for one in data):
         data = list(chain.from_iterable(data))
@@ -36,10 +36,10 @@ def pack_json(data: Any, count: int, field: str) -> bytes:
 
 
 def unpack(content: Piece, count: int, name: str) -> list[bytes]:
-    """Return the elements of a tensor; raise Malformed where its bytes are not so many.
+    """Return the elements of a tensor; raise Malformed if its bytes do not match the count.
 
     Args:
-        name: of the input.
+        name: name of the input.
     """
     elements = list(_elements(bytes(content), name))
     if len(elements) != count:
@@ -52,8 +52,8 @@ def _elements(content: bytes, name: str) -> Iterator[bytes]:
     while at < len(content):
         begin = at + _LENGTH.size
         if begin > len(content):
-            raise Malformed(f"the bytes of input {name!r} end within the length of an element")
+            raise Malformed(f"the bytes of input {name!r} end in the middle of an element's length")
         at = begin + _LENGTH.unpack_from(content, begin - _LENGTH.size)[0]
         if at > len(content):
-            raise Malformed(f"the bytes of input {name!r} end within an element")
+            raise Malformed(f"the bytes of input {name!r} end in the middle of an element")
         yield content[begin:at]

@@ -1,4 +1,4 @@
-"""The classification extension: the likeliest classes in the place of an output's numbers."""
+"""The classification extension: the top classes of an output instead of its numbers."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from app.errors import Invalid
 __all__ = ["classified"]
 
 _MOST_STRINGS = 1 << 18
-"""In one output: each is made by itself."""
+"""Most strings in one output: each has to be created separately."""
 
 
 def classified(
     name: str, scores: npt.NDArray[Any], count: int, labels: Sequence[str] = ()
 ) -> tuple[tuple[int, ...], list[str]]:
-    """Return shape and elements of the highest scores of each row.
+    """Return the shape and elements of the top classes of each row.
 
-    An element is ``score:index``, with ``:label`` behind it where there is one.
+    An element is ``score:index``, followed by ``:label`` if the class has one.
 
-    Equal scores come in the order of their indices, those that are not numbers last.
+    Ties are ordered by index, and NaN comes last.
     """
     rows = scores.reshape(scores.shape[0] if scores.ndim else 1, math.prod(scores.shape[1:]))
     count = min(count, rows.shape[1])
     if len(rows) * count > _MOST_STRINGS:
         most = f"at most {_MOST_STRINGS:,} in all, of {len(rows):,} rows"
         raise Invalid(f"outputs.{name}.parameters.classification", count, most)
-    # Ascending order of these is descending order of the scores, however they are stored.
+    # An ascending sort of these sorts scores in descending order, whatever their dtype.
     keys = -rows.astype(np.float64) if rows.dtype.kind not in "biu" else ~rows
     indices = np.argsort(keys, axis=1, kind="stable")[:, :count]
     best = np.take_along_axis(rows, indices, 1)

@@ -1,4 +1,4 @@
-"""Content codings: bodies that come compressed, and answers that may go so."""
+"""Content codings: compressed request and response bodies."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["chosen_coding", "compress", "decompress", "known_coding"]
 _GZIP, _DEFLATE = "gzip", "deflate"
 _NAMES = {_GZIP: _GZIP, "x-gzip": _GZIP, _DEFLATE: _DEFLATE}
 _WINDOW = {_GZIP: 31, _DEFLATE: 15}
-"""zlib's names of the two formats."""
-_LEVEL = 1  # numbers hardly get smaller by more work
+"""zlib's parameter for each of the two formats."""
+_LEVEL = 1  # higher levels hardly compress numbers further
 _PIECE_BYTES = 1 << 20
 _QUALITY = re.compile(r"\s*q\s*=\s*(0(\.[0-9]{0,3})?|1(\.0{0,3})?)\s*", re.IGNORECASE)
 
 
 def known_coding(content_encoding: str | None) -> str | None:
-    """Return the coding of a body, None for none; raise UnsupportedCoding."""
+    """Return the coding of a body, None if it is not compressed; raise UnsupportedCoding."""
     name = (content_encoding or "").strip().lower()
     if name in ("", "identity"):
         return None
@@ -30,11 +30,11 @@ def known_coding(content_encoding: str | None) -> str | None:
 
 
 def decompress(body: bytes, coding: str, limit: int, setting: str) -> bytes:
-    """Return what was compressed.
+    """Return the decompressed body.
 
     Raises:
-        Malformed: it is not whole, or not of this coding.
-        TooLarge: it is more than the limit.
+        Malformed: it is truncated, or has another coding.
+        TooLarge: it exceeds the limit.
     """
     pieces: list[bytes] = []
     size, rest = 0, body
@@ -44,7 +44,7 @@ def decompress(body: bytes, coding: str, limit: int, setting: str) -> bytes:
             try:
                 piece = member.decompress(rest, _PIECE_BYTES)
             except zlib.error as error:
-                raise Malformed(f"the body is no {coding}: {error}") from None
+                raise Malformed(f"the body is not {coding}: {error}") from None
             size += len(piece)
             if size > limit:
                 raise TooLarge("body, decompressed", got=None, limit=limit, setting=setting)
@@ -59,9 +59,9 @@ def decompress(body: bytes, coding: str, limit: int, setting: str) -> bytes:
 
 
 def chosen_coding(accept_encoding: str) -> str | None:
-    """Return the coding that a client likes best of those that are written, None for none.
+    """Return the coding that the client prefers among ours, None for none.
 
-    One that is not named is not taken: of those that say ``*`` some read none.
+    Only codings that it names are used: some clients send ``*`` but cannot read any.
     """
     best, best_quality = None, 0.0
     for one in accept_encoding.lower().split(","):

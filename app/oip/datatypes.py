@@ -1,4 +1,4 @@
-"""Datatypes by the protocol's names."""
+"""Datatypes under the protocol's names."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _DTYPES: Mapping[str, np.dtype[Any]] = {
     "BF16": np.dtype(ml_dtypes.bfloat16),
 }
 BINARY_ONLY = _DTYPES["BF16"]
-"""What JSON has no numbers for, as the protocol says."""
+"""Types that JSON numbers cannot express, according to the protocol."""
 BYTES = np.dtype(np.object_)
-"""Stands for elements of any length: texts, and files of images."""
+"""Datatype of elements of any length: texts and image files."""
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 def dtype_of(datatype: object, field: str) -> np.dtype[Any]:
-    """Return the dtype of a datatype; raise Invalid for one that is none."""
+    """Return the dtype of a datatype; raise Invalid if it is unknown."""
     if datatype == "BYTES":
         return BYTES
     found = _DTYPES.get(datatype) if isinstance(datatype, str) else None
@@ -45,5 +45,5 @@ def dtype_of(datatype: object, field: str) -> np.dtype[Any]:
 
 
 def datatype_of(dtype: np.dtype[Any]) -> str:
-    """Return the protocol's name of a dtype."""
+    """Return the protocol's name for a dtype."""
     return _NAMES[dtype]

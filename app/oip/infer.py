@@ -1,4 +1,4 @@
-"""``POST /v2/models/{model}/infer`` with a small body: from its bytes to those of its answer."""
+"""``POST /v2/models/{model}/infer`` with a small body, in the fast lane."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ANY_PATH = "/v2"
 
 
 class InferLane:
-    """Answers infer requests whose bodies are small."""
+    """Answers inference requests with small bodies."""
 
     def __init__(self, inferences: Inferences, raw_inputs: RawInputs) -> None:
         self._inferences = inferences
@@ -34,7 +34,7 @@ class InferLane:
         self._writing: set[asyncio.Future[None]] = set()
 
     def openers(self) -> list[tuple[str, Opener]]:
-        """Return what tells how requests with a head are answered, by route."""
+        """Return the functions that handle request heads, by route."""
         return [
             ("/v2/models/{model}/infer", self._open),
             ("/v2/models/{model}/versions/{version}/infer", self._open_version),

@@ -1,4 +1,4 @@
-"""The infer answer: a header of JSON, outputs in it or behind it."""
+"""The inference response: a JSON header, with outputs in it or after it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.tensors.writing import join
 __all__ = ["Answers", "Written"]
 
 _MOST_KNOWN = 4096
-_NUMBERS_AT_ONCE = 1 << 13  # less than a millisecond of the interpreter's lock
+_NUMBERS_AT_ONCE = 1 << 13  # holds the interpreter's lock for less than a millisecond
 _LARGE_BYTES = 1 << 16
 
 Piece: TypeAlias = bytes | memoryview
@@ -30,13 +30,13 @@ Labels: TypeAlias = Mapping[str, Sequence[str]]
 
 
 class Written(NamedTuple):
-    """An answer.
+    """A response.
 
     Attributes:
         content: its body.
-        header_bytes: of the JSON that it begins with, before any compression; None if nothing
-            follows that.
-        coding: in which the body is compressed, None if it is not.
+        header_bytes: length of the JSON at its start, before compression; None if nothing follows
+            it.
+        coding: how the body is compressed, None if it is not.
     """
 
     content: Piece
@@ -45,7 +45,7 @@ class Written(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The header fields that say so."""
+        """The header fields that describe the body."""
         if self.header_bytes is None:
             fields = {"content-type": "application/json"}
         else:
@@ -57,7 +57,7 @@ class Written(NamedTuple):
 
     @property
     def lines(self) -> bytes:
-        """The header fields as they are sent."""
+        """The header fields as lines."""
         if self.coding is None and self.header_bytes is not None:
             return (
                 b"content-type: application/octet-stream\r\n"
@@ -67,7 +67,7 @@ class Written(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """An output that is wanted: its number among the outputs, and how."""
+    """A requested output: its position among the outputs, and its form."""
 
     number: int
     is_binary: bool
@@ -75,24 +75,24 @@ class _Chosen(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """How outputs of one signature are answered to one wish, all of them behind the header."""
+    """The layout of responses with one signature and wish, with all outputs after the header."""
 
     header: bytes
     places: list[tuple[int, int]]
 
 
 class Answers:
-    """Writes answers of a version of a model; what all of one kind have in common once."""
+    """Writes responses of one version of a model; prepares each layout only once."""
 
     def __init__(self, model: str, version: str) -> None:
         self._fields = {"model_name": model, "model_version": version}
         self._forms: dict[tuple[Signature, Wish], _Form] = {}
 
     def write(self, outcome: Outcome, wish: Wish, labels: Labels) -> Written:
-        """Return the answer; raise Invalid for an output that does not exist.
+        """Return the response; raise Invalid for an output that does not exist.
 
         Args:
-            labels: of classes, by output.
+            labels: class labels by output.
         """
         form = self._forms.get((outcome.outputs, wish))
         if form is None:
@@ -120,7 +120,7 @@ class Answers:
     def _mixed(
         self, outcome: Outcome, wish: Wish, chosen: Sequence[_Chosen], labels: Labels
     ) -> Written:
-        """Write an answer with numbers, or names of classes, in it."""
+        """Write a response that has numbers or class labels in its JSON."""
         arrays = outcome.outputs.arrays(np.frombuffer(outcome.memory, np.uint8), 0)
         listed: list[bytes] = []
         behind: list[Piece] = []
@@ -155,7 +155,7 @@ class Answers:
 
 
 def _chosen(outputs: Signature, wish: Wish) -> list[_Chosen]:
-    """Return the outputs that are wanted."""
+    """Return the requested outputs."""
     names = [row[0] for row in outputs.rows]
     wished = wish.outputs
     if wished is None:
@@ -194,9 +194,9 @@ def _joined(pieces: Sequence[Piece]) -> Piece:
 
 
 def _numbers(array: npt.NDArray[Any]) -> bytes:
-    """Return the JSON list of an array's numbers, written in steps that others can go between.
+    """Return an array's numbers as a JSON list, written in steps that let other threads run.
 
-    Those that are none are written as Triton does: ``NaN`` and ``Infinity``.
+    NaN and infinity are written as in Triton: ``NaN`` and ``Infinity``.
     """
     flat = array.reshape(-1)
     pieces = []

@@ -1,4 +1,4 @@
-"""The infer request: a header of JSON, and tensors in it or behind it."""
+"""The inference request: a JSON header, with tensors in it or after it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _NOT_FINITE = (b"NaN", b"Infinity")
 
 
 class WishedOutput(NamedTuple):
-    """One output that is wanted.
+    """A requested output.
 
     Attributes:
-        name: of the output.
-        is_binary: whether it goes behind the header.
-        classes: how many classes are wanted in the place of the numbers; 0 for the numbers.
+        name: its name.
+        is_binary: whether it follows the header in binary.
+        classes: number of top classes to return instead of the numbers; 0 for the numbers.
     """
 
     name: str
@@ -44,12 +44,12 @@ class WishedOutput(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is wanted of the answer.
+    """The requested form of the response.
 
     Attributes:
-        request_id: the client's, empty for none.
-        outputs: those that are wanted; None for all.
-        is_binary: whether outputs not named in ``outputs`` go behind the header.
+        request_id: the client's id, empty for none.
+        outputs: the requested outputs; None for all.
+        is_binary: whether outputs not named in ``outputs`` follow the header in binary.
     """
 
     request_id: str = ""
@@ -59,17 +59,17 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class InferHeader:
-    """What the JSON of a request says.
+    """The JSON of a request.
 
     Attributes:
         rows: the inputs.
-        sizes: bytes of each that lie behind the header, one after the other; None for one whose
-            numbers are in ``inline``.
+        sizes: number of bytes of each input after the header, in order; None for an input in
+            ``inline``.
         inline: the bytes of inputs whose numbers are in the header, by position.
-        wish: what is wanted of the answer.
-        timeout_us: how long the client waits, 0 for ever.
-        priority: the lower, the sooner.
-        part: of a sequence, None if it is of none.
+        wish: the requested form of the response.
+        timeout_us: how long the client waits; 0 for no limit.
+        priority: lower values come first.
+        part: the part of a sequence that it is, None if it is none.
     """
 
     rows: tuple[TensorRow, ...]
@@ -82,11 +82,11 @@ class InferHeader:
 
     @property
     def bytes_behind(self) -> int:
-        """Bytes of all inputs behind the header."""
+        """Number of bytes of all inputs after the header."""
         return sum(size or 0 for size in self.sizes)
 
     def pieces(self, behind: memoryview) -> list[Piece]:
-        """Return the bytes of each input; raise Malformed where there are too many or too few."""
+        """Return the bytes of each input; raise Malformed if their number is wrong."""
         if len(behind) != self.bytes_behind:
             raise Malformed(
                 f"{len(behind)} bytes follow the JSON header, its inputs announce "
@@ -106,11 +106,11 @@ class InferHeader:
 def read_header(text: bytes) -> InferHeader:
     """Read the JSON of a request.
 
-    Members that the protocol does not have are skipped, as its clients send some.
+    Members that the protocol does not define are ignored, because clients send some.
 
     Raises:
         Malformed: it is not a JSON object.
-        Invalid: a member has a value that it cannot have.
+        Invalid: a member has an invalid value.
     """
     return to_header(parse_header(text))
 
@@ -160,7 +160,7 @@ def parse_header(text: bytes) -> dict[str, Any]:
 
 
 def _parse_loosely(text: bytes) -> Any:
-    """Parse JSON with ``NaN`` and ``Infinity``, which clients send and JSON does not have."""
+    """Parse JSON with ``NaN`` and ``Infinity``, which clients send although JSON lacks them."""
     try:
         return json.loads(text, parse_int=_integer)
     except RecursionError:
@@ -187,7 +187,7 @@ def _inputs(
         field = f"inputs[{position}]"
         row = _row(_object(one, field), field)
         if row[0] in names:
-            raise Invalid(f"{field}.name", row[0], "another name than the inputs before it")
+            raise Invalid(f"{field}.name", row[0], "a name that no other input has")
         names.add(row[0])
         size = _binary_size(one, field)
         if size is None:
@@ -216,7 +216,7 @@ def _row(tensor: dict[str, Any], field: str) -> TensorRow:
 
 
 def _binary_size(tensor: dict[str, Any], field: str) -> int | None:
-    """Return the bytes of a tensor behind the header, None for one with ``data``."""
+    """Return the number of a tensor's bytes after the header, None if it has ``data``."""
     parameters = _tensor_parameters(tensor, f"{field}.parameters")
     size = parameters.get("binary_data_size")
     if size is None:
@@ -224,7 +224,7 @@ def _binary_size(tensor: dict[str, Any], field: str) -> int | None:
     if type(size) is not int or size < 0:
         raise Invalid(f"{field}.parameters.binary_data_size", size, "a number of bytes")
     if "data" in tensor:
-        raise Invalid(f"{field}.data", "numbers", "none beside binary_data_size")
+        raise Invalid(f"{field}.data", "numbers", "no data together with binary_data_size")
     return size
 
 
@@ -281,14 +281,14 @@ def _wished(output: dict[str, Any], name: str, field: str, is_binary: bool) -> W
 
 
 def _tensor_parameters(tensor: dict[str, Any], field: str) -> dict[str, Any]:
-    """Return the parameters of an input or output; raise Invalid for memory shared with clients.
+    """Return the parameters of an input or output; raise Invalid for shared memory.
 
-    Who asks for an output there would wait for it in vain.
+    Ignoring it would make the client wait in vain for output in its memory.
     """
     parameters = _object(tensor.get("parameters", {}), field)
     region = parameters.get("shared_memory_region")
     if region is not None:
-        expected = "none, for clients share no memory with this server; send tensors in bodies"
+        expected = "none: this server does not support shared memory; send tensors in the body"
         raise Invalid(f"{field}.shared_memory_region", region, expected)
     return parameters
 

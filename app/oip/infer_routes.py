@@ -1,4 +1,4 @@
-"""Inferences that the fast lane does not take: large, chunked, compressed, or raw."""
+"""Inference requests outside the fast lane: large, chunked, compressed or raw."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/v2/models/{model}", tags=["inference protocol"])
 
 _LARGEST_JSON_HERE = 1 << 18
-"""Larger JSON is decoded in another process: the parser keeps the interpreter's lock."""
+"""Larger JSON is decoded in another process, because parsing holds the interpreter's lock."""
 
 _REQUEST = {
     "id": "42",
@@ -104,7 +104,7 @@ _BINARY = {
         "schema": {
             "type": "string",
             "format": "binary",
-            "description": "JSON of as many bytes as Inference-Header-Content-Length says, then "
+            "description": "JSON of Inference-Header-Content-Length bytes, then "
             "the tensors that announce a binary_data_size.",
         }
     }
@@ -116,8 +116,8 @@ _HEADER: dict[str, Any] = {
             "name": "Inference-Header-Content-Length",
             "in": "header",
             "required": False,
-            "description": "Bytes of JSON that the body begins with, decompressed; 0 for a body "
-            "that is the one input of batch 1; absent for one that is JSON alone.",
+            "description": "Length of the JSON at the start of the decompressed body; 0 for a body "
+            "that is just the only input with batch 1; absent for a body that is only JSON.",
             "schema": {"type": "integer", "minimum": 0},
         }
     ]
@@ -163,12 +163,12 @@ async def infer_model(named: NamedModel, request: Request, services: ServicesOf)
 
 
 async def _raw(services: Services, model: str, body: bytes) -> tuple[InferHeader, memoryview]:
-    """Return the header and the tensor of a body that is the one input of batch 1."""
+    """Return the header and the tensor for a body that is the only input, with batch 1."""
     record: ModuleRecord = await model_now(services, model)
     inputs = (await interface_of(services, record)).inputs
     if len(inputs) != 1:
         names = ", ".join(one.name for one in inputs)
-        raise Malformed(f"a raw body is of a model with one input; {model!r} has {names}")
+        raise Malformed(f"a raw body needs a model with one input; {model!r} has {names}")
     desc = inputs[0]
     dtype = dtype_of(desc.datatype, desc.name)
     if dtype == BYTES:
@@ -180,12 +180,14 @@ async def _raw(services: Services, model: str, body: bytes) -> tuple[InferHeader
 
 
 def _raw_shape(desc: TensorDesc, size: int, itemsize: int) -> tuple[int, ...]:
-    """Return the shape of so many bytes with batch 1; one open axis is as long as they need."""
+    """Return the shape for so many bytes with batch 1; one open axis gets the length they leave."""
     shape = [1 if axis == desc.batch_axis else n for axis, n in enumerate(desc.shape)]
     example = math.prod(n for n in shape if n >= 0) * itemsize
     is_open = shape.count(-1)
     if is_open > 1:
-        raise Malformed(f"the shape {shape} of input {desc.name!r} cannot be told from raw bytes")
+        raise Malformed(
+            f"the shape {shape} of input {desc.name!r} cannot be derived from raw bytes"
+        )
     if is_open and example and size % example == 0:
         shape[shape.index(-1)] = size // example
     elif size != example:

@@ -1,6 +1,6 @@
-"""An inference: its request is read, it is asked for, its answer is written.
+"""An inference: its request is read and submitted, and its response is written.
 
-The fast lane and the router differ in how bytes come and go; what is done with them is here.
+The fast lane and the router differ only in how bytes arrive and leave; the rest is here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["FEW_BYTES", "LENGTH_FIELD", "Inferences", "Writer", "header_bytes_of
 
 LENGTH_FIELD = "inference-header-content-length"
 FEW_BYTES = 1 << 14
-"""As much is read, or written, within a millisecond or two."""
+"""This much is read or written within a millisecond or two."""
 _MOST_KNOWN = 4096
 _LONGEST_LENGTH = 18
 
@@ -37,7 +37,7 @@ class _Urgency(TypedDict):
 
 
 class Inferences:
-    """Reads, asks and writes; what comes again and again is read and written once.
+    """Reads, submits and writes; caches what repeats from request to request.
 
     Attributes:
         versions: choose which version answers.
@@ -50,11 +50,11 @@ class Inferences:
         self._answers: dict[tuple[str, str], Answers] = {}
 
     def record(self, model: str) -> ModuleRecord | None:
-        """Return a model's record, if it is known without a query."""
+        """Return a model's record, if it is cached."""
         return self._predictions.record(model)
 
     def read(self, text: bytes) -> InferHeader:
-        """Read the JSON of a request; without numbers and ids it is likely to come again."""
+        """Read the JSON of a request; cached, as it often repeats if it has no numbers or ids."""
         header = self._headers.get(text)
         if header is None:
             header = read_header(text)
@@ -66,9 +66,9 @@ class Inferences:
         return header
 
     def read_if_sound(self, text: bytes) -> InferHeader | None:
-        """Return the same; None for what cannot be read.
+        """Return the same; None for malformed JSON.
 
-        A version that does not exist is told of before that.
+        That a version does not exist is reported first.
         """
         try:
             return self.read(text)
@@ -83,14 +83,14 @@ class Inferences:
         behind: memoryview,
         on_outcome: OnOutcome,
     ) -> Asked:
-        """Ask for it; raise what keeps it from being asked for."""
+        """Submit the inference; raise what prevents it."""
         wanted = self._wanted(record, version, header, behind)
         return self._predictions.ask(*wanted, on_outcome, **_urgency(header))
 
     async def outcome(
         self, record: ModuleRecord, version: Version, header: InferHeader, behind: memoryview
     ) -> Outcome:
-        """Return its outcome, which is to be released; raise what it ends with."""
+        """Return its outcome, which the caller must release; raise its error."""
         wanted = self._wanted(record, version, header, behind)
         return await self._predictions.outcome(*wanted, **_urgency(header))
 
@@ -110,7 +110,7 @@ class Inferences:
         wish: Wish,
         coding: str | None,
     ) -> Writer:
-        """Return what writes the answer; it raises Invalid for an output that does not exist."""
+        """Return the response's writer, which raises Invalid for an output that does not exist."""
         model = record.public_name
         answers = self._answers.get((model, version))
         if answers is None:
@@ -133,7 +133,7 @@ def _urgency(header: InferHeader) -> _Urgency:
 
 
 def header_bytes_of(text: str | None) -> int | None:
-    """Return what ``Inference-Header-Content-Length`` says; raise Invalid."""
+    """Return the value of ``Inference-Header-Content-Length``; raise Invalid."""
     if text is None:
         return None
     if not text.isascii() or not text.isdecimal() or len(text) > _LONGEST_LENGTH:
@@ -142,7 +142,7 @@ def header_bytes_of(text: str | None) -> int | None:
 
 
 def split(body: bytes, header_bytes: int | None) -> tuple[bytes, memoryview]:
-    """Return the JSON of a request and what lies behind it; raise Malformed."""
+    """Return the JSON of a request and the bytes after it; raise Malformed."""
     if header_bytes is None:
         return body, memoryview(b"")
     if header_bytes > len(body):

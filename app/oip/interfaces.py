@@ -1,4 +1,4 @@
-"""What models take and give, as their executors tell it."""
+"""The inputs and outputs of models, as their executors report them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.services.services import Services
 __all__ = ["Interface", "TensorDesc", "interface_of"]
 
 _ONE_ELEMENT_EACH = (-1, 1)
-"""Shape of examples that are a text or the file of an image, as Triton's configurations have it."""
+"""Shape of examples that are a text or an image file, as in Triton's configurations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,9 @@ class TensorDesc:
     """One input or output.
 
     Attributes:
-        name: of it.
-        datatype: the protocol's name of its dtype; ``BYTES`` of an input that is made from texts
-            or images.
-        shape: -1 for an axis whose length is not the same in all requests.
+        name: its name.
+        datatype: the protocol's name of its dtype; ``BYTES`` for an input with a transform.
+        shape: -1 for an axis whose length varies from request to request.
         batch_axis: of an input, the axis of the examples; -1 for none.
     """
 
@@ -43,7 +42,7 @@ class Interface:
 
     Attributes:
         inputs, outputs: in order.
-        has_rows: whether the first axis of each of them has the examples.
+        has_rows: whether the first axis of each is that of the examples.
     """
 
     inputs: tuple[TensorDesc, ...]
@@ -52,10 +51,10 @@ class Interface:
 
 
 async def interface_of(services: Services, record: ModuleRecord) -> Interface:
-    """Return what a model takes and gives; one that is not on its device is brought there.
+    """Return a model's inputs and outputs; the model is loaded if it is not on its device.
 
     Raises:
-        WrongStage, ParamsLost, Unavailable: it cannot be asked.
+        WrongStage, ParamsLost, Unavailable: its executor cannot report them.
     """
     require(record, "predict")
     if not record.serving.is_loaded:

@@ -1,4 +1,4 @@
-"""Requests with many numbers in their JSON: another process makes binary tensors of them."""
+"""Requests with many numbers in their JSON: another process turns these into binary tensors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.oip.infer_request import InferHeader, parse_header, to_header
 __all__ = ["as_binary", "read_large"]
 
 _MOST_BESIDE = 1 << 16
-"""Bytes of JSON beside the numbers; the server parses it again."""
+"""Bytes of JSON that may remain besides the numbers; the server parses them again."""
 
 
 async def read_large(pool: DecoderPool, text: bytes) -> InferHeader:
@@ -35,7 +35,7 @@ async def read_large(pool: DecoderPool, text: bytes) -> InferHeader:
 
 
 def as_binary(body: bytes) -> Decoded:
-    """Return the JSON of a request as one that announces binary tensors, and those of its own."""
+    """Return a request's JSON with its numbers replaced by binary tensors, and those tensors."""
     plain = parse_header(body)
     header = to_header(plain)
     named = {name: plain[name] for name in ("id", "parameters", "outputs") if name in plain}
@@ -44,9 +44,9 @@ def as_binary(body: bytes) -> Decoded:
     try:
         size = len(orjson.dumps(small))
     except TypeError as error:
-        raise Invalid("parameters", "values", f"those that JSON can say ({error})") from None
+        raise Invalid("parameters", "values", f"values that JSON can express ({error})") from None
     if size > _MOST_BESIDE:
-        raise Invalid("body", "large members beside data", f"at most {_MOST_BESIDE:,} bytes")
+        raise Invalid("body", "large members other than data", f"at most {_MOST_BESIDE:,} bytes")
     positions = sorted(header.inline)
     pieces: list[Piece] = [header.inline[position] for position in positions]
     return Decoded({"header": small, "inline": positions}, pieces)

@@ -1,4 +1,4 @@
-"""Models: their inputs and outputs, whether they are ready, how they are served, how it went."""
+"""Models: inputs and outputs, readiness, configuration and statistics."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ _READY = {"name": "mlp", "ready": True}
 async def get_model_metadata(named: NamedModel, services: ServicesOf) -> dict[str, Any]:
     """Return names, datatypes and shapes; -1 for the number of examples and for ragged axes.
 
-    An input that has a transform is of BYTES, an element for each example: a text, or the file of
-    an image. What it is bound with, numbers, is taken as well.
+    An input with a transform is of type BYTES, with one element for each example: a text or an
+    image file. It also accepts the numbers that it is bound with.
     """
     record = await _record(services, named)
     interface = await interface_of(services, record)
@@ -84,7 +84,7 @@ async def get_model_metadata(named: NamedModel, services: ServicesOf) -> dict[st
     responses=answers(ModelReadiness, _READY, 404) | not_ready(ModelReadiness),
 )
 async def get_model_readiness(named: NamedModel, services: ServicesOf) -> Response:
-    """Answer 200 where an inference can be answered, else 503 with the reason."""
+    """Answer 200 if an inference can be answered, else 503 with the reason."""
     record = await _record(services, named)
     (state,) = await model_states(services, [record])
     if state.is_ready:
@@ -102,7 +102,7 @@ async def get_model_readiness(named: NamedModel, services: ServicesOf) -> Respon
     responses=answers(ModelConfig, _CONFIG, 404, 503),
 )
 async def get_model_config(named: NamedModel, services: ServicesOf) -> dict[str, Any]:
-    """Return what Triton calls a model's configuration; `dims` are without the examples."""
+    """Return what Triton calls a model's configuration; `dims` leave out the examples."""
     record = await _record(services, named)
     interface = await interface_of(services, record)
     most = _most_rows(record, interface)
@@ -130,11 +130,11 @@ async def get_model_config(named: NamedModel, services: ServicesOf) -> dict[str,
     responses=answers(StatisticsAnswer, STATISTICS, 404, 503),
 )
 async def get_model_statistics(named: NamedModel, services: ServicesOf) -> dict[str, Any]:
-    """Return counts and times of a model's predictions since the server began, by version.
+    """Return counts and times of a model's predictions since the server started, by version.
 
-    `inference_count` counts examples, `execution_count` batches. Times are in nanoseconds, summed
-    up: those of a batch count for each request in it. Versions are named by numbers, for clients
-    that read nothing else: `live` is 0 here, except beside a version of that number.
+    `inference_count` counts examples, `execution_count` batches. Times are totals in nanoseconds;
+    the time of a batch counts for each of its requests. Versions are numbers, because some clients
+    read nothing else: `live` is 0, unless there is a version 0.
     """
     record = await model_now(services, named.model)
     if named.version is None:
@@ -144,7 +144,7 @@ async def get_model_statistics(named: NamedModel, services: ServicesOf) -> dict[
 
 
 async def _record(services: Services, named: NamedModel) -> ModuleRecord:
-    """Return a model's record; raise NotFound where the version is not there."""
+    """Return a model's record; raise NotFound if the version does not exist."""
     record = await model_now(services, named.model)
     await services.versions.choose(record, named.version)
     return record
@@ -155,7 +155,7 @@ def _tensor(desc: TensorDesc) -> dict[str, Any]:
 
 
 def _most_rows(record: ModuleRecord, interface: Interface) -> int:
-    """Return the most examples of an inference, 0 if the first axis does not have them."""
+    """Return the most examples of an inference, 0 if the first axis is not that of the examples."""
     if not interface.has_rows:
         return 0
     return record.serving.max_batch_size or MOST_ROWS

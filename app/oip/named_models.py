@@ -1,4 +1,4 @@
-"""Models as paths name them: each route of a model is one of its versions, too."""
+"""Models as paths name them: every route of a model also exists for one of its versions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class _Named(NamedTuple):
     """What a path names.
 
     Attributes:
-        model: its name.
-        version: as it is written there; None for the one that answers.
+        model: name of the model.
+        version: as written in the path; None for the one that answers by default.
     """
 
     model: str
@@ -31,14 +31,14 @@ async def _named(request: Request, model: ModelName) -> _Named:
 
 
 async def _version(version: VersionName) -> None:
-    """Tell the OpenAPI document of the parameter; ``_named`` reads it."""
+    """Declare the parameter for the OpenAPI document; ``_named`` reads it."""
 
 
 NamedModel = Annotated[_Named, Depends(_named)]
 
 
 def of_versions(router: APIRouter) -> APIRouter:
-    """Return the routes of a router of models as they are for one version of a model."""
+    """Return a router's routes once more, for one version of a model."""
     found = APIRouter(prefix=f"{router.prefix}{_VERSIONS}", tags=router.tags)
     for route in router.routes:
         assert isinstance(route, APIRoute)

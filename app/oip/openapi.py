@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of the protocol's routes, beside what FastAPI finds."""
+"""What the OpenAPI document says about the protocol's routes beyond what FastAPI derives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 Responses = dict[int | str, dict[str, Any]]
 
 _NAME = {"pattern": f"^{NAME_PATTERN}$"}
-"""Told, not checked: a model of another name is not found."""
+"""Documented but not checked: a model with another name is not found."""
 
 ModelName = Annotated[
     str, Path(description="Name of a module.", examples=["lenet"], json_schema_extra=_NAME)
@@ -33,18 +33,18 @@ VersionName = Annotated[
 
 _ERRORS = {
     400: "The request, or a tensor of it, is wrong",
-    404: "There is no such model or version",
-    413: "Over the limit, as it came or decompressed",
-    501: "The content encoding is not read; gzip and deflate are",
-    503: "Not ready, or too much is waiting; Retry-After says when to try again",
+    404: "The model or version does not exist",
+    413: "Over the limit, compressed or decompressed",
+    501: "The content encoding is not supported; use gzip or deflate",
+    503: "Not ready, or overloaded; Retry-After says when to try again",
 }
 
 
 def answers(view: Any, example: Any, *errors: int) -> Responses:
-    """Return ``responses`` of a route: an answer of a view, like an example, and errors.
+    """Return the ``responses`` of a route: one with a view, which has an example, and errors.
 
     Args:
-        view: the class of the answer; None for an answer without a body.
+        view: class of the response; None for one without a body.
     """
     found: Responses = {200: {"description": "Done; there is no body"}}
     if view is not None:
@@ -54,7 +54,7 @@ def answers(view: Any, example: Any, *errors: int) -> Responses:
 
 
 def failures(*statuses: int) -> Responses:
-    """Return ``responses`` of errors."""
+    """Return the ``responses`` of errors."""
     return {
         status: {
             "description": _ERRORS[status],
@@ -66,7 +66,7 @@ def failures(*statuses: int) -> Responses:
 
 
 def not_ready(view: Any) -> Responses:
-    """Return ``responses`` of what asks for readiness, if there is none."""
+    """Return the ``responses`` of a readiness check that has failed."""
     example = {"ready": False, "error": "executors are down or starting: cpu(0)"}
     content = {"application/json": {"example": example}}
     return {503: {"description": _ERRORS[503], "model": view, "content": content}}
@@ -78,5 +78,5 @@ def json_content(example: Any, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def raw_request(content: dict[str, Any], *, required: bool = True) -> dict[str, Any]:
-    """Return ``openapi_extra`` of a route that reads its body itself."""
+    """Return the ``openapi_extra`` of a route that reads its body itself."""
     return {"requestBody": {"required": required, "content": content}}

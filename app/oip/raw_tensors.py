@@ -1,4 +1,4 @@
-"""Texts and images in tensors of BYTES: made what the model's inputs take before it is asked."""
+"""Texts and images in BYTES tensors: transformed into the model's inputs."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ __all__ = ["has_bytes", "with_tensors"]
 
 
 def has_bytes(header: InferHeader) -> bool:
-    """Return whether an input is of BYTES."""
+    """Return whether an input is of type BYTES."""
     return any(dtype == BYTES for _, dtype, _ in header.rows)
 
 
 async def with_tensors(
     raw_inputs: RawInputs, record: ModuleRecord, header: InferHeader, behind: memoryview
 ) -> InferHeader:
-    """Return a request whose inputs are all of numbers, in the header.
+    """Return a request whose inputs are all numbers, described in its header.
 
-    An element is a text, or the file of an image; in JSON that is in Base64.
+    An element is a text or an image file; in JSON, image files are Base64.
 
     Args:
         header: of a request with an input of BYTES.
-        behind: the bytes behind its JSON.
+        behind: the bytes after its JSON.
 
     Raises:
         Invalid, Malformed, TooLarge: an element cannot be transformed.
@@ -49,7 +49,7 @@ async def with_tensors(
             rows.append((name, dtype, shape))
             continue
         if name not in kinds:
-            expected = "numbers, for the input has no transform of texts or images"
+            expected = "numbers, because the input has no text or image transform"
             raise Invalid(f"inputs[{position}].datatype", "BYTES", expected)
         values[name] = unpack(piece, math.prod(shape), name)
         check_count(values[name], f"inputs[{position}].shape")

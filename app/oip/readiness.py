@@ -15,14 +15,14 @@ __all__ = ["ModelState", "model_states"]
 
 
 class ModelState(NamedTuple):
-    """Whether a model can answer, as the repository's index says it, and why not."""
+    """Whether a model can answer, in terms of the repository index, and why not."""
 
     state: str
     reason: str = ""
 
     @property
     def is_ready(self) -> bool:
-        """True for one that answers; it may have to come to its device first."""
+        """True if the model answers; it may have to be loaded to its device first."""
         return self.state == "READY"
 
 

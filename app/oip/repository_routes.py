@@ -1,4 +1,4 @@
-"""The repository extension: all models, brought to their devices and put away on request."""
+"""The repository extension: listing all models, loading and unloading them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def _body(**properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-_INDEX_BODY = _body(ready={"type": "boolean", "description": "Return those alone that can infer."})
-_LOAD_BODY = _body(parameters={**_body(), "description": "None are taken."})
+_INDEX_BODY = _body(ready={"type": "boolean", "description": "Return only those that can infer."})
+_LOAD_BODY = _body(parameters={**_body(), "description": "No parameters are supported."})
 _UNLOAD_BODY = _body(
     parameters=_body(
         unload_dependents={"type": "boolean", "description": "No model depends on another."}
@@ -48,9 +48,9 @@ _UNLOAD_BODY = _body(
     responses=answers(list[IndexRow], _INDEX, 400, 413, 501, 503),
 )
 async def get_repository_index(request: Request, services: ServicesOf) -> list[dict[str, Any]]:
-    """Return all models with their states; with `ready` those alone that can answer.
+    """Return all models with their states; with `ready`, only those that can answer.
 
-    The states are `READY`, `LOADING` and `UNAVAILABLE`, the last with a reason.
+    The states are `READY`, `LOADING` and `UNAVAILABLE`, the last one with a reason.
     """
     plain = await read_parameters(request, ("ready",))
     only_ready = plain.get("ready", False)
@@ -78,14 +78,18 @@ async def get_repository_index(request: Request, services: ServicesOf) -> list[d
     responses=answers(None, None, 400, 404, 413, 501, 503),
 )
 async def load_model(model: ModelName, request: Request, services: ServicesOf) -> Response:
-    """Bring a model to its device, and answer when it is there.
+    """Load a model to its device, and respond when it is there.
 
-    A model that was unloaded answers again from then on, and one that failed is tried again. No
-    parameters are taken: how a module is bound and served is said under /v1.
+    An unloaded model answers again from then on, and a failed one is tried again. No parameters are
+    supported: how a module is bound and served is set under /v1.
     """
     plain = await read_parameters(request, ("parameters",))
     if plain.get("parameters"):
-        raise Invalid("parameters", plain["parameters"], "none: the module says how it is served")
+        raise Invalid(
+            "parameters",
+            plain["parameters"],
+            "none: serving is configured on the module, under /v1",
+        )
     record = await model_now(services, model)
     require(record, "predict")
     if not record.serving.is_loaded:
@@ -106,10 +110,10 @@ async def load_model(model: ModelName, request: Request, services: ServicesOf) -
 async def unload_model(model: ModelName, request: Request, services: ServicesOf) -> Response:
     """Remove a model from its device; predictions are answered 503 until it is loaded again.
 
-    That holds under /v1, too, and after a restart of the server; other calls under /v1 bring the
-    module to its device as ever. One with parameters that no checkpoint has, of the models folder,
-    or that a job works on, stays, and the answer says why. No model depends on another, so
-    `unload_dependents` has none to unload.
+    This also applies under /v1 and after a restart of the server; other calls under /v1 load the
+    module to its device as usual. A model stays loaded if it has parameters that no checkpoint has,
+    belongs to the models folder, or is in use by a job; the response says why. No model depends on
+    another, so `unload_dependents` has no effect.
     """
     plain = await read_parameters(request, ("parameters",))
     parameters = plain.get("parameters") or {}

@@ -1,4 +1,4 @@
-"""What requests of the protocol have in common: their models, and bodies that may be compressed."""
+"""What the protocol's requests share: finding their models, and compressed bodies."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from app.tensors.json_bodies import parse_json
 
 __all__ = ["known_model", "model_now", "read_content", "read_parameters"]
 
-_FEW_COMPRESSED_BYTES = 1 << 10  # which may be a thousand times as many
+_FEW_COMPRESSED_BYTES = 1 << 10  # which may unpack to a thousand times as much
 
 
 async def known_model(services: Services, model: str) -> ModuleRecord:
-    """Return a model's record for what seldom changes of it; raise NotFound."""
+    """Return a model's record, perhaps slightly out of date; raise NotFound."""
     return await services.access.known(model)
 
 
 async def model_now(services: Services, model: str) -> ModuleRecord:
-    """Return a model's record as it is now; raise NotFound."""
+    """Return a model's current record; raise NotFound."""
     return await services.access.record(model)
 
 
 async def read_content(request: Request, limit: int | None = None) -> bytes:
     """Return the body of a request, decompressed.
 
-    Its Content-Type says nothing here: clients send none, or that of forms.
+    The Content-Type is ignored: clients send none, or that of forms.
 
     Raises:
-        UnsupportedCoding: it is compressed in a way that is not read.
-        TooLarge: it is over the limit, before or after.
+        UnsupportedCoding: its compression is not supported.
+        TooLarge: it exceeds the limit, compressed or decompressed.
         Malformed: it cannot be decompressed.
     """
     coding = known_coding(request.headers.get("content-encoding"))
@@ -55,7 +55,7 @@ async def read_content(request: Request, limit: int | None = None) -> bytes:
 
 
 async def read_parameters(request: Request, members: tuple[str, ...]) -> dict[str, Any]:
-    """Return the members of a small JSON body, which may be empty; raise Invalid for others."""
+    """Return the members of a small JSON body, or an empty one; raise Invalid for unknown ones."""
     settings: Settings = request.app.state.settings
     body = await read_content(request, settings.max_json_bytes)
     plain = parse_json(body) if body.strip() else {}

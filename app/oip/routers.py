@@ -16,4 +16,4 @@ ROUTERS = (
     of_versions(infer_routes.router),
     repository_routes.router,
 )
-"""Statistics of all models come before a model of that name."""
+"""The statistics of all models come first, before a model of that name."""

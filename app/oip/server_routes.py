@@ -1,4 +1,4 @@
-"""The server, as the protocol has it: what it is and whether it can answer."""
+"""The server: its metadata, liveness and readiness."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SERVER = {"name": "modserve", "version": version("modserve"), "extensions": _EX
 )
 @router.get("/", include_in_schema=False)
 async def get_server_metadata() -> dict[str, Any]:
-    """Return name, version and the extensions of the protocol that are served."""
+    """Return the name, version and supported protocol extensions."""
     return _SERVER
 
 
@@ -43,7 +43,7 @@ async def get_server_metadata() -> dict[str, Any]:
     responses=answers(ServerLiveness, {"live": True}),
 )
 async def get_server_liveness() -> dict[str, Any]:
-    """Answer as long as the event loop runs."""
+    """Answer as long as the event loop is running."""
     return {"live": True}
 
 
@@ -55,7 +55,7 @@ async def get_server_liveness() -> dict[str, Any]:
     responses=answers(ServerReadiness, {"ready": True}) | not_ready(ServerReadiness),
 )
 async def get_server_readiness(services: ServicesOf) -> Response:
-    """Answer 200 when every executor is up, else 503."""
+    """Answer 200 if every executor is up, else 503."""
     dead = services.executors.dead()
     if dead:
         error = f"executors are down or starting: {', '.join(dead)}"

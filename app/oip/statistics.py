@@ -1,4 +1,4 @@
-"""Statistics of models, in the form of the statistics extension."""
+"""Statistics of models, as the statistics extension defines them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def statistics_of(
     """Return the rows of a model.
 
     Args:
-        version: the one that is wanted; None for those that were asked, or have a part in serving.
+        version: the requested one; None for all that were used or take part in serving.
     """
     if version is not None:
         names = [version]
@@ -53,7 +53,7 @@ def statistics_of(
 
 
 def _number_of(version: str, beside: list[str]) -> str:
-    """Return a version as statistics name it: perf_analyzer ends at one that is not a number."""
+    """Return a version as a number, because perf_analyzer stops at anything else."""
     return _LIVE_NUMBER if version == LIVE and _LIVE_NUMBER not in beside else version
 
 

@@ -25,6 +25,6 @@ router = APIRouter(prefix="/v2/models", tags=["inference protocol"])
     responses=answers(StatisticsAnswer, STATISTICS, 503),
 )
 async def list_model_statistics(services: ServicesOf) -> dict[str, Any]:
-    """Return counts and times of predictions since the server began, under /v1 and /v2."""
+    """Return counts and times of predictions since the server started, under /v1 and /v2."""
     records = await asyncio.to_thread(all_models, services)
     return {"model_stats": [row for one in records for row in statistics_of(services, one)]}

@@ -1,4 +1,4 @@
-"""Versions of models as the protocol tells of them."""
+"""Versions of models as the protocol lists them."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ __all__ = ["versions_of"]
 
 
 def versions_of(record: ModuleRecord) -> list[str]:
-    """Return the versions of a model that have a part in its serving; others may be asked, too."""
+    """Return the versions of a model that take part in serving; others may be requested too."""
     return [LIVE, *(str(version) for version in sorted(record.versions.in_use()))]

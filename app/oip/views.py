@@ -1,4 +1,4 @@
-"""Answers of the Open Inference Protocol, as the document tells of them."""
+"""Responses of the Open Inference Protocol, as the OpenAPI document describes them."""
 
 from __future__ import annotations
 
@@ -105,13 +105,13 @@ class LatestVersions(_View):
 
 
 class VersionPolicy(_View):
-    """Which versions are served, as Triton tells it."""
+    """Which versions are served, in Triton's terms."""
 
     latest: LatestVersions = Field(description="The latest version.")
 
 
 class DynamicBatching(_View):
-    """How requests that wait are computed together."""
+    """How waiting requests are batched."""
 
     preferred_batch_size: list[int] = Field(description="Bound batch sizes.")
     max_queue_delay_microseconds: int = Field(description="`max_delay_us` of the module's serving.")
@@ -206,7 +206,7 @@ class IndexRow(_View):
 
 
 class OutputParameters(_View):
-    """What is beside an output."""
+    """Parameters of an output."""
 
     binary_data_size: int = Field(description="Number of its bytes after the JSON.")
 
@@ -215,7 +215,7 @@ class OutputTensor(_View):
     """An output of an inference."""
 
     name: str = Field(description="Name of the output.", examples=["softmax_output"])
-    datatype: str = Field(description="`BYTES` for names of classes.", examples=["FP32"])
+    datatype: str = Field(description="`BYTES` for class labels.", examples=["FP32"])
     shape: list[int] = Field(description="Shape of the tensor.", examples=[[1, 2]])
     parameters: OutputParameters | None = Field(
         default=None, description="Parameters of a binary tensor; absent if `data` is present."

@@ -1,4 +1,4 @@
-"""Scripts written for MXNet, run as they are: ``modserve run``."""
+"""Running unmodified MXNet scripts: ``modserve run``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Begin the Python that runs a script for MXNet.
+"""Starting the Python that runs an MXNet script.
 
-It is a new interpreter in this process's place, so that arguments, signals, tracebacks and the
-exit status are Python's own. ``startup/sitecustomize.py`` prepares it and its worker processes.
+A new interpreter replaces this process, so that arguments, signals, tracebacks and the exit status
+are Python's own. ``startup/sitecustomize.py`` prepares it and its worker processes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["ArgumentError", "run_script"]
 
 _STARTUP = str(Path(__file__).with_name("startup"))
 _OF_STARTUP = "EIS"
-"""Options of Python under which it does not run what ``PYTHONPATH`` has for its start."""
+"""Options of Python with which it ignores the startup code on ``PYTHONPATH``."""
 _WITH_VALUE = "WX"
 _BEFORE_SCRIPT = "cm"
 
@@ -26,21 +26,21 @@ class ArgumentError(ValueError):
 
 
 def run_script(arguments: Sequence[str], *, old_numpy: bool, cpu: bool) -> NoReturn:
-    """Become ``python ARGUMENTS``, where ``import mxnet`` is answered by the engine.
+    """Replace this process by ``python ARGUMENTS``, in which ``import mxnet`` loads the engine.
 
     Args:
-        old_numpy: give NumPy back the names that it removed, such as ``np.float``.
-        cpu: answer ``mx.gpu`` with the CPU.
+        old_numpy: restore names that NumPy has removed, such as ``np.float``.
+        cpu: let ``mx.gpu`` return the CPU.
 
     Raises:
-        ArgumentError: among the options are some that cannot be taken.
+        ArgumentError: an option cannot be used.
     """
     _check(arguments)
     environment = _environment(os.environ, old_numpy=old_numpy, cpu=cpu)
     if old_numpy:
-        print("modserve run: names that NumPy removed are back, such as np.float", file=sys.stderr)
+        print("modserve run: restored names that NumPy removed, such as np.float", file=sys.stderr)
     if cpu:
-        print("modserve run: mx.gpu() is answered with the CPU", file=sys.stderr)
+        print("modserve run: mx.gpu() is the CPU", file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, [sys.executable, *arguments], environment)
@@ -65,7 +65,7 @@ def _check(arguments: Sequence[str]) -> None:
                 break
             if letter in _OF_STARTUP:
                 raise ArgumentError(
-                    f"with -{letter} Python would not look for the engine; leave it out"
+                    f"with -{letter} Python would not find the engine; leave it out"
                 )
 
 

@@ -22,5 +22,5 @@ def test_a_model_is_found_by_any_of_its_files(tmp_path: Path) -> None:
 def test_a_file_with_another_name_is_not_taken_for_a_prefix(tmp_path: Path) -> None:
     path = tmp_path / "net.params"
     path.write_text("")
-    with pytest.raises(ValueError, match=r"net\.params is not named as a file of a model, PREFIX-"):
+    with pytest.raises(ValueError, match=r"net\.params is not named like a model file, PREFIX-"):
         find_model(str(path))

@@ -1,4 +1,4 @@
-"""The names that NumPy removed since 1.16, as they were (``modserve run --old-numpy``)."""
+"""Names that NumPy has removed since 1.16, as they were (``modserve run --old-numpy``)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 __all__ = ["restore"]
 
 _TYPES = ("bool", "int", "float", "complex", "object", "str")
-"""Python's own types, under whose names NumPy had them."""
+"""Python's own types, which NumPy exported under their names."""
 
 _KINDS = "buifcSUVOMm"
-"""Kinds of numbers; of arrays and scalars, a scalar only counts where its kind is a later one."""
+"""Dtype kinds in ascending rank: a scalar only counts if its kind ranks above the arrays'."""
 
 _RENAMED = {
     "long": "int_",
@@ -62,11 +62,11 @@ _RENAMED = {
     "byte_bounds": "lib.array_utils.byte_bounds",
     "compare_chararrays": "char.compare_chararrays",
 }
-"""What has another name today, and that name."""
+"""Renamed functions, and their present names."""
 
 
 def restore(numpy: Any) -> None:
-    """Give NumPy the names that it no longer has; those that it has stay, but ``fromstring``."""
+    """Add the removed names to NumPy; existing ones are unchanged, except for ``fromstring``."""
     removed = [
         *((name, getattr(builtins, name)) for name in _TYPES),
         *_renamed(numpy),
@@ -120,7 +120,7 @@ class _Casts:
 
 
 def _fromstring(numpy: Any, of_texts: Any) -> Any:
-    """Return NumPy's function, which once read the bytes of arrays, too."""
+    """Return a ``fromstring`` that can also read the bytes of arrays, as it once could."""
 
     def fromstring(
         string: Any, dtype: Any = float, count: int = -1, *, sep: str = "", **options: Any

@@ -1,7 +1,7 @@
-"""Run by every Python that ``modserve run`` begins: let ``import mxnet`` find the engine.
+"""Run by every Python that ``modserve run`` starts: makes ``import mxnet`` find the engine.
 
-The finder stands before all others, so that no folder beside a script comes first. Nothing of
-``app`` is imported: a script may have an ``app`` of its own.
+The finder comes before all others, so that a folder beside the script cannot take precedence.
+Nothing is imported from ``app``, because a script may have its own ``app``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _OURS = ("core", "app")
 
 
 class EngineFinder:
-    """Answers ``import mxnet`` with the engine; its submodules are found in its folder.
+    """Makes ``import mxnet`` load the engine, and its submodules from the engine's folder.
 
-    A script's own ``core`` and ``app`` come before modserve's, also where they have no
-    ``__init__.py``, for which Python would otherwise take a package from the end of the path.
+    A script's own ``core`` and ``app`` take precedence over modserve's, even if they have no
+    ``__init__.py``; Python would otherwise prefer a regular package further down the path.
     """
 
     @staticmethod
@@ -37,7 +37,7 @@ class EngineFinder:
 
 
 class OldNumpyFinder:
-    """Finds the NumPy there is, and has it loaded with the names that it once had."""
+    """Finds the installed NumPy, and has its removed names restored when it is loaded."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
@@ -48,7 +48,7 @@ class OldNumpyFinder:
 
 
 class OldNumpyLoader(SourceFileLoader):
-    """Loads NumPy and restores names in it."""
+    """Loads NumPy and restores its removed names."""
 
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
@@ -68,7 +68,7 @@ def _begin() -> None:
     sys.meta_path.insert(0, EngineFinder)
     if os.environ.get("MODSERVE_OLD_NUMPY") == "1":
         sys.meta_path.insert(0, OldNumpyFinder)
-    # This folder hid the machine's own sitecustomize, if there is one.
+    # This folder hides the machine's own sitecustomize, if there is one: run it too.
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != _HERE]
     hidden = PathFinder.find_spec("sitecustomize", sys.path)
     if hidden is not None and hidden.loader is not None:

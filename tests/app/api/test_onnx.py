@@ -87,4 +87,4 @@ def test_what_the_export_leaves_out_is_reported(client: Client, tmp_path: Path) 
     client.init_params("two", initializer="xavier")
     client.save_checkpoint("two", 1)
     (note,) = client.get_onnx("two", 1, tmp_path / "two.onnx")
-    assert note == "left out, for they need a label: loss_output"
+    assert note == "left out, because they need a label: loss_output"

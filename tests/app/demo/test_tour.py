@@ -63,7 +63,7 @@ def test_the_tour_explains_what_it_does(demo: Demo) -> None:
     (accuracy,) = re.findall(r"Accuracy on the 1,000 test digits: ([\d.]+)%", demo.text)
     assert float(accuracy) >= 97
     assert "lenet-0013.params" in demo.text
-    assert "there are: 13, 12, 11" in demo.text
+    assert "available: 13, 12, 11" in demo.text
     answer, label = re.search(r"The answer is (\d) with .*\(it is a (\d)\)", demo.text).groups()
     assert answer == label
     assert demo.text.count("██") > 40, "the digit is drawn"
@@ -73,7 +73,7 @@ def test_the_tour_explains_what_it_does(demo: Demo) -> None:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 def test_the_curl_lines_work_when_pasted(demo: Demo) -> None:
-    printed = demo.text.split("another module this time:\n")[1].split("\n\n")[0]
+    printed = demo.text.split("for another module:\n")[1].split("\n\n")[0]
     lines = [line.strip() for line in printed.splitlines()]
     digit = Path(re.search(r"--data-binary @(\S+)", printed)[1])
     assert lines == curl_lines(

@@ -44,7 +44,7 @@ def test_a_port_in_use_comes_with_advice(tmp_path: Path) -> None:
         status, text = ask("--port", port, "--data-dir", str(tmp_path))
     assert status == 1
     assert f"✗ port: 127.0.0.1:{port}: Address already in use; choose another by --port" in text
-    assert "Something is in its way." in text
+    assert "modserve cannot serve here as it is." in text
 
 
 def test_a_full_disk_comes_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_a_missing_shape_is_not_an_error(tmp_path: Path) -> None:
     prefix = save(tmp_path, x, odd=(2, 3, 4, 1))
     status, text = ask(prefix, "3")
     assert status == 3
-    assert "? shapes: none found that fit the parameters for odd" in text
+    assert "? shapes: found none that fit the parameters, for odd" in text
     assert ask(prefix, "3", "--shape", "odd=2,3,4,1")[0] == 0
 
 
@@ -211,7 +211,7 @@ def test_a_file_without_a_graph_is_refused(tmp_path: Path, content: bytes) -> No
     prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
     Path(f"{prefix}-symbol.json").write_bytes(content)
     status, text = ask(prefix, "3")
-    assert (status, "model-symbol.json holds no graph" in text) == (1, True)
+    assert (status, "model-symbol.json is not a graph" in text) == (1, True)
 
 
 def test_damaged_parameters_are_reported(tmp_path: Path) -> None:

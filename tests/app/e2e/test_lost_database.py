@@ -86,7 +86,7 @@ def test_without_its_database_a_server_loses_only_jobs(data_dir: Path) -> None:
             client.predict("lenet", data=digits)["softmax_output"], expected
         )
         assert list(client.jobs()) == []
-        assert "taking in what lies in the data directory" in server.log.read_text()
+        assert "importing the contents of the data directory" in server.log.read_text()
         after = listing(data_dir)
         job = client.wait(lenet.fit(client, "lenet", epochs=2))
         assert min(event_ids(client, job["id"])) > max(seen)

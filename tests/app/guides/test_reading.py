@@ -76,12 +76,12 @@ def test_markup_in_code_stays_text() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("no title", "does not begin with its title"),
+        ("no title", "does not start with its title"),
         ("# A\n\n[x](none.md)", "there is no guide none"),
         ("# A\n\n[x](../../app/main.py)", "neither a guide nor a file"),
         ("# A\n\n[x](http://example.com)", "neither a guide nor a file"),
         ("# A\n\n![x](files/none.svg)", "neither a guide nor a file"),
-        ("# A\n\n***", "hr is nothing that guides have"),
+        ("# A\n\n***", "hr is not supported in guides"),
     ],
 )
 def test_broken_links_are_refused(text: str, says: str) -> None:

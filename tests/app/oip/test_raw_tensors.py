@@ -159,9 +159,9 @@ def test_invalid_tensors_are_refused(
 @pytest.mark.parametrize(
     ("octets", "said"),
     [
-        (b"\x01\0\0", "end within the length"),
-        (b"\x05\0\0\0abc", "end within an element"),
-        (b"\xff\xff\xff\xffabc", "end within an element"),
+        (b"\x01\0\0", "in the middle of an element"),
+        (b"\x05\0\0\0abc", "end in the middle of an element"),
+        (b"\xff\xff\xff\xffabc", "end in the middle of an element"),
         (b"\x01\0\0\0a" * 2, "has 2 elements; its shape needs 1"),
         (b"", "has 0 elements"),
     ],

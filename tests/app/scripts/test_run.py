@@ -135,8 +135,8 @@ def test_worker_processes_have_the_engine_and_the_options(folder: Path) -> None:
     status, printed, said = run(folder, "--cpu", "--old-numpy", "workers.py")
     assert (status, printed) == (0, f"{ENGINE} cpu(0) float 388800.0\n{ENGINE} cpu(1)\n"), said
     assert said.splitlines() == [
-        "modserve run: names that NumPy removed are back, such as np.float",
-        "modserve run: mx.gpu() is answered with the CPU",
+        "modserve run: restored names that NumPy removed, such as np.float",
+        "modserve run: mx.gpu() is the CPU",
     ]
 
 
