@@ -461,7 +461,7 @@ class OutOfMemory(ServiceError):
     def __init__(self, what: str, reason: str) -> None:
         super().__init__(
             f"the device has no memory for {what} ({reason or 'an array was refused'}), although "
-            "all idle modules were put away; take fewer examples at once, save or delete modules "
+            "all idle modules were evicted; send fewer examples at once, save or delete modules "
             "that are in use, or give the server more memory"
         )
 

@@ -1,4 +1,4 @@
-"""Request bodies as values; each is opened anew every time its request is sent."""
+"""Request bodies as values; each is opened again whenever its request is sent."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def watch_job(client: Client, job: int, as_json: bool) -> int:
                 show(event)
     except KeyboardInterrupt:
         typer.echo(
-            f"job {job} goes on; 'modserve jobs watch {job}' follows it, 'modserve jobs cancel "
+            f"job {job} continues; 'modserve jobs watch {job}' follows it, 'modserve jobs cancel "
             f"{job}' ends it",
             err=True,
         )

@@ -237,7 +237,7 @@ def _expiry(job: Job, now: float) -> dict[str, Any]:
         if is_late
         else f"it had run for {job.timeout_seconds or 0:g} s"
     )
-    message = f"{what}; its checkpoints are kept, and a retry goes on from the newest"
+    message = f"{what}; its checkpoints are kept, and a retry continues from the newest"
     field_name = "deadline_seconds" if is_late else "timeout_seconds"
     return {"code": "deadline_exceeded", "message": message, "field": field_name}
 

@@ -95,7 +95,7 @@ def read_examples(stream: IO[bytes], name: str, count: int, limit: int) -> Examp
     except _UNREADABLE as error:
         raise Damaged(name, str(error) or type(error).__name__, _EXPECTED, AS_FLAT) from None
     if not isinstance(elements, list) or len(elements) != count or rest:
-        raise Damaged(name, "a pickle of something else", f"{count:,} examples, as it says")
+        raise Damaged(name, "a pickle of something else", f"{count:,} examples, as in the header")
     if not elements:
         raise Invalid(name, "no examples", _EXPECTED)
     budget = _Budget(limit)

@@ -9,7 +9,7 @@ from app.store.schema import metadata
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=metadata,
-    render_as_batch=True,  # SQLite alters a table by making it anew
+    render_as_batch=True,  # SQLite can only alter a table by rewriting it
 )
 with context.begin_transaction():
     context.run_migrations()
