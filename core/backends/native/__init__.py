@@ -3,13 +3,14 @@
 They are compiled when modserve is installed (``hatch_build.py``), and called through ctypes. Two
 work in oneDNN's layouts, between its kernels: convolutions of 3x3, 1xN and Nx1 by Winograd's
 minimal filtering, which needs about half of the multiplications, and batch normalization in
-training, which leaves its results in the cache. Fully connected layers of a single row need less
-time here than oneDNN needs to begin; LSTM and GRU in inference compute their gates before the sums
-leave the registers. The others are for operators that oneDNN lacks: sampling of feature maps at
-positions given by another input, alignment of labels with steps, special functions; and for those
-of ``piecewise``, where oneDNN treats NaN otherwise than MXNet. oneDNN or the reference runs if the
-kernels were not compiled, the processor has no AVX-512, or the gain would be small. ``chain`` runs
-consecutive primitives of oneDNN, and fully connected layers between them, by one call.
+training, which leaves its results in the cache. Fully connected layers of a single row and softmax
+of few elements need less time here than oneDNN needs to begin; LSTM and GRU in inference compute
+their gates before the sums leave the registers. The others are for operators that oneDNN lacks:
+sampling of feature maps at positions given by another input, alignment of labels with steps,
+special functions; and for those of ``piecewise``, where oneDNN treats NaN otherwise than MXNet.
+oneDNN or the reference runs if the kernels were not compiled, the processor has no AVX-512, or the
+gain would be small. ``chain`` runs consecutive primitives of oneDNN, and such calls between them,
+by one call.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from .recurrent import recurrent, recurrent_layer
 from .regions import region_maxima, region_means
 from .rotated_regions import rotated_regions
 from .sampling import bilinear_sampler, spatial_transformer
+from .softmax import softmax, softmax_output
 from .special import special
 
 __all__ = ["is_available", "register_kernels"]
@@ -59,6 +61,8 @@ def register_kernels(table: KernelTable) -> None:
     table.register("numpy", layers.FULLY_CONNECTED, fully_connected)
     table.register("numpy", fused.FULLY_CONNECTED, fused_fully_connected)
     table.register("numpy", layers.RNN, recurrent)
+    table.register("numpy", arrays.SOFTMAX, softmax)
+    table.register("numpy", arrays.SOFTMAX_OUTPUT, softmax_output)
     table.register("numpy", fused.RECURRENT, recurrent_layer)
     table.register("numpy", layers.BATCH_NORM, batch_norm, batch_norm_backward)
     table.register(

@@ -35,6 +35,7 @@ __all__ = [
     "RotatedRegions",
     "Sampling",
     "SamplingWindow",
+    "Softmax",
     "SuppressionLimit",
     "Systems",
     "Targets",
@@ -235,6 +236,12 @@ class MatrixVector(ctypes.Structure):
     )
 
 
+class Softmax(ctypes.Structure):
+    """A matrix and the softmax of its rows; mirrors the structure in ``softmax.c``."""
+
+    _fields_ = (("rows", c_long), ("columns", c_long), ("data", c_void_p), ("result", c_void_p))
+
+
 class RecurrentSizes(ctypes.Structure):
     """Sizes of a recurrent layer; mirrors the structure in ``recurrent.c``."""
 
@@ -292,6 +299,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "chain_run": (c_int, (c_void_p,)),
     "matrix_vector": (None, (POINTER(MatrixVector),)),
     "update": (None, (c_void_p, c_int, c_long, *[c_void_p] * 5, c_long)),
+    "softmax": (None, (POINTER(Softmax),)),
     "recurrent": (None, (POINTER(RecurrentTensors),)),
     "recurrent_scratch": (c_long, (POINTER(RecurrentSizes),)),
     "batch_norm_scratch": (c_long, (_MAPS,)),
@@ -357,6 +365,7 @@ class Library:
     chain_run: Callable[..., int]
     matrix_vector: Callable[..., None]
     update: Callable[..., None]
+    softmax: Callable[..., None]
     recurrent: Callable[..., None]
     recurrent_scratch: Callable[..., int]
     batch_norm_scratch: Callable[..., int]
