@@ -137,6 +137,20 @@ class Backend(Protocol):
         """
         ...
 
+    def invert(self, matrices: Array, out: Array) -> bool:
+        """Write the inverses of a stack of matrices.
+
+        Returns:
+            False if there is no kernel for this, or a matrix is singular; the caller then uses
+            array operations.
+        """
+        ...
+
+    def determine(self, matrices: Array) -> tuple[Array, Array] | None:
+        """Return the signs of the determinants of a stack of matrices, and the logarithms of their
+        magnitudes, in float64; None if there is no kernel for this."""
+        ...
+
     def suppress(
         self,
         sides: Sequence[Array],

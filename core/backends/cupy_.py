@@ -121,6 +121,14 @@ class CupyBackend:
         """Return False: this backend has no kernel."""
         return False
 
+    def invert(self, matrices: Array, out: Array) -> bool:
+        """Return False: this backend has no kernel."""
+        return False
+
+    def determine(self, matrices: Array) -> tuple[Array, Array] | None:
+        """Return None: this backend has no kernel."""
+        return None
+
     def suppress(
         self,
         sides: Sequence[Array],

@@ -11,6 +11,7 @@ import numpy as np
 from ..types import Array, DType, Shape, shape_size
 from .backend import Chain
 from .native.chain import chained
+from .native.factors import determine, invert
 from .native.shuffling import shuffle
 from .native.suppression import suppress
 from .native.triangular import solve_triangular
@@ -102,6 +103,14 @@ class NumpyBackend:
         return solve_triangular(
             triangle, sides, out, lower=lower, transpose=transpose, rightside=rightside
         )
+
+    def invert(self, matrices: Array, out: Array) -> bool:
+        """Call the C kernel, if it is available."""
+        return invert(matrices, out)
+
+    def determine(self, matrices: Array) -> tuple[Array, Array] | None:
+        """Call the C kernel, if it is available."""
+        return determine(matrices)
 
     def suppress(
         self,

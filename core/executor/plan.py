@@ -132,7 +132,7 @@ class Plan:
                 self._scratch.take,
                 bodies,
                 arena.backend.suppress,
-                arena.backend.solve_triangular,
+                arena.backend,
             )
             for mode in (is_train, self._backward_is_train)
         )

@@ -58,7 +58,7 @@ def run_of(context: Context, is_train: bool) -> Run:
         random,
         backend.empty,
         suppress=backend.suppress,
-        solve_triangular=backend.solve_triangular,
+        linear=backend,
     )
 
 

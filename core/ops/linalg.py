@@ -47,7 +47,18 @@ def computed(run: Run, function: str, matrix: Array, name: str) -> Any:
 def inverse_of(run: Run, matrix: Array, name: str) -> Array:
     """Return the inverses of a stack of matrices; the error for a singular one names the
     operator."""
-    return computed(run, "inv", matrix, name)
+    out = run.xp.empty_like(matrix)
+    if run.linear is not None and run.linear.invert(matrix, out):
+        return out
+    found: Array = computed(run, "inv", matrix, name)
+    return found
+
+
+def signs_and_logarithms(run: Run, matrix: Array, name: str) -> tuple[Array, Array]:
+    """Return the signs of the determinants of a stack of matrices, and the logarithms of their
+    magnitudes; an error names the operator."""
+    found = None if run.linear is None else run.linear.determine(matrix)
+    return found or computed(run, "slogdet", matrix, name)
 
 
 # -- products -------------------------------------------------------------------------------------
@@ -244,11 +255,11 @@ class _Triangular(Operator, abc.ABC):
         triangle = run.xp.tril(a) if self.lower else run.xp.triu(a)
         return turned(triangle, self.transpose)
 
-    def times(self, factor: Array, b: Array) -> Array:
-        """Return B times ``alpha`` and times a matrix, on the side on which A stands."""
-        product: Array = b @ factor if self.rightside else factor @ b
-        product *= self.alpha
-        return product
+    def write_product(self, run: Run, factor: Array, b: Array, out: Array) -> None:
+        """Write B times ``alpha`` and times a matrix, on the side on which A stands."""
+        run.xp.matmul(*((b, factor) if self.rightside else (factor, b)), out=out)
+        if self.alpha != 1:
+            out *= self.alpha
 
     def into_triangle(self, run: Run, grad: Array, target: Array | None) -> None:
         """Write the gradient of A, given that of its (transposed) triangle."""
@@ -265,7 +276,7 @@ class Trmm(_Triangular):
         return Reads(inputs=(0, 1))
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        outputs[0][...] = self.times(self.operand(run, inputs[0]), inputs[1])
+        self.write_product(run, self.operand(run, inputs[0]), inputs[1], outputs[0])
 
     def backward(
         self,
@@ -279,7 +290,7 @@ class Trmm(_Triangular):
         of_a = turned(b) @ grad if self.rightside else grad @ turned(b)
         self.into_triangle(run, self.alpha * of_a, in_grads[0])
         if in_grads[1] is not None:
-            in_grads[1][...] = self.times(turned(self.operand(run, a)), grad)
+            self.write_product(run, turned(self.operand(run, a)), grad, in_grads[1])
 
 
 @register("_linalg_trsm", "linalg_trsm")
@@ -293,8 +304,8 @@ class Trsm(_Triangular):
         """Write the solution for ``sides``, of the transposed system if ``transpose`` is set."""
         where = {"lower": self.lower, "rightside": self.rightside}
         turn = self.transpose != transpose
-        solve = run.solve_triangular
-        if solve is None or not solve(a, sides, out, transpose=turn, **where):
+        linear = run.linear
+        if not linear or not linear.solve_triangular(a, sides, out, transpose=turn, **where):
             inverse = turned(inverse_of(run, self.operand(run, a), self.names[0]), transpose)
             out[...] = sides @ inverse if self.rightside else inverse @ sides
 
@@ -414,7 +425,8 @@ class Determinant(_Numbers):
         return 3
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        outputs[0][...] = computed(run, "det", inputs[0], self.names[0])
+        signs, logarithms = signs_and_logarithms(run, inputs[0], self.names[0])
+        outputs[0][...] = signs * run.xp.exp(logarithms)
 
     def backward(
         self,
@@ -445,7 +457,7 @@ class SignedLogDeterminant(_Numbers):
         return Reads(inputs=(0,))
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        found = computed(run, "slogdet", inputs[0], self.names[0])
+        found = signs_and_logarithms(run, inputs[0], self.names[0])
         outputs[0][...], outputs[1][...] = found
 
     def backward(

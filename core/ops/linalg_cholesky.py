@@ -46,7 +46,8 @@ class Potrf(Square):
 
     def _between_inverses(self, run: Run, factor: Array, middle: Array, out: Array) -> None:
         """Write ``L⁻ᵀ middle L⁻¹``, L being the lower triangular factor."""
-        solve, where = run.solve_triangular, {"lower": self.lower}
+        linear, where = run.linear, {"lower": self.lower}
+        solve = None if linear is None else linear.solve_triangular
         if (
             solve is None
             or not solve(factor, middle, out, transpose=self.lower, rightside=False, **where)

@@ -67,6 +67,6 @@ class Gelqf(Operator):
         symmetric = xp.tril(mixed) + turned(xp.tril(mixed, -1))
         sides = symmetric @ rows
         sides += out_grads[0]
-        solve, where = run.solve_triangular, {"lower": True, "rightside": False}
-        if solve is None or not solve(lower, sides, in_grads[0], transpose=True, **where):
-            in_grads[0][...] = xp.linalg.solve(turned(lower), sides)
+        linear, target, where = run.linear, in_grads[0], {"lower": True, "rightside": False}
+        if not linear or not linear.solve_triangular(lower, sides, target, transpose=True, **where):
+            target[...] = xp.linalg.solve(turned(lower), sides)

@@ -39,10 +39,10 @@ class Reads:
 Suppress: TypeAlias = Callable[[Sequence[Array], Array | None, float, bool, int], Array | None]
 
 
-class SolveTriangular(Protocol):
-    """``Backend.solve_triangular``."""
+class LinearAlgebra(Protocol):
+    """What a backend has kernels for, each documented there (``Backend``)."""
 
-    def __call__(
+    def solve_triangular(
         self,
         triangle: Array,
         sides: Array,
@@ -51,7 +51,14 @@ class SolveTriangular(Protocol):
         lower: bool,
         transpose: bool,
         rightside: bool,
-    ) -> bool: ...
+    ) -> bool:
+        """Solve ``A X = B``; return False if there is no kernel."""
+
+    def invert(self, matrices: Array, out: Array) -> bool:
+        """Write inverses; return False if there is no kernel."""
+
+    def determine(self, matrices: Array) -> tuple[Array, Array] | None:
+        """Return signs and logarithms of determinants; None if there is no kernel."""
 
 
 class Run:
@@ -63,10 +70,10 @@ class Run:
         random: the device's random number generator.
         bodies: runs an operator's subgraphs; None outside of executors.
         suppress: the backend's non-maximum suppression (``Backend.suppress``), or None.
-        solve_triangular: the backend's solver (``Backend.solve_triangular``), or None.
+        linear: the backend's kernels for linear algebra, or None.
     """
 
-    __slots__ = ("_allocate", "bodies", "is_train", "random", "solve_triangular", "suppress", "xp")
+    __slots__ = ("_allocate", "bodies", "is_train", "linear", "random", "suppress", "xp")
 
     def __init__(
         self,
@@ -76,11 +83,11 @@ class Run:
         allocate: Callable[[Shape, DType], Array],
         bodies: Bodies | None = None,
         suppress: Suppress | None = None,
-        solve_triangular: SolveTriangular | None = None,
+        linear: LinearAlgebra | None = None,
     ) -> None:
         self.bodies = bodies
         self.suppress = suppress
-        self.solve_triangular = solve_triangular
+        self.linear = linear
         self.xp = xp
         self.is_train = is_train
         self.random = random

@@ -25,6 +25,7 @@ __all__ = [
     "Library",
     "Lines",
     "Maps",
+    "Matrices",
     "MatrixVector",
     "MovedRegions",
     "Problem",
@@ -151,6 +152,12 @@ class RotatedRegions(ctypes.Structure):
             "threads",
         )
     )
+
+
+class Matrices(ctypes.Structure):
+    """Square matrices; mirrors the structure in ``factors.c``."""
+
+    _fields_ = tuple((name, c_long) for name in ("matrices", "size", "threads"))
 
 
 class Systems(ctypes.Structure):
@@ -324,6 +331,9 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "suppress": (None, (c_long, _BOXES, _LIMIT, c_long, *[c_void_p] * 2)),
     "rotated_means_scratch": (c_long, (_ROTATED,)),
     "rotated_means": (None, (_ROTATED, *[c_void_p] * 5)),
+    "factors_scratch": (c_long, (POINTER(Matrices),)),
+    "factors_invert": (c_int, (POINTER(Matrices), *[c_void_p] * 3)),
+    "factors_determine": (None, (POINTER(Matrices), *[c_void_p] * 4)),
     "triangular_scratch": (c_long, (POINTER(Systems),)),
     "triangular_solve": (None, (POINTER(Systems), *[c_void_p] * 4)),
     "patches_read": (None, (POINTER(Windows), *[c_void_p] * 2)),
@@ -390,6 +400,9 @@ class Library:
     suppress: Callable[..., None]
     rotated_means_scratch: Callable[..., int]
     rotated_means: Callable[..., None]
+    factors_scratch: Callable[..., int]
+    factors_invert: Callable[..., int]
+    factors_determine: Callable[..., None]
     triangular_scratch: Callable[..., int]
     triangular_solve: Callable[..., None]
     patches_read: Callable[..., None]
