@@ -1,1 +1,2 @@
-"""What runs on a device: one loop, one host, and the modules, predictions and jobs it serves."""
+"""The device side: one loop and one host per device, and the modules, predictions and jobs on
+it."""

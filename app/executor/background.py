@@ -1,4 +1,4 @@
-"""Work that needs no device, beside the device's thread: files read, hashed, written and synced."""
+"""Work off the device thread: reading, hashing, writing and syncing files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Waits = Generator["Future[Any] | None", None, T]
-"""Work in steps. It is taken up again when its turn has come, after yielding a future not before
-that is done."""
+"""Work in steps. Each ``yield`` gives way to other work; after yielding a future, it is resumed
+only once that future is done."""
 
 
 def in_background(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-    """Do something in a thread of its own, which keeps no process from ending."""
+    """Run a function in a daemon thread of its own, so that it cannot keep the process alive."""
     future: Future[T] = Future()
 
     def run(future: Future[T]) -> None:
@@ -27,20 +27,20 @@ def in_background(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Fu
         except BaseException as error:
             future.set_exception(error)
         finally:
-            del future  # which has the error, whose traceback has this frame
+            del future  # breaks the cycle future -> error -> traceback -> this frame
 
     threading.Thread(target=run, args=(future,), name="background", daemon=True).start()
     return future
 
 
 def settled(future: Future[Any]) -> Waits[None]:
-    """Wait within work in steps until a future is done."""
+    """Wait, within work in steps, for a future to be done, failed or not."""
     if not future.done():
         yield future
 
 
 def awaited(future: Future[T]) -> Waits[T]:
-    """Wait within work in steps; return or raise what the future has."""
+    """Wait, within work in steps, for a future; return its result or raise its error."""
     yield from settled(future)
     try:
         return future.result()

@@ -1,4 +1,4 @@
-"""From what the engine and the service raise to refusals that name the field at fault."""
+"""Translates errors of the engine and the service into refusals that name the field at fault."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENGINE_CODES: Mapping[type[MXNetError], str] = {
     errors.DeviceError: "invalid_device",
     errors.KernelError: "kernel_failed",
 }
-"""The code of each error of the engine; a class without one takes that of its nearest base."""
+"""Codes of the engine's errors; a class that is not listed has the code of its nearest base."""
 
 
 def engine_code(error: MXNetError) -> str:
@@ -42,16 +42,16 @@ def engine_code(error: MXNetError) -> str:
 
 @contextmanager
 def client_fault(field: str) -> Iterator[None]:
-    """Refuse a value of the client's that the engine does not take.
+    """Refuse a value of the client's that the engine rejects.
 
-    Within the block nothing but the client's value may be the cause of a ValueError, TypeError or
-    RuntimeError: all become a HostError for this field.
+    Every ValueError, TypeError and RuntimeError in the block becomes a HostError for this field, so
+    the block must contain nothing that could raise them for another reason.
     """
     try:
         yield
     except ServiceError:
         raise
-    except StageError as error:  # no value is at fault, but its time
+    except StageError as error:  # the call came too early; the value may be fine
         raise HostError(engine_code(error), _text(error)) from error
     except UsageError as error:
         raise HostError("invalid", _of_field(field, error), field) from error
@@ -63,7 +63,7 @@ def client_fault(field: str) -> Iterator[None]:
 
 @contextmanager
 def as_refusals() -> Iterator[None]:
-    """Raise a HostError for each error within the block that is an answer."""
+    """Raise the block's errors as HostErrors where they are the caller's to handle."""
     try:
         yield
     except (ServiceError, MXNetError, OSError) as error:
@@ -77,17 +77,18 @@ def as_refusals() -> Iterator[None]:
 
 
 def refusal_of(error: BaseException) -> HostError | None:
-    """Return the refusal for an error, None if it is not an answer but a fault of ours.
+    """Return the refusal for an error; None if the error is a defect of the server.
 
-    Callers keep no name for the error that this takes for it: a frame that had one would be in its
-    traceback, and all that the frames below hold would live until the collector runs.
+    Callers must not bind the result to a variable that outlives raising it: their frame is in its
+    traceback, and the cycle would keep the locals of all frames below alive until the garbage
+    collector runs.
     """
     known = refined(error)
     return to_host_error(known) if isinstance(known, ServiceError | MXNetError) else None
 
 
 def to_host_error(error: ServiceError | MXNetError) -> HostError:
-    """Return the refusal for an error that is an answer."""
+    """Return the refusal for an error that the caller can handle."""
     if isinstance(error, MXNetError):
         return HostError(engine_code(error), _text(error))
     rows = [dataclasses.asdict(row) for row in error.field_errors()]
@@ -96,7 +97,7 @@ def to_host_error(error: ServiceError | MXNetError) -> HostError:
 
 
 def _of_field(field: str, error: BaseException) -> str:
-    """Return an error's message, after the field unless it begins with that itself."""
+    """Return an error's message, prefixed with the field unless it already starts with it."""
     text = _text(error)
     return text if text.startswith(f"{field}: ") else f"{field}: {text}"
 

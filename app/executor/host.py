@@ -84,14 +84,14 @@ _PRIORITIES: Mapping[type[Any], Priority] = {
     **dict.fromkeys((calls.Predict, calls.RestoreModule, calls.LoadVersion), Priority.PREDICT),
     **dict.fromkeys(_CONTROL, Priority.CONTROL),
 }
-"""Of all calls that are not steps."""
+"""Priorities of all calls but step calls."""
 
 _MEASURED_BATCHES = 16
-"""The memory of jobs' modules is looked at once in so many."""
+"""The memory of a job's module is measured once in this many batches."""
 
 
 class ModuleHost:
-    """Has the modules of one device. Everything here belongs to the device loop's thread."""
+    """Owns the modules of one device. All methods run in the device thread."""
 
     def __init__(
         self,
@@ -103,19 +103,19 @@ class ModuleHost:
         sharers: int = 1,
         turn_of_job: Callable[[int, str], None] = lambda job_id, module: None,
     ) -> None:
-        """Begin with no modules.
+        """Create a host without modules.
 
         Args:
             device: for example ``cpu(0)``.
             emit: where events of jobs and modules go.
-            wake: called, in any thread, when a job that waited for a file can go on.
-            budget_bytes: what modules may take before idle ones are put away; a share of the
-                device's memory where None.
-            sharers: devices that share its memory, this one included.
-            turn_of_job: told of each job whose turn it is, with its module.
+            wake: called, in any thread, when a job that waited for a file can continue.
+            budget_bytes: memory that modules may take before idle ones are evicted; by default a
+                share of the device's memory.
+            sharers: number of devices that share its memory, this one included.
+            turn_of_job: called with each job whose turn it is, and its module.
 
         Raises:
-            Invalid: the device is not there.
+            Invalid: the device does not exist.
         """
         self._device = parse_context(device, "device")
         self._backend = backend_of(self._device)
@@ -134,7 +134,7 @@ class ModuleHost:
     # -- the loop's side ----------------------------------------------------------------------
 
     def priority(self, method: str) -> Priority:
-        """Return the place of a call in the order of service; HostError for an unknown one."""
+        """Return a call's priority; raise HostError for an unknown method."""
         if method not in _TYPES:
             raise HostError("not_found", f"an executor has no method {method!r}")
         return _PRIORITIES.get(_TYPES[method], Priority.STEP)
@@ -142,7 +142,7 @@ class ModuleHost:
     def handle(
         self, method: str, params: Mapping[str, Any], tensors: Arrays
     ) -> Answer | Computation:
-        """Answer a call; raise HostError for what is the caller's fault."""
+        """Answer a call; raise HostError if the caller is at fault."""
         with self._on_device():
             call = from_plain(_TYPES[method], params)
             try:
@@ -154,7 +154,7 @@ class ModuleHost:
         return answer
 
     def _alone(self, call: Any, make: Make) -> Computation:
-        """Return the computation of a call that has its module to itself until it ends."""
+        """Return the computation of a call that uses its module exclusively until it ends."""
         return self._room.in_steps(call, make, is_exclusive=True)
 
     def _steps(self, computation: Computation, outputs: Arrays) -> Waits[Mapping[str, Any]]:
@@ -170,17 +170,18 @@ class ModuleHost:
 
     @contextmanager
     def _on_device(self) -> Iterator[None]:
-        """Compute on the device; errors that are answers become HostErrors."""
+        """Compute on the device; errors that the caller can handle become HostErrors."""
         with as_refusals(), self._backend.scope():
             yield
 
     def known(self, call: IncomingCall) -> Prepared | None:
-        """Return what ``prepare`` would, where one like it was prepared and holds still."""
+        """Return the prepared prediction from the cache, if one like it was prepared and is still
+        valid."""
         return self._batching.known(call)
 
     def plan(self, call: IncomingCall) -> Computation | None:
-        """Return what makes a large graph's plan beside the device's thread; None if none is
-        needed."""
+        """Return the work that plans a large graph off the device thread; None if it has a plan
+        already."""
         with self._on_device():
             found = self._batching.plan(call)
         if found is None:
@@ -189,12 +190,12 @@ class ModuleHost:
         return dataclasses.replace(computation, run=partial(self._steps, computation))
 
     def prepare(self, call: IncomingCall) -> Prepared:
-        """Return a prediction ready to be computed with others; raise HostError."""
+        """Return a prediction that is ready to join a batch; raise HostError."""
         with self._on_device():
             return self._batching.prepare(call)
 
     def predict(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
-        """Compute predictions of one group together; raise HostError for all of them."""
+        """Compute the predictions of one group as a batch; a HostError applies to all of them."""
         asked: calls.Predict = batch[0].work.asked
         with self._on_device():
             try:
@@ -210,7 +211,7 @@ class ModuleHost:
                 raise OutOfMemory(f"a prediction of module {asked.module!r}", reason) from None
 
     def has_work(self) -> bool:
-        """Return whether a job can be advanced."""
+        """Return whether any job can run a step."""
         return self._jobs.has_work()
 
     def advance(self) -> None:
@@ -448,7 +449,7 @@ class ModuleHost:
 
     def _get(self, name: str) -> HostedModule:
         if name not in self._residents:
-            raise HostError("not_resident", f"module {name!r} is not on its device at present")
+            raise HostError("not_resident", f"module {name!r} is not on its device at the moment")
         return self._residents.use(name)
 
     def _idle(self, name: str, call: str) -> HostedModule:

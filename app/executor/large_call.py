@@ -1,4 +1,4 @@
-"""A call that is answered in pieces, between which others are."""
+"""A call that is computed in pieces, so that others can be answered in between."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ from app.link.protocols import Channel, Computation, Host, IncomingCall
 __all__ = ["LARGEST_ANSWER_BYTES", "LargeCall"]
 
 LARGEST_ANSWER_BYTES = 1 << 30
-"""Of the tensors in the answer to one call that is computed in pieces."""
+"""Limit on the tensors in the answer to a call that is computed in pieces."""
 
 
 class LargeCall:
-    """One such call on its way.
+    """One large call in progress.
 
-    The tensors of its answer are gathered in the memory that they are sent in. That is taken when
-    the call begins, so one whose answer is too large is refused before anything is computed.
+    The tensors of its answer are written straight into the memory that they are sent in. It is
+    allocated when the call begins, so a call whose answer is too large is refused before anything
+    is computed.
 
     Attributes:
         call: the call.
-        is_exclusive: other calls on its module wait for its end.
-        is_plan: it makes what the call is then computed by, and answers nothing.
+        is_exclusive: other calls on its module wait until it ends.
+        is_plan: it only makes the plan by which the call is computed afterwards, and answers
+            nothing.
     """
 
     def __init__(self, call: IncomingCall, *, is_plan: bool = False) -> None:
-        """Take up a call that nothing was done of yet."""
+        """Wrap a call of which nothing has been computed yet."""
         self.call = call
         self.is_plan = is_plan
         self.is_exclusive = False
@@ -43,16 +45,16 @@ class LargeCall:
 
     @property
     def is_awaiting(self) -> bool:
-        """True if its last piece left something to be done beside the device's thread."""
+        """True if its last piece left work to be done off the device thread."""
         return self._awaited is not None
 
     @property
     def can_go_on(self) -> bool:
-        """False while it waits for what is done beside the device's thread."""
+        """False while it waits for work off the device thread."""
         return self._awaited is None or self._awaited.done()
 
     def begin(self, computation: Computation, channel: Channel) -> None:
-        """Take the memory for the answer; raise HostError if there is none."""
+        """Allocate the memory for the answer; raise HostError if there is not enough."""
         sizes = (
             math.prod(shape) * np.dtype(dtype).itemsize
             for shape, dtype in computation.specs.values()
@@ -71,7 +73,7 @@ class LargeCall:
         self._steps = computation.run(tensors)
 
     def advance(self, host: Host, channel: Channel) -> bool:
-        """Do its next piece; return True when it is answered, or its plan is made.
+        """Compute its next piece; return True when it is answered, or its plan is made.
 
         Raises:
             HostError: it is refused.
@@ -85,7 +87,7 @@ class LargeCall:
                 return True
             self.begin(answer, channel)
             assert self._steps is not None
-        self._awaited = None  # an error that it has is raised by the next step, see in_background
+        self._awaited = None  # the next step raises its error, if any; see in_background
         try:
             self._awaited = next(self._steps)
         except StopIteration as end:
@@ -104,7 +106,7 @@ class LargeCall:
         self.call.infer_us += (time.perf_counter_ns() - began_ns) // 1000
 
     def close(self) -> None:
-        """Give up what is left of it."""
+        """Abandon what is left of it."""
         if self._steps is not None:
             self._steps.close()
         if self._buffers is not None:

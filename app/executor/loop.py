@@ -3,9 +3,9 @@
 Order of service: control (describe, cancel, pause), then predictions, those that can be computed
 together in one batch (see ``WaitingPredictions``), then step calls. Every call that was waiting
 when a turn began is answered in it; calls that arrive meanwhile wait for the next turn unless they
-are control. After a turn comes one piece of one large call, after another turn one batch of one
-job. So nobody starves: small calls wait for a piece or a batch at most, and large calls and jobs go
-on by one of theirs between any two turns.
+are control. After each turn comes, alternately, one piece of a large call or one batch of a job. So
+nobody starves: small calls wait for at most one piece or batch, and large calls and jobs advance
+between turns.
 
 A call is large when the host answers it in pieces: a ``Computation``, or a prediction of more
 examples than are computed at once.
@@ -41,11 +41,11 @@ _log = logging.getLogger(__name__)
 
 
 _OF_THREAD = -1
-"""Stands for the id of a call where the device's thread itself is at something."""
+"""Used in place of a call's id for work of the device thread itself."""
 
 
 class _Waiting(NamedTuple):
-    """A call in a heap: by priority, then as they came."""
+    """A call in a heap, ordered by priority, then by arrival."""
 
     priority: Priority
     id: int
@@ -53,30 +53,31 @@ class _Waiting(NamedTuple):
 
 
 class Activity:
-    """What the device thread does at present; read by other threads."""
+    """What the device thread is doing; read by other threads."""
 
     def __init__(self, page: WorkPage | None = None) -> None:
-        """Begin with nothing; what is done is noted on a page, too, if there is one."""
+        """Begin idle; activity is also written to the page, if there is one."""
         self._page = page
         self._current: tuple[str, float] | None = None
         self._works: dict[int, RunningWork] = {}
 
     def begin(self, what: str, call: IncomingCall | None = None) -> None:
-        """Note the start of a call or batch."""
+        """Record the start of a call or batch."""
         self._current = (what, time.monotonic())
         if call is not None:
             module = module_of(call.params)
             self._write(RunningWork(call_id=call.id, method=what, module=module))
 
     def turn_of_job(self, job_id: int, module: str) -> None:
-        """Note whose turn it is within the batch that was begun."""
+        """Record which job the current batch belongs to."""
         self._write(RunningWork(method="job", job_id=job_id, module=module))
 
     def end(self, goes_on_beside: bool = False) -> None:
-        """Note that the thread waits for calls.
+        """Record that the thread is waiting for calls.
 
         Args:
-            goes_on_beside: what was begun last goes on beside the thread until it is begun again.
+            goes_on_beside: the call begun last continues off the device thread until it is begun
+                again.
         """
         self._current = None
         running = self._works.pop(_OF_THREAD, None)
@@ -88,11 +89,11 @@ class Activity:
             self._page.clear()
 
     def forget(self, call: IncomingCall) -> None:
-        """Note that nothing goes on for a call any more."""
+        """Record that no work for a call continues off the device thread."""
         self._works.pop(call.id, None)
 
     def _write(self, work: RunningWork) -> None:
-        """Note what the thread is at."""
+        """Publish what the thread is doing."""
         if self._page is not None:
             self._works.pop(work.call_id, None)
             self._works[_OF_THREAD] = work
@@ -120,7 +121,7 @@ class DeviceLoop:
         self._predictions = WaitingPredictions()
 
     def run(self) -> None:
-        """Serve until the channel closes; a batch under way is finished first."""
+        """Serve until the channel closes; a batch in progress is finished first."""
         try:
             while True:
                 self._receive(self._seconds_to_wait())
@@ -139,13 +140,13 @@ class DeviceLoop:
             self._host.close()
 
     def _seconds_to_wait(self) -> float | None:
-        """Return how long to wait for calls: not at all while there is work, None for ever."""
+        """Return how long to wait for calls: 0 while there is work, None for no limit."""
         if self._waiting or self._can_continue_large() or self._can_advance():
             return 0.0
         return self._predictions.seconds_to_wait(time.monotonic_ns())
 
     def _can_advance(self) -> bool:
-        """Return whether a job can go on, and what it reports be taken."""
+        """Return whether a job can continue and the channel can take its reports."""
         return self._host.has_work() and not self._channel.is_full
 
     def _receive(self, timeout_seconds: float | None) -> None:
@@ -167,7 +168,7 @@ class DeviceLoop:
             heapq.heappush(self._waiting, _Waiting(priority, call.id, call))
 
     def _drop(self, ids: frozenset[int]) -> None:
-        # A plan that is being made is made to its end: the next call would make it again.
+        # A plan in progress is finished: otherwise the next call would start it again.
         dropped = [one for one in self._large if one.call.id in ids and not one.is_plan]
         given_up = [large.call for large in dropped]
         given_up += [call for call in self._put_off if call.id in ids]
@@ -181,16 +182,16 @@ class DeviceLoop:
             queue[:] = [one for one in queue if one.id not in ids]
             heapq.heapify(queue)
         for call in given_up:
-            error = HostError("cancelled", f"call {call.id} was given up by its caller")
+            error = HostError("cancelled", f"call {call.id} was cancelled by its caller")
             self._channel.refuse(call, error)
 
-    # -- one turn of all that waits -----------------------------------------------------------
+    # -- turns --------------------------------------------------------------------------------
 
     def _answer_turn(self) -> None:
-        """Answer what waits now; of what arrives meanwhile only control.
+        """Answer the calls that are waiting now; of those that arrive meanwhile only control.
 
-        Between two of the calls only the control that has arrived by then is answered, so that a
-        stream of it holds nobody up for ever.
+        Between two calls only the control calls that have arrived by then are answered, so that a
+        stream of them cannot starve the rest.
         """
         self._turn, self._waiting = self._waiting, self._turn
         self._answer_until(Priority.PREDICT)
@@ -202,7 +203,7 @@ class DeviceLoop:
         self._answer_until(None)
 
     def _answer_until(self, priority: Priority | None) -> None:
-        """Answer the calls of the turn that are before a priority, or all."""
+        """Answer the turn's calls that come before a priority, or all."""
         while self._turn and (priority is None or self._turn[0].priority < priority):
             self._answer(heapq.heappop(self._turn).call)
             if self._turn:
@@ -235,9 +236,10 @@ class DeviceLoop:
     # -- predictions --------------------------------------------------------------------------
 
     def _prepare(self, call: IncomingCall) -> Prepared | None:
-        """Return a prediction for a batch; None for one that waits, is refused, or is large.
+        """Return a prediction that can join a batch; None for one that waits, is refused, or is
+        large.
 
-        One whose plan takes long to be made waits for it beside the device's thread.
+        One whose plan takes long to make waits while it is made off the device thread.
         """
         if self._has_to_wait(call):
             self._put_off.append(call)
@@ -264,7 +266,7 @@ class DeviceLoop:
         now = time.monotonic()
         late = [one.call for one in batch if 0 < one.call.deadline < now]
         if late:
-            self._refuse(late, HostError("timed_out", "its time ran out while it waited"))
+            self._refuse(late, HostError("timed_out", "its deadline passed while it waited"))
             batch = [one for one in batch if one.call not in late]
         if batch:
             with self._refusing(*(one.call for one in batch)):
@@ -280,14 +282,14 @@ class DeviceLoop:
         return large.can_go_on and not self._has_to_wait(large.call)
 
     def _has_to_wait(self, call: IncomingCall) -> bool:
-        """Return whether another call has this one's module to itself at present."""
+        """Return whether another call is using this one's module exclusively."""
         if not self._large:
             return False
         alone = [one.call for one in self._large if one.is_exclusive and one.call is not call]
         return bool(alone) and module_of(call.params) in map(_module_of_call, alone)
 
     def _close(self, large: LargeCall) -> None:
-        """Give up what is left of a large call, and let those wait that it had put off."""
+        """Abandon what is left of a large call, and requeue the calls that it had blocked."""
         large.close()
         self._activity.forget(large.call)
         if large.is_exclusive:
@@ -296,7 +298,7 @@ class DeviceLoop:
                 self._let_wait(call, self._host.priority(call.method))
 
     def _continue_large(self) -> None:
-        """Do the next piece of the large call whose turn it is."""
+        """Compute the next piece of the large call whose turn it is."""
         large = next(one for one in self._large if self._can_go_on(one))
         self._large.remove(large)
         is_over = True
@@ -315,10 +317,10 @@ class DeviceLoop:
 
     @contextmanager
     def _refusing(self, *calls: IncomingCall, large: LargeCall | None = None) -> Iterator[None]:
-        """Refuse calls, of one method on one module, when the block raises.
+        """Refuse calls (of one method on one module) if the block raises.
 
         Args:
-            large: the call that the block does a piece of, where it does one.
+            large: the large call that the block computes a piece of, if any.
         """
         self._activity.begin(calls[0].method, calls[0])
         try:
@@ -326,7 +328,9 @@ class DeviceLoop:
         except HostError as error:
             self._refuse(calls, error)
         except MemoryError:
-            self._refuse(calls, HostError("out_of_memory", "the device has no memory for it"))
+            self._refuse(
+                calls, HostError("out_of_memory", "the device has not enough memory for it")
+            )
         except ChannelClosed:
             raise
         except Exception as error:
@@ -348,7 +352,7 @@ class DeviceLoop:
 
 
 def module_of(params: Mapping[str, Any]) -> str:
-    """Return the name of the module that a call's parameters are about, if they are about one."""
+    """Return the name of the module in a call's parameters, if they name one."""
     about = params.get("module") or params.get("record") or {}
     name = about if isinstance(about, str) else about.get("name", "")
     return name if isinstance(name, str) else ""

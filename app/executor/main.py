@@ -1,7 +1,7 @@
 """The executor process: ``python -m app.executor --fd N --device cpu(0) ...``.
 
 Started by a ``ProcessClient`` with its end of a socket pair as an inherited descriptor. Thread
-counts come by the environment, because numeric libraries read them when they are loaded.
+counts are passed in the environment, because numeric libraries read them when they are loaded.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ __all__ = ["main", "make_loop"]
 _PR_SET_PDEATHSIG = 1
 
 _SWITCH_SECONDS = 0.0005
-"""How long the device's thread waits for one that reads or writes files, each time."""
+"""Python's switch interval: how long the device thread may have to wait for the GIL while another
+thread reads or writes files."""
 
 MakeHost: TypeAlias = Callable[[str, Emit, Callable[[], None]], Host]
 
@@ -69,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def make_loop(device: str, channel: Channel, *, budget_bytes: int | None = None) -> DeviceLoop:
-    """Return the loop of a device that serves a channel within this process."""
+    """Return the loop that serves a channel for a device of this process."""
     host = ModuleHost(device, channel.emit, channel.wake, budget_bytes=budget_bytes)
     return DeviceLoop(host, channel)
 
@@ -79,19 +80,25 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--fd", type=int, required=True, help="the inherited socket")
     parser.add_argument("--work-fd", type=int, required=True, help="the inherited WorkPage")
     parser.add_argument("--device", required=True, help="for example cpu(0)")
-    parser.add_argument("--host", help="module:class that answers calls in the place of ModuleHost")
-    parser.add_argument("--limit-bytes", type=int, required=True, help="most shared memory")
-    parser.add_argument("--idle-bytes", type=int, required=True, help="of it, most kept unused")
+    parser.add_argument("--host", help="module:class that answers calls instead of ModuleHost")
+    parser.add_argument(
+        "--limit-bytes", type=int, required=True, help="limit on shared memory in bytes"
+    )
+    parser.add_argument(
+        "--idle-bytes", type=int, required=True, help="how many of these bytes may be kept unused"
+    )
     parser.add_argument("--beat-seconds", type=float, required=True, help="between heartbeats")
     parser.add_argument("--log-level", default="INFO")
     parser.add_argument("--log-format", default="text", help="text or json")
-    parser.add_argument("--memory-budget", type=int, help="bytes that modules may take")
-    parser.add_argument("--sharers", type=int, default=1, help="devices that share its memory")
+    parser.add_argument("--memory-budget", type=int, help="bytes of memory that modules may use")
+    parser.add_argument(
+        "--sharers", type=int, default=1, help="number of devices that share the memory"
+    )
     return parser.parse_args(arguments)
 
 
 def _prepare_process(options: argparse.Namespace) -> None:
-    """Tie this process to its parent, which alone decides when it ends.
+    """Tie this process's life to its parent, which alone decides when it ends.
 
     Ctrl-C and a service manager signal the whole group; the parent then wants its jobs
     checkpointed before it closes the socket.
@@ -130,9 +137,9 @@ def _load(path: str) -> MakeHost:
 def _beat_until_hangup(
     sock: socket.socket, channel: SocketChannel, activity: Activity, seconds: float
 ) -> None:
-    """Send heartbeats; end the process at once when the other side is gone.
+    """Send heartbeats; exit at once when the other side is gone.
 
-    The device thread may be in the middle of a long batch then, and nobody waits for it.
+    Nobody would receive the result of a batch that the device thread may still be computing.
     """
     poll = select.poll()
     poll.register(sock, select.POLLRDHUP)

@@ -1,6 +1,6 @@
-"""What an executor process says when the engine refuses a setting of the environment.
+"""Reports that the engine refuses a setting in the environment.
 
-It does so when it is imported, before the process has opened its channel.
+The engine does so on import, before the executor process has opened its channel.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["tell_of_refused_settings"]
 
 @contextlib.contextmanager
 def tell_of_refused_settings() -> Iterator[None]:
-    """End the process where the import within raises ValueError, and tell the server why."""
+    """Exit if the import in the block raises ValueError, and tell the server why."""
     try:
         yield
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Memory for calls: if there is none all that is idle is put away, and the call made again."""
+"""Memory for calls: when it runs out, everything idle is evicted and the call is retried."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.link.protocols import Answer, Arrays, Computation
 __all__ = ["Make", "Room"]
 
 Make: TypeAlias = Callable[[], Waits[Mapping[str, Any] | None]]
-"""Begins what a call does in steps."""
+"""Starts a call that is computed in steps."""
 
 _CHANGE_NO_MEMORY = (
     *(calls.CutSymbols, calls.DeleteModule, calls.DescribeGraph, calls.GetOptimizer),
@@ -26,35 +26,35 @@ _CHANGE_NO_MEMORY = (
 
 
 class Room:
-    """Makes calls within the memory that there is, and counts what each leaves behind."""
+    """Runs calls within the available memory, and measures what each leaves allocated."""
 
     def __init__(self, residents: Residents, release: Callable[[], None]) -> None:
         """Prepare.
 
         Args:
             residents: the modules on the device.
-            release: gives memory that nobody uses back to the device.
+            release: returns unused memory to the device.
         """
         self._residents = residents
         self._release = release
 
     def make(self, but: str | None) -> None:
-        """Put away all that can be had again, but for one module."""
+        """Evict everything that can be restored, except for one module."""
         self._residents.free_all(but)
         self._release()
 
     def answer(
         self, call: Any, handler: Callable[[], Answer | Computation]
     ) -> Answer | Computation:
-        """Answer a call; if there is no memory, again after all that is idle was put away."""
+        """Answer a call; if memory runs out, evict everything idle and try again."""
         name = _module_of(call)
         try:
             return handler()
         except MemoryError as error:
             reason = str(error)
-        # The frames of the first attempt are gone, and with them their arrays.
+        # Outside of the except block, so that the first attempt's frames and arrays are gone.
         self.make(name)
-        if isinstance(call, calls.StepCall):  # a part of it may be done
+        if isinstance(call, calls.StepCall):  # it may have had effects already
             raise OutOfMemory(_what(call), reason)
         try:
             return handler()
@@ -62,10 +62,10 @@ class Room:
             raise OutOfMemory(_what(call), str(error)) from None
 
     def in_steps(self, call: Any, make: Make, *, is_exclusive: bool) -> Computation:
-        """Return the computation of a call, which is begun again if there is no memory.
+        """Return the computation of a call, which is restarted once if memory runs out.
 
         Args:
-            is_exclusive: the call has its module to itself until it ends.
+            is_exclusive: the call uses its module exclusively until it ends.
         """
         name = _module_of(call)
         assert name is not None
@@ -85,14 +85,14 @@ class Room:
             return (yield from make())
         except MemoryError:
             pass
-        self.make(_module_of(call))  # the frames of the first attempt are gone here as well
+        self.make(_module_of(call))  # outside of the except block, as above
         try:
             return (yield from make())
         except MemoryError as error:
             raise OutOfMemory(_what(call), str(error)) from None
 
     def account(self, call: Any) -> None:
-        """Look what a call's module takes now, and keep all of them within the budget."""
+        """Measure the memory of a call's module, and keep all modules within the budget."""
         name = _module_of(call)
         if name is None or name not in self._residents or type(call) in _CHANGE_NO_MEMORY:
             return
@@ -107,7 +107,7 @@ def _what(call: Any) -> str:
 
 
 def _module_of(call: Any) -> str | None:
-    """Return the name of the module that a call is on, None for one that is on none."""
+    """Return the name of a call's module, or None."""
     if isinstance(call, calls.CreateModule | calls.RestoreModule):
         return call.record.name
     return call.module if isinstance(call, calls.OfModule) else None

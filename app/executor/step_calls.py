@@ -1,4 +1,4 @@
-"""The calls of the step level."""
+"""Handlers of the step calls."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["StepCalls"]
 
 
 class StepCalls:
-    """Answers them, each by the method of its name."""
+    """Answers step calls, each by the method of the same name."""
 
     def __init__(self, stepper: Callable[[str], Stepper], random: RandomStreams) -> None:
         """Prepare.
 
         Args:
             stepper: returns the stepper of a module; raises HostError.
-            random: entered before what may draw numbers.
+            random: entered before passes that may draw random numbers.
         """
         self._stepper = stepper
         self._random = random

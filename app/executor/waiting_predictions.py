@@ -1,4 +1,4 @@
-"""Predictions that wait for the device, and the batches they become."""
+"""Queues of predictions that wait for the device, and their grouping into batches."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ __all__ = ["WaitingPredictions"]
 
 Batch: TypeAlias = list[Prepared]
 Prepare: TypeAlias = Callable[[IncomingCall], Prepared | None]
-"""Makes a call ready to be computed; None for one that is answered otherwise."""
+"""Prepares a call for a batch; None for one that is answered in another way."""
 
 
 class WaitingPredictions:
-    """What waits, by what can be computed together.
+    """Waiting predictions, grouped by what can be computed in one batch.
 
-    When the device is free, all that waits of one group becomes one batch, up to the most that a
-    batch may have. Each group has one batch a turn. Within a group the more urgent go first, then
-    those that came first. The parts of a sequence are prepared one at a time, each when the one
-    before it was given out or dropped.
+    When the device is free, each group becomes one batch per turn, up to the largest batch size.
+    Within a group, calls are ordered by urgency, then by arrival. The parts of a sequence are
+    prepared one at a time, each after the previous one was handed out or dropped.
     """
 
     def __init__(self) -> None:
@@ -29,14 +28,14 @@ class WaitingPredictions:
         self._groups: dict[Hashable, deque[Prepared]] = {}
         self._turn: deque[Hashable] = deque()
         self._later_parts: dict[Hashable, list[IncomingCall]] = {}
-        """By sequence, where a part waits in a group: those that come after it."""
+        """By sequence with a part waiting in a group: the parts that come after that one."""
 
     def add(self, call: IncomingCall) -> None:
         """Enqueue a prediction."""
         self._new.append(call)
 
     def drop(self, ids: frozenset[int]) -> list[IncomingCall]:
-        """Remove calls that were given up, and return them."""
+        """Remove cancelled calls and return them."""
         for parts in self._later_parts.values():
             self._new += [call for call in parts if call.id in ids]
             parts[:] = [call for call in parts if call.id not in ids]
@@ -51,15 +50,15 @@ class WaitingPredictions:
         return given_up
 
     def seconds_to_wait(self, now_ns: int) -> float | None:
-        """Return how long until there is a batch to compute; None if nothing waits."""
+        """Return the time until there is a batch to compute; None if nothing is waiting."""
         if self._new:
             return 0.0
         due = min((_due_ns(queue) for queue in self._groups.values()), default=None)
         return None if due is None else max(0.0, (due - now_ns) * 1e-9)
 
     def begin_turn(self, now_ns: int, prepare: Prepare) -> None:
-        """Begin a turn, in which each group that is due gets a batch; later arrivals wait for the
-        next turn."""
+        """Begin a turn, in which each due group gets a batch; later arrivals wait for the next
+        turn."""
         calls, self._new = self._new, []
         for call in calls:
             sequence = _sequence_of(call)
@@ -100,7 +99,7 @@ class WaitingPredictions:
             self._new[:0] = [call for parts in freed for call in parts]
 
     def _keep(self, group: Hashable, queue: deque[Prepared]) -> None:
-        """Set a group's queue. An empty group is removed, so that it comes last when it returns."""
+        """Set a group's queue. An empty group is removed, so that it rejoins at the end."""
         if queue:
             self._groups[group] = queue
         else:
@@ -108,13 +107,13 @@ class WaitingPredictions:
 
 
 def _sequence_of(call: IncomingCall) -> Hashable | None:
-    """Return what names the sequence that a prediction is a part of, None if it is of none."""
+    """Return the key of the sequence that a prediction is a part of, or None."""
     part: Mapping[str, Any] | None = call.params.get("part")
     return None if part is None else (call.params["module"], part["sequence_id"])
 
 
 def _insert(queue: deque[Prepared], prepared: Prepared) -> None:
-    """Add to a queue, behind those that are as urgent."""
+    """Insert into a queue behind calls of the same urgency."""
     place = len(queue)
     while place and queue[place - 1].call.priority > prepared.call.priority:
         place -= 1
@@ -122,7 +121,7 @@ def _insert(queue: deque[Prepared], prepared: Prepared) -> None:
 
 
 def _take(queue: deque[Prepared]) -> Batch:
-    """Take as many as fit together; one that is larger than may be is a batch of its own."""
+    """Take as many as fit into a batch; one that exceeds the limit is a batch of its own."""
     batch = [queue.popleft()]
     room = batch[0].most_rows - batch[0].rows
     while queue and queue[0].rows <= room:
@@ -132,7 +131,7 @@ def _take(queue: deque[Prepared]) -> Batch:
 
 
 def _due_ns(queue: deque[Prepared]) -> int:
-    """Return when a group's batch is to be computed: at once where it is full."""
+    """Return when a group's batch is due: now if it is full."""
     first = queue[0]
     if not first.delay_ns or sum(one.rows for one in queue) >= first.most_rows:
         return 0

@@ -1,4 +1,4 @@
-"""The names that a dataset has for its classes, as labels of the output that tells these apart."""
+"""A dataset's class names as labels of the output that predicts the classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ __all__ = ["class_labels"]
 
 
 def class_labels(module: HostedModule, classes: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the classes by the only output of a bound module that has as many, if it has one."""
+    """Return the class names under the one output of a bound module that has as many columns as
+    there are classes; empty if no output or several do."""
     bound, symbol = module.record.bind, module.default_symbol
     if bound is None or not classes:
         return {}

@@ -1,7 +1,7 @@
 """Which examples make up which batch of an epoch: a pure function of seed and epoch.
 
-Nothing is drawn from a generator that lives on, so a training that goes on in the middle of an
-epoch sees the batches that it would have seen.
+No random generator survives between epochs, so a fit that resumes in the middle of an epoch sees
+the batches that it would have seen without the interruption.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class PlannedBatch:
     """One batch.
 
     Attributes:
-        rows: numbers of the examples.
-        pad: how many of them, at the end, only fill up the batch.
-        bucket: length of its bucket, None without buckets.
+        rows: indices of the examples.
+        pad: how many of them, at the end, are padding.
+        bucket: length of its bucket; None without buckets.
     """
 
     rows: Rows
@@ -38,23 +38,23 @@ class PlannedBatch:
 
 @dataclass(frozen=True, slots=True)
 class EpochPlan:
-    """All batches of an epoch, in order; and the examples that roll over into the next."""
+    """The batches of an epoch in order, and the examples that roll over into the next epoch."""
 
     batches: list[PlannedBatch]
     rolled: Rows
 
     @property
     def examples(self) -> int:
-        """How many examples the batches hold, padding not counted."""
+        """Number of examples in all batches, not counting padding."""
         return sum(len(batch.rows) - batch.pad for batch in self.batches)
 
 
 def bucket_of_lengths(
     lengths: npt.NDArray[Any], bucket_keys: Sequence[int]
 ) -> npt.NDArray[np.intp]:
-    """Return the position of each example's bucket, the smallest that holds it.
+    """Return the index of the smallest bucket that holds each example.
 
-    The position is ``len(bucket_keys)`` for an example that is longer than all of them.
+    The index is ``len(bucket_keys)`` for an example that is longer than all of them.
 
     Args:
         lengths: of the examples.
@@ -77,18 +77,19 @@ def plan_epoch(
 ) -> EpochPlan:
     """Return the batches of an epoch.
 
-    An incomplete last batch, of each bucket where there are some, is handled as ``NDArrayIter``
-    does: filled up from the start, left out, or kept for the next epoch. With buckets the batches
-    of all of them are shuffled among each other, as ``BucketSentenceIter`` does.
+    An incomplete last batch (with buckets: of each bucket) is handled as by ``NDArrayIter``: padded
+    from the start, discarded, or rolled over into the next epoch. With buckets, the batches of all
+    buckets are shuffled together, as by ``BucketSentenceIter``.
 
     Args:
         count: number of examples.
-        batch_size: examples a batch.
-        seed, epoch: determine the order.
+        batch_size: examples per batch.
+        seed, epoch: determine the order together.
         shuffle: whether the order is random.
-        last_batch: what becomes of an incomplete last batch; only without buckets ``roll_over``.
-        rolled: examples that rolled over from the epoch before.
-        lengths: of the examples, where there are buckets; longer ones than all are left out.
+        last_batch: what happens to an incomplete last batch; ``roll_over`` only without buckets.
+        rolled: examples that rolled over from the previous epoch.
+        lengths: of the examples, if there are buckets; examples longer than every bucket are left
+            out.
         bucket_keys: lengths of the buckets, ascending.
     """
     random = np.random.Generator(

@@ -26,7 +26,7 @@ __all__ = ["Examples", "InputForm"]
 
 @dataclass(frozen=True, slots=True)
 class InputForm:
-    """How an input is to be given: its dtype, and in its layout the place of the batch axis."""
+    """The form in which a module takes an input: its dtype, and the position of the batch axis."""
 
     name: str
     dtype: str = "float32"
@@ -34,7 +34,8 @@ class InputForm:
 
 
 class _Input:
-    """One input: the array it is taken from, and the memory its batches are made in."""
+    """One input: the array that it is read from, and the buffers that its batches are gathered
+    in."""
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class _Input:
         return len(self._array) if self.lengths is None else len(self.lengths)
 
     def nbytes(self) -> int:
-        """Return the bytes of the array, unless it is mapped from a file, and of the batches."""
+        """Return the bytes of the array (none if it is mapped from a file) and of the buffers."""
         array = 0 if _is_mapped(self._array) else self._array.nbytes
         return array + sum(buffer.nbytes for buffer in self._buffers.values())
 
@@ -72,7 +73,7 @@ class _Input:
         return (*example[:axis], batch_size, *example[axis:])
 
     def fill(self, rows: npt.NDArray[np.intp], length: int | None) -> npt.NDArray[Any]:
-        """Return a batch; the next of the same shape is made in the same memory."""
+        """Return a batch; the next one of the same shape overwrites it."""
         shape = self.shape(len(rows), length)
         if shape not in self._buffers:
             self._buffers[shape] = np.empty(shape, dtype=self.dtype)
@@ -104,7 +105,7 @@ class Examples:
 
     Attributes:
         count: number of examples.
-        lengths: of each example, None if no input is ragged.
+        lengths: of each example; None if no input is ragged.
     """
 
     def __init__(
@@ -114,16 +115,16 @@ class Examples:
         forms: Sequence[InputForm],
         field: str = "",
     ) -> None:
-        """Load the arrays that the inputs are taken from.
+        """Load the arrays that the inputs are read from.
 
         Args:
-            source: which array each input is taken from.
+            source: the array of each input.
             files: the datasets by name.
-            forms: the inputs wanted.
+            forms: the inputs that the module takes.
             field: path of ``source`` in the job's parameters, for errors.
 
         Raises:
-            Invalid: an array is missing, or arrays do not fit one another.
+            Invalid: an array is missing, or the arrays do not fit together.
         """
         prefix = f"{field}." if field else ""
         wanted = [form.name for form in forms]
@@ -149,11 +150,12 @@ class Examples:
         self.lengths = np.max(ragged, axis=0) if ragged else None
 
     def nbytes(self) -> int:
-        """Return the bytes of the arrays that are in memory; those mapped from files are not."""
+        """Return the bytes of the arrays in memory, not counting those that are mapped from
+        files."""
         return sum(one.nbytes() for one in self._inputs)
 
     def shapes(self, batch_size: int, length: int | None) -> list[InputDesc]:
-        """Return descriptions of a batch's inputs, ragged ones padded to a length."""
+        """Return descriptions of a batch's inputs, with ragged ones padded to a length."""
         return [
             InputDesc(
                 name=one.form.name,
@@ -165,13 +167,13 @@ class Examples:
         ]
 
     def fill(self, batch: PlannedBatch) -> dict[str, npt.NDArray[Any]]:
-        """Return a batch by input name; valid until the next of the same shape is made."""
+        """Return a batch by input name; valid until the next one of the same shape."""
         return {one.form.name: one.fill(batch.rows, batch.bucket) for one in self._inputs}
 
     def lengths_of(
         self, names: Iterable[str], rows: npt.NDArray[np.intp]
     ) -> dict[str, npt.NDArray[np.intp]]:
-        """Return the lengths of examples by input, of those inputs that are ragged."""
+        """Return the lengths of examples for each ragged input."""
         wanted = set(names)
         return {
             one.form.name: one.lengths[rows]
@@ -195,7 +197,7 @@ class Examples:
 
 
 def _is_mapped(array: Any) -> bool:
-    """Return whether an array, or what it is a view of, is a file."""
+    """Return whether an array is, or is a view of, a memory-mapped file."""
     while array is not None:
         if isinstance(array, np.memmap):
             return True
@@ -223,7 +225,7 @@ def _check_lengths(lengths: Any, array: Any, field: str) -> npt.NDArray[np.intp]
 
 
 def _formed(array: Any, source: ArraySource, field: str) -> npt.NDArray[Any]:
-    """Return a view of an array whose examples have the form that is said."""
+    """Return a view of an array with its examples in the shape that the source specifies."""
     if source.axes is not None:
         return np.asanyarray(array.transpose(0, *(axis + 1 for axis in source.axes)))
     return array if source.shape is None else _reshape(array, source.shape, field)

@@ -1,7 +1,7 @@
-"""The checkpoints of a fit, written while it trains on.
+"""The checkpoints of a fit, written while training continues.
 
-The device's thread only copies what a checkpoint holds. Another thread hashes the files and waits
-for the disk. One checkpoint is under way at a time, and it is reported when it is durable.
+The device thread only copies the contents of a checkpoint; another thread hashes the files and
+waits for the disk. One checkpoint is written at a time, and it is reported when it is durable.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ class FitCheckpoints:
     """Takes and writes the checkpoints of one attempt.
 
     Attributes:
-        newest: the newest that was begun or gone on from, None before there is one.
-        saved_at: when the newest became durable, on the monotonic clock; at first, when this was
-            made.
+        newest: the latest one that was started, or that the fit resumed from; None before there is
+            one.
+        saved_at: when the latest one became durable, on the monotonic clock; before that, the time
+            of construction.
     """
 
     def __init__(self, context: JobContext) -> None:
@@ -48,10 +49,10 @@ class FitCheckpoints:
         self._under_way: _UnderWay | None = None
 
     def save(self, state: FitState) -> Waits[None]:
-        """Copy module and state and begin to write them; the one before is finished first.
+        """Copy module and state and start writing them, after finishing the previous checkpoint.
 
         Raises:
-            HostError: a parameter of the one before is not finite.
+            HostError: a parameter of the previous checkpoint is not finite.
             OSError: it could not be written.
         """
         yield from self.finish(state)
@@ -62,25 +63,27 @@ class FitCheckpoints:
         self.newest = state.tag
 
     def look(self, state: FitState) -> None:
-        """Report the one under way if it is durable; raise as ``save`` does if it failed."""
+        """Report the checkpoint being written if it is durable now; raise as ``save`` does if it
+        failed."""
         if self._under_way is not None and self._under_way.written.done():
             self._report(self._under_way, state)
 
     def finish(self, state: FitState) -> Waits[None]:
-        """Wait until the one under way is durable; raise as ``save`` does if it failed."""
+        """Wait until the checkpoint being written is durable; raise as ``save`` does if it
+        failed."""
         if self._under_way is not None:
             yield from settled(self._under_way.written)
             self._report(self._under_way, state)
 
     def settle(self, state: FitState) -> Waits[None]:
-        """Wait as ``finish`` does, for a fit that ends in any case: what fails is but logged."""
+        """Wait as ``finish`` does, but only log a failure, because the fit ends anyway."""
         try:
             yield from self.finish(state)
         except (ServiceError, HostError, OSError) as error:
             self._context.log(f"the last checkpoint could not be written: {error}", "warning")
 
     def end(self) -> None:
-        """Wait, here, until nothing is written any more, whatever becomes of it."""
+        """Block until nothing is being written any more, ignoring failures."""
         if self._under_way is not None:
             wait([self._under_way.written])
 
@@ -94,7 +97,7 @@ class FitCheckpoints:
         self.saved_at = time.monotonic()
         context = self._context
         context.is_revertible = False
-        if state.tag == done.tag:  # nothing was trained since
+        if state.tag == done.tag:  # nothing has been trained since
             context.module.has_unsaved = False
         context.send(
             JobCheckpoint(

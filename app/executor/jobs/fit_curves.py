@@ -1,4 +1,4 @@
-"""What a fit writes of its batches for whoever looks at its curves."""
+"""The curves of a fit: values of every batch, written to a file for display."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _RATE = "learning_rate"
 
 
 class FitCurves:
-    """Writes metrics and learning rate of every batch, and histograms where they are wanted."""
+    """Writes metrics and learning rate of every batch, and histograms on request."""
 
     def __init__(self, module: HostedModule, pattern: str | None) -> None:
         """Prepare.
 
         Args:
-            pattern: of the names of parameters that have histograms; None for none at all.
+            pattern: matches the names of parameters that get histograms; None for no histograms.
         """
         self._module = module
         self._pattern = pattern
@@ -31,21 +31,21 @@ class FitCurves:
         self._histograms: HistogramWriter | None = None
 
     def begin(self, path: Path, metrics: Sequence[str], before: tuple[int, int]) -> None:
-        """Begin, with what was written of the batches before a place, (epoch, batch)."""
+        """Start at a position (epoch, batch), keeping what was written before that position."""
         self._series = SeriesWriter(path, [*metrics, _RATE], before)
         if self._pattern is not None:
             arrays = list(parameter_arrays(self._module, self._pattern))
             self._histograms = HistogramWriter(histograms_path(path), arrays, before)
 
     def add(self, epoch: int, batch: int, metrics: Sequence[float | None]) -> None:
-        """Note the metrics of a batch and the learning rate that it was trained with."""
+        """Record the metrics of a batch and the learning rate that it was trained with."""
         if self._series is not None:
             optimizer = optimizer_of(self._module.engine)
             rate = None if optimizer is None else float(optimizer.learning_rate)
             self._series.add(epoch, batch, [*metrics, rate])
 
     def add_histograms(self, epoch: int, batch: int) -> None:
-        """Note the weights before, and the gradients of, a batch that is being trained."""
+        """Record the weights before a training batch, and its gradients."""
         if self._histograms is None or self._pattern is None or not self._histograms.is_due():
             return
         arrays = parameter_arrays(self._module, self._pattern).values()
@@ -53,14 +53,14 @@ class FitCurves:
         self._histograms.add(epoch, batch, made)
 
     def flush(self) -> None:
-        """Write everything to the file, for readers and for a fit that resumes after this process
-        died."""
+        """Write everything to the file, so that readers see it and a fit can resume if this process
+        dies."""
         for one in (self._series, self._histograms):
             if one is not None:
                 one.flush()
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is still buffered and close the file."""
         for one in (self._series, self._histograms):
             if one is not None:
                 one.close()

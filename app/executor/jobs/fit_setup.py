@@ -36,7 +36,7 @@ Callback = Callable[[BatchEndParam], None]
 def load_examples(
     context: JobContext, source: DatasetSource, field: str, with_labels: bool
 ) -> Waits[Examples]:
-    """Load the examples that a job's module is given, beside the device's thread."""
+    """Load the examples for a job's module, off the device thread."""
     module = context.module
     names = [*module.data_names, *(module.label_names if with_labels else ())]
     bound = {one.name: one for one in _bound_inputs(module)}
@@ -51,7 +51,7 @@ def load_examples(
 
 
 def bucket_lengths(module: HostedModule, wanted: Sequence[int]) -> list[int]:
-    """Return the lengths of the buckets that a job uses, ascending; none without buckets.
+    """Return the lengths of the buckets that a job uses, ascending; empty without buckets.
 
     Raises:
         Invalid: a bucket has no symbol, the module has no buckets, or its keys are not lengths.
@@ -71,7 +71,7 @@ def bucket_lengths(module: HostedModule, wanted: Sequence[int]) -> list[int]:
 
 
 def report_too_long(context: JobContext, examples: Examples, lengths: Sequence[int]) -> None:
-    """Log how many examples no bucket holds; raise Invalid where none is left."""
+    """Log how many examples are too long for every bucket; raise Invalid if none is left."""
     if not lengths:
         return
     if examples.lengths is None:
@@ -91,10 +91,10 @@ def report_too_long(context: JobContext, examples: Examples, lengths: Sequence[i
 def bind_for_fit(
     module: HostedModule, examples: Examples, batch_size: int, lengths: Sequence[int]
 ) -> Waits[None]:
-    """Bind the module for training with the shapes of the job's batches, unless it is so bound.
+    """Bind the module for training with the shapes of the job's batches, unless it already is.
 
     Raises:
-        Conflict: its gradients are added up, which no optimizer step ends.
+        Conflict: it is bound with ``grad_req`` add, and the fit would never reset its gradients.
         Invalid, HostError: the shapes do not fit the symbols or the parameters.
     """
     present = module.record.bind
@@ -124,10 +124,10 @@ def bind_for_fit(
 
 
 def choose_init(context: JobContext, params: FitParams) -> InitSpec | None:
-    """Return how parameters are to be initialized, with a seed; None if they are there.
+    """Return the initialization to apply, with a seed; None if the module has parameters.
 
     Raises:
-        ParamsLost: they were there; nobody but the client may put others in their place.
+        ParamsLost: the module had parameters that are gone; only the client may replace them.
     """
     if context.module.record.lost:
         raise ParamsLost(context.module.name)
@@ -138,7 +138,7 @@ def choose_init(context: JobContext, params: FitParams) -> InitSpec | None:
 
 
 def choose_optimizer(context: JobContext, params: FitParams) -> OptimizerSpec:
-    """Return the optimizer to train with: the job's own, or the module's.
+    """Return the optimizer to train with: the job's, or else the module's.
 
     Raises:
         Invalid: neither has one.
@@ -150,7 +150,7 @@ def choose_optimizer(context: JobContext, params: FitParams) -> OptimizerSpec:
 
 
 def make_callbacks(params: FitParams, batches: int) -> list[Callback]:
-    """Return the callbacks that a fit names; what they log goes into the job's log.
+    """Return the callbacks that a fit asks for; their log lines go into the job's log.
 
     Raises:
         Invalid, HostError: an unknown name or option.
@@ -180,7 +180,8 @@ def _adds_gradients(spec: BindSpec) -> bool:
 
 
 def _split(module: HostedModule, shapes: Sequence[InputDesc]) -> BucketShapes:
-    """Return descriptions of data and labels; predictions pad them as the module was bound."""
+    """Return descriptions of data and labels, with the padding that the module is bound with, so
+    that predictions keep using it."""
     bound = {one.name: one for one in _bound_inputs(module)}
     descs = [_padded_as(one, bound.get(one.name)) for one in shapes]
     return BucketShapes(

@@ -1,8 +1,8 @@
-"""What a fit must know to go on with the same numbers, beside parameters and optimizer states.
+"""All that a fit needs to resume with identical numbers, besides parameters and optimizer states.
 
 <module>-0003.params  .states     as MXNet writes them
 state.json                        everything here
-devices.ndarray                   auxiliary states of each device, where there are several
+devices.ndarray auxiliary states of each device, if there are several
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ _DEVICES_FILE = "devices.ndarray"
 
 @dataclass(slots=True)
 class FitState:
-    """Where a fit is between two batches, as plain data.
+    """A fit's position between two batches, as plain data.
 
     Attributes:
         epoch: epochs completed.
-        batch: batches done of the next.
-        samples: examples seen since the job began, padding not counted.
-        seconds: time the job has taken, in all its attempts.
+        batch: batches done of the current epoch.
+        samples: examples seen since the job began, not counting padding.
+        seconds: time that the job has taken over all attempts.
         random: position of the job's random stream.
         rolled: examples that rolled over into this epoch.
         optimizer: position of the optimizer.
-        metric, loss: sums of this epoch.
-        train, validation: metrics of the last epoch that was completed.
-        stopping: the best value for early stopping, and the epochs since that were no better.
+        metric, loss: running sums of this epoch.
+        train, validation: metrics of the last completed epoch.
+        stopping: for early stopping, the best value and the number of epochs without improvement
+            since.
         best: the best epoch so far: its checkpoint, metric and value.
     """
 
@@ -61,20 +62,20 @@ class FitState:
 
     @property
     def tag(self) -> CheckpointTag:
-        """Its place in the training."""
+        """The position as a checkpoint's tag."""
         return CheckpointTag(self.epoch, self.batch)
 
 
 @dataclass(frozen=True, slots=True)
 class FitSnapshot:
-    """A copy of a fit's state, to be written in any thread while the fit goes on."""
+    """A copy of a fit's state that any thread can write while the fit continues."""
 
     state: dict[str, Any]
     devices: dict[str, NDArray]
 
     @classmethod
     def of(cls, state: FitState, module: HostedModule) -> FitSnapshot:
-        """Copy the state, and the auxiliary states of each device where there are several."""
+        """Copy the state, and with several devices the auxiliary states of each."""
         plain = {name: copy.deepcopy(getattr(state, name)) for name in FitState.__slots__}
         group = main_module(module.engine).executor_group
         if len(group.execs) < 2:
@@ -87,7 +88,7 @@ class FitSnapshot:
         return cls(plain, arrays)
 
     def write(self, directory: Path) -> None:
-        """Write it beside the module's files."""
+        """Write it next to the module's files."""
         write_state(directory, self.state)
         if self.devices:
             save_arrays(str(directory / _DEVICES_FILE), self.devices)
@@ -97,7 +98,7 @@ def read_fit(module: HostedModule, directory: Path) -> FitState:
     """Read the state, and set the auxiliary states of each device.
 
     Raises:
-        Damaged: it is not what ``FitSnapshot`` wrote.
+        Damaged: the file is not one that ``FitSnapshot`` wrote.
     """
     try:
         state = FitState(**read_state(directory))

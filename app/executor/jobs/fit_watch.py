@@ -1,4 +1,4 @@
-"""What a fit watches of its metrics: when to stop early, and which epoch was the best so far."""
+"""Early stopping, and the best epoch so far, from a fit's metrics."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ __all__ = ["FitWatch"]
 
 
 class FitWatch:
-    """Looks at the metrics of each epoch. All that it remembers is in the fit's state."""
+    """Watches the metrics of each epoch. It keeps no state of its own; all of it is in
+    ``FitState``."""
 
     def __init__(self, params: FitParams) -> None:
         self._params = params
 
     def check(self, names: Iterable[str]) -> None:
-        """Raise Invalid for a metric that the fit does not have."""
+        """Raise Invalid if early stopping or the best checkpoint names a metric that the fit
+        lacks."""
         known = list(names)
         choices = {
             "early_stopping": self._params.early_stopping,
@@ -31,7 +33,8 @@ class FitWatch:
                 raise Invalid(f"{field}.metric", choice.metric, expected)
 
     def end_epoch(self, state: FitState) -> bool:
-        """Note the metrics of an epoch; tell whether it is the best so far, to be kept."""
+        """Record an epoch's metrics; return whether it is the best so far and its checkpoint is to
+        be kept."""
         stopping = self._params.early_stopping
         if stopping is not None:
             value = self._value(state, stopping)
@@ -50,7 +53,8 @@ class FitWatch:
         return True
 
     def has_stopped(self, state: FitState) -> bool:
-        """Return whether so many epochs brought nothing that the fit ends."""
+        """Return whether the metric has not improved for as many epochs as early stopping
+        allows."""
         stopping = self._params.early_stopping
         return stopping is not None and state.stopping.get("epochs", 0) >= stopping.patience
 

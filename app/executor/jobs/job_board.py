@@ -1,7 +1,7 @@
-"""The jobs of an executor, advanced in turns, one batch each.
+"""The jobs of an executor, which take turns of one batch each.
 
-A job that waits for its files, which are read and written beside the device's thread, is passed
-over until they are there.
+A job that waits for files, which are read and written off the device thread, is skipped until they
+are ready.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["JobBoard"]
 _log = logging.getLogger(__name__)
 
 _FOLLOWED = PASSING | {"superseded"}
-"""Codes of failures after which another attempt comes."""
+"""Codes of failures that are followed by another attempt."""
 
 
 @dataclass(slots=True)
@@ -60,16 +60,16 @@ class JobBoard:
         make_room: Callable[[str], None],
         turn_of_job: Callable[[int, str], None],
     ) -> None:
-        """Begin without jobs.
+        """Create a board without jobs.
 
         Args:
             module_of: finds a module by its name.
-            put_away: lets a module go, which comes back as its record says.
-            random: each job has a stream of its own in it.
+            put_away: evicts a module, which is later restored from its record.
+            random: gives each job a stream of its own.
             emit: where events go.
-            wake: called, in any thread, when a job that waited can go on.
-            make_room: called where memory is short, with the name of a module that is needed.
-            turn_of_job: told of each job whose turn it is, with its module.
+            wake: called, in any thread, when a job that waited can continue.
+            make_room: frees memory when it is short, except that of the named module.
+            turn_of_job: called with each job whose turn it is, and its module.
         """
         self._module_of = module_of
         self._put_away = put_away
@@ -81,7 +81,7 @@ class JobBoard:
         self._running: deque[_Running] = deque()
 
     def has_work(self) -> bool:
-        """Return whether there is a job that can go on at present."""
+        """Return whether any job can run a step now."""
         return any(running.can_go_on for running in self._running)
 
     def summarize(self) -> list[dict[str, Any]]:
@@ -98,12 +98,13 @@ class JobBoard:
         ]
 
     def start(self, start: JobStart) -> None:
-        """Begin an attempt of a job; an earlier attempt of the same job ends in silence.
+        """Start an attempt of a job; an earlier attempt of the same job ends without a report.
 
         Raises:
-            Superseded: a later attempt runs already.
+            Superseded: a later attempt is already running.
             InUse: another job works on the module.
-            HostError: ``not_resident``; so is a module that the earlier attempt had half trained.
+            HostError: ``not_resident``, also for a module that the earlier attempt left partly
+                trained.
             Invalid: a parameter has a value it cannot take.
         """
         earlier = self._find(start.job_id)
@@ -122,7 +123,7 @@ class JobBoard:
         self._running.append(_Running(context, steps))
 
     def control(self, control: JobControl) -> None:
-        """Ask a job to stop; raise NotFound where this attempt does not run."""
+        """Ask a job to stop; raise NotFound if this attempt is not running."""
         running = self._find(control.job_id)
         if running is None or running.context.attempt != control.attempt:
             raise NotFound("job", control.job_id, "this executor does not run this attempt of it")
@@ -133,7 +134,7 @@ class JobBoard:
             running.context.requested = control.action
 
     def advance(self) -> str:
-        """Run the next step of the job whose turn it is; a job that fails harms no other.
+        """Run the next step of the job whose turn it is. A failure ends only that job.
 
         Returns:
             The name of its module.
@@ -166,12 +167,12 @@ class JobBoard:
         return context.module.name
 
     def close(self) -> None:
-        """Drop all jobs where they are; they go on from their checkpoints another time."""
+        """Drop all jobs without a report; their next attempts resume from checkpoints."""
         for running in list(self._running):
             self._remove(running)
 
     def _next_turn(self) -> _Running:
-        """Return the first job that can go on, and put it behind the others."""
+        """Return the first job that can continue, and move it to the end of the queue."""
         running = next(one for one in self._running if one.can_go_on)
         self._running.remove(running)
         self._running.append(running)
@@ -188,9 +189,10 @@ class JobBoard:
                 return PredictJob(context, params).run()
 
     def _try_again(self, running: _Running) -> None:
-        """Begin a job again that had no memory, if it has done nothing yet, with all that is free.
+        """Restart a job that ran out of memory, after evicting idle modules, if it has reported
+        nothing yet.
 
-        The job's first attempt is closed before, so that what it had is free as well.
+        Its steps is closed first, so that its own memory is free as well.
         """
         context = running.context
         running.steps.close()
@@ -201,13 +203,13 @@ class JobBoard:
             self._fail(running, to_host_error(OutOfMemory(what, reason)))
             return
         running.is_second = True
-        context.log("the device had no memory; idle modules were put away, it begins again")
+        context.log("the device ran out of memory; idle modules were evicted, starting again")
         running.steps, running.awaited = self._make_steps(context), None
 
     def _fail(self, running: _Running, error: HostError) -> None:
         context = running.context
         self._remove(running)
-        # The attempt that follows is to begin where this one did.
+        # The next attempt must start from the same state as this one.
         is_reverted = error.code in _FOLLOWED and self._revert(context)
         event = JobFailed(
             job_id=context.job_id,
@@ -220,8 +222,8 @@ class JobBoard:
         context.send(event)
 
     def _revert(self, context: JobContext) -> bool:
-        """Restore the module to its state before the attempt, if possible; return whether it
-        was."""
+        """Restore the module to its state before the attempt, if possible; return whether that
+        worked."""
         if not context.is_revertible or not context.module.has_unsaved:
             return False
         self._put_away(context.module.name)

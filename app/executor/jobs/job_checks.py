@@ -1,4 +1,4 @@
-"""What of a job's parameters the engine can refuse before the job's turn has come."""
+"""Checks of a job's parameters against the engine that need not wait for the job to start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every kind of job has: its module, its name in events, and what is asked of it."""
+"""What every kind of job shares: its module, its identity in events, and requests to stop."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class JobContext:
     Attributes:
         start: what it was started with.
         module: the module it works on.
-        requested: pause or cancel, once asked for.
-        has_begun: it has reported something but log lines.
-        is_revertible: what it has trained is in memory alone, and without that the module comes
-            back as the attempt found it.
+        requested: pause or cancel, once requested.
+        has_begun: it has reported something other than log lines.
+        is_revertible: its training so far exists only in memory; if that is dropped, the module can
+            be restored as the attempt found it.
     """
 
     def __init__(self, start: JobStart, module: HostedModule, emit: Emit) -> None:
@@ -66,7 +66,7 @@ class JobContext:
 
     @property
     def attempt(self) -> int:
-        """Number of this attempt, which events must name."""
+        """Number of this attempt, which every event carries."""
         return self.start.attempt
 
     def send(self, event: ExecutorEvent) -> None:
@@ -75,7 +75,7 @@ class JobContext:
         self._emit(to_wire(event))
 
     def log(self, message: str, level: Level = "info") -> None:
-        """Report a line for the job's log."""
+        """Report a line of the job's log."""
         self.send(JobLog(job_id=self.job_id, attempt=self.attempt, level=level, message=message))
 
     def metric(
@@ -98,7 +98,7 @@ class JobContext:
         )
 
     def stopped(self) -> ExecutorEvent | None:
-        """Return the last event of a job that was asked to stop, None while it was not."""
+        """Return the final event of a job that was asked to stop; None if it was not."""
         if self.requested is None:
             return None
         if self.requested is JobAction.PAUSE:
@@ -108,11 +108,12 @@ class JobContext:
         )
 
     def progress_is_due(self) -> bool:
-        """Return whether the last progress report is long enough ago."""
+        """Return whether enough time has passed since the last progress report."""
         return time.monotonic() - self._last_progress >= _PROGRESS_SECONDS
 
     def begin_stretch(self, samples: int) -> None:
-        """Measure the rate of the next report from now on: something else took time before."""
+        """Restart the measurement of the rate, so that time spent on other things does not
+        count."""
         self._last_progress, self._last_samples = time.monotonic(), samples
 
     def progress(
@@ -145,7 +146,8 @@ class JobContext:
 
     @contextmanager
     def captured_logs(self) -> Iterator[None]:
-        """Report what this thread logs within the block: the engine's callbacks and schedulers."""
+        """Report what this thread logs within the block (the engine's callbacks and schedulers
+        do)."""
         root = logging.getLogger()
         handler = _JobHandler(self)
         level = root.level
@@ -170,7 +172,7 @@ class _JobHandler(logging.Handler):
 
 
 def finite(named: Any) -> dict[str, float | None]:
-    """Return (name, value) pairs as a dict that JSON can hold: None for what is not finite."""
+    """Return (name, value) pairs as a dict, with None for NaN and infinity, which JSON lacks."""
     return {
         name: float(value) if value is not None and math.isfinite(value) else None
         for name, value in named

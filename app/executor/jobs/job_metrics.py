@@ -1,4 +1,4 @@
-"""Metrics of a job: made by their names, with options, and fed with what is not padding."""
+"""Metrics of a job: created by name with options, and updated without padding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.ndarray import NDArray
 __all__ = ["make_metrics", "update_metric"]
 
 _REQUIRED: Mapping[str, Mapping[str, Any]] = {"perplexity": {"ignore_label": None}}
-"""Options that MXNet has no default for, and what they are where nothing is said."""
+"""Defaults for options that MXNet requires."""
 
 
 def make_metrics(
@@ -27,13 +27,13 @@ def make_metrics(
     """Return metrics.
 
     Args:
-        wanted: names, or names with options.
+        wanted: metrics by name, or by name with options.
         field: where they are in the job's parameters, for errors.
-        outputs, labels: of the module; None if it is not known yet.
+        outputs, labels: names of the module's; None if they are not known yet.
 
     Raises:
-        Invalid, HostError: a metric, option, output or label that is not known, or two metrics
-            whose values would have one name.
+        Invalid, HostError: an unknown metric, option, output or label, or two metrics whose values
+            would share a name.
     """
     composite = metrics.CompositeEvalMetric()
     specs = [MetricSpec(name=one) if isinstance(one, str) else one for one in wanted]
@@ -57,7 +57,7 @@ def update_metric(
     outputs: Mapping[str, NDArray],
     field: str,
 ) -> None:
-    """Accumulate a batch; a metric that does not fit the module raises HostError."""
+    """Update with a batch; raise HostError for a metric that does not fit the module."""
     with client_fault(field):
         metric.update_dict(labels, outputs)
 

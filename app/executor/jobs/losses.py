@@ -35,13 +35,13 @@ class _Head:
 
 
 class LossMeter:
-    """Adds up the loss of batches.
+    """Accumulates the loss over batches.
 
-    Where no output is a loss layer that is known here, there is no loss; ``update`` then only
-    tells whether the outputs are finite.
+    Without an output whose loss is known there is none; ``update`` then only checks that the
+    outputs are finite.
 
     Attributes:
-        last: mean loss of an example of the last batch; None if there is none.
+        last: mean loss per example of the last batch; None without a known loss.
     """
 
     def __init__(self, symbol: Symbol) -> None:
@@ -57,11 +57,11 @@ class LossMeter:
 
     @property
     def mean(self) -> float | None:
-        """Mean loss of an example since ``reset``; None if there is none."""
+        """Mean loss per example since ``reset``; None without a known loss or examples."""
         return self.total / self.examples if self._heads and self.examples else None
 
     def reset(self) -> None:
-        """Begin again."""
+        """Discard what was accumulated."""
         self.total, self.examples = 0.0, 0
 
     def update(
@@ -82,11 +82,11 @@ class LossMeter:
         return math.isfinite(loss)
 
     def get_state(self) -> dict[str, Any]:
-        """Return what was added up, as plain data."""
+        """Return the sums as plain data."""
         return {"total": self.total, "examples": self.examples}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from what ``get_state`` returned."""
+        """Continue from what ``get_state`` returned."""
         self.total, self.examples = state["total"], state["examples"]
 
 

@@ -1,4 +1,4 @@
-"""Labels and outputs without the positions that only fill examples up to their bucket."""
+"""Labels and outputs without the positions that pad examples to the length of their bucket."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ def real_positions(
     lengths: Mapping[str, npt.NDArray[np.intp]],
     count: int,
 ) -> tuple[Arrays, Arrays] | None:
-    """Return labels and outputs with a row for each position of an example that is its own.
+    """Return labels and outputs with one row per position that is not padding.
 
-    None if there are no others and all have the examples first, or an output has not a row for
-    each position.
+    None if nothing is padded and the examples are on the first axis of every array, or if an output
+    does not have a row per position.
 
     Args:
-        labels: by name, the examples first.
-        outputs: by name; those of each position as ``SoftmaxOutput`` gives them: after the label's
-            axes, in place of both, or, with ``multi_output``, with the classes between them.
-        lengths: of each example, by label; those that are not ragged are not in it.
-        count: examples; those after them only fill up the batch.
+        labels: by name, with the examples on the first axis.
+        outputs: by name. Outputs per position are laid out as by ``SoftmaxOutput``: the classes
+            follow the label's two axes, or follow a single axis that joins both, or with
+            ``multi_output`` lie between the two.
+        lengths: of each example, by name of the label; only for ragged labels.
+        count: number of examples; the rest of the batch is padding.
     """
     if not labels or any(label.ndim < 2 for label in labels.values()):
         return None
@@ -40,7 +41,7 @@ def real_positions(
     rows = {len(output) for output in outputs.values()}
     if all(mask.all() and mask.size not in rows for mask in masks.values()):
         return None
-    # Outputs belong to labels in their order; all of them to a lone label.
+    # Outputs are paired with labels by position; a single label goes with every output.
     of_outputs = [*masks.values()] * (len(outputs) if len(masks) == 1 else 1)
     if len(of_outputs) != len(outputs):
         return None
@@ -60,7 +61,7 @@ def _mask(label: NDArray, lengths: npt.NDArray[np.intp] | None, count: int) -> M
 
 
 def _rows(output: npt.NDArray[np.generic], mask: Mask) -> npt.NDArray[np.generic] | None:
-    """Return the rows of real positions; None for an output that has not a row for each."""
+    """Return the rows of real positions; None for an output without a row per position."""
     if output.shape[:2] == mask.shape:
         return output[mask]
     if output.shape[:1] == (mask.size,):

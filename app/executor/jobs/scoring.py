@@ -1,4 +1,4 @@
-"""Score and predict as jobs: a pass over a dataset, one batch at a time, beside any training."""
+"""Score and predict jobs: a pass over a dataset, one batch at a time, interleaved with training."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ HostArrays = dict[str, npt.NDArray[Any]]
 
 
 def as_arrays(tensors: HostArrays) -> dict[str, NDArray]:
-    """Return host arrays as NDArrays over the same memory."""
+    """Wrap host arrays as NDArrays that share their memory."""
     return {name: NDArray(value, cpu(0)) for name, value in tensors.items()}
 
 
 class _Pass:
-    """A pass over examples in their order with the module's current parameters.
+    """A pass over the examples in order with the module's current parameters.
 
     Attributes:
-        batches: the batches, incomplete ones as they are.
+        batches: the batches, incomplete ones without padding.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class _Pass:
         self.batches: list[PlannedBatch] = plan.batches[:num_batch]
 
     def run(self, batch: PlannedBatch) -> Generator[None, None, tuple[HostArrays, HostArrays]]:
-        """Return the inputs, labels included, and the outputs of a batch without its padding.
+        """Return the inputs (with labels) and the outputs of a batch without padding.
 
-        Yields between two runs where the batch is more than one.
+        Yields between runs if the batch takes several.
         """
         rows = batch.rows[: len(batch.rows) - batch.pad]
         given = self._examples.fill(PlannedBatch(rows, 0, batch.bucket))
@@ -108,7 +108,7 @@ class Evaluation:
         self.samples = 0
 
     def steps(self) -> Iterator[int | None]:
-        """Run one batch after the other; yield the number done after each, None within one."""
+        """Run all batches; yield the number done after each batch, and None within a batch."""
         for done, batch in enumerate(self._pass.batches, 1):
             given, outputs = yield from self._pass.run(batch)
             labels = as_arrays({name: given[name] for name in self._labels})
@@ -123,20 +123,20 @@ class Evaluation:
             yield done
 
     def values(self) -> dict[str, float | None]:
-        """Return the metrics, and the loss where there is one, over the batches run so far."""
+        """Return the metrics, and the loss if there is one, over the batches run so far."""
         values = finite(self._metric.get_name_value())
         return values if self._loss.mean is None else values | finite([("loss", self._loss.mean)])
 
 
 class ScoreJob:
-    """``BaseModule.score`` as a job. A score that was interrupted begins anew."""
+    """``BaseModule.score`` as a job. After an interruption it starts from the beginning."""
 
     def __init__(self, context: JobContext, params: ScoreParams) -> None:
         self._context = context
         self._params = params
 
     def run(self) -> Waits[ExecutorEvent]:
-        """Yield between two batches; return the last event."""
+        """Yield between batches; return the final event."""
         context, params = self._context, self._params
         context.module.require("score")
         examples = yield from load_examples(context, params, "", with_labels=True)
@@ -167,7 +167,7 @@ class ScoreJob:
 
 
 class PredictJob:
-    """``BaseModule.predict`` over a dataset as a job: outputs go into an npz file.
+    """``BaseModule.predict`` over a dataset as a job that writes an npz file.
 
     Its arrays are ``output0``, ``output1``, ... with a row per example in the dataset's order;
     where examples differ in length their rows lie one after the other, and ``output0_lengths``
@@ -179,7 +179,7 @@ class PredictJob:
         self._params = params
 
     def run(self) -> Waits[ExecutorEvent]:
-        """Yield between two batches; return the last event."""
+        """Yield between batches; return the final event."""
         context, params = self._context, self._params
         module = context.module
         module.require("predict_dataset")
@@ -220,7 +220,7 @@ class PredictJob:
 
 
 class _Table:
-    """Outputs by example, whatever order they come in."""
+    """Collects outputs by example, in whatever order they arrive."""
 
     def __init__(self, names: Sequence[str], axes: Sequence[int], count: int) -> None:
         self._axes = dict(zip(names, axes, strict=True))
@@ -229,7 +229,7 @@ class _Table:
         }
 
     def put(self, rows: npt.NDArray[np.intp], outputs: HostArrays) -> None:
-        """Take the outputs of some examples."""
+        """Store the outputs of some examples."""
         for name, output in outputs.items():
             target = self._rows[name]
             by_example = np.moveaxis(np.array(output), self._axes[name], 0)
@@ -237,7 +237,7 @@ class _Table:
                 target[row] = value
 
     def write(self, path: Path) -> dict[str, list[int]]:
-        """Write what there is to an npz file, whole or not at all; return the arrays' shapes."""
+        """Write an npz file atomically; return the arrays' shapes."""
         arrays: HostArrays = {}
         for number, rows in enumerate(self._rows.values()):
             there = [row for row in rows if row is not None]
@@ -259,7 +259,7 @@ class _Table:
 
 
 def _bound_lengths(module: HostedModule, wanted: Sequence[int]) -> list[int]:
-    """Return the lengths of the buckets to use, all that are bound by default."""
+    """Return the lengths of the buckets to use; by default all that are bound."""
     if module.record.kind is not ModuleKind.BUCKETING:
         if wanted:
             raise Invalid("bucket_keys", list(wanted), "none for a module without buckets")

@@ -1,7 +1,7 @@
-"""Fit as a job: ``BaseModule.fit``, one batch at a time, able to go on after any death.
+"""Fit as a job: ``BaseModule.fit``, one batch at a time, resumable after any crash.
 
-Everything a batch depends on is in the module, in ``FitState``, or follows from seed and position.
-A checkpoint holds all of it: a fit that died goes on from there and ends with the same bits.
+Everything that a batch depends on is in the module, in ``FitState``, or follows from seed and
+position. A checkpoint holds all of it, so a fit that resumes from one ends with the same bits.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ from core.types import to_dtype
 __all__ = ["FitJob"]
 
 _TRAINING_STREAM = 1 << 32
-"""Added to the seed for what training draws, so that it does not depend on who initialized."""
+"""Added to the seed for training, so that its random numbers do not depend on whether the
+parameters were initialized by this fit."""
 
 Stop = Waits[ExecutorEvent | None]
 
@@ -92,10 +93,10 @@ class FitJob:
         self._clock = time.monotonic()
 
     def run(self) -> Waits[ExecutorEvent]:
-        """Yield between two batches; return the last event.
+        """Yield between batches; return the final event.
 
         Raises:
-            ServiceError, MXNetError, HostError: it cannot go on; the message says why.
+            ServiceError, MXNetError, HostError: it cannot continue; the message says why.
         """
         try:
             return (yield from self._run())
@@ -187,7 +188,7 @@ class FitJob:
             )
 
     def _save_beginning(self) -> Waits[None]:
-        """Save what the job begins with, for it is in memory only; replace nobody's checkpoint."""
+        """Save the initial state, which exists only in memory; never overwrite a checkpoint."""
         tag = self._state.tag
         if (Path(self._context.start.checkpoint_root) / str(tag)).exists():
             self._context.log(
@@ -214,7 +215,7 @@ class FitJob:
         return init
 
     def _go_on(self, directory: Path) -> Waits[None]:
-        """Bring module and state to where a checkpoint was taken."""
+        """Restore module and state from a checkpoint."""
         context, module = self._context, self._module
         manifest, content = yield from awaited(in_background(_read, directory))
         values = yield from read_values(module, directory, manifest)
@@ -371,7 +372,7 @@ class FitJob:
         )
 
     def _synchronize_devices(self) -> None:
-        """Average what the devices keep for themselves, as MXNet does after every epoch."""
+        """Average the auxiliary states over the devices, as MXNet does after every epoch."""
         if len(self._module.contexts) > 1:
             self._module.engine.set_params(*self._module.engine.get_params())
 
@@ -405,7 +406,8 @@ class FitJob:
         return cadence.seconds is not None and seconds >= cadence.seconds
 
     def _stop(self) -> Stop:
-        """Return the last event of a job asked to stop; one that pauses is saved first."""
+        """Return the final event of a job that was asked to stop; a pause saves a checkpoint
+        first."""
         if self._context.requested is JobAction.PAUSE:
             if self._checkpoints.newest != self._state.tag:
                 yield from self._save()
@@ -423,7 +425,7 @@ class FitJob:
         state.metric, state.loss = self._metric.get_state(), self._loss.get_state()
         state.seconds = self._seconds()
         self._clock = time.monotonic()
-        self._curves.flush()  # what a fit goes on from is never ahead of it
+        self._curves.flush()  # curves must not lag behind a checkpoint
         yield from self._checkpoints.save(state)
 
     def _seconds(self) -> float:
@@ -431,7 +433,7 @@ class FitJob:
 
 
 def _read(directory: Path) -> tuple[CheckpointManifest, bytes]:
-    """Return manifest and optimizer's states of a sound checkpoint that a fit wrote."""
+    """Return the manifest and the optimizer's states of an intact checkpoint that a fit wrote."""
     manifest = verify_checkpoint(directory)
     states = next(name for name in manifest.files if name.endswith(".states"))
     return manifest, (directory / states).read_bytes()
@@ -440,7 +442,7 @@ def _read(directory: Path) -> tuple[CheckpointManifest, bytes]:
 def _without_padding(
     labels: dict[str, NDArray], outputs: dict[str, NDArray], size: int, count: int
 ) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Leave the rows that fill up a batch out, where every array has a row per example."""
+    """Drop the rows that pad a batch, provided that every array has a row per example."""
     arrays = [*labels.values(), *outputs.values()]
     if size == count or any(array.shape[0] != size for array in arrays):
         return labels, outputs

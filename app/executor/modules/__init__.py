@@ -1,1 +1,1 @@
-"""Modules as their executor has them: binding, parameters, optimizer, files."""
+"""Modules on an executor: binding, parameters, optimizer, files."""

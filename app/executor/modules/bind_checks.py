@@ -1,4 +1,4 @@
-"""Checks of what ``bind`` is given, before anything is allocated."""
+"""Checks of the arguments of ``bind``, before anything is allocated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PARAMETERS = ("_weight", "_bias", "_gamma", "_beta")
 
 
 class Bindable(Protocol):
-    """What is checked: a module that is to be bound."""
+    """The module to be bound, as far as the checks need it."""
 
     @property
     def record(self) -> ModuleRecord: ...
@@ -56,7 +56,7 @@ def describe_inputs(shapes: Sequence[InputDesc]) -> list[DataDesc]:
 
 
 def check_label_names(symbol: Symbol, record: ModuleRecord) -> list[str]:
-    """Return the labels that a symbol has.
+    """Return those of the label names that are arguments of the symbol.
 
     The default name is skipped where the symbol has no such argument; a network without a
     loss needs no labels.
@@ -91,7 +91,7 @@ def check_names_of(symbol: Symbol, record: ModuleRecord) -> None:
 
 
 def check_arguments(field: str, names: Sequence[str], arguments: Sequence[str]) -> None:
-    """Raise Invalid for a name that is none of a symbol's arguments."""
+    """Raise Invalid for a name that is not an argument of the symbol."""
     inputs = [name for name in arguments if not name.endswith(_PARAMETERS)]
     for name in names:
         if name not in arguments:
@@ -104,14 +104,14 @@ def check_bind(module: Bindable, spec: BindSpec, values: Mapping[str, NDArray]) 
     """Raise unless all shapes fit the symbols, one another, the parameters and the memory.
 
     Args:
-        module: what is to be bound.
-        spec: how.
-        values: parameters and auxiliary states there are already, by name.
+        module: the module to be bound.
+        spec: how to bind it.
+        values: existing parameters and auxiliary states by name.
 
     Raises:
         Invalid, HostError: a name, shape or dtype does not fit; names the field.
-        TooLarge: the device has not so much memory.
-        MemoryError: it has, but for others.
+        TooLarge: the device does not have that much memory in all.
+        MemoryError: the device has enough memory, but not enough of it is free.
     """
     _check_gradients(module, spec)
     if spec.buckets and module.record.kind is not ModuleKind.BUCKETING:
@@ -123,7 +123,7 @@ def check_bind(module: Bindable, spec: BindSpec, values: Mapping[str, NDArray]) 
             raise Invalid("buckets", key, f"keys that have symbols: {', '.join(module.symbols)}")
         needs.append(_check_one(module, key, shapes, f"buckets[{key}].", values))
     _check_lengths(module, spec)
-    # Buckets share their memory: the largest counts.
+    # Buckets share their memory, so the largest one counts.
     need = max(specs.bind_bytes(spec.for_training) for specs in needs)
     all_bytes, left = total_bytes(module.contexts[0]), available_bytes(module.contexts[0])
     if left < need <= all_bytes:
@@ -180,7 +180,7 @@ def _check_labels(
     dtypes: Mapping[str, DType],
     field: str,
 ) -> None:
-    """Raise Invalid where labels are all whose shapes do not follow from those given."""
+    """Raise Invalid if all inputs whose shapes cannot be inferred are labels."""
     unknown = unknown_variables(symbol, known, dtypes)
     if not unknown or not unknown <= set(module.label_names):
         return
@@ -221,7 +221,7 @@ def _check_descs(
 def _check_padding(
     desc: InputDesc, path: str, descs: Sequence[InputDesc], *, is_data: bool
 ) -> None:
-    """Raise Invalid for what an input cannot be filled up with, or cannot be the lengths of."""
+    """Raise Invalid for a padding value, or lengths, that do not fit the input."""
     if not is_data and (desc.pad_value or desc.lengths_of is not None):
         field = "pad_value" if desc.pad_value else "lengths_of"
         raise Invalid(f"{path}.{field}", getattr(desc, field), "none: predictions take no labels")
@@ -247,7 +247,7 @@ def _holds(dtype: DType, value: float) -> bool:
 
 
 def _check_lengths(module: Bindable, spec: BindSpec) -> None:
-    """Raise Invalid for lengths of an input of which it is not known what axis they are of."""
+    """Raise Invalid for lengths of an input if it is unclear which axis they measure."""
     default = BucketShapes(data_shapes=spec.data_shapes, label_shapes=spec.label_shapes)
     ragged = ragged_inputs({module.record.default_bucket_key: default, **spec.buckets})
     inputs = {one.name: one for one in spec.data_shapes}

@@ -1,4 +1,4 @@
-"""What is known of a hosted module, for those who look at it."""
+"""Descriptions of a hosted module, as clients see them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def summarize(module: HostedModule) -> dict[str, Any]:
 
 
 def describe_module(module: HostedModule) -> dict[str, Any]:
-    """Return all that is known of a module.
+    """Return the full description of a module.
 
     Inputs, outputs and arguments have shapes once it is bound. ``predict`` says for each bucket
-    whether its outputs have a row per example, so that requests can share a batch, and with which
-    batch sizes it runs; ``interface`` says what clients may send and get.
+    whether its outputs have a row per example, so that requests can share a batch, and which batch
+    sizes it runs with; ``interface`` says what clients send and get.
     """
     symbol = module.default_symbol
     facts = summarize(module) | {
@@ -61,7 +61,7 @@ def describe_module(module: HostedModule) -> dict[str, Any]:
 
 
 def describe_optimizer(module: HostedModule) -> dict[str, Any] | None:
-    """Return the optimizer's specification and where it stands, None if there is none."""
+    """Return the optimizer's specification and update counts; None without an optimizer."""
     optimizer = optimizer_of(module.engine)
     spec = module.record.optimizer
     if optimizer is None or spec is None:

@@ -1,4 +1,4 @@
-"""The optimizer inside an engine's module: installed, saved, and moved to another module."""
+"""Installing, saving and moving the optimizer of an engine's module."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Engine = Module | BucketingModule
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """An optimizer taken out of a module: its position and its states in MXNet's form."""
+    """An optimizer taken out of a module: its position, and its states in MXNet's format."""
 
     position: dict[str, Any]
     states: bytes
@@ -49,11 +49,11 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class SavedStates:
-    """States in MXNet's form that a module's optimizer can go on from; see ``check_saved``.
+    """States in MXNet's format that a module's optimizer can continue from; see ``check_saved``.
 
     Attributes:
-        content: the states alone.
-        position: where the optimizer stood, if it was saved with them.
+        content: the states without the optimizer.
+        position: the optimizer's position, if the optimizer was saved with the states.
     """
 
     content: bytes
@@ -61,20 +61,21 @@ class SavedStates:
 
 
 def main_module(engine: Engine) -> Module:
-    """Return the bound module that holds parameters and optimizer: itself or the default bucket."""
+    """Return the bound module that owns parameters and optimizer: itself or the default
+    bucket's."""
     return engine.default_module if isinstance(engine, BucketingModule) else engine
 
 
 def optimizer_of(engine: Engine) -> Optimizer | None:
-    """Return the optimizer installed, None if there is none."""
+    """Return the installed optimizer, or None."""
     return main_module(engine).optimizer if engine.binded else None
 
 
 def update_parameters(engine: Engine) -> None:
     """Update the parameters from the gradients of the last backward pass.
 
-    Those that a store keeps by rows come back with all of them: which rows a batch needs a script
-    says by ``Module.prepare``, a client cannot.
+    Row-sparse parameters in a store are pulled with all rows: a script says by ``Module.prepare``
+    which rows a batch needs, but a client cannot.
     """
     engine.update()
     module = main_module(engine)
@@ -106,15 +107,16 @@ def install_optimizer(engine: Engine, spec: OptimizerSpec, prefix: str) -> None:
 
 
 def states_of(engine: Engine) -> bytes:
-    """Return the optimizer's states in MXNet's form."""
+    """Return the optimizer's states in MXNet's format."""
     return main_module(engine).copy_optimizer_states()()
 
 
 def check_saved(engine: Engine, content: bytes, weights: Mapping[str, NDArray]) -> SavedStates:
-    """Return the states in a file, once it is sure that the present optimizer can go on from them.
+    """Return the states in a file after checking that the installed optimizer can continue from
+    them.
 
     Args:
-        engine: has an optimizer.
+        engine: a module with an optimizer.
         content: a ``.states`` file, with or without the optimizer itself.
         weights: the parameters by name.
 
@@ -138,7 +140,7 @@ def check_saved(engine: Engine, content: bytes, weights: Mapping[str, NDArray]) 
 
 
 def load_states(engine: Engine, saved: SavedStates) -> None:
-    """Take over states that have been checked; learning rate and options stay as they are."""
+    """Load states that have been checked; learning rate and options stay as they are."""
     _set_states(engine, saved.content)
     optimizer = optimizer_of(engine)
     assert optimizer is not None
@@ -147,15 +149,15 @@ def load_states(engine: Engine, saved: SavedStates) -> None:
 
 
 def park_optimizer(engine: Engine) -> Parked | None:
-    """Return all there is to know of the optimizer, None if there is none."""
+    """Return the optimizer's position and states; None without an optimizer."""
     optimizer = optimizer_of(engine)
     return None if optimizer is None else Parked(get_position(optimizer), states_of(engine))
 
 
 def unpark_optimizer(engine: Engine, parked: Parked) -> None:
-    """Bring the optimizer just installed to where another one was.
+    """Bring the newly installed optimizer to the position and states of a parked one.
 
-    The gradients keep the new one's scale: the batch may have another size than before.
+    The gradients keep the new one's scale, because the batch size may have changed.
     """
     optimizer = optimizer_of(engine)
     assert optimizer is not None
@@ -171,7 +173,8 @@ def _set_states(engine: Engine, states: bytes) -> None:
 
 
 def set_learning_rate(engine: Engine, learning_rate: float) -> None:
-    """Set it; raise HostError where a schedule gives it, Invalid where it is none."""
+    """Set the learning rate; raise HostError if a scheduler controls it, Invalid for a value that
+    cannot be one."""
     optimizer = optimizer_of(engine)
     assert optimizer is not None
     if optimizer.lr_scheduler is not None:

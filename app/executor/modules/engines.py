@@ -1,4 +1,4 @@
-"""The engine's module of each kind, from a record that was checked to fit it."""
+"""Makes the engine's module for each kind of record, after checking the record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_OF_THESE = ("fixed_param_names", "state_names", "compression_params")
 
 
 def check_kind(record: ModuleRecord, symbol: Symbol) -> None:
-    """Raise unless what a record says can be had of its kind and its symbol.
+    """Raise unless a record's options suit its kind and its symbol.
 
     Raises:
         Invalid, HostError: names the field.
@@ -57,7 +57,7 @@ def check_kind(record: ModuleRecord, symbol: Symbol) -> None:
 
 
 def fixed_names(record: ModuleRecord, symbol: Symbol) -> list[str]:
-    """Return the parameters that are not trained, in the symbol's order."""
+    """Return the fixed (untrained) parameters in the symbol's order."""
     names = _parameters(record, symbol)
     by_pattern = _matching(names, record.fixed_param_patterns)
     excluded = _matching(names, record.excluded_param_patterns)

@@ -1,4 +1,4 @@
-"""A module's graph for those who look at it, its parameters folded into the operators they feed."""
+"""A module's graph for display, with parameters folded into the operators that read them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["bucket_of", "describe_graph", "packed_graph"]
 
 
 def bucket_of(module: HostedModule, bucket: str | None) -> str:
-    """Return the key of a bucket, the default one's for None; raise NotFound."""
+    """Return the key of a bucket, by default that of the default bucket; raise NotFound."""
     key = module.record.default_bucket_key if bucket is None else bucket
     bound = module.buckets()
     if key not in (bound or module.symbols):
@@ -27,12 +27,12 @@ def bucket_of(module: HostedModule, bucket: str | None) -> str:
 
 
 def packed_graph(module: HostedModule, key: str) -> dict[str, str]:
-    """Return what ``describe_graph`` does as it is answered."""
+    """Return the result of ``describe_graph``, packed for the answer."""
     return pack_json(describe_graph(module, key))
 
 
 def describe_graph(module: HostedModule, key: str) -> dict[str, Any]:
-    """Return nodes and outputs of a bucket's graph; shapes as far as they follow from the bound.
+    """Return nodes and outputs of a bucket's graph, with shapes as far as they can be inferred.
 
     Nodes are operators, and variables that are not parameters: data, labels, states.
     """

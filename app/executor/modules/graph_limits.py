@@ -1,4 +1,4 @@
-"""How many nodes a client's graph may have: counted before anything is made of it."""
+"""The limit on nodes in a client's graph, checked before the graph is built."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["check_symbols", "count_nodes"]
 
 
 def check_symbols(symbols: Mapping[str, str], most: int | None) -> None:
-    """Refuse symbols that have too many nodes together.
+    """Refuse symbols that have too many nodes in total.
 
     Args:
-        symbols: in JSON, by what the field of each is called in the request. What cannot be read is
-            skipped; who makes a graph of it says why.
-        most: None for any number.
+        symbols: JSON texts by the name of their field in the request. Invalid JSON is skipped here,
+            because building the graph reports it.
+        most: the limit; None for no limit.
     """
     if most is None:
         return

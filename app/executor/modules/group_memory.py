@@ -1,4 +1,4 @@
-"""The limits on memory of this process's control groups: those of a container, of a service."""
+"""Memory limits of this process's control groups, as set by containers and service managers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.cgroups import PROC, cgroup_folders, lines_of
 __all__ = ["GroupMemory", "group_memories"]
 
 _NO_LIMIT = 2**62
-"""From here on a limit is none; version 1 has no other word for it."""
+"""A limit from here on means no limit; cgroup version 1 has no other notation for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,8 @@ class GroupMemory:
     """The memory of one group.
 
     Attributes:
-        limit: bytes that its processes may take.
-        used: bytes that they take, without files' contents, which give way when others need room.
+        limit: bytes that its processes may use.
+        used: bytes in use, without the page cache, which the kernel reclaims on demand.
     """
 
     limit: int
@@ -31,7 +31,7 @@ class _Names:
     limit: str
     used: str
     cached: tuple[str, ...]
-    """Rows of ``memory.stat``, with the groups below."""
+    """Rows of ``memory.stat`` to subtract, which include the groups below."""
 
 
 _NAMES = {
@@ -42,14 +42,14 @@ _NAMES = {
     ),
     2: _Names("memory.max", "memory.current", ("active_file", "inactive_file")),
 }
-"""By the version of the groups."""
+"""By version of cgroups."""
 
 
 def group_memories(proc: Path = PROC) -> list[GroupMemory]:
-    """Return the memory of each group that has a limit; none where nothing limits this process.
+    """Return the memory of each group with a limit; empty if nothing limits this process.
 
     Args:
-        proc: where the process's ``cgroup`` and ``mountinfo`` are read.
+        proc: directory of the process's ``cgroup`` and ``mountinfo``.
     """
     groups = cgroup_folders("memory", proc)
     memories = (_memory(folder, _NAMES[version]) for version, folder in groups)

@@ -1,4 +1,4 @@
-"""A module as its executor holds it: the engine's module with all it was given to become so."""
+"""A module on its executor: the engine's module, with the specifications it was made from."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ Values = tuple[Mapping[str, NDArray], Mapping[str, NDArray]]
 
 
 def parse_context(text: str, field: str) -> Context:
-    """Return the context of ``cpu(0)``, ``gpu(1)`` or ``gpu``, the first one; raise Invalid."""
+    """Return the context for ``cpu(0)``, ``gpu(1)``, or ``gpu`` (the first one); raise Invalid."""
     text = f"{text}(0)" if text in ("cpu", "gpu") else text
     kind, _, rest = text.partition("(")
     number = rest.removesuffix(")")
@@ -76,7 +76,7 @@ def parse_context(text: str, field: str) -> Context:
 
 
 def parse_key(text: str, field: str) -> Any:
-    """Return the bucket key that JSON text stands for: a number, a string or a tuple of these."""
+    """Return the bucket key in a JSON text: a number, a string or a tuple of these."""
     try:
         return _hashable(json.loads(text))
     except ValueError:
@@ -87,25 +87,25 @@ class HostedModule:
     """One module on its executor.
 
     Attributes:
-        record: what the module is at present; ``bind``, ``params`` and ``optimizer`` follow the
-            calls made here.
+        record: the module's current specification; calls update its ``bind``, ``params`` and
+            ``optimizer``.
         symbols: by bucket key, as canonical JSON text.
         contexts: its devices.
         data_names, label_names: its inputs.
         engine: the engine's module.
-        has_unsaved: True while its parameters, auxiliary states or optimizer states are nowhere
-            else and no seed brings them back.
-        changes: how often something came that was nowhere else.
-        job_id: the job that works on it, None if none does.
+        has_unsaved: True while its parameters, auxiliary states or optimizer states exist only here
+            and no seed reproduces them.
+        changes: counts changes that exist only here.
+        job_id: the job that works on it, or None.
         job_data_bytes: of the datasets that the job has in memory.
-        is_changing: a call is changing it beside the device's thread.
-        basis: changes when it is bound anew or given other parameters, which training does not do;
-            states that were computed before are of no use then.
-        stays_until: on the monotonic clock; until then it is not put away.
+        is_changing: a call is changing it off the device thread.
+        basis: changes when it is rebound or given other parameters (training does not count);
+            states of sequences that were computed before are then invalid.
+        stays_until: time on the monotonic clock until which it is not evicted.
         versions: parameters of checkpoints, for predictions.
-        learned: what was found for predictions of a kind, and holds until the plans go.
-        nodes: of all its symbols together.
-        is_stateless: it has no parameters and no states, so that it has nothing to lose.
+        learned: findings about predictions of a kind, valid until the plans are released.
+        nodes: number of nodes in all its symbols.
+        is_stateless: it has neither parameters nor states, so it cannot lose anything.
     """
 
     def __init__(self, record: ModuleRecord) -> None:
@@ -157,7 +157,7 @@ class HostedModule:
 
     @property
     def has_unsaved(self) -> bool:
-        """Whether something is nowhere else; see the class."""
+        """Whether it has something that exists only here; see the class."""
         return self._has_unsaved
 
     @has_unsaved.setter
@@ -166,7 +166,8 @@ class HostedModule:
         self.changes += value
 
     def require(self, call: str) -> None:
-        """Raise WrongStage or Conflict unless the module is far enough for a call."""
+        """Raise WrongStage or Conflict unless the module has reached the stage that a call
+        needs."""
         require(self.record, call)
 
     def require_idle(self, call: str) -> None:
@@ -178,10 +179,10 @@ class HostedModule:
             )
 
     def beside(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> Waits[T]:
-        """Do what reads or writes this module's arrays alone, beside the device's thread.
+        """Do, off the device thread, work that touches nothing but this module's arrays.
 
-        On a device with memory of its own it is done at once: what its thread has begun there
-        allows no other one between.
+        On a device with memory of its own it is done at once in the device thread, because other
+        threads must not interleave with the operations queued there.
         """
         if any(context.device_type == "gpu" for context in self.contexts):
             return work(*arguments, **options)
@@ -212,7 +213,7 @@ class HostedModule:
         )
 
     def values(self) -> Values | None:
-        """Return the parameters' values on the host, None while there are none."""
+        """Return the parameters' values on the host; None before there are any."""
         if self.record.bind is None or self.record.params is None:
             return self._early
         return self.engine.get_params()
@@ -226,7 +227,7 @@ class HostedModule:
         return {self.record.default_bucket_key: default, **spec.buckets}
 
     def derive(self, output: str | None, head: Head | None) -> dict[str, Any]:
-        """Return the symbols, cut and with a new head, and their inputs; see ``CutSymbols``."""
+        """Return the symbols cut off and given a new head, and their inputs; see ``CutSymbols``."""
         cut_symbols = {
             key: symbol if output is None else cut(symbol, output, head)
             for key, symbol in self.symbols.items()
@@ -245,7 +246,7 @@ class HostedModule:
     # -- binding ----------------------------------------------------------------------------
 
     def bind(self, spec: BindSpec) -> Waits[None]:
-        """Bind, or bind anew; parameters and optimizer stay. What is refused changes nothing."""
+        """Bind or rebind; parameters and optimizer stay. A refused call changes nothing."""
         fresh = yield from self.beside(self._bound, spec)
         self._parked = park_optimizer(self.engine) or self._parked
         self._early = None
@@ -253,12 +254,12 @@ class HostedModule:
         self.basis += 1
         self.record = self.record.evolve(bind=spec)
         self.forget_plans()
-        self.versions.clear()  # whose parameters may not fit any more
+        self.versions.clear()  # their parameters may no longer fit
         if self.record.params is not None:
             self._finish_binding()
 
     def _bound(self, spec: BindSpec) -> Engine:
-        """Return another engine that is bound, with the parameters that there are."""
+        """Return a new, bound engine with the current parameters."""
         values = self.values()
         check_bind(self, spec, {**values[0], **values[1]} if values else {})
         fresh = self._make_engine()
@@ -293,7 +294,7 @@ class HostedModule:
         self.forget_plans()
 
     def bind_bucket(self, key: str, shapes: BucketShapes) -> None:
-        """Bind one more bucket; before there are parameters it is bound when they come."""
+        """Bind one more bucket; without parameters, it is bound as soon as they arrive."""
         self.require("bind_bucket")
         if not isinstance(self.engine, BucketingModule):
             raise Conflict(f"module {self.name!r} is not a bucketing module")
@@ -315,16 +316,16 @@ class HostedModule:
     def change_buckets(
         self, buckets: Mapping[str, BucketShapes], most_rows: int | None
     ) -> Generator[None]:
-        """Have these buckets beside the default one; yield between two plans of new ones.
+        """Replace all buckets but the default one; yield after each plan of a new bucket.
 
-        Until the end all is as it was, and may be used.
+        Until the end the module is unchanged and can be used.
 
         Args:
             buckets: shapes by key.
-            most_rows: examples of predictions that are computed together at most.
+            most_rows: largest number of examples computed in one batch of predictions.
 
         Raises:
-            Conflict: the module was bound anew meanwhile, or has no buckets.
+            Conflict: the module was rebound meanwhile, or has no buckets.
         """
         self.require("bind_bucket")
         if not isinstance(self.engine, BucketingModule):
@@ -340,7 +341,7 @@ class HostedModule:
             yield from fresh.warm_up(new, most_rows)
         self.require_idle("changing buckets")
         if self.engine is not engine or self.buckets() != before:
-            raise Conflict(f"module {self.name!r} was bound anew meanwhile; try again")
+            raise Conflict(f"module {self.name!r} was rebound meanwhile; try again")
         for key in before:
             if before[key] != after.get(key):
                 engine.drop_bucket(parse_key(key, "buckets"))
@@ -352,14 +353,14 @@ class HostedModule:
         self._note_buckets()
 
     def _note_buckets(self) -> None:
-        """Give versions the module's current buckets."""
+        """Pass the module's current buckets on to its loaded versions."""
         self.versions.have_buckets(self.buckets())
         self.learned.clear()
 
     # -- parameters and optimizer -----------------------------------------------------------
 
     def install(self, values: Values, source: ParamsSource) -> None:
-        """Take over parameters, bound or not; names are checked, and where it is bound, shapes."""
+        """Set parameters, bound or not. Names are checked, and if it is bound, shapes."""
         if self.record.bind is None:
             self._early = values
             self.record = self.record.evolve(params=source, lost=False)
@@ -369,19 +370,19 @@ class HostedModule:
         self.note_params(source)
 
     def note_params(self, source: ParamsSource) -> None:
-        """Note that the bound parameters have new values; do what could not be done without."""
+        """React to new values of the bound parameters, and do what had to wait for parameters."""
         self.basis += 1
         had_some = self.record.params is not None
         self.record = self.record.evolve(params=source, lost=False)
         if not had_some:
             self._finish_binding()
         elif optimizer_of(self.engine) is not None and main_module(self.engine).kvstore is not None:
-            # The store has a copy of the weights, which the next update would bring back.
+            # The store has its own copy of the weights, which the next update would restore.
             self._parked = park_optimizer(self.engine)
             self._install_parked()
 
     def init_optimizer(self, spec: OptimizerSpec, prefix: str) -> None:
-        """Install an optimizer in the place of an existing one; see ``install_optimizer``."""
+        """Install an optimizer, replacing an existing one; see ``install_optimizer``."""
         self.require("init_optimizer")
         if self.record.compression_params is not None and "device" not in (spec.kvstore or ""):
             expected = "device, the store that compresses gradients as the module says"
@@ -391,14 +392,15 @@ class HostedModule:
         self.record = self.record.evolve(optimizer=spec)
 
     def expect_optimizer(self, spec: OptimizerSpec) -> None:
-        """Install an optimizer when there are parameters and the module is bound for training."""
+        """Install an optimizer as soon as there are parameters and the module is bound for
+        training."""
         self.record = self.record.evolve(optimizer=spec)
 
     # -- inference ----------------------------------------------------------------------------
 
     @property
     def inference(self) -> Inference:
-        """What makes predictions with the module's current parameters, beside its training."""
+        """Makes predictions with the module's current parameters, independently of its training."""
         if self._inference is None:
             self._inference = self._inference_over(self.on_device())
         return self._inference
@@ -409,7 +411,7 @@ class HostedModule:
         return self.record.kind is ModuleKind.MUTABLE
 
     def inference_of(self, version: str | None) -> Inference:
-        """Return what makes predictions with a version that is loaded; None is the current one."""
+        """Return the inference of a loaded version, or of the current parameters for None."""
         if version is None:
             self.require("predict")
             return self.inference
@@ -417,7 +419,7 @@ class HostedModule:
         return self.versions.inference(version, self._inference_over)
 
     def predict_bytes(self) -> int:
-        """Return the bytes of what predictions run in."""
+        """Return the bytes that the plans of predictions use."""
         return sum(one.nbytes() for one in self._inferences())
 
     def predict_plans(self) -> int:
@@ -441,8 +443,8 @@ class HostedModule:
         return Inference(self.symbols, self.buckets(), parameters, any_shape=self.takes_any_shape)
 
     def _make_engine(self) -> Engine:
-        # Nothing that the engine keeps may lead back here: the cycle would keep all memory of a
-        # deleted module until the collector runs.
+        # The engine must not reference this object: the cycle would keep all memory of a deleted
+        # module alive until the garbage collector runs.
         generate = partial(_generate, self.symbols, self.data_names, self.label_names)
         return make_engine(self.record, generate, self.default_key, self.contexts)
 
@@ -455,7 +457,7 @@ class HostedModule:
         check_bind(self, spec, {**present.arguments, **present.auxiliary})
 
     def _finish_binding(self) -> None:
-        """Bind the buckets and install the optimizer, which needs parameters."""
+        """Bind the buckets and install the optimizer, both of which need parameters."""
         assert self.record.bind is not None
         for key, shapes in self.record.bind.buckets.items():
             self._bind_one(key, shapes)
@@ -472,7 +474,7 @@ class HostedModule:
             self.engine.switch_bucket(self.default_key, None)
 
     def _install_parked(self) -> None:
-        """Install the optimizer of the record, at the place where it was parked."""
+        """Install the record's optimizer with the parked position and states."""
         spec, bound = self.record.optimizer, self.record.bind
         if spec is None or bound is None or not bound.for_training:
             return

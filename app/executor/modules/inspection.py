@@ -1,4 +1,4 @@
-"""What a model is whose files nobody has described: its inputs, and shapes that fit."""
+"""Finds out the inputs of a model from its files, and shapes that fit."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ __all__ = ["Examination", "examine", "inspect_model"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """What was found.
+    """The findings about a model.
 
     Attributes:
-        symbol: the graph, whose first states now say how wide they are.
-        has_declared: whether they did not before.
-        roles: what its variables are.
-        guess: shapes of its inputs.
+        symbol: the graph, with the widths of its initial states declared.
+        has_declared: whether that changed the graph.
+        roles: roles of its variables.
+        guess: likely shapes of its inputs.
     """
 
     symbol: Symbol
@@ -51,13 +51,13 @@ def examine(
     given: GivenNames,
     shapes: Mapping[str, Shape],
 ) -> Examination:
-    """Work out what a model is.
+    """Work out a model's inputs and their shapes.
 
     Args:
-        symbol: its graph; first states of which a weight tells the features are given these.
-        stored: shapes of its parameters by name; None if there are none.
-        given: names of inputs that somebody said.
-        shapes: of inputs that somebody said.
+        symbol: its graph; initial states whose width follows from a weight are declared in place.
+        stored: shapes of its parameters by name; None without a file of parameters.
+        given: names of inputs that the caller specified.
+        shapes: shapes of inputs that the caller specified.
     """
     roles = find_roles(symbol, stored, given, shapes)
     has_declared = declare_states(symbol, roles.states, stored or {})
@@ -69,7 +69,7 @@ def examine(
 
 
 def inspect_model(call: InspectModel) -> Waits[Mapping[str, Any]]:
-    """Answer the call beside the device's thread.
+    """Answer the call off the device thread.
 
     Raises:
         HostError, Damaged: the symbol or the parameters cannot be read.
@@ -108,7 +108,7 @@ def _inspect(call: InspectModel) -> Mapping[str, Any]:
 
 def _check_given(symbol: Symbol, call: InspectModel) -> None:
     arguments = symbol.list_arguments()
-    for field in ("data_names", "state_names"):  # labels may be named that a net does not read
+    for field in ("data_names", "state_names"):  # a net need not read its labels
         check_arguments(field, getattr(call, field) or (), arguments)
 
 

@@ -1,4 +1,4 @@
-"""How much memory a device has left, so that what cannot fit is refused before it is tried."""
+"""How much memory a device has left, so that calls that cannot fit are refused up front."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["available_bytes", "default_budget", "total_bytes"]
 
 _VERY_MUCH = 2**63 - 1
 _SHARE_OF_MODULES = 0.7
-"""Of a device's memory; the rest is for data sets of jobs, requests, and other processes."""
+"""Share of a device's memory; the rest is for jobs' datasets, requests and other processes."""
 
 
 def available_bytes(context: Context) -> int:
-    """Return the bytes that can be allocated for a device without others losing theirs."""
+    """Return the bytes that can be allocated for a device without taking memory from others."""
     own = backend_of(context).memory()
     if own is not None:
         used, total = own
@@ -25,17 +25,17 @@ def available_bytes(context: Context) -> int:
 
 
 def default_budget(context: Context, sharers: int = 1) -> int:
-    """Return what the modules of a device may take where nobody says.
+    """Return the default memory budget of a device's modules.
 
     Args:
         context: the device.
-        sharers: devices that share its memory, this one included.
+        sharers: number of devices that share its memory, this one included.
     """
     return int(total_bytes(context) * _SHARE_OF_MODULES) // sharers
 
 
 def total_bytes(context: Context) -> int:
-    """Return the bytes that a device has in all, or the machine or container for it."""
+    """Return the total memory of a device, for a CPU that of the machine or container."""
     own = backend_of(context).memory()
     return own[1] if own is not None else min(_machine_bytes("MemTotal:"), _group_limit())
 
@@ -48,11 +48,12 @@ def _machine_bytes(of: str = "MemAvailable:") -> int:
 
 
 def _group_bytes() -> int:
-    """Return what the control groups of a container leave; very much where none has a limit."""
+    """Return the bytes that are free under the control groups' limits; a huge number without
+    limits."""
     left = [max(group.limit - group.used, 0) for group in group_memories()]
     return min(left, default=_VERY_MUCH)
 
 
 def _group_limit() -> int:
-    """Return the least limit of a container's control groups; very much where none has one."""
+    """Return the lowest limit of the control groups; a huge number without limits."""
     return min((group.limit for group in group_memories()), default=_VERY_MUCH)

@@ -1,4 +1,4 @@
-"""A hosted module to and from the files of a checkpoint, named as MXNet names them."""
+"""Saves a hosted module to, and loads it from, the files of a checkpoint (named as by MXNet)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 STATE_FILE = "state.json"
-"""Beside MXNet's files: the optimizer's position, and all that a fit needs to go on."""
+"""In addition to MXNet's files: the optimizer's position, and all that a fit needs to resume."""
 
 _FORMAT = 1
 
@@ -53,7 +53,7 @@ _FORMAT = 1
 def save_module(
     module: HostedModule, root: Path, epoch: int, optimizer_states: bool
 ) -> Waits[CheckpointManifest]:
-    """Copy a module, write a checkpoint beside the device's thread and return its manifest."""
+    """Copy a module, write a checkpoint off the device thread and return its manifest."""
     module.require("save_checkpoint")
     snapshot, changes = Snapshot.of(module, optimizer_states), module.changes
     optimizer = optimizer_of(module.engine) if optimizer_states else None
@@ -84,16 +84,17 @@ def load_module(
     allow_extra: bool = False,
     check_states: bool = False,
 ) -> Waits[None]:
-    """Take parameters, and on request the optimizer's states, from a checkpoint.
+    """Load parameters, and on request the optimizer's states, from a checkpoint.
 
     Nothing else may use the module meanwhile. See ``app.link.calls.LoadCheckpoint``.
 
     Raises:
-        NotFound, Damaged: there is none, or its files are not what its manifest says.
-        Invalid: the parameters are another model's; the checkpoint has no states.
+        NotFound, Damaged: there is no such checkpoint, or its files do not match its
+        manifest.
+        Invalid: the parameters belong to another model; or the checkpoint has no states.
     """
     manifest = yield from awaited(in_background(verify_checkpoint, directory))
-    # A module whose parameters were lost gets its optimizer together with new ones.
+    # If the parameters were lost, the optimizer is installed together with the new ones.
     gets_optimizer = module.record.params is None and module.record.optimizer is not None
     states = _states_of(manifest, directory) if optimizer_states else None
     if optimizer_states and not gets_optimizer:
@@ -120,7 +121,7 @@ def load_module(
 def load_optimizer_states(
     module: HostedModule, directory: Path, manifest: CheckpointManifest
 ) -> Waits[None]:
-    """Take the optimizer's states of a checkpoint whose parameters the module has."""
+    """Load the optimizer's states of a checkpoint whose parameters the module already has."""
     saved = yield from _check_states(module, _states_of(manifest, directory))
     _take_states(module, saved, manifest, directory)
 
@@ -144,7 +145,7 @@ def _take_states(
 
 
 def write_state(directory: Path, state: Mapping[str, Any]) -> None:
-    """Write plain data that MXNet's files have no place for."""
+    """Write plain data that does not fit into MXNet's files."""
     text = json.dumps({"format": _FORMAT, **state})
     (directory / STATE_FILE).write_text(text, encoding="utf-8")
 
@@ -183,15 +184,16 @@ def read_values(
 
 
 def read_base(module: HostedModule, base: str | None) -> Waits[dict[str, NDArray]]:
-    """Return the parameters that a module made from another one keeps, by name.
+    """Return the parameters that a derived module takes over from its origin, by name.
 
     Args:
         module: the module.
-        base: directory of the checkpoint that has them; None for a module that keeps none.
+        base: directory of the checkpoint with the parameters; None if it takes none over.
 
     Raises:
-        NotFound, Damaged: there is no checkpoint, or its files are not what its manifest says.
-        Invalid: it lacks one of them.
+        NotFound, Damaged: there is no such checkpoint, or its files do not match its
+        manifest.
+        Invalid: the checkpoint lacks one of the parameters.
     """
     if base is None:
         return {}
@@ -235,7 +237,7 @@ def _states_of(manifest: CheckpointManifest, directory: Path) -> Path:
 
 
 def _read_states(path: Path) -> None:
-    """Raise Damaged unless a file has an optimizer's states."""
+    """Raise Damaged unless a file holds an optimizer's states."""
     try:
         read_states(path.read_bytes())
     except FormatError as error:

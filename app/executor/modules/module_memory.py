@@ -1,4 +1,4 @@
-"""How many bytes a module takes on its device, by what they are for."""
+"""The memory that a module uses on its device, by purpose."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from core.kvstore import KVStore
 __all__ = ["memory_of"]
 
 _STEP_BYTES = 8 * 1024
-"""Of a node in a plan, beside its arrays; 17 kB were measured of one in two plans."""
+"""Estimate for a node in a plan, besides its arrays; 17 kB were measured for a node in two
+plans."""
 
 
 def memory_of(module: HostedModule) -> dict[str, int]:
     """Return bytes of parameters with gradients, optimizer, plans, and the data of its job.
 
-    And of the parameters of other versions than the one in training.
+    Parameters of loaded versions are included.
     """
     plan_bytes = module.nodes * _STEP_BYTES
     if module.record.bind is None:

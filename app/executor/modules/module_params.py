@@ -1,4 +1,4 @@
-"""Parameters of a hosted module, from and to tensors by name."""
+"""Reading and setting the parameters of a hosted module as tensors by name."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from core.ndarray import NDArray, array
 __all__ = ["check_values", "get_params", "init_params", "make_initializer", "set_params"]
 
 _MOST_ROWS = 50
-"""Parameters that an error names at most."""
+"""Largest number of parameters that an error names."""
 
 
 def get_params(module: HostedModule, names: Sequence[str] | None) -> tuple[dict[str, Any], Arrays]:
-    """Return which of the names are arguments and which auxiliary states, and the values.
+    """Return the values of parameters, and which of the names are arguments and which auxiliary
+    states.
 
     Raises:
         NotFound: the module has no parameter of a name.
@@ -73,7 +74,7 @@ def set_params(
 
 
 def make_initializer(spec: InitSpec, prefix: str) -> initializer.Initializer:
-    """Return the initializer of a specification; raise HostError where the engine has none such.
+    """Return the initializer for a specification; raise HostError for one that the engine rejects.
 
     Args:
         spec: its name and options.
@@ -91,16 +92,17 @@ def init_params(
     prefix: str,
     kept: Mapping[str, NDArray] | None = None,
 ) -> None:
-    """Initialize the parameters, but for those given and those kept.
+    """Initialize the parameters, except for those given or kept.
 
     The initializer draws from the random stream that the caller has entered.
 
     Args:
-        module: is bound.
-        spec: the initializer.
-        given: by the client, by name.
+        module: a bound module.
+        spec: specifies the initializer.
+        given: values from the client, by name.
         prefix: leads to the specification in the request (``initializer.``), for errors.
-        kept: of the module that this one was made from, by name; those given go before.
+        kept: values of the module that this one was made from, by name; those given take
+            precedence.
     """
     module.require("init_params")
     fill = make_initializer(spec, prefix)
@@ -123,7 +125,7 @@ def check_values(
     allow_extra: bool = False,
     allow_nonfinite: bool = False,
 ) -> Values:
-    """Return complete values of a module's parameters, those not given as they are.
+    """Return values for all of a module's parameters; those not given keep their current values.
 
     Raises:
         Invalid: see ``set_params``.

@@ -1,7 +1,7 @@
-"""Optimizers from their specifications, and what of them a checkpoint must keep.
+"""Optimizers from their specifications, and the data that a checkpoint must keep about them.
 
-A ``.states`` file of MXNet's holds the state arrays alone. The update counts, the learning rate in
-force, and where the scheduler stands are kept beside it, as plain data.
+MXNet's ``.states`` files hold only the state arrays. Update counts, the current learning rate and
+the scheduler's position are kept next to them, as plain data.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def make_options(spec: OptimizerSpec, prefix: str) -> dict[str, Any]:
 
 
 def get_position(optimizer: Optimizer) -> dict[str, Any]:
-    """Return what changes in an optimizer as it updates, as plain data; see ``set_position``."""
+    """Return the parts of an optimizer that updates change, as plain data; see ``set_position``."""
     counts = optimizer._all_index_update_counts
     scheduler = optimizer.lr_scheduler
     return {
@@ -76,12 +76,12 @@ def get_position(optimizer: Optimizer) -> dict[str, Any]:
 def set_position(
     optimizer: Optimizer, position: Mapping[str, Any], *, keep_rates: bool = False
 ) -> None:
-    """Bring an optimizer to where another one of its class was.
+    """Bring an optimizer to the position of another one of its class.
 
     Args:
         optimizer: made from the same specification, or (``keep_rates``) from one with other rates.
         position: what ``get_position`` returned.
-        keep_rates: keep the learning rate and all else that a specification says.
+        keep_rates: keep the learning rate and everything else from the specification.
     """
     attributes = dict(position["attributes"])
     if keep_rates:
@@ -100,12 +100,12 @@ def set_position(
 def check_states(
     states: Mapping[Any, Any], optimizer: Optimizer, weights: Mapping[str, NDArray]
 ) -> None:
-    """Raise unless optimizer states are such as an optimizer keeps of a model's parameters.
+    """Raise unless the states have the structure that an optimizer keeps for a model's parameters.
 
     Args:
-        states: by the optimizer's index of a parameter.
+        states: by the optimizer's index of the parameter.
         optimizer: knows the names of the parameters.
-        weights: by name.
+        weights: parameters by name.
 
     Raises:
         Invalid, HostError: names the parameter.
@@ -133,7 +133,7 @@ def check_states(
 
 
 def other_optimizer(got: str, present: str) -> Invalid:
-    """Return the error for states that another optimizer than the current one saved."""
+    """Return the error for states that were saved by a different optimizer."""
     hint = "install the optimizer that they are of, then load them"
     return Invalid("states", got, f"states of {present}", hint)
 
@@ -167,7 +167,8 @@ def _make_scheduler(value: Any, path: str) -> lr_scheduler.LRScheduler:
 
 
 def _typed(value: Any, wanted: Any, path: str) -> Any:
-    """Return a value of the type wanted; an int is a float too, true is not a number."""
+    """Return a value checked against a type; an int is accepted as a float, a bool not as a
+    number."""
     try:
         typed = TypeAdapter(wanted).validate_python(value, strict=True)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Figures of one array, in little memory beside it: norm, moments, extremes, histogram."""
+"""Statistics of one array, computed in little extra memory: norm, moments, extremes, histogram."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Span = tuple[float, float]
 
 
 def span_of(values: Values) -> Span | None:
-    """Return the least and the largest finite value; None if there is none."""
+    """Return the least and the largest finite value; None without finite values."""
     low, high = math.inf, -math.inf
     for chunk in _finite_chunks(values):
         if chunk.size:
@@ -29,12 +29,12 @@ def span_of(values: Values) -> Span | None:
 
 
 def figures_of(values: Values, bins: int, span: Span | None) -> dict[str, Any]:
-    """Return the figures of an array.
+    """Return the statistics of an array.
 
     Args:
-        values: of any numbers.
+        values: an array of any numeric dtype.
         bins: of the histogram.
-        span: from where to where it goes; None for no histogram.
+        span: range of the histogram; None for no histogram.
 
     Returns:
         ``nan`` and ``infinite``: how many elements are not numbers; of the others ``norm``,
@@ -62,9 +62,9 @@ def figures_of(values: Values, bins: int, span: Span | None) -> dict[str, Any]:
 
 
 def relative_change(values: Values, before: Values) -> float | None:
-    """Return the norm of the difference by the norm before, where both are finite.
+    """Return the norm of the difference divided by the norm before, over the finite elements.
 
-    None if the shapes differ, or there was nothing but zeros.
+    None if the shapes differ, or all elements before were zero.
     """
     if values.shape != before.shape:
         return None

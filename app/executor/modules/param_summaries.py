@@ -1,4 +1,4 @@
-"""Figures of a module's parameters, or of a checkpoint's, one after the other in little memory."""
+"""Statistics of the parameters of a module or checkpoint, computed one array at a time."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Row = dict[str, Any]
 
 _ROLES = {"arg": "parameter", "aux": "auxiliary"}
 _COPIED_BYTES = 1 << 24
-"""Of parameters in training that are copied in one turn of the device's thread."""
+"""Bytes of parameters in training that are copied in one turn of the device thread."""
 
 
 class _Source(Protocol):
-    """Arrays by name, with their roles; those of a file are read when asked for."""
+    """Arrays by name, with their roles; those in a file are read on demand."""
 
     @property
     def roles(self) -> Mapping[str, str]: ...
@@ -43,11 +43,11 @@ class _Source(Protocol):
 def summarize_params(
     get: Callable[[str], HostedModule], call: SummarizeParams
 ) -> Waits[dict[str, str]]:
-    """Answer the call beside the device's thread.
+    """Answer the call off the device thread.
 
     Args:
         get: returns the module, for the parameters in training; raises HostError.
-        call: what is asked for.
+        call: the request.
 
     Raises:
         NotFound, Damaged: there is no such checkpoint, or it cannot be read.
@@ -63,7 +63,7 @@ def summarize_params(
 
 
 class _Live:
-    """Parameters that may be training meanwhile."""
+    """Parameters that may be trained meanwhile."""
 
     def __init__(self, module: HostedModule) -> None:
         values = module.values() if module.record.bind is None else None
@@ -75,7 +75,7 @@ class _Live:
         self.roles = dict.fromkeys(arguments, "parameter") | dict.fromkeys(auxiliary, "auxiliary")
 
     def groups(self) -> Iterator[list[str]]:
-        """Yield names of arrays that are copied together."""
+        """Yield groups of names whose arrays are copied together."""
         group: list[str] = []
         size = 0
         for name, array in self.arrays.items():
@@ -89,12 +89,12 @@ class _Live:
             yield group
 
     def copied(self, names: Sequence[str]) -> _Copies:
-        """Return copies of some; in the device's thread."""
+        """Return copies of some arrays; runs in the device thread."""
         return _Copies({name: self.arrays[name].asnumpy() for name in names}, self.roles)
 
 
 class _Copies:
-    """Each is read once, and its memory let go then."""
+    """Copies of arrays; each can be read once, which releases it."""
 
     def __init__(self, arrays: dict[str, Array], roles: Mapping[str, str]) -> None:
         self._arrays = arrays

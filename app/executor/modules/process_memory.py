@@ -12,13 +12,13 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def resident_bytes() -> int:
-    """Return the bytes of memory that this process has, shared memory included."""
+    """Return the resident memory of this process in bytes, including shared memory."""
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * _PAGE_BYTES
 
 
 def return_free_memory() -> None:
-    """Give what the C library keeps of freed memory back to the system, where it can."""
+    """Return freed memory that the C library retains to the system, where that is supported."""
     trim = getattr(_LIBC, "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -20,8 +20,9 @@ __all__ = ["RandomStreams"]
 class RandomStreams:
     """The positions of one executor's streams.
 
-    The stream entered last, of whichever executor, is the position of the engine's generators, so
-    all executors of a process must share one thread or draw nothing, but ``drawn_apart``.
+    The engine's generators are at the position of the stream that was entered last, by any
+    executor, so all executors of a process must share one thread, except for draws in
+    ``drawn_apart``.
     """
 
     _active: ClassVar[tuple[RandomStreams, Hashable] | None] = None
@@ -40,7 +41,7 @@ class RandomStreams:
             seed_engine(secrets.randbits(63))
 
     def seed(self, key: Hashable, value: int, contexts: Iterable[Context]) -> None:
-        """Begin a stream anew; ``contexts`` are the devices that draw from it."""
+        """Restart a stream from a seed; ``contexts`` are the devices that draw from it."""
         self._activate(key)
         self._kept.pop(key, None)
         seed_engine(value)
@@ -53,15 +54,15 @@ class RandomStreams:
         return get_state()
 
     def set_position(self, key: Hashable, position: dict[str, Any]) -> None:
-        """Go on from what ``position`` returned."""
+        """Continue from what ``position`` returned."""
         self._activate(key)
         self._kept.pop(key, None)
         set_state(position)
 
     def drawn_apart(self, key: Hashable, work: Callable[[], None]) -> Callable[[], dict[str, Any]]:
-        """Return work that draws from a stream in whichever thread it is done in.
+        """Wrap work so that it draws from a stream in whichever thread it runs.
 
-        It returns the position that the stream is to go on from, see ``set_position``.
+        The work returns the position for ``set_position``, from which the stream continues.
         """
         position = self.position(key)
 
@@ -84,7 +85,7 @@ class RandomStreams:
         return active is not None and active[0] is self and active[1] == key
 
     def _activate(self, key: Hashable) -> None:
-        """Keep the position of the stream that was active; the caller sets that of the new one."""
+        """Save the position of the active stream; the caller sets that of the new one."""
         active = RandomStreams._active
         if active is not None:
             active[0]._kept[active[1]] = get_state()

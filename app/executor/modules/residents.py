@@ -1,9 +1,9 @@
 """The modules on a device, within a budget of memory.
 
-What was not used for the longest time goes first: at first the plans and buckets of predictions,
-which are made anew from the module, then the versions beside the one in training, which are loaded
-again from their checkpoints, then whole modules, which are restored from what is durable.
-A module that a job works on or a call changes, or that has what is nowhere else, stays.
+The least recently used memory is released first: plans and buckets of predictions, which can be
+rebuilt from the module; then loaded versions, which can be loaded again from their checkpoints;
+then whole modules, which are restored from durable data. A module that a job works on, that a call
+is changing, or whose state exists only here, stays.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _AWAITED_SECONDS = 10.0
 
 
 class Residents:
-    """Modules and their steppers, those used last at the end.
+    """Modules and their steppers, the most recently used last.
 
     Attributes:
-        budget_bytes: what they may take before those idle for the longest time go.
+        budget_bytes: memory that they may use before the least recently used are evicted.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class Residents:
         release: Callable[[str], None],
         evicted: Callable[[str], None] = lambda name: None,
     ) -> None:
-        """Begin with none.
+        """Create an empty collection.
 
         Args:
-            budget_bytes: see there.
-            release: called with the name of a module that goes.
-            evicted: called after that where it was put away for others.
+            budget_bytes: see the class.
+            release: called with the name of a module that is removed.
+            evicted: called after ``release`` if the module was evicted to make room.
         """
         self.budget_bytes = budget_bytes
         self._release = release
@@ -65,7 +65,7 @@ class Residents:
         return iter(self._modules.values())
 
     def use(self, name: str) -> HostedModule:
-        """Return a module, which is in use now; raise KeyError."""
+        """Return a module and mark it as the most recently used; raise KeyError."""
         self._awaited.pop(name, None)
         self._modules.move_to_end(name)
         return self._modules[name]
@@ -75,11 +75,11 @@ class Residents:
         return self._steppers[name]
 
     def add(self, module: HostedModule, *, is_awaited: bool = False) -> None:
-        """Take a module in.
+        """Add a module.
 
         Args:
-            is_awaited: a call on it is to come, until which it stays for a while; else two that
-                are larger than the budget would put each other away for ever.
+            is_awaited: a call on it follows, until which it is protected for a while; otherwise two
+                modules that are larger than the budget would evict each other forever.
         """
         self._modules[module.name] = module
         if is_awaited:
@@ -88,7 +88,7 @@ class Residents:
 
     @contextmanager
     def changing(self, name: str) -> Iterator[None]:
-        """Keep a module for a block in which a call changes it, if it is there."""
+        """Protect a module, if it exists, from eviction while the block changes it."""
         module = self._modules.get(name)
         try:
             if module is not None:
@@ -119,17 +119,17 @@ class Residents:
     # -- memory -------------------------------------------------------------------------------
 
     def memory(self, name: str) -> dict[str, int]:
-        """Return what a module takes, as it was after its last call."""
+        """Return the memory that a module used after its last call."""
         if name not in self._memory:
             self.measure(name)
         return self._memory[name]
 
     def has_other_plans(self, name: str) -> bool:
-        """Return whether a module has other plans for predictions than when it was measured."""
+        """Return whether a module's plans for predictions have changed since it was measured."""
         return self._modules[name].predict_plans() != self._plans.get(name)
 
     def measure(self, name: str) -> None:
-        """Look anew at what a module takes."""
+        """Measure again how much memory a module uses."""
         module = self._modules.get(name)
         if module is not None:
             before = self._memory.get(name, {})
@@ -139,11 +139,11 @@ class Residents:
 
     @property
     def used_bytes(self) -> int:
-        """What all modules take together."""
+        """Memory of all modules in total."""
         return self._used_bytes
 
     def describe(self) -> dict[str, Any]:
-        """Return the budget and the modules, with what each takes."""
+        """Return the budget, and the modules with the memory of each."""
         return {
             "memory_budget": {"bytes": self.budget_bytes, "used": self.used_bytes},
             "modules": [summarize(one) | {"memory": self.memory(one.name)} for one in self],
@@ -153,7 +153,7 @@ class Residents:
         """Release the least recently used memory until the rest is within the budget.
 
         Args:
-            but: the module that a call was just for.
+            but: the module that was just called, which is spared.
         """
         self._free(lambda: self.used_bytes <= self.budget_bytes, but)
 
@@ -169,19 +169,19 @@ class Residents:
                     return
                 step(name)
         if but is not None and but in self._modules:
-            # The last one is what the call is for.
+            # The last one is the module that is being called.
             while not is_enough() and _drop_version(self._modules[but], but=1):
                 self.measure(but)
         return_free_memory()
 
     def _forget_plans(self, name: str) -> None:
         if self._modules[name].forget_plans():
-            _log.info("the plans of module %s were let go", name)
+            _log.info("released the plans of module %s", name)
             self.measure(name)
 
     def _drop_versions(self, name: str) -> None:
         while _drop_version(self._modules[name]):
-            _log.info("a version of module %s was let go", name)
+            _log.info("released a version of module %s", name)
             self.measure(name)
 
     def _put_away(self, name: str) -> None:
@@ -189,12 +189,12 @@ class Residents:
         if time.monotonic() < max(module.stays_until, self._awaited.get(name, 0.0)):
             return
         if not module.has_unsaved and module.job_id is None and not module.is_changing:
-            _log.info("module %s was put away", name)
+            _log.info("evicted module %s", name)
             self.remove(name)
             self._evicted(name)
 
 
 def _drop_version(module: HostedModule, but: int = 0) -> bool:
-    """Release a version and all that was found out about it; see ``LoadedVersions.drop_oldest``."""
+    """Release a version and what was learned about it; see ``LoadedVersions.drop_oldest``."""
     module.learned.clear()
     return module.versions.drop_oldest(but)

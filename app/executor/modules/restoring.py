@@ -1,4 +1,4 @@
-"""A module brought back to its device from its record and what is durable of it."""
+"""Restores a module on its device from its record and its durable data."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["restored_module"]
 
 
 def restored_module(call: RestoreModule, random: RandomStreams) -> Waits[HostedModule]:
-    """Make a module and bring it as far as its record says.
+    """Make a module and bring it to the stage that its record describes.
 
     Raises:
-        ServiceError, MXNetError: it cannot be.
+        ServiceError, MXNetError: it cannot be restored.
     """
     record = call.record
     module = yield from awaited(in_background(HostedModule, record))
@@ -40,7 +40,7 @@ def restored_module(call: RestoreModule, random: RandomStreams) -> Waits[HostedM
 
 def _load(module: HostedModule, directory: Path) -> Waits[None]:
     manifest = yield from awaited(in_background(read_manifest, directory))
-    # Whatever is not the module's was skipped when this was first loaded.
+    # Foreign parameters were skipped when this was first loaded.
     values = yield from read_values(module, directory, manifest, allow_extra=True)
     yield from module.beside(module.install, values, ParamsSource.CHECKPOINT)
 
@@ -48,7 +48,7 @@ def _load(module: HostedModule, directory: Path) -> Waits[None]:
 def _init(module: HostedModule, call: RestoreModule, random: RandomStreams) -> Waits[None]:
     spec = call.record.init
     assert spec is not None
-    assert spec.seed is not None, "what no seed repeats is lost"
+    assert spec.seed is not None, "parameters that no seed reproduces are lost"
     kept = yield from read_base(module, call.base)
     random.seed(module.name, spec.seed, module.contexts)
     init_params(module, spec, {}, "", kept)

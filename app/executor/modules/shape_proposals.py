@@ -1,4 +1,4 @@
-"""How to bind a module whose caller does not say all shapes."""
+"""Proposes shapes for a module whose caller does not specify them all."""
 
 from __future__ import annotations
 

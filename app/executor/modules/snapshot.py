@@ -1,7 +1,7 @@
 """A copy of a module's parameters and optimizer states, to be written while training goes on.
 
-It is taken in the device's thread, which costs a copy in memory; writing it may take as long as the
-disk takes, in any thread.
+It is taken in the device thread, at the cost of a copy in memory, and can be written by any thread
+at the speed of the disk.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = ["Snapshot"]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the files of a checkpoint are made of, named as MXNet names them.
+    """The contents of a checkpoint's files, which are named as by MXNet.
 
     Attributes:
         name: of the module.
-        symbols: by bucket key; the module's own, which never change.
+        symbols: by bucket key; not copied, because they never change.
         arguments, auxiliary: copies of the parameters, by name.
         states: makes the bytes of the optimizer's states; None without an optimizer.
     """
@@ -57,7 +57,7 @@ class Snapshot:
         )
 
     def check_finite(self, when: str, field: str) -> None:
-        """Raise HostError for parameters that no training can go on from."""
+        """Raise HostError for parameters that training cannot continue from."""
         for name, value in (*self.arguments.items(), *self.auxiliary.items()):
             total = float(value.asnumpy().sum(dtype=np.float64))
             if not math.isfinite(total):
@@ -103,6 +103,6 @@ def _write_arrays(path: Path, arrays: Sequence[NDArray], names: Sequence[str]) -
 
 
 def _file_word(key: Any) -> str:
-    """Return a bucket key as part of a file's name."""
+    """Return a bucket key in a form that suits a file name."""
     text = "-".join(str(one) for one in key) if isinstance(key, tuple) else str(key)
     return check_name(text, "bucket key")

@@ -25,18 +25,18 @@ Row = dict[str, Any]
 finite elements, None if there are none, and the number of others as ``nonfinite``."""
 
 _BACKWARD = re.compile(r"_backward_output\d*$")
-"""How MXNet names the gradients of an operator's inputs: ``fc1_backward_output0``."""
+"""MXNet's names for gradients of an operator's inputs: ``fc1_backward_output0``."""
 
 
 @contextmanager
 def watched(engine: Engine, pattern: str) -> Iterator[list[Row]]:
-    """Collect statistics of what operators put out within the block, in their order.
+    """Collect statistics of the outputs of operators that run in the block, in execution order.
 
-    Those of a backward pass put out gradients of the inputs of the operators they belong to.
+    In a backward pass, the outputs are gradients of the inputs of the forward operators.
 
     Args:
         engine: a bound module.
-        pattern: of the names, as of files: ``fc*_output``.
+        pattern: glob for the names, such as ``fc*_output``.
     """
     observer = _Observer(_matcher(pattern))
     engine.install_monitor(observer)
@@ -73,7 +73,7 @@ def parameter_statistics(module: HostedModule, pattern: str) -> list[Row]:
 def parameter_arrays(module: HostedModule, pattern: str) -> dict[NamedArray, list[NDArray]]:
     """Return a bound module's parameters whose names match, and their gradients.
 
-    A parameter is on one device here; a gradient is on each.
+    Parameters are given for one device, gradients for each.
     """
     matches = _matcher(pattern)
     arguments = {name: one for name, one in module.on_device().arguments.items() if matches(name)}
@@ -88,7 +88,7 @@ def parameter_arrays(module: HostedModule, pattern: str) -> dict[NamedArray, lis
 
 
 class _Observer:
-    """What the engine takes for a monitor: it is installed on each executor."""
+    """Presents itself to the engine as a monitor, installed on each executor."""
 
     def __init__(self, matches: Callable[[str], bool]) -> None:
         self.rows: list[Row] = []

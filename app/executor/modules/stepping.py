@@ -1,4 +1,5 @@
-"""The step level: forward, backward and update, one call each, for callers who write the loop."""
+"""The step level: forward, backward and update as separate calls, for clients with their own
+loop."""
 
 from __future__ import annotations
 
@@ -29,21 +30,22 @@ from core.types import to_dtype
 __all__ = ["Stepper"]
 
 _MOST_TIMES = 16
-"""A pass may be so many times as large as the batch that its module is bound with,"""
+"""A pass may be this many times as large as the batch that its module is bound with,"""
 _MANY_ELEMENTS = 1 << 20
-"""or have so many elements, where that is more."""
+"""or have this many elements, whichever is more."""
 
 Answer = tuple[dict[str, Any], Arrays]
 Recall = Callable[["Stepper"], Answer]
-"""Gives the last answer again, of the stepper it is given: a cycle would keep deleted modules."""
+"""Repeats a stepper's last answer. The stepper is an argument because a bound method would be a
+cycle, which keeps the memory of deleted modules alive."""
 
 
 class Stepper:
     """The step calls of one module.
 
-    Calls that carry a sequence number are done once each, in order: the number must be one more
-    than the last. The last one is answered again when it comes again, as a client does that
-    never saw the answer.
+    Calls with a sequence number are executed exactly once, in order: the number must be one more
+    than the last. A repetition of the last call gets the same answer again, for clients that did
+    not receive the first one.
     """
 
     def __init__(self, module: HostedModule) -> None:
@@ -105,7 +107,7 @@ class Stepper:
         return [*observed, *parameter_statistics(module, pattern)]
 
     def states(self) -> Arrays:
-        """Return the states by name, those of several devices joined along their first axis."""
+        """Return the states by name, concatenated over devices along their first axis."""
         module = self._module
         module.require("states")
         return {
@@ -116,7 +118,7 @@ class Stepper:
         }
 
     def set_states(self, call: SetStates, tensors: Arrays) -> None:
-        """Set the states from tensors as ``states`` returns them, or all to one value."""
+        """Set the states from tensors in the form that ``states`` returns, or all to one value."""
         module = self._module
         module.require("states")
         module.require_idle("setting states")
@@ -142,7 +144,7 @@ class Stepper:
         return dict(zip(self._module.record.state_names, copies, strict=True))
 
     def forget(self) -> None:
-        """Forget the last pass; a job works on the module now."""
+        """Forget the last pass, because a job now works on the module."""
         self._forwarded = None
         self._last_answer = None
         self._observed = []
@@ -203,7 +205,8 @@ class Stepper:
         return lambda stepper: ({}, stepper.outputs())
 
     def _moves_states(self, call: PassCall) -> bool:
-        """Return whether a training pass moves auxiliary states; refuse one that nobody noted."""
+        """Return whether a training pass updates auxiliary states; refuse one if that was not
+        announced."""
         if not self._module.param_names()[1]:
             return False
         if not call.is_marked:
@@ -212,7 +215,7 @@ class Stepper:
 
     @contextmanager
     def _moving_states(self) -> Iterator[None]:
-        """Note that a pass moves auxiliary states; one that is refused has not moved any."""
+        """Record that a pass updates auxiliary states, unless it is refused, which changes none."""
         module, clock = self._module, Version.clock
         had_unsaved, module.has_unsaved = module.has_unsaved, True
         try:
@@ -220,7 +223,7 @@ class Stepper:
         except Exception as error:
             if Version.clock == clock:
                 module.has_unsaved = had_unsaved
-            elif isinstance(error, HostError):  # a code that says that nothing was changed
+            elif isinstance(error, HostError):  # refused before anything was changed
                 raise HostError("internal", f"the pass failed half done: {error}") from error
             raise
 
@@ -230,7 +233,7 @@ class Stepper:
         assert module.record.bind is not None
         is_due = self._forwarded is module.record.bind and module.engine.awaits_backward
         if module.record.bind.for_training and not is_due:
-            # Scripts may go back twice, as in MXNet; of a call over HTTP that is likely a mistake.
+            # Python scripts may call backward twice, as in MXNet; over HTTP it is likely a mistake.
             raise StageError(
                 "backward needs a training pass before it; call forward with is_train true first"
             )
@@ -248,7 +251,7 @@ class Stepper:
         module = self._module
         module.require("update")
         if not module.engine.has_gradients:
-            # The engine itself lets a first update use the zeros that gradients start as.
+            # The engine itself would let the first update use the initial zeros of the gradients.
             raise StageError("update needs gradients; call forward and backward first")
         module.has_unsaved = True
         update_parameters(module.engine)
@@ -265,7 +268,8 @@ def make_batch(
 
     Raises:
         Invalid: a tensor is missing, unknown, or of a dtype or rank that does not fit.
-        Conflict: labels are needed and the module is bound without.
+        Conflict:
+        the pass needs labels and the module is bound without them.
     """
     buckets = module.buckets()
     key = pick_bucket(buckets, tensors, bucket, ragged={})
@@ -322,7 +326,7 @@ def _as_array(tensor: Any) -> NDArray:
 
 
 def _parts(name: str, tensor: np.ndarray, copies: Sequence[NDArray]) -> list[NDArray]:
-    """Return the part of a state for each device; raise Invalid for another shape or dtype."""
+    """Return the part of a state for each device; raise Invalid for a wrong shape or dtype."""
     shape = copies[0].shape
     if len(copies) > 1:
         shape = (sum(own.shape[0] for own in copies), *shape[1:])

@@ -1,4 +1,4 @@
-"""What a symbol's variables and outputs are for given inputs, and what memory it takes to bind."""
+"""Shapes and dtypes of a symbol's variables and outputs, and the memory that binding takes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Spec = tuple[Shape, DType]
 
 @dataclass(frozen=True, slots=True)
 class SymbolSpecs:
-    """Shapes and dtypes that follow from those of the inputs.
+    """Shapes and dtypes inferred from those of the inputs.
 
     Attributes:
         variables: of arguments and auxiliary states, by name.
         outputs: in the symbol's order.
-        values_bytes: of all values that operators compute, together.
-        largest_bytes: of the largest of these.
+        values_bytes: total size of all values that operators compute.
+        largest_bytes: size of the largest of these values.
     """
 
     variables: dict[str, Spec]
@@ -32,10 +32,10 @@ class SymbolSpecs:
     largest_bytes: int
 
     def bind_bytes(self, for_training: bool) -> int:
-        """Return about how much memory binding takes, gradients included.
+        """Return an estimate of the memory that binding takes, including gradients.
 
-        Training keeps nearly all values and has a gradient for each; inference keeps two or three
-        at a time.
+        Training keeps nearly all values, with a gradient for each; inference keeps two or three at
+        a time.
         """
         variables = sum(_nbytes(spec) for spec in self.variables.values())
         if for_training:
@@ -46,7 +46,7 @@ class SymbolSpecs:
 def infer_specs(
     symbol: Symbol, shapes: Mapping[str, Shape], dtypes: Mapping[str, DType]
 ) -> SymbolSpecs:
-    """Infer everything from the inputs.
+    """Infer all shapes and dtypes from those of the inputs.
 
     Raises:
         ShapeError, TypeInferenceError: they contradict the graph or do not determine it.

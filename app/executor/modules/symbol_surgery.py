@@ -1,4 +1,4 @@
-"""Symbols cut at an internal output, with a new last layer put there."""
+"""Cuts symbols off at an internal output, and attaches a new last layer."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ def cut(symbol: Symbol, output: str, head: Head | None) -> Symbol:
     """Return the part of a symbol that computes an internal output, with a head on request.
 
     Args:
-        symbol: the whole.
+        symbol: the symbol to cut.
         output: name of the output of an operator in it (``flatten0_output``), or of the operator.
         head: the new last layer.
 
     Raises:
-        Invalid: there is no such output; the nearest are named. Or the head's names are taken.
+        Invalid: there is no such output (the error names similar ones), or the head's names are
+            taken.
     """
     internals = symbol.get_internals()
     taken = internals.list_outputs()

@@ -1,4 +1,4 @@
-"""A checkpoint's parameters beside those in training, and what predictions need to run in."""
+"""Loads a checkpoint's parameters for predictions, independently of those in training."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__ = ["load_version"]
 
 
 def load_version(module: HostedModule, call: LoadVersion) -> Waits[None]:
-    """Load a version; other calls on the module are answered meanwhile, a fit goes on.
+    """Load a version; other calls on the module are answered meanwhile, and a fit continues.
 
     Raises:
-        NotFound, Damaged: there is no such checkpoint, or its files are not what it says.
-        Invalid: its parameters do not fit the module as it is bound.
-        HostError: it is another checkpoint by now, or the module was bound anew meanwhile.
+        NotFound, Damaged: there is no such checkpoint, or its files do not match its manifest.
+        Invalid: its parameters do not fit the bound module.
+        HostError: the checkpoint was replaced, or the module rebound, meanwhile.
     """
     if call.version not in module.versions:
         bound = module.record.bind
         parameters = yield from _read(module, call)
         if module.record.bind is not bound:
-            raise HostError("version_not_loaded", f"module {call.module!r} was bound anew")
+            raise HostError("version_not_loaded", f"module {call.module!r} was rebound")
         module.versions.add(call.version, parameters)
     if call.warm:
         yield from _warm(module, call.version)
@@ -46,12 +46,14 @@ def _read(module: HostedModule, call: LoadVersion) -> Waits[Parameters]:
 def _read_files(directory: Path, version: str) -> dict[str, NDArray]:
     with verified(directory) as manifest:
         if manifest.etag.strip('"') != version:
-            raise HostError("version_replaced", f"checkpoint {manifest.tag} is another one by now")
+            raise HostError(
+                "version_replaced", f"checkpoint {manifest.tag} was replaced by another one"
+            )
         return read_params(manifest, directory)
 
 
 def _placed(values: Values, like: Parameters) -> Parameters:
-    """Return copies on the device, of the dtypes that the module is bound with."""
+    """Return copies on the device, in the dtypes that the module is bound with."""
 
     def place(value: NDArray, own: NDArray) -> NDArray:
         placed: NDArray = value.astype(own.dtype, copy=False).copyto(like.context)

@@ -1,1 +1,1 @@
-"""Predictions: buckets, bound sizes, outputs cut to what was asked."""
+"""Predictions: choosing buckets and batch sizes, padding inputs, cropping outputs."""

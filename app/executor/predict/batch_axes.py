@@ -1,4 +1,4 @@
-"""Which axis of each output has the examples, told from batches of two sizes."""
+"""Finds the batch axis of each output by comparing batches of two sizes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["NO_AXIS", "TWO_SIZES", "batch_axis", "growing_axes"]
 
 TWO_SIZES = (2, 3)
 NO_AXIS = -1
-"""Of an output whose rows are not those of examples: it is answered whole."""
+"""Marks an output without a row per example, which is returned whole."""
 
 
 def batch_axis(first: Shape, second: Shape) -> int:
-    """Return the axis of the examples in an output: the only one that changes with the batch.
+    """Return the batch axis of an output: the only one whose length changes with the batch size.
 
     Args:
         first, second: its shapes for batches of ``TWO_SIZES``.

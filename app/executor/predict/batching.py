@@ -1,4 +1,4 @@
-"""Predictions on their way into a batch, and out of it."""
+"""Prepares predictions for batches, and splits the results."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["Batching"]
 
 _MOST_KNOWN = 4096
 _STATES_OF_BUDGET = 8
-"""One part in so many is the most that the states of all sequences may take."""
+"""The states of all sequences may use the memory budget divided by this."""
 
 
 class _Work(NamedTuple):
-    """What a prepared prediction is computed by, and what that belongs to.
+    """What a prepared prediction is computed with, and what makes it valid.
 
     Attributes:
-        part: of a sequence, whose states are among the inputs.
+        part: the part of a sequence that it is, whose states are among the inputs.
     """
 
     asked: Predict
@@ -48,27 +48,28 @@ class _Work(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What was found for the first prediction of a target, and holds for all like it."""
+    """Findings from the first prediction of a target, which hold for all similar ones."""
 
     record: ModuleRecord
     work: _Work
 
 
 class Batching:
-    """Prepares predictions, and computes those of one predictor together."""
+    """Prepares predictions, and computes those of the same predictor as one batch."""
 
     def __init__(self, module: Callable[[str], HostedModule], budget_bytes: int) -> None:
-        """Know nothing yet.
+        """Create an empty cache.
 
         Args:
             module: returns the module of a name; raises HostError.
-            budget_bytes: what modules may take.
+            budget_bytes: memory that modules may use.
         """
         self._module = module
         self._sequences = SequenceTable(budget_bytes // _STATES_OF_BUDGET)
 
     def known(self, call: IncomingCall) -> Prepared | None:
-        """Return what ``prepare`` would, where one like it was prepared and holds still."""
+        """Return the prepared prediction from the cache, if one like it was prepared and is still
+        valid."""
         if call.target is None:
             return None
         try:
@@ -85,9 +86,9 @@ class Batching:
         return _prepared(call, _Work(work.asked, work.inference, prediction))
 
     def plan(self, call: IncomingCall) -> tuple[Predict, Callable[[], Waits[None]]] | None:
-        """Return what makes the plan of a large graph beside the device's thread.
+        """Return the work that plans a large graph off the device thread.
 
-        None if it is there, or is made at once. Nothing else may use the module meanwhile.
+        None if the plan exists, or is quick to make. Nothing else may use the module meanwhile.
         """
         module = self._module(call.params["module"])
         if module.nodes <= MANY_NODES or module.job_id is not None or call.was_planned:
@@ -104,7 +105,7 @@ class Batching:
         return asked, lambda: module.beside(inference.plan, *wanted)
 
     def prepare(self, call: IncomingCall) -> Prepared:
-        """Return a prediction ready to be computed with others; raise Invalid or HostError."""
+        """Return a prediction that is ready to join a batch; raise Invalid or HostError."""
         asked = from_plain(Predict, call.params)
         module = self._module(asked.module)
         inference = module.inference_of(asked.version)
@@ -115,7 +116,7 @@ class Batching:
         if asked.is_strict:
             _check_strictly(asked, prediction, tensors)
         work = _Work(asked, inference, prediction)
-        prepared = _prepared(call, work)  # what this refuses is not known: it would be refused
+        prepared = _prepared(call, work)  # raises before anything is cached
         if call.target is not None and tensors is call.tensors:
             if len(module.learned) >= _MOST_KNOWN:
                 module.learned.clear()
@@ -124,11 +125,11 @@ class Batching:
         return prepared
 
     def predict(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
-        """Compute predictions of one predictor together."""
+        """Compute predictions of the same predictor as one batch."""
         first: _Work = batch[0].work
         if first.fits(self._module(first.asked.module)):
             return _predict(batch)
-        # The module is another since: each may fit in another way now.
+        # The module has changed since they were prepared, so they may no longer fit together.
         answers = []
         for one in batch:
             (found,), facts = _predict([self.prepare(one.call)])
@@ -139,7 +140,7 @@ class Batching:
     def _prepare_part(
         self, call: IncomingCall, asked: Predict, module: HostedModule, inference: Inference
     ) -> Prepared:
-        """Return a part of a sequence; all parts before it were computed or refused."""
+        """Prepare a part of a sequence; all earlier parts have been computed or refused."""
         assert asked.part is not None
         assert asked.states is not None
         prediction, (predictor, states) = inference.stateful(
@@ -160,7 +161,7 @@ class Batching:
         return dataclasses.replace(prepared, most_rows=max(rows, prepared.most_rows))
 
     def answer(self, asked: Predict, tensors: Arrays) -> Answer | Computation:
-        """Answer a prediction alone, in pieces where it is large."""
+        """Answer a prediction by itself, in pieces if it is large."""
         inference = self._inference(asked)
         given = tensors if asked.is_strict else inference.as_batch(tensors)
         prediction = inference.prepare(given, asked.bucket)
@@ -195,7 +196,7 @@ def _check_strictly(asked: Predict, prediction: Prediction, tensors: Arrays) -> 
     inputs = prediction.predictor.inputs
     for desc in inputs:
         if desc.name not in tensors:
-            continue  # states, and lengths that were not sent
+            continue  # states, and lengths that were added
         check_dtype(desc.name, tensors[desc.name].dtype, desc.dtype)
     most = asked.max_batch_size or MOST_ROWS
     if prediction.rows > most:
@@ -204,7 +205,7 @@ def _check_strictly(asked: Predict, prediction: Prediction, tensors: Arrays) -> 
 
 
 def _may_join(predictor: Predictor, declared: Batches) -> bool:
-    """Return whether requests are computed together: as was declared, else as was found."""
+    """Return whether requests may share a batch: as declared, or else as found by a trial."""
     if declared == "auto":
         return predictor.can_join and predictor.rows_are_independent
     return declared == "always" and predictor.can_join

@@ -1,4 +1,4 @@
-"""Whether the outputs for one example depend on the others in its batch: found out by trying."""
+"""Tests by experiment whether the outputs for an example depend on the rest of its batch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from core.types import Shape
 __all__ = ["find_independence"]
 
 _NEIGHBOURS = (0.0, np.nan)
-"""What the other examples consist of. Weights of zero hide what is finite, but not NaN; an
-activation or a maximum may hide NaN."""
+"""Values of the other examples. Zero weights hide an influence of finite values but not of NaN; an
+activation or a maximum may hide that of NaN."""
 
 
 def find_independence(
@@ -24,17 +24,17 @@ def find_independence(
     axes: Mapping[str, int],
     output_axes: Mapping[str, int],
 ) -> bool:
-    """Return whether the first and the last example give the same bits among any others.
+    """Return whether the first and the last example give the same bits whatever the others are.
 
-    Outputs that are drawn at random never do, nor those of a net that refuses some numbers.
+    False for outputs that are random, and for a net that raises for some of the values.
 
     Args:
         run: returns the outputs of a batch.
-        shapes: of its inputs, with as many examples as are tried.
-        axes: along which the examples lie, by input.
-        output_axes: the same, by output.
+        shapes: of the inputs, with the batch size of the trial.
+        axes: the batch axis of each input.
+        output_axes: the batch axis of each output.
     """
-    bits = np.random.default_rng(0)  # ones and zeros: each embedding has rows for them
+    bits = np.random.default_rng(0)  # ones and zeros are valid indices of any embedding
     batch = {name: bits.integers(0, 2, shapes[name]).astype(np.float32) for name in axes}
     rows = next(shapes[name][axis] for name, axis in axes.items())
 
@@ -58,5 +58,5 @@ def find_independence(
             for row in (0, rows - 1)
             for neighbour in _NEIGHBOURS
         )
-    except MXNetError:  # it refuses some numbers, and with them all that are in the same batch
+    except MXNetError:  # a bad example would fail every request in its batch
         return False

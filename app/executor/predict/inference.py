@@ -1,4 +1,4 @@
-"""Predictions of a module with or without buckets: choose a bucket, pad, run, cut back."""
+"""Predictions of a module with or without buckets: choose a bucket, pad, run, crop."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SHAPES_KEPT = 8
 
 
 class RaggedAxis(NamedTuple):
-    """An axis of an output that is as long as an axis of an input, whatever the bucket."""
+    """An axis of an output that has the length of an axis of an input in every bucket."""
 
     output: str
     axis: int
@@ -46,7 +46,7 @@ class RaggedAxis(NamedTuple):
 
 
 class Inference:
-    """All predictors of a bound module. It is made anew when the module is bound anew."""
+    """All predictors of a bound module. Rebinding the module makes a new one."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Inference:
             symbols: by bucket key.
             buckets: shapes by bucket key.
             parameters: the arrays to compute with.
-            any_shape: examples may have other shapes than bound; each has a predictor.
+            any_shape: examples may have other shapes than bound; each shape gets a predictor.
         """
         self._any_shape = any_shape
         self._by_shape: OrderedDict[BucketShapes, Predictor] = OrderedDict()
@@ -76,7 +76,7 @@ class Inference:
         ] = WeakKeyDictionary()
 
     def predictor(self, key: str) -> Predictor:
-        """Return what runs a bucket, made on first use."""
+        """Return the predictor of a bucket, made on first use."""
         if key not in self._predictors:
             self._predictors[key] = self._make(key, self._buckets[key])
         return self._predictors[key]
@@ -84,18 +84,19 @@ class Inference:
     def prepare(
         self, tensors: Arrays, bucket: str | None, *, is_repeatable: bool = False
     ) -> Prediction:
-        """Return what computes the outputs of some examples; nothing of it is computed yet.
+        """Return a prediction for some examples, without computing it.
 
         Examples smaller than the bucket's are padded along the axes in which buckets differ;
-        outputs are cut back along the axes that follow the inputs' lengths.
+        outputs are cropped along the axes that follow the inputs' lengths.
 
         Args:
             tensors: the inputs.
-            bucket: the key wanted, as canonical JSON text, or None.
-            is_repeatable: see ``Prediction``.
+            bucket: the requested key as canonical JSON text, or None.
+            is_repeatable: see
+            ``Prediction``.
 
         Raises:
-            Invalid: no bucket fits, or a tensor does not.
+            Invalid: no bucket fits, or a tensor does not fit the bucket.
         """
         key = pick_bucket(self._buckets, tensors, bucket, self._ragged_inputs)
         descs = self._buckets[key].data_shapes
@@ -115,7 +116,7 @@ class Inference:
         return Prediction(key, predictor, tensors, rows, fit, cut, is_repeatable, added)
 
     def is_planned(self, tensors: Arrays, bucket: str | None, joins: bool) -> bool:
-        """Return whether some examples can be computed at once; see ``plan``."""
+        """Return whether some examples can be computed without planning; see ``plan``."""
         key = pick_bucket(self._buckets, tensors, bucket, self._ragged_inputs)
         if not self._any_shape and key not in self._predictors:
             return False
@@ -125,12 +126,12 @@ class Inference:
         return found.predictor.is_planned(found.rows, joins)
 
     def plan(self, tensors: Arrays, bucket: str | None, joins: bool) -> None:
-        """Make all that must be there before some examples can be computed.
+        """Make all plans that are needed to compute some examples.
 
         Args:
-            tensors: the inputs, of which nothing but the shapes is looked at.
+            tensors: the inputs, of which only the shapes are used.
             bucket: see ``prepare``.
-            joins: they may be computed together with others.
+            joins: they may share a batch with others.
 
         Raises:
             Invalid: as ``prepare`` does.
@@ -140,14 +141,14 @@ class Inference:
         _ = self.ragged_axes
 
     def as_batch(self, tensors: Arrays) -> Arrays:
-        """Return inputs of one example that came without an axis for several as a batch of it.
+        """Return the inputs of a single example without a batch axis as a batch of one.
 
-        All others are returned as they are.
+        All others are returned unchanged.
         """
         return as_batch(next(iter(self._buckets.values())).data_shapes, tensors)
 
     def with_buckets(self, buckets: Mapping[str, BucketShapes]) -> Inference:
-        """Return the same with other buckets; those that stay as they are keep their plans."""
+        """Return a copy with other buckets; unchanged buckets keep their plans."""
         changed = Inference(self._symbols, buckets, self._parameters, any_shape=self._any_shape)
         changed._memory = self._memory
         changed._predictors = {
@@ -158,10 +159,10 @@ class Inference:
         return changed
 
     def warm_up(self, keys: Iterable[str] | None, most_rows: int | None) -> Generator[None]:
-        """Make the plans that predictions need; yield between two.
+        """Make the plans that predictions need; yield after each.
 
         Args:
-            keys: of the buckets; None for all.
+            keys: keys of the buckets; None for all.
             most_rows: see ``Predictor.warm_up``.
         """
         for key in self._buckets if keys is None else keys:
@@ -174,10 +175,10 @@ class Inference:
     def stateful(
         self, tensors: Arrays, bucket: str | None, links: tuple[StateLink, ...]
     ) -> tuple[Prediction, StatefulPredictor]:
-        """Return what computes the outputs of some examples, but for the states it begins with.
+        """Return a prediction for some examples that still lacks the initial states.
 
-        Nothing is padded, for states would be led on by what is: inputs have the shapes of a
-        bucket.
+        Nothing is padded, because padding would advance the states: inputs must have the exact
+        shapes of a bucket.
 
         Raises:
             Invalid: no bucket fits, or a tensor or state does not.
@@ -205,7 +206,8 @@ class Inference:
         }
 
     def _outline(self, tensors: Arrays, desc: InputDesc) -> np.ndarray:
-        """Return an array as ``_fit`` makes it, but for its elements, which take no memory."""
+        """Return an array with the shape and dtype of ``_fit``'s result, but without memory for its
+        elements."""
         tensor = tensors[desc.name]
         shape = padded_shape(tensor, desc, self._ragged(desc))
         return np.broadcast_to(np.zeros((), tensor.dtype), shape)
@@ -214,7 +216,7 @@ class Inference:
         return self._ragged_inputs.get(desc.name, _NO_AXES)
 
     def _predictor_of(self, key: str, tensors: Arrays) -> Predictor:
-        """Return what runs examples of any shape, the number of them apart."""
+        """Return the predictor for examples of a shape, whatever their number."""
         shapes = self._shapes_of(key, tensors)
         predictor = self._by_shape.get(shapes)
         if predictor is None:
@@ -238,11 +240,11 @@ class Inference:
         return Predictor(self._symbols[key], self._parameters, inputs, self._memory, labels)
 
     def nbytes(self) -> int:
-        """Return the bytes of what all predictors run in."""
+        """Return the bytes that all predictors use."""
         return self._memory.nbytes() + sum(one.input_bytes() for one in self._all())
 
     def plans(self) -> int:
-        """Return for how many numbers of examples they are bound, all together."""
+        """Return the number of plans (bound batch sizes) of all predictors."""
         return sum(one.plans() for one in self._all())
 
     def _all(self) -> Iterator[Predictor]:
@@ -251,7 +253,8 @@ class Inference:
 
     @cached_property
     def ragged_axes(self) -> list[RaggedAxis]:
-        """Axes along which outputs are cut; none where there is but one bucket to tell from."""
+        """Axes along which outputs are cropped; none with a single bucket, which offers no
+        comparison."""
         if len(self._buckets) < 2:
             return []
         shapes = {key: self._output_shapes(key) for key in self._buckets}
@@ -270,14 +273,14 @@ class Inference:
 
     @cached_property
     def _ragged_inputs(self) -> dict[str, frozenset[int]]:
-        """Axes by input along which examples may be smaller than their bucket."""
+        """By input, the axes along which examples may be smaller than their bucket."""
         axes: dict[str, frozenset[int]] = {}
         for name, axis, _ in self._ragged_axes:
             axes[name] = axes.get(name, _NO_AXES) | {axis}
         return axes
 
     def _cut(self, lengths: Mapping[str, Shape], name: str, shape: Shape) -> tuple[slice, ...]:
-        """Return what part of an output belongs to inputs of these lengths."""
+        """Return the part of an output that belongs to inputs of these lengths."""
         index = [slice(None)] * len(shape)
         for ragged in self.ragged_axes:
             if ragged.output == name:
@@ -296,16 +299,16 @@ def pick_bucket(
     bucket: str | None,
     ragged: Mapping[str, frozenset[int]],
 ) -> str:
-    """Return the key of the bucket named, else of the smallest that fits the tensors.
+    """Return the key of the requested bucket, or else of the smallest one that fits the tensors.
 
     Args:
         buckets: shapes by key.
         tensors: the inputs.
         bucket: the key wanted, as canonical JSON text, or None.
-        ragged: axes by input along which examples may be smaller than those of the bucket.
+        ragged: by input, the axes along which examples may be smaller than the bucket's.
 
     Raises:
-        Invalid: there is no such bucket, or none that fits.
+        Invalid: the requested bucket does not exist, or none fits.
     """
     if bucket is not None:
         if bucket not in buckets:
@@ -327,7 +330,8 @@ def _size(shapes: BucketShapes) -> int:
 def _fits_none(
     buckets: Mapping[str, BucketShapes], tensors: Arrays, ragged: Mapping[str, frozenset[int]]
 ) -> Invalid:
-    """Return the error that names the first tensor that fits no bucket, and what would."""
+    """Return the error that names the first tensor that fits no bucket, and the shapes that would
+    fit."""
     fitting: dict[str, bool] = {}
     shapes: dict[str, list[str]] = {}
     for key in sorted(buckets, key=lambda key: _size(buckets[key])):
@@ -344,7 +348,7 @@ def _fits_none(
 
 
 def _reshaped(desc: InputDesc, tensor: np.ndarray) -> InputDesc:
-    """Return the description of an input with another shape, the batch as long as bound."""
+    """Return the description of an input with another shape but its bound batch size."""
     if tensor.ndim != len(desc.shape):
         raise Invalid(desc.name, f"shape {tensor.shape}", f"{len(desc.shape)} dimensions")
     axis = DataDesc.get_batch_axis(desc.layout)

@@ -1,4 +1,4 @@
-"""Checks of the tensors that a caller sends."""
+"""Checks of the tensors in a request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def check_names(tensors: Mapping[str, object], names: Sequence[str], may_miss: bool) -> None:
-    """Raise Invalid for a tensor nobody asked for or, unless ``may_miss``, one that is missing."""
+    """Raise Invalid for an unexpected tensor or, unless ``may_miss``, a missing one."""
     for name in tensors:
         if name not in names:
             near = did_you_mean(name, names)
@@ -36,13 +36,13 @@ def check_names(tensors: Mapping[str, object], names: Sequence[str], may_miss: b
 
 
 def check_castable(name: str, got: DType, expected: DType) -> None:
-    """Raise Invalid for a dtype that loses more than precision."""
+    """Raise Invalid for a dtype whose conversion would lose more than precision."""
     if not np.can_cast(got, expected, "same_kind"):
         raise Invalid(name, f"dtype {got}", f"dtype {expected} or one that converts to it")
 
 
 def check_dtype(name: str, got: DType, expected: DType | str) -> None:
-    """Raise Invalid for another dtype than that which is bound."""
+    """Raise Invalid for a dtype other than the bound one."""
     if got != to_dtype(expected):
         raise Invalid(name, f"dtype {got}", f"dtype {to_dtype(expected)}")
 
@@ -58,7 +58,7 @@ def check_shape(name: str, got: Shape, expected: Shape, batch_axis: int) -> None
 
 
 def _hint_for(name: str, near: str) -> str:
-    """Return what to do with a tensor that nobody asked for."""
+    """Return advice on an unexpected tensor."""
     if near:
         return ""
     if is_label(name):
@@ -67,7 +67,7 @@ def _hint_for(name: str, near: str) -> str:
 
 
 def _way_to(got: Shape, expected: Shape, batch_axis: int) -> str:
-    """Return what to do with examples of another shape."""
+    """Return advice on examples of an unexpected shape."""
     example = [dim for axis, dim in enumerate(expected) if axis != batch_axis]
     if len(got) > 1 and math.prod(got[1:]) == math.prod(example):
         return f"reshape each example to {example}"
@@ -81,7 +81,7 @@ def batch_shape(shape: Shape, batch_axis: int) -> str:
 
 
 def common_rows(tensors: Arrays, batch_axes: Iterable[tuple[str, int]]) -> int:
-    """Return the number of examples; raise Invalid where it is 0 or tensors differ in it."""
+    """Return the number of examples; raise Invalid if it is 0 or differs between tensors."""
     rows = {name: int(tensors[name].shape[axis]) for name, axis in batch_axes if axis >= 0}
     if not rows:
         return 1

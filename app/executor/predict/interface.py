@@ -1,4 +1,4 @@
-"""What predictions of a module take and give, for clients that ask before they send anything."""
+"""The interface of a module's predictions, which clients can query before they send a request."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from core.types import Shape, to_dtype
 __all__ = ["VARIABLE", "interface_of"]
 
 VARIABLE = -1
-"""The length of an axis that is not the same in all requests."""
+"""The length of an axis that varies between requests."""
 
 
 def interface_of(module: HostedModule) -> dict[str, Any]:
-    """Return ``inputs`` and ``outputs``: name, dtype, shape and batch axis of each, None for none.
+    """Return ``inputs`` and ``outputs``: name, dtype, shape and batch axis (or None) of each.
 
-    ``has_rows`` tells whether the first axis of each of them has the examples.
+    ``has_rows`` tells whether the first axis of every one of them is the batch axis.
     """
     predictors = [module.inference.predictor(key) for key in module.buckets()]
     first = predictors[0]
@@ -34,7 +34,7 @@ def interface_of(module: HostedModule) -> dict[str, Any]:
             shape = [VARIABLE] * len(shape)
         inputs.append(_row(desc.name, to_dtype(desc.dtype).name, shape) | {"batch_axis": axis})
     outputs = []
-    # By position: names that nobody gave may differ from bucket to bucket.
+    # By position, because generated names may differ between buckets.
     found = [list(specs.values()) for one in predictors for specs in _output_specs(one)]
     for position, name in enumerate(first.output_names):
         shapes = [rows[position][0] for rows in found if position < len(rows)]
@@ -51,7 +51,8 @@ def interface_of(module: HostedModule) -> dict[str, Any]:
 
 
 def _output_specs(predictor: Predictor) -> list[dict[str, Any]]:
-    """Return the outputs for some numbers of examples; for one where there is but one."""
+    """Return the outputs' shapes for the bound batch size, and for 2 and 3 unless the symbol fixes
+    the batch size."""
     found = [predictor.output_specs(predictor.bound_size)]
     with contextlib.suppress(ShapeError):
         found += [predictor.output_specs(size) for size in (2, 3)]
@@ -59,7 +60,7 @@ def _output_specs(predictor: Predictor) -> list[dict[str, Any]]:
 
 
 def _common(shapes: Sequence[Shape]) -> list[int]:
-    """Return the lengths that shapes have in common."""
+    """Return a shape with the lengths that all shapes share, and ``VARIABLE`` elsewhere."""
     return [dims[0] if len(set(dims)) == 1 else VARIABLE for dims in zip(*shapes, strict=True)]
 
 

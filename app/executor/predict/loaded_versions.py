@@ -1,4 +1,4 @@
-"""Versions of a module beside the parameters in training, each with predictors of its own."""
+"""Versions of a module that are loaded in addition to the parameters in training."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class _Loaded:
 
 
 class LoadedVersions:
-    """Parameters by version, those used last at the end."""
+    """Parameters by version, each with predictors of its own, the most recently used last."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Create an empty collection."""
         self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
 
     def __contains__(self, version: str) -> bool:
@@ -40,14 +40,14 @@ class LoadedVersions:
         return len(self._loaded)
 
     def inference(self, version: str, make: Callable[[Parameters], Inference]) -> Inference:
-        """Return what computes with a version, which is in use now.
+        """Return the inference of a version and mark it as the most recently used.
 
         Args:
             version: see ``app.link.calls.LoadVersion``.
-            make: makes what computes with some parameters.
+            make: makes the inference for some parameters.
 
         Raises:
-            HostError: it is not loaded.
+            HostError: the version is not loaded.
         """
         loaded = self._loaded.get(version)
         if loaded is None:
@@ -58,11 +58,11 @@ class LoadedVersions:
         return loaded.inference
 
     def use(self, version: str) -> None:
-        """Note that a version is in use now."""
+        """Mark a version as the most recently used."""
         self._loaded.move_to_end(version)
 
     def add(self, version: str, parameters: Parameters) -> None:
-        """Take a version in."""
+        """Add a version."""
         self._loaded[version] = _Loaded(parameters)
 
     def forget_plans(self) -> bool:
@@ -73,7 +73,7 @@ class LoadedVersions:
         return bool(with_plans)
 
     def have_buckets(self, buckets: Mapping[str, BucketShapes]) -> None:
-        """Compute in these buckets from now on."""
+        """Use these buckets from now on."""
         for one in self._loaded.values():
             if one.inference is not None:
                 one.inference = one.inference.with_buckets(buckets)
@@ -82,7 +82,7 @@ class LoadedVersions:
         """Release the least recently used version; False if none may be released.
 
         Args:
-            but: how many stay.
+            but: number of versions to keep.
         """
         if len(self._loaded) <= but:
             return False
@@ -98,5 +98,5 @@ class LoadedVersions:
         return sum(one.nbytes() for one in self._loaded.values())
 
     def inferences(self) -> list[Inference]:
-        """Return what computes with those that were used."""
+        """Return the inferences of the versions that have been used."""
         return [one.inference for one in self._loaded.values() if one.inference is not None]

@@ -1,4 +1,4 @@
-"""Examples shorter than a bucket: whether they fit, filled up, and their lengths for the graph."""
+"""Padding of examples to the size of a bucket, and their lengths as inputs of the graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["fits", "lengths_to_add", "pad", "padded_shape"]
 
 
 def fits(desc: InputDesc, got: Shape, ragged: frozenset[int]) -> bool:
-    """Return whether a tensor of a shape can be brought into a bucket's.
+    """Return whether a tensor can be padded to a bucket's shape.
 
     Args:
         ragged: axes along which it may be shorter.
@@ -29,7 +29,8 @@ def fits(desc: InputDesc, got: Shape, ragged: frozenset[int]) -> bool:
 
 
 def padded_shape(tensor: np.ndarray, desc: InputDesc, ragged: frozenset[int]) -> Shape:
-    """Return the shape in the bucket's size; as it is where it has it, or cannot have it."""
+    """Return the shape after padding to the bucket's size; unchanged if it has that size or cannot
+    be padded to it."""
     if not fits(desc, tensor.shape, ragged):
         return tensor.shape
     return tuple(
@@ -39,7 +40,7 @@ def padded_shape(tensor: np.ndarray, desc: InputDesc, ragged: frozenset[int]) ->
 
 
 def pad(tensor: np.ndarray, desc: InputDesc, ragged: frozenset[int]) -> np.ndarray:
-    """Return the tensor in the bucket's size."""
+    """Return the tensor padded to the bucket's size."""
     shape = padded_shape(tensor, desc, ragged)
     if tensor.shape == shape:
         return tensor
@@ -51,7 +52,7 @@ def pad(tensor: np.ndarray, desc: InputDesc, ragged: frozenset[int]) -> np.ndarr
 def lengths_to_add(
     descs: Sequence[InputDesc], tensors: Arrays, ragged: Sequence[RaggedInput]
 ) -> Arrays:
-    """Return the inputs that are lengths of others and were not sent.
+    """Return the inputs that hold the lengths of others and were not sent.
 
     Raises:
         Invalid: the other input has another number of dimensions than bound.

@@ -1,4 +1,4 @@
-"""One request on its way through a predictor, at once or piece by piece."""
+"""One request to a predictor, computed at once or in pieces."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Cut = Callable[[str, Shape], tuple[slice, ...]]
 
 
 class Prediction:
-    """The outputs of some examples, which were checked.
+    """A request whose inputs have been checked.
 
     Attributes:
-        bucket: key of the bucket used.
-        predictor: runs it.
+        bucket: key of its bucket.
+        predictor: computes it.
         rows: number of examples.
-        result: what is answered beside the outputs.
+        result: the parts of the answer other than the outputs.
     """
 
     __slots__ = (
@@ -47,13 +47,14 @@ class Prediction:
         Args:
             bucket: key of the bucket.
             predictor: runs it.
-            tensors: the inputs, as they were given, and those added.
+            tensors: the inputs as they were sent, and the added ones.
             rows: number of examples.
-            fit: brings inputs into the bucket's size; None if they have it.
-            cut: returns what of an output of a name and shape belongs to the inputs; None for all.
-            is_repeatable: the runs are such that the outputs have the same bits each time, however
-                long they take; else none takes long.
-            added: inputs that follow from the shapes of those given.
+            fit: pads inputs to the bucket's size; None if they have it.
+            cut: returns the part of an output (by name and shape) that belongs to the inputs; None
+                if that is all of it.
+            is_repeatable: choose the sizes of the runs so that the outputs have the same bits each
+                time, even if runs take long; otherwise the runs are kept short.
+            added: names of inputs that were derived from the shapes of those sent.
         """
         self.bucket = bucket
         self.result: dict[str, Any] = {"bucket": bucket}
@@ -68,7 +69,7 @@ class Prediction:
         self._is_repeatable = is_repeatable
 
     def of(self, tensors: Arrays) -> Prediction:
-        """Return the same of other inputs with the same names, dtypes and shapes."""
+        """Return a copy with other inputs of the same names, dtypes and shapes."""
         if self._added:
             tensors = {**tensors, **self._added}
         return Prediction(
@@ -78,7 +79,7 @@ class Prediction:
 
     @property
     def quick_rows(self) -> int:
-        """Examples of one run that others can wait for."""
+        """The number of examples in a run that is short enough for others to wait for."""
         return self._most_rows()
 
     @property
@@ -87,18 +88,19 @@ class Prediction:
         return self.rows > self._most_rows()
 
     def run(self) -> Arrays:
-        """Return the outputs of few examples; they may be valid until the predictor's next run."""
+        """Return the outputs of a request that is not large; they may be valid only until the
+        predictor's next run."""
         return self._run(self._tensors, self.rows)
 
     def specs(self) -> dict[str, Spec]:
-        """Return shapes and dtypes of the outputs, where it is large."""
+        """Return shapes and dtypes of a large request's outputs."""
         found = self.predictor.joined_specs(self.rows)
         return {
             name: (self._cut_shape(name, shape), dtype) for name, (shape, dtype) in found.items()
         }
 
     def steps(self, outputs: Arrays) -> Generator[None, None, None]:
-        """Compute the outputs into arrays of these ``specs``; yield between two runs."""
+        """Compute the outputs into arrays of these ``specs``; yield between runs."""
         pieces = self.predictor.pieces(self._tensors, self.rows, self._most_rows)
         for start, count, piece in pieces:
             if start:
@@ -106,11 +108,11 @@ class Prediction:
             self.predictor.put(self._run(piece, count), outputs, start, count)
 
     def inputs(self) -> Arrays:
-        """Return the inputs in the bucket's size."""
+        """Return the inputs padded to the bucket's size."""
         return self._tensors if self._fit is None else self._fit(self._tensors)
 
     def own_part(self, outputs: Arrays) -> Arrays:
-        """Return what of the outputs of its rows belongs to the inputs as they were given."""
+        """Crop the outputs of its rows to the inputs as they were sent."""
         cut = self._cut
         if cut is None:
             return outputs

@@ -1,7 +1,7 @@
-"""Inference beside training: executors of their own that read the module's parameters.
+"""Inference independent of training: separate executors that read the module's parameters.
 
-A training step keeps its activations and outputs between its calls, so inference never runs in
-the same memory. Its executors, one per number of examples, share one arena among themselves.
+A training step keeps its activations and outputs between calls, so inference never runs in the same
+memory. Its executors, one per batch size, share an arena of their own.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from core.types import Array, Shape, to_dtype
 __all__ = ["MANY_NODES", "BatchRun", "Parameters", "Predictor", "SharedMemory"]
 
 _LARGEST_BATCH = 64
-"""Examples of one run, unless the module is bound with more."""
+"""Limit on the examples in one run, unless the module is bound with more."""
 
 _SHORT_SECONDS = 0.02
-"""What a run of more examples than bound may take: others wait for it."""
+"""Limit on the time of a run with more examples than bound, because others wait for it."""
 
 _EXECUTORS_KEPT = 16
 
 MANY_NODES = 1_000
-"""A graph of more takes long to be made ready for a number of examples."""
+"""A graph with more nodes takes long to plan for a batch size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Parameters:
     """Arrays of a module on one device.
 
     Attributes:
-        arguments, auxiliary: by name, those the module trains or holds.
+        arguments, auxiliary: arrays by name: the module's own, or a version's.
         context: the device.
     """
 
@@ -60,7 +60,7 @@ class Parameters:
 
 
 class SharedMemory:
-    """Lets all predictors of a module work in one arena; the first executor lends its own."""
+    """An arena for all predictors of a module, which is that of the first executor."""
 
     def __init__(self) -> None:
         self.lender: Executor | None = None
@@ -74,14 +74,14 @@ class SharedMemory:
 
 
 class BatchRun(NamedTuple):
-    """What the run of a batch gave.
+    """The result of running a batch.
 
     Attributes:
-        outputs: by name, of each request; valid until the next run of any predictor that shares
+        outputs: for each request, by name; valid until the next run of any predictor that shares
             the memory.
-        rows: examples in all.
-        input_seconds, infer_seconds: taken to gather the inputs, and to compute.
-        ended: when the outputs were there, by the performance counter.
+        rows: total number of examples.
+        input_seconds, infer_seconds: time to gather the inputs, and to compute.
+        ended: when the outputs were complete, by the performance counter.
     """
 
     outputs: list[Arrays]
@@ -102,20 +102,21 @@ class Predictor:
     """Runs one symbol (of one bucket) for any number of examples.
 
     Args:
-        labels: descriptions of the labels as bound. Where a label's shape does not follow from the
-            data (one that the symbol flattens) it is this, for as many examples.
-        output_axes: that of the examples in each output; found out where None.
+        labels: descriptions of the labels as bound, for labels whose shapes cannot be inferred from
+            the data (because the symbol flattens them).
+        output_axes: the batch axis of each output; found out if None.
 
     Attributes:
         inputs: descriptions of the data inputs as bound, batch included.
-        labels: of these, those whose shapes do not follow from the data.
+        labels: descriptions of the labels whose shapes cannot be inferred from the data.
         output_names: names of the outputs.
-        output_axes: the axis of the examples in each, ``NO_AXIS`` if there is none.
+        output_axes: the batch axis of each, or ``NO_AXIS``.
         bound_size: number of examples in the batch as bound.
-        odd_axes: by name, the axes of outputs that have not the examples first; None for none.
-        has_rows: True if every output has a row per example, so that a batch may be padded and
-            cut apart; else it runs with exactly the examples given.
-        sizes: batch sizes it runs with, ascending; empty if every size is bound as it comes.
+        odd_axes: by name, the batch axes of outputs where it is not the first; None for
+            ``NO_AXIS``.
+        has_rows: True if every output has a row per example, so that batches may be padded and
+            split; otherwise each request runs by itself, with exactly its examples.
+        sizes: batch sizes it runs with, ascending; empty if each size is bound on demand.
         is_large: its graph has many nodes.
     """
 
@@ -157,14 +158,15 @@ class Predictor:
 
     @property
     def most_rows(self) -> int:
-        """Examples of one run at most."""
+        """The largest number of examples in one run."""
         return self.sizes[-1] if self.sizes else max(_LARGEST_BATCH, self.bound_size)
 
     @property
     def quick_rows(self) -> int:
-        """Examples of a run that others can wait for: as many as bound, or as take a short time.
+        """The largest run, in examples, that others can be made to wait for.
 
-        How long more than bound take is told from runs of fewer, so it grows with use.
+        It is at least the bound batch size. Larger sizes are allowed once runs of smaller ones show
+        that they are quick enough, so it grows with use.
         """
         if self._quick_rows is None:
             self._quick_rows = self._find_quick_rows()
@@ -198,19 +200,20 @@ class Predictor:
         return rows
 
     def run(self, tensors: Arrays, rows: int) -> Arrays:
-        """Return the outputs by name of up to ``most_rows`` examples that were checked.
+        """Return the outputs by name of up to ``most_rows`` examples, whose inputs have been
+        checked.
 
-        They may be this object's own memory, valid until the next run of any predictor that shares
-        it.
+        The outputs may share this object's memory, and are then valid until the next run of any
+        predictor that shares it.
         """
         return self.run_batch([(tensors, rows)]).outputs[0]
 
     def run_batch(self, batch: Sequence[tuple[Arrays, int]]) -> BatchRun:
-        """Compute several requests at once, one after the other in the rows of one batch.
+        """Compute several requests as one batch, concatenated along the batch axis.
 
         Args:
-            batch: inputs, which were checked, and number of examples of each; ``most_rows`` or
-                fewer in all.
+            batch: checked inputs and number of examples of each request; ``most_rows`` at most in
+                total.
         """
         rows = sum(count for _, count in batch)
         size = self._size_for(rows)
@@ -233,7 +236,7 @@ class Predictor:
         return BatchRun(found, rows, ready - began, ended - ready, ended)
 
     def timed_run(self, rows: int) -> tuple[float, list[StepTime]]:
-        """Run a batch of ones as predictions do, and again step by step; return both times."""
+        """Run a batch of ones as a prediction does, and again step by step; return both times."""
         bound, batch = self._bound(self._size_for(rows)), [(self._ones(rows), rows)]
         self._gather(bound, batch, rows)
         began = time.perf_counter()
@@ -244,16 +247,17 @@ class Predictor:
         return next(size for size in self.sizes if size >= rows) if self.has_rows else rows
 
     def plan(self, rows: int, joins: bool) -> None:
-        """Make what a run of so many examples needs, and what tells which others may join them."""
+        """Make the plan for a number of examples, and find out whether they can be batched with
+        others."""
         for size in self._needed_sizes(rows, joins):
             self._bound(size)
 
     def is_planned(self, rows: int, joins: bool) -> bool:
-        """Return whether ``plan`` would make nothing."""
+        """Return whether ``plan`` has nothing left to do."""
         return self._executors.keys() >= self._needed_sizes(rows, joins)
 
     def planned_rows(self, rows: int) -> int:
-        """Return how many examples a run may be of that at least these make: what is planned."""
+        """Return the largest run that is planned already, at least this many examples."""
         return max((size for size in self._executors if size >= rows), default=rows)
 
     def _needed_sizes(self, rows: int, joins: bool) -> set[int]:
@@ -264,12 +268,12 @@ class Predictor:
 
     @property
     def can_join(self) -> bool:
-        """True if the rows of several requests fit into one batch, and can be cut apart."""
+        """True if several requests can share a batch and be split again."""
         return self.has_rows and self.most_rows > 1 and min(self._axes.values(), default=-1) >= 0
 
     @property
     def rows_are_independent(self) -> bool:
-        """True if no row's outputs depend on the other rows: found out once, by trying."""
+        """True if no row's outputs depend on the other rows; found out once, by a trial."""
         if self._rows_are_independent is None:
             rows = _rows_of_trial(self.most_rows)
             self._rows_are_independent = find_independence(
@@ -281,13 +285,13 @@ class Predictor:
         return self._rows_are_independent
 
     def warm_up(self, most_rows: int | None) -> Iterator[None]:
-        """Bind and run each size that requests in one batch may have; yield after each.
+        """Bind and run each batch size that batches of requests can have; yield after each.
 
         Args:
-            most_rows: of one batch, where it is limited.
+            most_rows: limit on the examples in one batch, if there is one.
         """
         for size in self.sizes or [self.bound_size]:
-            for _ in range(2):  # the first time is longer than those that follow
+            for _ in range(2):  # the first run is slower than later ones
                 self.run(self._ones(size), size)
             yield
             if size >= min(most_rows or self.quick_rows, self.quick_rows):
@@ -302,12 +306,12 @@ class Predictor:
     def pieces(
         self, tensors: Arrays, rows: int, most: Callable[[], int]
     ) -> Iterator[tuple[int, int, Arrays]]:
-        """Yield start, count and inputs of each run that so many examples take.
+        """Split a request into runs; yield start, count and inputs of each.
 
         Args:
             tensors: the inputs.
             rows: number of examples.
-            most: asked before each run for the examples that it may be of.
+            most: called before each run for the largest size that it may have.
         """
         start = 0
         while start < rows:
@@ -322,7 +326,7 @@ class Predictor:
             start += count
 
     def joined_specs(self, rows: int) -> dict[str, Spec]:
-        """Return shapes and dtypes of the outputs of several runs together."""
+        """Return shapes and dtypes of the outputs of a request that is split into runs."""
         specs = {}
         for (name, spec), axis in zip(
             self.output_specs(self.bound_size).items(), self.output_axes, strict=True
@@ -332,7 +336,7 @@ class Predictor:
         return specs
 
     def put(self, part: Arrays, outputs: Arrays, start: int, count: int) -> None:
-        """Copy the outputs of some of the examples into those of all."""
+        """Copy the outputs of one run into those of the request."""
         for name, axis in zip(self.output_names, self.output_axes, strict=True):
             rows_of(outputs[name], start, count, axis)[...] = part[name]
 
@@ -345,18 +349,18 @@ class Predictor:
         return infer_specs(self._symbol, self._input_shapes(size), self._dtypes)
 
     def plans(self) -> int:
-        """Return for how many numbers of examples it is bound at present."""
+        """Return the number of batch sizes that it is bound for at the moment."""
         return len(self._executors)
 
     def input_bytes(self) -> int:
-        """Return the bytes of the inputs that it is bound with."""
+        """Return the bytes of the bound inputs."""
         bound = self._executors.values()
         return sum(int(array.nbytes) for one in bound for array in one.inputs.values())
 
     # -- running ------------------------------------------------------------------------------
 
     def _note_seconds(self, size: int, taken: float) -> None:
-        """Note how long a run took; of each size the shortest counts."""
+        """Record how long a run took; the shortest time of each size counts."""
         if taken < self._seconds.get(size, math.inf):
             self._seconds[size] = taken
             self._quick_rows = None
@@ -370,7 +374,7 @@ class Predictor:
         }
 
     def _gather(self, bound: _Bound, batch: Sequence[tuple[Arrays, int]], rows: int) -> None:
-        """Write the rows of the requests one after the other, and zeros after them."""
+        """Concatenate the rows of the requests, and pad them with zeros."""
         if len(batch) == 1:
             for name, tensor in batch[0][0].items():
                 self._write_rows(bound.inputs[name], tensor, rows, self._axes[name])
@@ -449,16 +453,17 @@ class Predictor:
         return sizes[0] if sizes else 1
 
     def _find_axes(self) -> list[int]:
-        """Return the axis of the examples in each output."""
+        """Return the batch axis of each output."""
         try:
             first, second = (self.specs(size).outputs for size in TWO_SIZES)
-        except ShapeError:  # of a symbol that takes batches of one size
+        except ShapeError:  # the symbol works for a single batch size only
             return self._declared_axes()
         pairs = zip(first, second, strict=True)
         return [batch_axis(one, other) for (one, _), (other, _) in pairs]
 
     def _declared_axes(self) -> list[int]:
-        """Return the axes that the symbol's layouts say, where they are as long as the batch."""
+        """Return the batch axes according to the symbol's layouts, if they have the length of the
+        batch."""
         axes = []
         for index, (shape, _) in enumerate(self.specs(self.bound_size).outputs):
             axis = DataDesc.get_batch_axis(self._symbol[index].attr("__layout__"))
@@ -466,7 +471,8 @@ class Predictor:
         return axes
 
     def _choose_sizes(self) -> list[int]:
-        """Return powers of two and the bound size; that alone for a symbol with a fixed one."""
+        """Return powers of two and the bound size; only the latter for a symbol with a fixed batch
+        size."""
         try:
             self.output_specs(self.bound_size + 1)
         except ShapeError:
@@ -477,5 +483,5 @@ class Predictor:
 
 
 def _rows_of_trial(most: int) -> int:
-    """Return how many examples are tried together to tell whether they are independent."""
+    """Return the batch size of the trial for independence."""
     return min(3, most)

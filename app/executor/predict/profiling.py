@@ -1,4 +1,4 @@
-"""What each step of a prediction takes, measured on demand between the calls of others."""
+"""Measures the time of each step of a prediction on demand, while other calls are answered."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from core.executor import StepTime
 __all__ = ["profile_module"]
 
 _LONGEST_SECONDS = 5.0
-"""No further pass begins then."""
+"""After this time no further pass is started."""
 
 _Run = tuple[float, list[StepTime]]
 
 
 def profile_module(module: HostedModule, call: ProfileModule) -> Waits[dict[str, Any]]:
-    """Run passes as predictions do, each a second time step by step, others' calls in between.
+    """Run passes as predictions do, each a second time step by step; other calls run in between.
 
     Raises:
         NotFound: there is no such bucket.
-        Invalid: a pass takes fewer examples.
+        Invalid: more examples than fit into one pass.
     """
     module.require("predict")
     key = bucket_of(module, call.bucket)
     predictor = module.inference.predictor(key)
     rows = _rows(predictor, call.batch)
-    predictor.timed_run(rows)  # the first one takes longer
+    predictor.timed_run(rows)  # not counted: the first one is slower
     yield None
     runs: list[_Run] = []
     for run in _timed(predictor, rows, call.runs):

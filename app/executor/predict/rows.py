@@ -1,4 +1,4 @@
-"""Rows of a batch, which lie along one axis of each of its arrays."""
+"""Slices of a batch along the batch axis."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["rows_of"]
 
 
 def rows_of(array: Array, start: int, count: int, axis: int) -> Array:
-    """Return a view of some of the rows, which lie along an axis."""
+    """Return a view of some of the rows, given the axis that they are on."""
     if axis == 0:
         return array[start : start + count]
     index = [slice(None)] * array.ndim

@@ -1,7 +1,7 @@
 """The states of sequences between their parts.
 
-They belong to one module on its device with the parameters that it has: whatever ends that, ends
-them, and the next part is refused. They never begin anew by themselves.
+They belong to one module on its device with its current parameters. When any of these changes, the
+states are lost and the next part is refused; a sequence never silently restarts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class _Sequence:
         arrays: its states by name.
         rows: examples in each of its parts.
         basis: ``HostedModule.basis`` when it began.
-        version: that computes it, see ``calls.Predict``.
+        version: the version that computes it; see
+        ``calls.Predict``.
         used_at: when its last part was computed.
     """
 
@@ -52,9 +53,9 @@ class _OfModule:
     """The sequences of one module.
 
     Attributes:
-        idle_seconds: how long they may be idle.
-        by_id: those used last at the end.
-        begun: those whose first part is not computed yet; they go with it if it never is.
+        idle_seconds: time after which an idle sequence expires.
+        by_id: the most recently used last.
+        begun: those whose first part has not been computed yet; they are dropped if it never is.
     """
 
     idle_seconds: float = 0.0
@@ -62,7 +63,7 @@ class _OfModule:
     begun: WeakSet[_Sequence] = field(default_factory=WeakSet)
 
     def expire(self, now: float) -> None:
-        """Remove sequences that were idle for too long."""
+        """Remove sequences that have been idle for too long."""
         while self.by_id:
             first = next(iter(self.by_id.values()))
             if first.used_at + self.idle_seconds > now:
@@ -76,7 +77,7 @@ class _OfModule:
 
 
 class OpenPart:
-    """A part of a sequence that is about to be computed, alone of its sequence."""
+    """A part of a sequence that is about to be computed; there is at most one per sequence."""
 
     __slots__ = ("_keep", "_sequence", "_states")
 
@@ -92,16 +93,16 @@ class OpenPart:
 
     @property
     def states(self) -> Arrays:
-        """What it begins with; valid until it is computed."""
+        """Its initial states; valid until it is computed."""
         return self._sequence.arrays
 
     @property
     def basis(self) -> int:
-        """What ``HostedModule.basis`` must be when it is computed."""
+        """The value that ``HostedModule.basis`` must still have when it is computed."""
         return self._sequence.basis
 
     def keep(self, outputs: Arrays) -> None:
-        """Take the states from the outputs of this part."""
+        """Store the states from the outputs of this part."""
         for one in self._states:
             self._sequence.arrays[one.name][...] = outputs[one.output]
         self._keep(self._sequence)
@@ -111,10 +112,10 @@ class SequenceTable:
     """The sequences of all modules of one device. All times are of one monotonic clock."""
 
     def __init__(self, most_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin with none.
+        """Create an empty table.
 
         Args:
-            most_bytes: of the states of all of them.
+            most_bytes: limit on the states of all sequences.
             clock: returns the time in seconds.
         """
         self._most_bytes = most_bytes
@@ -131,23 +132,23 @@ class SequenceTable:
         *,
         version: str | None = None,
     ) -> OpenPart:
-        """Return what a part continues, or what its sequence begins with.
+        """Return a part with the states that it continues from.
 
-        All parts before it were computed or refused.
+        All earlier parts have been computed or refused.
 
         Args:
-            module: what computes it.
-            part: which one it is.
-            kept: how states are kept.
+            module: the module that computes it.
+            part: identifies the sequence and the part.
+            kept: how the states of sequences are kept.
             rows: its number of examples.
-            states: what they are.
-            version: that is to compute it; a sequence stays with that of its first part.
+            states: specifications of the states.
+            version: the version to compute it with; a sequence stays with that of its first part.
 
         Raises:
-            SequenceLost: there is nothing that it could continue.
-            Conflict: it begins what has begun already.
-            Invalid: it has another number of examples than the part before, or other states.
-            Unavailable: there are too many sequences, or they take too much memory.
+            SequenceLost: there are no states that it could continue from.
+            Conflict: it starts a sequence that has already started.
+            Invalid: its number of examples or its states differ from those of the previous part.
+            Unavailable: there are too many sequences, or they use too much memory.
         """
         now = self._clock()
         here = self._modules.setdefault(module, _OfModule())

@@ -1,4 +1,4 @@
-"""One example without an axis for several, as people send it first."""
+"""Accepts a single example without a batch axis, a common first attempt of new users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["as_batch"]
 
 
 def as_batch(descs: Sequence[InputDesc], tensors: Arrays) -> Arrays:
-    """Return inputs that have one axis less than bound as a batch of one; others as they are."""
+    """Return inputs with one axis fewer than bound as a batch of one; others unchanged."""
     known = {one.name: one for one in descs}
     lacking = [
         name
@@ -33,5 +33,5 @@ def _lacks_axis(desc: InputDesc, tensor: np.ndarray) -> bool:
 
 
 def _is_one(desc: InputDesc, tensor: np.ndarray) -> bool:
-    """Return whether a tensor has a number for each example, and there is one."""
+    """Return whether a tensor has one number per example, for a single example."""
     return tensor.shape == (1,) and len(desc.shape) == 1

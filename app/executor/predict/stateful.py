@@ -1,4 +1,4 @@
-"""Predictors of modules with states: these come in beside the data, and go out with the outputs."""
+"""Predictors of modules with states, which are additional inputs and outputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.types import DType, Shape
 __all__ = ["StateSpec", "StatefulPredictor", "stateful_predictor"]
 
 _AXES = "ABCDEFGHIJKLM"
-"""Of a layout, whatever they are; none is N, that of the examples."""
+"""Letters for axes of a layout, none of them N, the batch axis."""
 
 
 class StateSpec(NamedTuple):
@@ -26,9 +26,9 @@ class StateSpec(NamedTuple):
 
     Attributes:
         name: of the input.
-        output: name of the output that is its next value.
-        axis: that of the examples.
-        shape: as bound, examples included.
+        output: name of the output with its next value.
+        axis: the batch axis.
+        shape: as bound, including the batch axis.
         dtype: of the input.
     """
 
@@ -44,7 +44,7 @@ class StateSpec(NamedTuple):
 
 
 class StatefulPredictor(NamedTuple):
-    """A predictor that takes the states as inputs, and what they are."""
+    """A predictor that takes the states as inputs, and their specifications."""
 
     predictor: Predictor
     states: tuple[StateSpec, ...]
@@ -57,7 +57,7 @@ def stateful_predictor(
     memory: SharedMemory,
     links: Sequence[StateLink],
 ) -> StatefulPredictor:
-    """Return what a predictor is with its states as inputs.
+    """Return a predictor with its states as additional inputs.
 
     Args:
         symbol: what it computes.

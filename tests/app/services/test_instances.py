@@ -24,7 +24,7 @@ from app.services.restore_log import RestoreLog
 from app.services.version_files import VersionPlace
 
 BIND = BindSpec(data_shapes=(InputDesc(name="data", shape=(4, 5)),))
-PUT_AWAY = HostError("not_resident", "module 'a@1' is not on its device at present")
+PUT_AWAY = HostError("not_resident", "module 'a@1' is not on its device at the moment")
 
 
 class FakeExecutor:

@@ -146,7 +146,7 @@ async def test_a_job_can_be_queued_while_its_module_does_not_fit_in_memory(
         if method == "check_job":
             raise HostError("not_resident", "it is not on its device")
         if method == "restore_module":
-            raise HostError("out_of_memory", "the device has no memory for it")
+            raise HostError("out_of_memory", "the device has not enough memory for it")
         return await call(method, *arguments)
 
     monkeypatch.setattr(executor, "call", have_no_room)
@@ -210,12 +210,12 @@ async def test_a_change_half_made_on_the_device_is_undone(
         reply = await call(method, *arguments)
         if method == "init_params":
             reply.release()
-            raise HostError("out_of_memory", "the device has no memory for it")
+            raise HostError("out_of_memory", "the device has not enough memory for it")
         return reply
 
     with monkeypatch.context() as patch:
         patch.setattr(executor, "call", run_out_of_memory)
-        with pytest.raises(HostError, match="no memory"):
+        with pytest.raises(HostError, match="not enough memory"):
             await engine.init_params("net", InitSpec(seed=2))
     again = await access.ask_at("net", "get_params", GetParams(module="net"))
     np.testing.assert_array_equal(again.tensors["fc1_weight"], weight)

@@ -112,7 +112,7 @@ def test_a_module_rebound_in_the_meantime_keeps_its_buckets(sequences):
     steps = sequences.host.handle(method, params, {}).run({})
     next(steps)
     sequences.bind_buckets(9, (4,))
-    with pytest.raises(Exception, match="bound anew meanwhile"):
+    with pytest.raises(Exception, match="rebound meanwhile"):
         for _ in steps:
             pass
     assert set(sequences.describe()["buckets"]) == {"9", "4"}
