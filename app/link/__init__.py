@@ -1,1 +1,1 @@
-"""How the API process and an executor talk: frames, shared memory, processes, calls, messages."""
+"""Communication between the API process and executors: frames, shared memory, processes, calls."""

@@ -1,4 +1,4 @@
-"""What all calls have in common."""
+"""Base classes of all calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["OfModule", "Strict"]
 
 
 class Strict:
-    """Refuses fields that a call does not have."""
+    """Rejects unknown fields."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 

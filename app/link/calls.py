@@ -1,10 +1,10 @@
-"""The calls an executor answers: parameters of each, tensors that go along, what comes back.
+"""The calls that an executor answers: parameters, accompanying tensors, and answers.
 
-A caller sends ``to_call(Predict(module="lenet"))``; the host reads it back with the types checked.
-Bucket keys are canonical JSON text everywhere (``20``, ``[10,20]``). Tensors go by the names of the
-module's inputs, outputs and parameters. A call that names a generation is refused with
-``precondition_failed`` when the module has another one, a call on a module that is not on the
-device with ``not_resident``.
+A caller sends ``to_call(Predict(module="lenet"))``; the host parses it with type checks. Bucket
+keys are canonical JSON text everywhere (``20``, ``[10,20]``). Tensors have the names of the
+module's inputs, outputs and parameters. A call with a generation is refused with
+``precondition_failed`` if the module has another one, a call on a module that is not on the device
+with ``not_resident``.
 """
 
 from __future__ import annotations
@@ -101,14 +101,14 @@ class ExecutorInfo(Strict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateModule(Strict):
-    """Hold a module; its symbols are parsed, nothing is bound.
+    """Create a module on the device; its symbols are parsed, nothing is bound.
 
-    ``already_exists`` when it is held. Stages after created are brought about by the calls for
-    them, not by the record.
+    ``already_exists`` if it is there. Whatever stage the record says, the module is only created;
+    later stages need their own calls.
 
     Attributes:
         record: the module.
-        max_nodes: of all its symbols together; None for any number.
+        max_nodes: limit on the nodes of all its symbols; None for no limit.
     """
 
     record: ModuleRecord
@@ -117,14 +117,14 @@ class CreateModule(Strict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreModule(Strict):
-    """Bring a module back as its record says, whole or not at all; nothing where it is there.
+    """Restore a module from its record, completely or not at all; no effect if it is on the device.
 
     Attributes:
-        record: bound, initialized or loaded, and given its optimizer as far as it says. One whose
-            parameters are lost is bound alone.
-        checkpoint: directory of the checkpoint that has its parameters; its files were compared
-            with their digests already.
-        base: directory of the checkpoint whose parameters it keeps when it is initialized.
+        record: says how far to go: bind, initialize or load, install the optimizer. If its
+            parameters are lost, the module is only bound.
+        checkpoint: directory of the checkpoint with its parameters, whose digests have been
+            verified.
+        base: directory of the checkpoint whose parameters initialization takes over.
     """
 
     record: ModuleRecord
@@ -139,20 +139,20 @@ class ResidentModules(Strict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectModel(Strict):
-    """Ask what is not a module yet: what its variables are, and which shapes fit its parameters.
+    """Ask about a model that is not a module yet: the roles of its variables, and shapes that fit.
 
-    Answers ``data``, ``labels``, ``states``, ``outputs``, ``output_shapes``; ``missing`` and
-    ``extra`` parameters, and those ``not_finite``; ``shapes`` and ``layouts`` of inputs, which
-    labels have only a ``usual`` shape, which inputs are ``free`` to have another and which are
-    ``open``; ``symbol``, where it had to be completed.
+    Answers ``data``, ``labels``, ``states``, ``outputs``, ``output_shapes``; ``missing``, ``extra``
+    and ``not_finite`` parameters; ``shapes`` and ``layouts`` of inputs; the labels with merely a
+    ``usual`` shape, the inputs that are ``free`` to have other shapes, and those whose shapes
+    remain ``open``; ``symbol``, if it had to be completed.
 
     Attributes:
         symbol: its JSON.
-        params: path of its parameters; None if there are none yet.
+        params: path of its parameters; None without parameters.
         shapes: of inputs, where they are known.
-        data_names, label_names, state_names: where they were said.
-        field: where the symbol is in the request, for errors.
-        max_nodes: of the symbol; None for any number.
+        data_names, label_names, state_names: names of inputs, if specified.
+        field: the symbol's field in the request, for errors.
+        max_nodes: limit on the symbol's nodes; None for no limit.
     """
 
     symbol: str
@@ -167,15 +167,15 @@ class InspectModel(Strict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposeShapes(OfModule):
-    """Ask how to bind a module: answers ``data_shapes`` and ``label_shapes`` as ``bind`` has them.
+    """Ask how to bind a module: answers ``data_shapes`` and ``label_shapes`` for ``bind``.
 
-    A module that is bound has those that it has. Refused, with all that is open, where they cannot
-    be told.
+    For a bound module these are its current shapes. Refused, with the inputs at issue, if shapes
+    cannot be determined.
 
     Attributes:
-        data_shapes, label_shapes: of inputs, where they are known.
-        for_training: labels must then have shapes that follow from the data, or are known; else
-            the answer has only those which do not.
+        data_shapes, label_shapes: known shapes.
+        for_training: every label then needs a shape, inferred or known; otherwise the answer has
+            only the labels whose shapes cannot be inferred.
     """
 
     data_shapes: tuple[InputDesc, ...] = ()
@@ -185,7 +185,7 @@ class ProposeShapes(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutSymbols(OfModule):
-    """Ask for a module's symbols, cut at an internal output, and the inputs that they have.
+    """Ask for a module's symbols, cut off at an internal output, and for their inputs.
 
     Answers ``symbols`` (JSON text by bucket key), ``data_names``, ``label_names`` and
     ``state_names``.
@@ -201,11 +201,11 @@ class CutSymbols(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckJob(Strict):
-    """Refuse a job's parameters that could only fail when its turn has come.
+    """Refuse parameters with which a job would fail once it starts.
 
     Attributes:
         params: see ``app.domain.job_params``.
-        module: whose outputs and labels the metrics name; None if they name none.
+        module: the module whose outputs and labels the metrics name; None if they name none.
     """
 
     kind: JobKind
@@ -220,7 +220,7 @@ class DeleteModule(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeModule(OfModule):
-    """Ask for all that is known of a module: stage, shapes, arguments, buckets, memory."""
+    """Ask for a module's full description: stage, shapes, arguments, buckets, memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +233,7 @@ class GetOptimizer(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bind(OfModule):
-    """Bind, or bind anew; parameters and optimizer stay. All ``spec.buckets`` are bound."""
+    """Bind or rebind; parameters and optimizer stay. All ``spec.buckets`` are bound."""
 
     spec: BindSpec
 
@@ -256,7 +256,7 @@ class BindBucket(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeBuckets(OfModule):
-    """Have these buckets beside the default one; new ones are warm before they are taken."""
+    """Replace all buckets but the default one; new ones are warmed up before they take effect."""
 
     buckets: dict[str, BucketShapes]
     max_batch_size: int | None = None
@@ -264,7 +264,7 @@ class ChangeBuckets(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUp(OfModule):
-    """Make the plans of predictions of up to so many examples, between others' calls."""
+    """Make the plans for predictions up to a batch size; other calls are answered meanwhile."""
 
     max_batch_size: int | None = None
 
@@ -274,13 +274,14 @@ class WarmUp(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitParams(OfModule):
-    """Initialize parameters. Tensors: values of some of them, which the initializer leaves.
+    """Initialize parameters.
 
-    Answers ``has_unsaved``: False if all of them can be had again.
+    Tensors: values of parameters that are not to be initialized. Answers ``has_unsaved``: False if
+    all parameters can be reproduced.
 
     Attributes:
-        spec: how.
-        base: directory of the checkpoint whose parameters a module made from another one keeps.
+        spec: specifies the initializer.
+        base: directory of the checkpoint with the parameters that a derived module takes over.
     """
 
     spec: InitSpec
@@ -292,9 +293,9 @@ class SetParams(OfModule):
     """Set parameters from tensors; may come before binding. Answers ``has_unsaved``.
 
     Attributes:
-        allow_missing: parameters not given keep their values.
-        allow_extra: tensors whose names the symbol does not have are skipped.
-        allow_nonfinite: NaN and infinity are accepted.
+        allow_missing: parameters that are not given keep their values.
+        allow_extra: skip tensors that are not parameters of the symbol.
+        allow_nonfinite: accept NaN and infinity.
     """
 
     allow_missing: bool = False
@@ -311,14 +312,14 @@ class GetParams(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitOptimizer(OfModule):
-    """Install an optimizer, in the place of an existing one."""
+    """Install an optimizer, replacing an existing one."""
 
     spec: OptimizerSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetLearningRate(OfModule):
-    """Set the learning rate; ``conflict`` where a scheduler gives it."""
+    """Set the learning rate; ``conflict`` if a scheduler controls it."""
 
     learning_rate: float
 
@@ -340,21 +341,21 @@ class SetOptimizerStates(OfModule):
 class Predict(OfModule):
     """Compute outputs of any number of examples; no state of the module changes.
 
-    Tensors: data by name, the same number of examples in each. A bucketing module takes the
-    smallest bucket that holds them, pads them as it was bound and cuts the outputs back.
+    Tensors: data by name, the same number of examples in each. A bucketing module chooses the
+    smallest bucket that holds them, pads them as specified when it was bound, and crops the
+    outputs.
 
     Attributes:
-        bucket: take this bucket.
-        version: the version to compute with, as ``LoadVersion`` calls it; None for the parameters
-            in training. ``version_not_loaded`` if it is not there.
-        max_batch_size: examples that may be computed together with it; None for as many as take a
-            short time.
-        batches: whether it may be computed with others; see ``ServingSpec``.
-        max_delay_us: microseconds that it may wait for others to be computed with it.
-        is_strict: as the Open Inference Protocol has it: inputs have the dtypes that are bound,
-            and no more examples than may be computed together.
-        part: of a sequence, whose states it continues.
-        states: how these are kept; there where ``part`` is.
+        bucket: use this bucket.
+        version: the version to compute with, as named by ``LoadVersion``; None for the parameters
+            in training. ``version_not_loaded`` if it is not loaded.
+        max_batch_size: limit on the examples in its batch; None for as many as take a short time.
+        batches: whether it may share a batch; see ``ServingSpec``.
+        max_delay_us: microseconds that it may wait for others to join its batch.
+        is_strict: as the Open Inference Protocol requires: inputs must have the bound dtypes, and
+            no more examples than the largest batch.
+        part: the part of a sequence that it is, whose states it continues.
+        states: how these are kept; set if ``part`` is.
     """
 
     bucket: str | None = None
@@ -421,7 +422,7 @@ CALL_NAMES: Mapping[type[Any], str] = {
     JobStart: "start_job",
     JobControl: "control_job",
 }
-"""The name of each call on the wire."""
+"""Names of the calls on the wire."""
 
 
 def to_call(call: Call) -> tuple[str, dict[str, Any]]:

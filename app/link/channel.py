@@ -27,7 +27,7 @@ from app.link.slots import SLOT_BYTES, SlotMap
 __all__ = ["SocketChannel"]
 
 _SPIN_NS = 150_000
-"""For so long an executor that is asked often looks for the next calls before it sleeps."""
+"""How long a busy executor polls for the next calls before it sleeps."""
 
 
 class SocketChannel:
@@ -53,7 +53,8 @@ class SocketChannel:
         self._events = EventFlow(lambda event: self._send({"event": encode_value(event)}))
 
     def receive(self, timeout_seconds: float | None) -> tuple[list[IncomingCall], list[int]]:
-        """Return calls and dropped ids; wait for the first so long, None for ever."""
+        """Return calls and ids of dropped calls; wait for the first up to a time, None for no
+        limit."""
         calls: list[IncomingCall] = []
         dropped: list[int] = []
         wait_ms = None if timeout_seconds is None else timeout_seconds * 1000
@@ -92,9 +93,9 @@ class SocketChannel:
     def _ready(self, wait_ms: float | None) -> list[tuple[int, int]]:
         """Return what can be read, as ``poll`` does.
 
-        To be woken costs as much as a small prediction. So a thread that had to wait for a moment
-        only, as one does whose clients ask again as soon as they are answered, looks for such a
-        moment before it sleeps.
+        Waking up costs as much as a small prediction. So if the last wait was very short, as it is
+        with clients that send the next request as soon as they have an answer, the thread polls for
+        that long before it sleeps.
         """
         if wait_ms is not None:
             return self._poll.poll(wait_ms)
@@ -118,11 +119,13 @@ class SocketChannel:
             calls.append(call)
 
     def reserve(self, specs: TensorSpecs) -> SlabBuffers:
-        """Return tensors in shared memory for an answer; raise HostError for too much."""
+        """Return tensors in shared memory for an answer; raise HostError if they do not fit."""
         try:
             return self._port.reserve(specs)
         except SlabsExhausted as error:
-            raise HostError("unavailable", f"the answer has no room: {error}") from None
+            raise HostError(
+                "unavailable", f"the answer does not fit into shared memory: {error}"
+            ) from None
 
     def reply(
         self,
@@ -139,10 +142,11 @@ class SocketChannel:
         self._send(frame, self._to_buffers(tensors))
 
     def reply_batch(self, batch: Sequence[Predicted], facts: BatchFacts) -> None:
-        """Answer the predictions of a batch, those whose outputs fit into their slots at once.
+        """Answer the predictions of a batch, in a single frame those whose outputs fit into their
+        slots.
 
         Args:
-            facts: of it; the time that is taken here is added.
+            facts: figures of the batch, to which the time spent here is added.
         """
         called = time.monotonic_ns()
         began = called - (facts.input_us + facts.infer_us + facts.output_us) * 1000
@@ -164,7 +168,8 @@ class SocketChannel:
             self._write(answered_frame(_with_output(facts, called), records), [])
 
     def _write_outputs(self, one: Predicted) -> int | None:
-        """Write outputs into a slot, and return the number of what they are; None for too many."""
+        """Write outputs into a slot and return the number of their signature; None if they do not
+        fit."""
         assert self._slots is not None
         tensors = one.tensors
         shapes = tuple((name, value.dtype, value.shape) for name, value in tensors.items())
@@ -209,12 +214,12 @@ class SocketChannel:
         self._send({"id": call.id, "error": error.to_row()})
 
     def emit(self, event: dict[str, Any]) -> None:
-        """Report an event of a job; see ``EventFlow`` for which may be left out."""
+        """Report an event of a job; see ``EventFlow`` for which events may be dropped."""
         self._events.emit(event)
 
     @property
     def is_full(self) -> bool:
-        """True while jobs should wait: too many events are under way."""
+        """True while jobs should wait, because too many events are unacknowledged."""
         return self._events.is_full
 
     def wake(self) -> None:
@@ -222,19 +227,19 @@ class SocketChannel:
         os.eventfd_write(self._waker, 1)
 
     def hello(self, facts: Mapping[str, Any]) -> None:
-        """Say that this executor is ready."""
+        """Announce that this executor is ready."""
         self._post({"hello": encode_value(facts)}, [])
 
     def fail(self, reason: str) -> None:
-        """Say that this executor will never be ready."""
+        """Announce that this executor failed to start."""
         self._post({"failed": encode_value(reason)}, [])
 
     def beat(self, facts: Mapping[str, Any]) -> None:
-        """Say that this process lives."""
+        """Send a heartbeat."""
         self._post({"beat": encode_value(facts)}, [])
 
     def close(self) -> None:
-        """Close the socket and let the shared memory go."""
+        """Close the socket and release the shared memory."""
         self._reader.close()
         self._port.close()
         self._sock.close()
@@ -268,7 +273,7 @@ class SocketChannel:
 
 
 def _with_output(facts: BatchFacts, since_ns: int) -> BatchFacts:
-    """Return the facts of a batch that is being handed out since a time."""
+    """Return the facts of a batch with the time since its outputs began to be written."""
     output_us = facts.output_us + round((time.monotonic_ns() - since_ns) / 1000)
     return facts._replace(output_us=output_us)
 

@@ -1,7 +1,7 @@
-"""How the API process talks to the process that holds a device.
+"""The API process's interface to an executor.
 
-One interface, several forms: in this process (tests), one spawned process per device (default),
-a Ray actor (cluster).
+Implementations: a thread of this process (tests), one spawned process per device (default), a Ray
+actor (cluster).
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ __all__ = [
 class Reply:
     """The answer to one call: small plain values and the tensors that belong to it.
 
-    The tensors may lie in shared memory; they are valid until ``release`` is called, which every
-    receiver must do once.
+    The tensors may be in shared memory; they are valid until ``release``, which every receiver must
+    call once.
     """
 
     result: dict[str, Any]
     tensors: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     def release(self) -> None:
-        """Give the tensors' memory back."""
+        """Release the tensors' memory."""
 
 
 class Buffers:
     """Uninitialised tensors to be written by the caller and sent with a call, without a copy.
 
-    They belong to the call they are given to; buffers that are not sent must be released.
+    The call that they are passed to takes ownership; buffers that are not sent must be released.
     """
 
     __slots__ = ("tensors",)
@@ -57,21 +57,21 @@ class Buffers:
         self.tensors = tensors
 
     def release(self) -> None:
-        """Give the memory back; a second call does nothing."""
+        """Release the memory; a second call does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a prediction ended with.
+    """The outcome of a successful prediction.
 
     Attributes:
-        result: small plain values, as the call ``predict`` answers them.
-        outputs: what the outputs are. Equal ones are one and the same object, as long as the
-            executor lives and few are larger than a slot.
+        result: small plain values, as in the answer to the call ``predict``.
+        outputs: signature of the outputs. Equal signatures are usually the same object while the
+            executor lives.
         memory: the outputs; valid until ``release``, which every receiver must call once.
-        release: gives the memory back.
-        facts: of the batch that it was computed in.
-        queue_ns: how long it waited for its batch, at the executor.
+        release: releases the memory.
+        facts: figures of the batch that it was computed in.
+        queue_ns: nanoseconds that it waited for its batch in the executor.
     """
 
     result: Mapping[str, Any]
@@ -82,7 +82,7 @@ class Outcome:
     queue_ns: int = 0
 
     def reply(self) -> Reply:
-        """Return it as the answer to a call, which is to be released in its place."""
+        """Convert to the answer to a call, which then has to be released instead of this."""
         tensors = self.outputs.arrays(np.frombuffer(self.memory, np.uint8), 0)
         return _ReplyOfOutcome(dict(self.result), tensors, outcome=self)
 
@@ -96,14 +96,15 @@ class _ReplyOfOutcome(Reply):
 
 
 OnOutcome: TypeAlias = Callable[[Outcome | Exception], None]
-"""Called once with what a prediction ended with: a HostError or ExecutorGone where it failed."""
+"""Called once with the outcome of a prediction, or the HostError or ExecutorGone that it failed
+with."""
 
 
 class Asked(Protocol):
-    """A prediction that was asked for."""
+    """A prediction that was submitted."""
 
     def withdraw(self) -> None:
-        """Give it up: its outcome is wanted no more. Nothing where there is one already."""
+        """Cancel it: its outcome is no longer wanted. No effect if it has one already."""
         ...
 
 
@@ -114,22 +115,22 @@ class ExecutorClient(Protocol):
     """Its device, for example ``cpu(0)``."""
 
     async def start(self) -> None:
-        """Start it and wait until it answers."""
+        """Start the executor and wait until it answers."""
         ...
 
     async def stop(self) -> None:
-        """End it, letting a running batch finish."""
+        """Stop the executor after the batch in progress."""
         ...
 
     def is_alive(self) -> bool:
-        """Return whether calls can be answered at present."""
+        """Return whether calls can currently be answered."""
         ...
 
     def reserve(self, specs: TensorSpecs) -> Buffers:
         """Return tensors to write a request into, row by row, and to pass to ``call``.
 
         Raises:
-            HostError: ``unavailable``, too much memory is in use by calls under way.
+            HostError: ``unavailable``, too much memory is in use by pending calls.
             ExecutorGone: the executor is not running.
         """
         ...
@@ -145,7 +146,7 @@ class ExecutorClient(Protocol):
         Tensors are copied before this returns; buffers are handed over.
 
         Raises:
-            HostError: the host refused the call; nothing was changed.
+            HostError: the host refused the call and changed nothing.
             ExecutorGone: the executor died.
         """
         ...
@@ -159,33 +160,33 @@ class ExecutorClient(Protocol):
         deadline: float = 0.0,
         priority: int = 0,
     ) -> Asked:
-        """Ask for a prediction; those that wait at the executor are computed together.
+        """Submit a prediction; the executor batches those that are waiting.
 
         Args:
-            target: what it is asked of; one object for all that are alike.
-            pieces: the bytes of each input, C-contiguous; they stay as they are until the outcome
-                is there, or the prediction was withdrawn: large ones are copied by a thread.
+            target: describes the prediction; the same object for all similar predictions.
+            pieces: the bytes of each input, C-contiguous. They must not change until there is an
+                outcome or the prediction is withdrawn, because large ones are copied by a thread.
             on_outcome: called on the event loop, never before this returns.
             deadline: on the machine's monotonic clock, after which it is refused with
                 ``timed_out``; 0 for none.
             priority: the lower, the sooner.
 
         Raises:
-            HostError: ``unavailable``, too much memory is in use by calls under way.
+            HostError: ``unavailable``, too much memory is in use by pending calls.
             ExecutorGone: the executor is not running.
         """
         ...
 
     def events(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield what running jobs report: progress, metrics, logs, checkpoints, their end.
+        """Yield events of running jobs: progress, metrics, logs, checkpoints, their end.
 
-        One consumer at a time; what happens while there is none waits for the next.
+        There may be one consumer at a time; without one, events are queued.
         """
         ...
 
     def events_taken(self, count: int) -> None:
-        """Note that the ``count`` oldest events yielded are entered; jobs may report more then.
+        """Acknowledge the ``count`` oldest of the yielded events, which have been stored.
 
-        Without it jobs wait when some hundreds of their events are under way.
+        Jobs pause when some hundreds of their events are unacknowledged.
         """
         ...

@@ -1,9 +1,8 @@
-"""The flow of events from an executor to the store: only so many may be under way.
+"""Flow control of events from an executor to the store.
 
-The executor counts what it sent and was not told to be entered. Beyond a first limit it thins out
-what a later report outdates; beyond a second one its jobs wait, while calls are still answered. So
-no queue on the way grows without a bound, and neither an end, a checkpoint, a metric nor a log line
-is ever lost.
+The executor counts unacknowledged events. Beyond a first limit it drops reports that later ones
+supersede; beyond a second one its jobs wait, while calls are still answered. So every queue on the
+way is bounded, and no end, checkpoint, metric or log line is ever lost.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ class EventFlow:
         return self._under_way >= _MOST_UNDER_WAY
 
     def emit(self, event: Event) -> None:
-        """Send an event, unless it can be left out and too many are under way."""
+        """Send an event, unless it can be dropped and too many are unacknowledged."""
         job, kind = (event.get("job_id"), event.get("attempt")), event.get("type")
         if self._under_way >= _THINNED_FROM:
             if kind == "progress":
-                self._progress[job] = event  # the newest is sent before what comes next
+                self._progress[job] = event  # the latest one is sent before the next event
                 return
             if kind == "statistics":
                 self._left_out[job] += 1
@@ -57,7 +56,7 @@ class EventFlow:
         self._pass(event)
 
     def taken(self, count: int) -> None:
-        """Note that so many events more were entered."""
+        """Record that this many more events were stored."""
         with self._lock:
             self._under_way -= count
 
@@ -68,25 +67,25 @@ class EventFlow:
 
 
 class EventQueue:
-    """The API process's end, of one executor and all its processes; belongs to the event loop."""
+    """The API process's end, which outlives an executor's processes; belongs to the event loop."""
 
     def __init__(self) -> None:
         self._waiting: asyncio.Queue[tuple[Event, Taken]] = asyncio.Queue()
         self._given: deque[Taken] = deque()
 
     def put(self, event: Event, taken: Taken) -> None:
-        """Add an event, and whom to tell when it is entered."""
+        """Add an event, and the function to call when it is stored."""
         self._waiting.put_nowait((event, taken))
 
     async def events(self) -> AsyncIterator[Event]:
-        """Yield events as they come."""
+        """Yield events as they arrive."""
         while True:
             event, taken = await self._waiting.get()
             self._given.append(taken)
             yield event
 
     def taken(self, count: int) -> None:
-        """Note that the ``count`` oldest of the events that were given are entered."""
+        """Acknowledge the ``count`` oldest of the yielded events."""
         told = Counter(self._given.popleft() for _ in range(min(count, len(self._given))))
         for taken, number in told.items():
             taken(number)
@@ -94,6 +93,8 @@ class EventQueue:
 
 def _note(job: _Job, count: int) -> Event:
     job_id, attempt = job
-    message = f"{count} reports of statistics were left out: they came faster than they are stored"
+    message = (
+        f"{count} reports of statistics were dropped: they came faster than they could be stored"
+    )
     named = {"job_id": job_id, "attempt": attempt}
     return {"type": "log", **named, "level": "warning", "message": message}

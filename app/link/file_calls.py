@@ -16,7 +16,7 @@ class SaveCheckpoint(OfModule):
     Attributes:
         root: directory of the module's checkpoints.
         epoch: its tag.
-        optimizer_states: write these too, if there is an optimizer.
+        optimizer_states: write the optimizer's states too, if there is an optimizer.
     """
 
     root: str
@@ -26,16 +26,17 @@ class SaveCheckpoint(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadCheckpoint(OfModule):
-    """Take parameters, and on request the optimizer's states, from a checkpoint's directory.
+    """Load parameters, and on request the optimizer's states, from a checkpoint.
 
     May come before binding; states need an optimizer.
 
     Attributes:
-        directory: the checkpoint.
-        optimizer_states: take these too.
-        allow_missing: parameters that it lacks keep their values.
+        directory: directory of the checkpoint.
+        optimizer_states: load these too.
+        allow_missing: parameters that the checkpoint lacks keep their values.
         allow_extra: skip parameters that the module does not have.
-        check_states: refuse an optimizer's states that cannot be read, though none are taken.
+        check_states: refuse states of an optimizer that cannot be read, even if they are not
+            loaded.
     """
 
     directory: str
@@ -47,14 +48,15 @@ class LoadCheckpoint(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadVersion(OfModule):
-    """Take the parameters of a checkpoint beside those in training, for predictions.
+    """Load the parameters of a checkpoint for predictions, in addition to those in training.
 
-    ``version_replaced`` where the checkpoint there is another one.
+    ``version_replaced`` if there is a different checkpoint now.
 
     Attributes:
-        version: what predictions call it by: the checkpoint's ETag, without the quotes.
-        directory: the checkpoint.
-        warm: bind what predictions run in, and run each once.
+        version: its name in predictions: the checkpoint's ETag without quotes.
+        directory: directory
+        of the checkpoint.
+        warm: make the plans of predictions, and run each once.
     """
 
     version: str

@@ -30,14 +30,14 @@ _CONTROL_SPACE = socket.CMSG_SPACE(_MOST_FDS * array.array("i").itemsize)
 
 
 class FrameError(Exception):
-    """What the other side sent is not a frame, or a value is too large to send."""
+    """The other side sent something that is not a frame, or a value is too large to send."""
 
 
 def encode_value(value: Any) -> orjson.Fragment:
-    """Return plain data ready to be put into a frame, so that encoding the frame cannot fail.
+    """Encode plain data for a frame in advance, so that encoding the frame cannot fail.
 
     Raises:
-        TypeError: it holds what is not plain data.
+        TypeError: it contains something other than plain data.
         FrameError: it is larger than 256 MiB.
     """
     body = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
@@ -53,7 +53,8 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 def send_some(sock: socket.socket, data: memoryview, fds: Sequence[int]) -> int:
-    """Send as much as the socket takes, the descriptors with the first byte; return the count."""
+    """Send as much as the socket takes, the descriptors with the first byte; return the number of
+    bytes."""
     if not fds:
         return sock.send(data)
     packed = array.array("i", fds).tobytes()
@@ -61,10 +62,10 @@ def send_some(sock: socket.socket, data: memoryview, fds: Sequence[int]) -> int:
 
 
 class FrameReader:
-    """Collects received bytes into frames, and received descriptors in their order.
+    """Assembles received bytes into frames, and queues received descriptors.
 
     Attributes:
-        may_have_more: False if what was there was read to its end.
+        may_have_more: False if the last read drained the socket.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -74,7 +75,7 @@ class FrameReader:
         self._fds: deque[int] = deque()
 
     def receive(self) -> bool:
-        """Read what is there, blocking as the socket does; return False at its end."""
+        """Read available data, blocking if the socket does; return False at end of file."""
         data, ancillary, _, _ = self._sock.recvmsg(_CHUNK, _CONTROL_SPACE, socket.MSG_CMSG_CLOEXEC)
         for level, kind, content in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
@@ -82,19 +83,21 @@ class FrameReader:
                 fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
                 self._fds.extend(fds)
         self._buffer += data
-        # Where descriptors came, the kernel ends a read.
+        # The kernel ends a read after data that came with descriptors.
         self.may_have_more = len(data) == _CHUNK or bool(ancillary)
         return bool(data)
 
     def frames(self) -> Iterator[Frame | memoryview]:
-        """Yield the complete frames received so far; packed ones as they are."""
+        """Yield the complete frames received so far; packed ones as bytes."""
         buffer = self._buffer
         position = 0
         try:
             while len(buffer) - position >= _LENGTH.size:
                 (length,) = _LENGTH.unpack_from(buffer, position)
                 if length > _LARGEST_FRAME:
-                    raise FrameError(f"a frame of {length} bytes is announced; that is not a frame")
+                    raise FrameError(
+                        f"a frame of {length} bytes was announced, which is over the limit"
+                    )
                 end = position + _LENGTH.size + length
                 if len(buffer) < end:
                     break
@@ -107,7 +110,7 @@ class FrameReader:
     def take_fd(self) -> int:
         """Return the next descriptor received."""
         if not self._fds:
-            raise FrameError("a frame names a new slab, but its descriptor did not come")
+            raise FrameError("a frame names a new slab, but its descriptor is missing")
         return self._fds.popleft()
 
     def close(self) -> None:

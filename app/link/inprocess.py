@@ -26,7 +26,7 @@ __all__ = ["InProcessClient"]
 
 
 class _Signal(enum.Enum):
-    """What is sent to a loop beside calls and the numbers of those given up."""
+    """Messages to a loop other than calls and ids of cancelled calls."""
 
     STOP = enum.auto()
     WAKE = enum.auto()
@@ -108,7 +108,7 @@ class InProcessClient:
     """An ``ExecutorClient`` whose loop runs in a thread of this process."""
 
     def __init__(self, name: str, make_loop: MakeLoop) -> None:
-        """Prepare an executor that is not running yet.
+        """Create an executor that is not running yet.
 
         Args:
             name: its device, for example ``cpu(0)``.
@@ -123,7 +123,7 @@ class InProcessClient:
         self._thread: threading.Thread | None = None
 
     async def start(self) -> None:
-        """Start the thread and wait until its loop is made; what its making raises comes here."""
+        """Start the thread and wait until its loop is made; errors of that are raised here."""
         self._loop = asyncio.get_running_loop()
         self._channel = _QueueChannel(self._answer_later, self._emit_later)
         ready = self._loop.create_future()
@@ -134,7 +134,7 @@ class InProcessClient:
         await ready
 
     async def stop(self) -> None:
-        """End the thread after the batch under way."""
+        """End the thread after the batch in progress."""
         if self._thread is None:
             return
         self._channel.inbox.put(_Signal.STOP)
@@ -183,7 +183,7 @@ class InProcessClient:
         deadline: float = 0.0,
         priority: int = 0,
     ) -> Asked:
-        """Ask for a prediction (see ``ExecutorClient.submit``)."""
+        """Submit a prediction (see ``ExecutorClient.submit``)."""
         if not self.is_alive():
             raise ExecutorGone(f"executor {self.name} is not running")
         self._next_id += 1
@@ -197,11 +197,11 @@ class InProcessClient:
         return asked
 
     def events(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield what running jobs report."""
+        """Yield events of running jobs."""
         return self._events.events()
 
     def events_taken(self, count: int) -> None:
-        """Note that events were entered (see ``ExecutorClient.events_taken``)."""
+        """Acknowledge events (see ``ExecutorClient.events_taken``)."""
         self._events.taken(count)
 
     def _run(self, ready: asyncio.Future[None]) -> None:
@@ -227,7 +227,8 @@ class InProcessClient:
         self._channel.wake()
 
     def _post(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Run a function on the event loop, which may be closed when a test has ended."""
+        """Run a function on the event loop, unless it is closed, as it may be at the end of a
+        test."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *arguments)
 
@@ -263,7 +264,7 @@ def _buffers_of(specs: TensorSpecs) -> Buffers:
 
 
 def _arrays_of(signature: Signature, pieces: Sequence[Piece]) -> dict[str, npt.NDArray[Any]]:
-    """Return copies of tensors whose bytes are given."""
+    """Return tensors that are copies of the given bytes."""
     memory = np.empty(signature.nbytes, np.uint8)
     for placement, piece in zip(signature.placements, pieces, strict=True):
         memory[placement[3] : placement[3] + len(piece)] = np.frombuffer(piece, np.uint8)

@@ -1,4 +1,4 @@
-"""The calls on an executor of those who look into a module: its graph, its times, its numbers."""
+"""Calls that inspect a module: its graph, timings, and statistics of its parameters."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class DescribeGraph(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileModule(OfModule):
-    """Run some passes as predictions do, between others' calls; answer what their steps took.
+    """Run some passes as predictions do; answers the time of each step. Other calls run in between.
 
     Attributes:
         bucket: its key; None for the default one.
-        batch: examples of a pass; None for as many as bound.
-        runs: passes at most; there are fewer where they take long.
+        batch: examples per pass; None for the bound batch size.
+        runs: limit on passes; there are fewer if they take long.
     """
 
     bucket: str | None = None
@@ -39,14 +39,14 @@ class ProfileModule(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeParams(OfModule):
-    """Ask for figures of all parameters, of those in training or of a checkpoint.
+    """Ask for statistics of all parameters, those in training or those of a checkpoint.
 
     Answered as ``packed_json``.
 
     Attributes:
         directory: the checkpoint; None for the parameters in training.
-        against: another checkpoint, to compare with.
-        bins: of the histograms.
+        against: directory of another checkpoint to compare with.
+        bins: number of bins in the histograms.
     """
 
     directory: str | None = None

@@ -1,9 +1,9 @@
-"""What goes between the dispatcher and the executor that runs a job.
+"""Messages between the dispatcher and the executor that runs a job.
 
 To the executor, as parameters of two host methods:
 
     start_job    JobStart      returns at once; the job then runs between other calls
-    control_job  JobControl    pause or cancel; done at the end of the batch in work
+    control_job JobControl pause or cancel; takes effect after the current batch
 
 From the executor, through ``ExecutorClient.events()``, each naming the job and the attempt:
 
@@ -12,8 +12,8 @@ From the executor, through ``ExecutorClient.events()``, each naming the job and 
     JobLog  JobCheckpoint                                   while it runs
     JobDone  JobFailed  JobPaused  JobCancelled             once, last
 
-``JobPaused`` comes after a ``JobCheckpoint`` of the place where it stopped. A message of an
-attempt that no longer holds its job is dropped by the dispatcher.
+``JobPaused`` comes after a ``JobCheckpoint`` of the position where it stopped. The dispatcher drops
+messages of an attempt that no longer has the job.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetFile:
-    """A dataset the job reads, and where its file lies."""
+    """A dataset that the job reads, and the path of its file."""
 
     record: DatasetRecord
     path: str
@@ -63,18 +63,19 @@ class JobStart:
     """Everything an executor needs to run one attempt of a job.
 
     Attributes:
-        params: plain form of ``app.domain.job_params``, checked already.
+        params: plain form of ``app.domain.job_params``, already validated.
         module: name of the module.
-        datasets: by name, those that ``params`` mentions.
+        datasets: those that ``params`` mentions, by name.
         checkpoint_root: directory of the module's checkpoints; written with
             ``app.files.checkpoint_files.write_checkpoint``.
-        resume: directory of the complete checkpoint to go on from; None begins anew.
-        warnings: of checkpoints that are damaged, so that the fit does not go on from them.
+        resume: directory of the complete checkpoint to resume from; None to start from the
+            beginning.
+        warnings: about damaged checkpoints, which the fit cannot resume from.
         output_path: where a predict job writes its npz; None for the others.
-        base: directory of the checkpoint whose parameters the module keeps when it is initialized.
-        series_path: where a fit writes the metrics of every batch; None writes none.
-        init: how a fit initializes a module without parameters, unless its params say.
-        optimizer: what a fit trains with, unless its params or the module's own say.
+        base: directory of the checkpoint whose parameters initialization takes over.
+        series_path: where a fit writes the metrics of every batch; None if it does not.
+        init: how a fit initializes a module without parameters, unless its params specify it.
+        optimizer: what a fit trains with, unless its params or the module specify one.
     """
 
     job_id: int
@@ -98,8 +99,8 @@ class JobControl:
     """Ask a running job to stop: paused with a checkpoint, or cancelled.
 
     Attributes:
-        is_void: the attempt holds its job no more: it ends in silence, and what it has trained is
-            not to be seen by the next one.
+        is_void: the attempt no longer has the job: it ends without a report, and the next attempt
+            must not see what it trained.
     """
 
     job_id: int
@@ -110,12 +111,12 @@ class JobControl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPrepared:
-    """How a fit bound and prepared the module; its record keeps it for the time after the job.
+    """How a fit bound and prepared the module, to be kept in the module's record after the job.
 
     Attributes:
-        init: what initialized its parameters, None if they were there already.
+        init: how its parameters were initialized; None if it had parameters already.
         optimizer: the optimizer it trains with.
-        labels: of outputs, as the classes of the dataset name them.
+        labels: labels of outputs: the names of the dataset's classes.
     """
 
     type: Literal["prepared"] = "prepared"
@@ -129,14 +130,14 @@ class JobPrepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobProgress:
-    """How far a job is.
+    """The progress of a job.
 
     Attributes:
-        epoch: the epoch in work, from 0.
-        batch: batches done of it.
-        batches: batches of an epoch, None if not known.
+        epoch: the current epoch, from 0.
+        batch: batches done of the current epoch.
+        batches: batches per epoch; None if not known.
         samples_per_second: since the last report.
-        metrics: running values of the training metrics (and the loss, where there is one).
+        metrics: running values of the training metrics (and of the loss, if known).
     """
 
     type: Literal["progress"] = "progress"
@@ -199,13 +200,13 @@ class JobCheckpoint:
 
     @property
     def tag(self) -> CheckpointTag:
-        """Its place in the training."""
+        """The position in the training as a tag."""
         return CheckpointTag(self.epoch, self.batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDone:
-    """The job ended well; ``result`` is its answer."""
+    """The job succeeded with this ``result``."""
 
     type: Literal["done"] = "done"
     job_id: int
@@ -215,7 +216,7 @@ class JobDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFailed:
-    """The job ended by an error; ``code`` is one of ``app.error_table``.
+    """The job failed; ``code`` is one of ``app.error_table``.
 
     Attributes:
         is_unsaved: it leaves the module with parameters that no checkpoint has.
@@ -232,7 +233,7 @@ class JobFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPaused:
-    """The job stopped as asked; its newest checkpoint is where it goes on."""
+    """The job was paused; it resumes from its latest checkpoint."""
 
     type: Literal["paused"] = "paused"
     job_id: int
@@ -241,7 +242,7 @@ class JobPaused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCancelled:
-    """The job stopped as asked and does not go on; see ``JobFailed``."""
+    """The job was cancelled; for the attributes see ``JobFailed``."""
 
     type: Literal["cancelled"] = "cancelled"
     job_id: int

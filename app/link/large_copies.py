@@ -1,7 +1,7 @@
-"""Copies into shared memory that an event loop does not wait for.
+"""Copies into shared memory that do not block the event loop.
 
-A large copy into new memory takes a tenth of a second, in which nobody else would be answered; in a
-thread, and without the interpreter's lock, it keeps nobody.
+A large copy into new memory takes a tenth of a second, during which the event loop could not serve
+anybody else. So it runs in a thread, without holding the GIL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_AT_ONCE = 2**20  # takes a millisecond
 
 
 async def copy_tensors(buffers: SlabBuffers, tensors: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Copy tensors into buffers, which are released where that fails or is cancelled."""
+    """Copy tensors into buffers, which are released if that fails or is cancelled."""
     if buffers.layout.size <= _MOST_AT_ONCE:
         buffers.copy(tensors)
         return
@@ -42,8 +42,8 @@ def write_pieces(
     """Copy the bytes of tensors into buffers.
 
     Args:
-        then: called when that is done, with what went wrong; before this returns where they are
-            few.
+        then: called with the error or None when the copy is done: before this returns if there is
+            little to copy.
     """
     if buffers.layout.size <= _MOST_AT_ONCE:
         buffers.write(pieces)

@@ -1,4 +1,4 @@
-"""What an executor tells of its modules unasked, through ``ExecutorClient.events()``."""
+"""Events about an executor's modules in ``ExecutorClient.events()``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _EVICTED = "module_evicted"
 
 
 def eviction(module: str) -> dict[str, Any]:
-    """Return what tells that a module was put away for others."""
+    """Return the event that reports the eviction of a module."""
     return {"type": _EVICTED, "module": module}
 
 
 def evicted_module(event: Mapping[str, Any]) -> str | None:
-    """Return the module that an event tells this of; None for an event of another type."""
+    """Return the module that was evicted according to an event; None for other events."""
     name = event.get("module")
     return name if event.get("type") == _EVICTED and isinstance(name, str) else None

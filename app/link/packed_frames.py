@@ -1,6 +1,6 @@
-"""Frames of fixed records, for what comes thousands of times a second.
+"""Frames of fixed-size records, for messages that are sent thousands of times a second.
 
-The first byte of such a frame, where a frame of JSON has its brace, says what its records are.
+The first byte of such a frame, which in a JSON frame is the brace, gives the type of its records.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _ANSWERED_HEAD = struct.Struct("<cxxxIIII4x")
 
 
 class AskedRecord(NamedTuple):
-    """A prediction that is asked for.
+    """A prediction request.
 
     Attributes:
-        call_id: of the call.
+        call_id: id of the call.
         target: number of its ``Target``.
-        slot: where its inputs lie.
+        slot: the slot with its inputs.
         deadline: on the machine's monotonic clock, after which nobody waits; 0 for none.
         priority: the lower, the sooner.
     """
@@ -46,12 +46,13 @@ class AskedRecord(NamedTuple):
 
 
 class AnsweredRecord(NamedTuple):
-    """A prediction whose outputs lie in its slot.
+    """A prediction whose outputs are in its slot.
 
     Attributes:
-        call_id: of the call.
-        queue_ns: how long it waited for its batch, at the executor.
-        outputs: number of what the outputs are.
+        call_id: id of the call.
+        queue_ns: nanoseconds that it waited for its batch in the
+        executor.
+        outputs: number of the outputs' ``Signature``.
     """
 
     call_id: int
@@ -64,7 +65,8 @@ class BatchFacts(NamedTuple):
 
     Attributes:
         rows: examples in it.
-        input_us, infer_us, output_us: microseconds of gathering, computing, and handing out.
+        input_us, infer_us, output_us: microseconds spent on gathering inputs, computing, and
+            writing outputs.
     """
 
     rows: int
@@ -83,7 +85,7 @@ def asked_frame(records: bytes) -> bytes:
 
 
 def read_asked(body: memoryview) -> Iterator[tuple[int, int, int, float, int]]:
-    """Yield the fields of each prediction of a frame, as an ``AskedRecord`` has them."""
+    """Yield the fields of each ``AskedRecord`` in a frame."""
     return _ASKED.iter_unpack(body[len(_ASKED_HEAD) :])
 
 
@@ -94,6 +96,6 @@ def answered_frame(facts: BatchFacts, records: Iterable[AnsweredRecord]) -> byte
 
 
 def read_answered(body: memoryview) -> tuple[BatchFacts, Iterator[tuple[int, int, int]]]:
-    """Return how a batch was computed, and the fields of its ``AnsweredRecord``s."""
+    """Return the facts of a batch, and the fields of its ``AnsweredRecord``s."""
     _, *facts = _ANSWERED_HEAD.unpack_from(body)
     return BatchFacts(*facts), _ANSWERED.iter_unpack(body[_ANSWERED_HEAD.size :])

@@ -1,6 +1,6 @@
-"""Large plain answers on their way to clients, through a process that never looks into them.
+"""Large plain answers that the API process passes on to clients unparsed.
 
-To parse and write them anew there would keep its event loop from all others.
+Parsing and re-encoding them would block its event loop.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _LEVEL = 1
 
 
 def pack_json(value: Any) -> dict[str, str]:
-    """Return plain values as the answer to a call: in JSON, compressed."""
+    """Encode plain values as compressed JSON for the answer to a call."""
     body = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
     return {_MEMBER: base64.b64encode(zlib.compress(body, _LEVEL)).decode()}
 
 
 def unpack_json(answer: Mapping[str, str]) -> bytes:
-    """Return the JSON. Blocks, but lets other threads run."""
+    """Return the JSON. Blocks, but releases the GIL."""
     return zlib.decompress(base64.b64decode(answer[_MEMBER]))

@@ -27,17 +27,17 @@ from app.logs import LogFormat
 __all__ = ["PATIENCE", "ProcessClient", "ProcessOptions"]
 
 PATIENCE: Mapping[str, str] = {
-    # Longer than the pause between two primitives. With libgomp's own, one that answers a request
-    # every 3 ms was seen to take all of a core; with this, a fifth of it.
+    # Longer than the pause between two primitives. With libgomp's default, an executor that answers
+    # a request every 3 ms was seen to use a whole core; with this, a fifth of one.
     "GOMP_SPINCOUNT": "1000",
     # OpenBLAS: 2 to the power of this, in cycles.
     "OPENBLAS_THREAD_TIMEOUT": "14",
 }
-"""Variables that make idle threads sleep soon, for processes that share their cores with others;
-each is read when its library is loaded."""
+"""Environment variables that make idle threads sleep soon, for processes that share their cores.
+Libraries read them when they are loaded."""
 
 _SHARERS = "CORE_SHARERS"
-"""Tells the engine between how many executors it is to divide the processors that it may use."""
+"""Tells the engine among how many executors the available processors are divided."""
 
 _THREAD_VARIABLES = (
     "MODSERVE_THREADS",
@@ -53,16 +53,15 @@ class ProcessOptions:
     """How executor processes are run.
 
     Attributes:
-        program: the module that serves the socket, as ``python -m`` takes it, and arguments of its
-            own.
-        threads: threads of the kernels; None for this one's part of the processors.
-        sharers: executors that share the processors with this process.
+        program: the module that serves the socket, for ``python -m``, and extra arguments for it.
+        threads: threads for kernels; None for this executor's share of the processors.
+        sharers: number of executors that share the processors.
         limits: shared memory in each direction.
         start_seconds: how long a new process may take until it answers.
-        stop_seconds: how long a batch under way may take to end before the process is killed.
+        stop_seconds: how long to wait for the batch in progress before the process is killed.
         beat_seconds: between heartbeats.
         log_level, log_format: of the process's log, which goes to standard error.
-        environ: variables added to this process's own.
+        environ: environment variables to add to this process's own.
     """
 
     program: tuple[str, ...]
@@ -78,7 +77,7 @@ class ProcessOptions:
 
 
 class ProcessClient:
-    """An ``ExecutorClient`` with one spawned process; it is started once and never revived.
+    """An ``ExecutorClient`` with one spawned process, which is started once and never restarted.
 
     Use it from one event loop whose thread outlives it: Linux ends the process when the thread
     that started it ends.
@@ -93,7 +92,7 @@ class ProcessClient:
         options: ProcessOptions,
         events: EventQueue | None = None,
     ) -> None:
-        """Prepare an executor that is not running yet; its events may go to a given queue."""
+        """Create an executor that is not running yet; its events may go to an existing queue."""
         self.name = name
         self._options = options
         self._events = EventQueue() if events is None else events
@@ -107,7 +106,7 @@ class ProcessClient:
 
     @property
     def pid(self) -> int | None:
-        """Process id, None before the start."""
+        """Process id; None before the start."""
         return None if self._process is None else self._process.pid
 
     @property
@@ -122,10 +121,11 @@ class ProcessClient:
 
         Raises:
             ExecutorGone: it ended or did not answer in time; its log says why.
-            OSError: it could not be spawned or watched; nothing is left of it.
+            OSError: it could
+            not be spawned or watched, and was cleaned up.
         """
         if self._process is not None:
-            raise RuntimeError(f"executor {self.name} was started before; make a new client")
+            raise RuntimeError(f"executor {self.name} was started before; create a new client")
         loop = asyncio.get_running_loop()
         self.exited = loop.create_future()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -138,7 +138,7 @@ class ProcessClient:
                 raise
         try:
             self._connection = self._connect(self._process, ours)
-        except BaseException:  # such as no descriptor left
+        except BaseException:  # for example, out of descriptors
             self._abandon(self._process, ours)
             raise
         try:
@@ -154,7 +154,7 @@ class ProcessClient:
             raise
 
     async def stop(self) -> None:
-        """End the process, letting a running batch finish; kill it when that takes too long."""
+        """Stop the process after the batch in progress; kill it if that takes too long."""
         if self._process is None:
             return
         self._is_stopping = True
@@ -163,11 +163,11 @@ class ProcessClient:
             async with asyncio.timeout(self._options.stop_seconds):
                 await asyncio.shield(self.exited)
         except TimeoutError:
-            await self.kill("the batch under way took too long to end")
+            await self.kill("the batch in progress took too long")
         self.connection.close("the executor was stopped")
 
     async def kill(self, reason: str) -> None:
-        """End the process at once; calls under way fail with ExecutorGone."""
+        """Kill the process; pending calls fail with ExecutorGone."""
         if self._process is None:
             return
         if not self.exited.done():
@@ -181,7 +181,7 @@ class ProcessClient:
         return connection is not None and connection.is_open and connection.hello.done()
 
     def running_works(self) -> tuple[RunningWork, ...]:
-        """Return what the process runs, or ran when it ended."""
+        """Return what the process is running, or was running when it ended."""
         return self._last_works if self._page is None else self._page.read()
 
     def reserve(self, specs: TensorSpecs) -> Buffers:
@@ -241,7 +241,7 @@ class ProcessClient:
         )
 
     def _connect(self, process: subprocess.Popen[bytes], ours: socket.socket) -> Connection:
-        """Watch a new process for its end, and take up its socket."""
+        """Watch a new process for its end, and connect to its socket."""
         self._pidfd = os.pidfd_open(process.pid)
         asyncio.get_running_loop().add_reader(self._pidfd, self._on_exit)
         return Connection(
@@ -253,7 +253,7 @@ class ProcessClient:
         )
 
     def _abandon(self, process: subprocess.Popen[bytes], ours: socket.socket) -> None:
-        """End a process that could not be taken up; it has not begun anything."""
+        """Kill a process that could not be connected to; it has not started any work."""
         self._process = None
         process.kill()
         process.wait()
@@ -278,7 +278,7 @@ class ProcessClient:
         return environ
 
     def _on_exit(self) -> None:
-        """Note the exit status; called when the process has ended."""
+        """Record the exit status; called when the process has ended."""
         assert self._process is not None
         status = self._process.wait()
         self._close_pidfd()
@@ -300,7 +300,7 @@ class ProcessClient:
             page.close()
 
     def _on_closed(self) -> None:
-        """End the process when its socket is closed; it is of no use any more."""
+        """Kill the process when its socket is closed, because it can no longer be used."""
         if self._process is not None and not self.exited.done() and not self._is_stopping:
             self._process.send_signal(signal.SIGKILL)
 

@@ -1,5 +1,5 @@
-"""What the two sides of a link are to each other: calls that arrive, where answers go, who gives
-them. An executor implements ``Host`` and runs a ``Loop`` over a ``Channel``."""
+"""Protocols between a link and what it serves. An executor implements ``Host`` and runs a ``Loop``
+over a ``Channel``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Emit: TypeAlias = Callable[[dict[str, Any]], None]
 
 
 class Priority(enum.IntEnum):
-    """Which calls go first; the lowest number does."""
+    """Priority of calls; lower numbers go first."""
 
     CONTROL = 0
     PREDICT = 1
@@ -51,15 +51,16 @@ class IncomingCall:
     """One call that arrived.
 
     Attributes:
-        id, method, params: of the call.
+        id, method, params: as sent by the caller.
         tensors: valid until it is answered.
         deadline: on the machine's monotonic clock, after which nobody waits; 0 for none.
-        priority: among predictions: the lower, the sooner.
-        arrived_ns: when it came, on the monotonic clock.
-        target: of a prediction, what it has in common with others that are alike.
-        slot: where its tensors lie, and where those of the answer go if they fit; -1 for no slot.
-        infer_us: microseconds that its answer was computed for, where that is done in pieces.
-        was_planned: what it is computed by was made before, and is not to be waited for again.
+        priority: among predictions; lower goes first.
+        arrived_ns: time of arrival on the monotonic clock.
+        target: for a prediction, what it shares with similar ones.
+        slot: the slot with its tensors, which also takes those of the answer if they fit; -1 for no
+            slot.
+        infer_us: microseconds of computation so far, if it is computed in pieces.
+        was_planned: its plan has been made for it, and must not be waited for again.
     """
 
     id: int
@@ -80,9 +81,10 @@ class Predicted:
     """A prediction that was computed in a batch.
 
     Attributes:
-        call: what it answers.
-        result: small plain values; one object for all that are alike.
-        tensors: the outputs; they need only live until the next batch.
+        call: the call that it answers.
+        result: small plain values; the same object for similar
+        predictions.
+        tensors: the outputs; valid until the next batch.
     """
 
     call: IncomingCall
@@ -95,12 +97,12 @@ class Prepared:
     """A prediction that was checked.
 
     Attributes:
-        call: what it answers.
-        group: equal for those that can be computed together.
-        rows: its number of examples.
-        most_rows: examples that may be computed together; where it has more itself, it takes
-            pieces.
-        delay_ns: how long it may wait for others that are to be computed with it.
+        call: the call that it answers.
+        group: equal for predictions that can share a batch.
+        rows:
+        its number of examples.
+        most_rows: limit on the examples in a batch; a prediction with more is computed in pieces.
+        delay_ns: how long it may wait for others to join its batch.
         work: what the host computes.
     """
 
@@ -114,14 +116,14 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """How a call is answered in pieces, between which others are.
+    """A call that is computed in pieces, so that others can be answered in between.
 
     Attributes:
         specs: shapes and dtypes of the answer's tensors.
-        run: makes the steps; it is given the answer's tensors, which the steps write, and they
-            return the rest of the answer. After a step that yields a future the next one comes when
-            that is done.
-        is_exclusive: other calls on its module wait for its end, in their order.
+        run: takes the answer's tensors and returns a generator of steps, which write the tensors
+            and return the rest of the answer. After a step that yields a future, the next one runs
+            when that is done.
+        is_exclusive: other calls on its module wait, in order, until it ends.
     """
 
     specs: TensorSpecs
@@ -130,25 +132,25 @@ class Computation:
 
 
 class ChannelClosed(Exception):
-    """The API process asked for the end, or is gone."""
+    """The API process asked this executor to stop, or is gone."""
 
 
 class Channel(Protocol):
-    """Where a device loop's calls come from and its answers go."""
+    """The source of a device loop's calls and the destination of its answers."""
 
     def receive(self, timeout_seconds: float | None) -> tuple[list[IncomingCall], list[int]]:
-        """Return calls that arrived and ids of calls given up; wait for the first so long.
+        """Return new calls and ids of cancelled calls; wait for the first up to a time.
 
         Raises:
-            ChannelClosed: nothing will come any more.
+            ChannelClosed: no more calls will come.
         """
         ...
 
     def reserve(self, specs: TensorSpecs) -> Buffers:
-        """Return tensors for an answer, which are given to ``reply`` or released.
+        """Return tensors for an answer, to be passed to ``reply`` or released.
 
         Raises:
-            HostError: there is no memory for so much, or none at present.
+            HostError: there is never, or currently not, enough memory.
         """
         ...
 
@@ -187,15 +189,15 @@ class Host(Protocol):
     """What a device loop runs: answers calls and advances jobs, all in the loop's thread."""
 
     def priority(self, method: str) -> Priority:
-        """Return the place of a method in the order of service; HostError when unknown."""
+        """Return a method's priority; raise HostError for an unknown method."""
         ...
 
     def handle(
         self, method: str, params: Mapping[str, Any], tensors: Arrays
     ) -> Answer | Computation:
-        """Answer a call, or say how it is computed in pieces.
+        """Answer a call, or return how to compute it in pieces.
 
-        The tensors returned need only live until the next call or batch.
+        The returned tensors need only be valid until the next call or batch.
 
         Raises:
             HostError: the call is refused.
@@ -203,26 +205,27 @@ class Host(Protocol):
         ...
 
     def known(self, call: IncomingCall) -> Prepared | None:
-        """Return what ``prepare`` would, where one like it was prepared and holds still."""
+        """Return the prepared prediction from the cache, if one like it was prepared and is still
+        valid."""
         ...
 
     def plan(self, call: IncomingCall) -> Computation | None:
-        """Return what makes that which a prediction is computed by, where that takes long.
+        """Return the work that makes a prediction's plan, if that takes long.
 
-        None if it is there, or is made at once.
+        None if the plan exists, or is quick to make.
         """
         ...
 
     def prepare(self, call: IncomingCall) -> Prepared:
-        """Return a prediction ready to be computed with others; raise HostError."""
+        """Return a prediction that is ready to join a batch; raise HostError."""
         ...
 
     def predict(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
-        """Compute predictions of one group together; raise HostError for all of them."""
+        """Compute the predictions of one group as a batch; a HostError applies to all of them."""
         ...
 
     def has_work(self) -> bool:
-        """Return whether a job can be advanced now."""
+        """Return whether any job can run a step now."""
         ...
 
     def advance(self) -> None:
@@ -243,4 +246,4 @@ class Loop(Protocol):
 
 
 MakeLoop: TypeAlias = Callable[[str, Channel], Loop]
-"""Makes the loop of a device; what keeps the device from being used is raised here."""
+"""Makes the loop of a device; raises if the device cannot be used."""

@@ -2,8 +2,8 @@
 
 A slab is an anonymous file (``memfd``) mapped by both processes. It has no name in any file
 system, so nothing is left behind however a process ends. The owner of a slab takes it from its
-pool, lays tensors into it and tells the other side where they lie; the other side maps the slab
-once and sees the tensors as arrays without a copy.
+pool, writes tensors into it and sends their positions; the other side maps the slab once and sees
+the tensors as arrays without a copy.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Placement: TypeAlias = Sequence[Any]
 
 
 class SlabsExhausted(Exception):
-    """The pool's or the system's limit is reached; what is in use must be released first."""
+    """The pool's or the system's limit is reached; slabs in use must be released first."""
 
 
 class Slab:
@@ -60,7 +60,8 @@ class Slab:
 
     @classmethod
     def create(cls, slab_id: int, size: int, name: str = "modserve") -> Slab:
-        """Make a new slab; its size can never change, so neither side can fault on it."""
+        """Create a slab. Its size is sealed, so that neither side can get a SIGBUS by the other
+        truncating it."""
         fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.ftruncate(fd, size)
@@ -71,13 +72,13 @@ class Slab:
             raise
 
     def take_fd(self) -> int | None:
-        """Return the descriptor for the caller to send and close; None when it was taken."""
+        """Return the descriptor for the caller to send and close; None if it was taken before."""
         fd, self._fd = self._fd, None
         return fd
 
     @property
     def was_sent(self) -> bool:
-        """True if the other side may know of it."""
+        """True if the other side may have mapped it."""
         return self._fd is None
 
     def close_fd(self) -> None:
@@ -87,15 +88,16 @@ class Slab:
             self._fd = None
 
     def close(self) -> None:
-        """Release the memory, now or with the last array that uses it."""
+        """Release the memory, now or together with the last array that uses it."""
         self.close_fd()
         with contextlib.suppress(BufferError):
             self.mapping.close()
 
     def arrays(self, placements: Sequence[Placement]) -> dict[str, npt.NDArray[Any]]:
-        """Return placed tensors as arrays over the memory; ValueError when one is outside."""
-        # frombuffer locks the mapping as long as an array over it lives, so that close() cannot
-        # pull the memory from under it; np.ndarray alone would not.
+        """Return placed tensors as arrays over the memory; raise ValueError if one exceeds the
+        slab."""
+        # frombuffer exports the buffer as long as an array over it lives, so that close() cannot
+        # unmap it; np.ndarray alone would not.
         whole = np.frombuffer(self.mapping, dtype=np.uint8)
         return {
             name: np.ndarray(tuple(shape), dtype=dtype, buffer=whole, offset=offset)
@@ -105,11 +107,11 @@ class Slab:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where named tensors lie in a slab.
+    """Positions of named tensors in a slab.
 
     Attributes:
-        placements: one entry a tensor, ready for the wire.
-        size: bytes in all, at least 1.
+        placements: one entry per tensor, ready for the wire.
+        size: bytes in total, at least 1.
     """
 
     placements: list[Placement]
@@ -117,7 +119,7 @@ class Layout:
 
     @classmethod
     def of(cls, specs: TensorSpecs) -> Layout:
-        """Lay tensors out one after the other, each on a cache line.
+        """Place tensors one after the other, each aligned to a cache line.
 
         Raises:
             TypeError: a dtype is not boolean, integer or floating point.
@@ -148,15 +150,16 @@ class SlabPool:
     Not thread-safe: each pool belongs to one thread.
 
     Attributes:
-        forgotten: ids of slabs given up, for the other side to unmap; the sender clears it.
+        forgotten: ids of freed slabs, for the other side to unmap; the sender clears it.
     """
 
     def __init__(self, limit_bytes: int, idle_bytes: int) -> None:
-        """Make an empty pool.
+        """Create an empty pool.
 
         Args:
-            limit_bytes: most memory in all, idle slabs included.
-            idle_bytes: most memory kept for reuse; what is idle beyond it is given back.
+            limit_bytes: limit on all slabs, including idle ones.
+            idle_bytes: limit on slabs that
+            are kept for reuse; further ones are freed.
         """
         self.limit_bytes = limit_bytes
         self.idle_bytes = idle_bytes
@@ -170,16 +173,16 @@ class SlabPool:
 
     @property
     def used_bytes(self) -> int:
-        """Bytes in slabs that are acquired."""
+        """Bytes in acquired slabs."""
         return self._used_total
 
     @property
     def total_bytes(self) -> int:
-        """Bytes in all slabs, idle ones included."""
+        """Bytes in all slabs, including idle ones."""
         return self._used_total + self._idle_total
 
     def acquire(self, nbytes: int) -> Slab:
-        """Return a slab of at least this size, its content undefined.
+        """Return a slab of at least this size with undefined content.
 
         Raises:
             SlabsExhausted: it does not fit under the limit.
@@ -197,7 +200,7 @@ class SlabPool:
         return slab
 
     def release(self, slab_id: int) -> None:
-        """Take an acquired slab back; raise KeyError when it is not acquired."""
+        """Return an acquired slab to the pool; raise KeyError if it is not acquired."""
         if self._is_closed:
             return
         slab = self._used.pop(slab_id)
@@ -207,7 +210,7 @@ class SlabPool:
         self._trim(self.idle_bytes)
 
     def close(self) -> None:
-        """Give up every slab. Arrays that still exist keep their memory until they go."""
+        """Free every slab. Arrays that still exist keep their memory alive."""
         self._is_closed = True
         self._trim(0)
         for slab in self._used.values():
@@ -241,7 +244,7 @@ class SlabPool:
 
 
 class SlabMap:
-    """The other side's slabs, mapped here when they are first named."""
+    """The other side's slabs, each mapped when it is first mentioned."""
 
     def __init__(self) -> None:
         self._slabs: dict[int, Slab] = {}
@@ -250,7 +253,7 @@ class SlabMap:
         return len(self._slabs)
 
     def add(self, slab_id: int, fd: int) -> None:
-        """Map a slab by the descriptor that came with it, and close the descriptor."""
+        """Map a slab by its received descriptor, and close the descriptor."""
         try:
             slab = Slab(slab_id, os.fstat(fd).st_size, fd)
         except BaseException:
@@ -260,7 +263,7 @@ class SlabMap:
         self._slabs[slab_id] = slab
 
     def arrays(self, slab_id: int, placements: Sequence[Placement]) -> dict[str, npt.NDArray[Any]]:
-        """Return tensors of a slab; raise KeyError when the slab is not known."""
+        """Return tensors of a slab; raise KeyError for an unknown slab."""
         return self._slabs[slab_id].arrays(placements)
 
     def memory(self, slab_id: int) -> memoryview:
@@ -272,7 +275,7 @@ class SlabMap:
         return self._slabs[slab_id].size
 
     def forget(self, slab_ids: Sequence[int]) -> None:
-        """Drop mappings; their memory goes when no array is left over it."""
+        """Drop mappings; their memory is unmapped when no array uses it any more."""
         for slab_id in slab_ids:
             self._slabs.pop(slab_id).close()
 

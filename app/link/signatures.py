@@ -1,7 +1,8 @@
-"""What predictions are made of: the same few names, dtypes and shapes, again and again.
+"""Numbers for the descriptions of predictions, which are nearly always the same few names, dtypes
+and shapes.
 
-Each side numbers those that it sends, and tells the other side once what a number stands for; from
-then on a prediction names it in four bytes.
+Each side numbers those that it sends, and defines each number for the other side once; from then on
+a prediction refers to it in four bytes.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ V = TypeVar("V")
 
 
 class Signature:
-    """Names, dtypes and shapes of tensors, and where each lies from a common beginning.
+    """Names, dtypes, shapes and offsets of tensors that are stored together.
 
     Attributes:
-        placements: as they are sent: name, dtype, shape and offset of each.
-        rows: the same, with dtypes of NumPy.
-        nbytes: from the beginning to the end of the last.
+        placements: name, dtype, shape and offset of each, as sent on the wire.
+        rows: the same with
+        NumPy dtypes.
+        nbytes: total size, up to the end of the last.
     """
 
     __slots__ = ("nbytes", "placements", "rows")
@@ -48,11 +50,12 @@ class Signature:
 
     @classmethod
     def of(cls, specs: TensorSpecs) -> Signature:
-        """Lay tensors of these shapes and dtypes out; raise TypeError for what are not numbers."""
+        """Place tensors of these shapes and dtypes; raise TypeError for dtypes that are not
+        numbers."""
         return cls(Layout.of(specs).placements)
 
     def arrays(self, memory: npt.NDArray[np.uint8], begin: int) -> dict[str, npt.NDArray[Any]]:
-        """Return the tensors that lie in memory from a beginning on, not copied."""
+        """Return the tensors in a memory from an offset on, without a copy."""
         return {
             name: np.ndarray(shape, dtype, memory, begin + offset)
             for name, dtype, shape, offset in self.rows
@@ -61,13 +64,14 @@ class Signature:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Target:
-    """What predictions of one kind are asked of.
+    """What similar predictions have in common.
 
     Attributes:
-        params: of the call ``predict``, without those that differ from one to the next.
-        inputs: what the inputs are.
-        rows: examples of each prediction.
-        is_shared: False if it is that of one prediction alone, and so gets no number.
+        params: parameters of the call ``predict`` without those that vary between calls.
+        inputs:
+        signature of the inputs.
+        rows: examples per prediction.
+        is_shared: False if it is used by a single prediction, and is not worth a number.
     """
 
     params: Mapping[str, Any]
@@ -82,7 +86,8 @@ class Target:
 
 
 class Numbers(Generic[K]):
-    """Numbers of what one side sends; what was not sent for the longest time loses its own."""
+    """Numbers that one side assigns to keys. The least recently used key loses its own when there
+    are too many."""
 
     def __init__(self, most: int = _MOST_KEPT) -> None:
         self._most = most
@@ -90,14 +95,14 @@ class Numbers(Generic[K]):
         self._last = 0
 
     def find(self, key: K) -> int | None:
-        """Return the number of a key, None if it has none."""
+        """Return the number of a key, or None."""
         number = self._numbers.get(key)
         if number is not None:
             self._numbers.move_to_end(key)
         return number
 
     def add(self, key: K) -> tuple[int, int | None]:
-        """Number a new key; return its number and the one that is free for it, or None."""
+        """Number a new key; return its number, and the number that was dropped for it or None."""
         self._last += 1
         self._numbers[key] = self._last
         is_over = len(self._numbers) > self._most
@@ -105,13 +110,13 @@ class Numbers(Generic[K]):
 
 
 class NumberedByPeer(Generic[V]):
-    """What the numbers of the other side stand for."""
+    """The meaning of the other side's numbers."""
 
     def __init__(self) -> None:
         self._values: dict[int, V] = {}
 
     def learn(self, number: int, value: V, dropped: int | None) -> None:
-        """Note what a number stands for, and forget another."""
+        """Record the meaning of a number, and forget another number."""
         self._values[number] = value
         if dropped is not None:
             del self._values[dropped]

@@ -27,8 +27,9 @@ class SlabLimits:
     """Shared memory of one direction between two processes.
 
     Attributes:
-        limit_bytes: most memory in all; a call that would pass it is refused.
-        idle_bytes: most memory kept for reuse.
+        limit_bytes: limit on memory; a call that would exceed it is refused.
+        idle_bytes: limit on
+        memory that is kept for reuse.
     """
 
     limit_bytes: int = 4 * 2**30
@@ -47,11 +48,11 @@ class SlabBuffers(Buffers):
         self._pool: SlabPool | None = pool
 
     def is_from(self, pool: SlabPool) -> bool:
-        """Return whether the slab is held and belongs to this pool."""
+        """Return whether the slab belongs to this pool and has not been released."""
         return self._pool is pool
 
     def write(self, pieces: Sequence[Piece]) -> None:
-        """Copy the bytes of each tensor into it, without the interpreter's lock."""
+        """Copy the bytes of each tensor into it, without holding the GIL."""
         whole = np.frombuffer(self.slab.mapping, np.uint8)
         for placement, piece in zip(self.layout.placements, pieces, strict=True):
             if len(piece):
@@ -63,7 +64,7 @@ class SlabBuffers(Buffers):
             np.copyto(target, tensors[name])
 
     def release(self) -> None:
-        """Give the slab back to its pool; the tensors are gone from here on."""
+        """Return the slab to its pool, which invalidates the tensors."""
         if self._pool is not None:
             self.tensors.clear()
             self._pool.release(self.slab.id)
@@ -74,8 +75,8 @@ class SlabPort:
     """Puts tensors into outgoing frames and finds them in incoming ones.
 
     Fields it uses in a frame: ``slab`` and ``tensors`` (where the tensors are), ``new`` (the slab's
-    descriptor comes with this frame), ``free`` (slabs of the receiver that are done with) and
-    ``forget`` (slabs of the sender that are no more).
+    descriptor comes with this frame), ``free`` (slabs of the receiver that are no longer used) and
+    ``forget`` (slabs that the sender has freed).
     """
 
     def __init__(self, limits: SlabLimits) -> None:
@@ -91,7 +92,8 @@ class SlabPort:
         return SlabBuffers(self.pool, slab, layout)
 
     def reserve_for(self, tensors: Mapping[str, npt.NDArray[Any]]) -> SlabBuffers:
-        """Return uninitialised tensors like some; raise SlabsExhausted or TypeError."""
+        """Return uninitialised tensors with the dtypes and shapes of others; raise SlabsExhausted
+        or TypeError."""
         return self.reserve({name: (one.shape, one.dtype) for name, one in tensors.items()})
 
     def reserve_as(self, signature: Signature) -> SlabBuffers:
@@ -117,7 +119,7 @@ class SlabPort:
         return fds
 
     def detach(self, frame: Frame, reader: FrameReader) -> dict[str, npt.NDArray[Any]]:
-        """Take the other side's fields from a frame; return its tensors, not copied."""
+        """Remove the other side's fields from a frame; return its tensors without a copy."""
         for slab_id in frame.get("free", ()):
             self.pool.release(slab_id)
         self.peer.forget(frame.get("forget", ()))
@@ -129,13 +131,13 @@ class SlabPort:
         return self.peer.arrays(slab_id, frame["tensors"])
 
     def free(self, slab_id: int) -> None:
-        """Note that a slab of the other side is done with; the next frame tells it."""
+        """Record that a slab of the other side is no longer used; the next frame reports it."""
         self._free.append(slab_id)
         self._free_bytes += self.peer.size(slab_id)
 
     @property
     def is_note_due(self) -> bool:
-        """True when what the other side can give back should not wait for the next frame."""
+        """True if there is so much to free that the report should not wait for the next frame."""
         return bool(
             self.pool.forgotten
             or len(self._free) >= _MOST_UNSENT
@@ -143,12 +145,12 @@ class SlabPort:
         )
 
     def close(self) -> None:
-        """Give everything up."""
+        """Free everything."""
         self.pool.close()
         self.peer.clear()
 
 
 def close_fds(fds: list[int]) -> None:
-    """Close descriptors that were sent, or will never be."""
+    """Close descriptors that were sent or will never be sent."""
     while fds:
         os.close(fds.pop())

@@ -1,6 +1,6 @@
-"""Shared memory for small predictions: slots of one size in one piece, mapped once by both sides.
+"""Shared memory for small predictions: one block of equal slots, mapped once by both sides.
 
-The inputs of a prediction are written into a slot, its outputs over them.
+A prediction's inputs are written into a slot, and then overwritten by its outputs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ Piece: TypeAlias = bytes | memoryview
 
 
 class SlotPool:
-    """The slots, at the side that takes them. The one given back last is taken first."""
+    """The allocating side of the slots. The slot released last is reused first, while it is
+    cached."""
 
     def __init__(self, count: int = _SLOTS) -> None:
         self._slab = Slab.create(0, count * SLOT_BYTES, "modserve-slots")
@@ -33,7 +34,7 @@ class SlotPool:
         self._view = self._memory.data
 
     def take_fd(self) -> int | None:
-        """Return the descriptor for the caller to send and close; None when it was taken."""
+        """Return the descriptor for the caller to send and close; None if it was taken before."""
         return self._slab.take_fd()
 
     def take(self) -> int:
@@ -43,7 +44,7 @@ class SlotPool:
         return self._free.pop()
 
     def give_back(self, slot: int) -> None:
-        """Take a slot back."""
+        """Release a slot."""
         self._free.append(slot)
 
     def write(self, slot: int, offsets: Sequence[int], pieces: Sequence[Piece]) -> None:
@@ -64,10 +65,10 @@ class SlotPool:
 
 
 class SlotMap:
-    """The slots, at the other side."""
+    """The slots as seen by the other side."""
 
     def __init__(self, fd: int) -> None:
-        """Map them by the descriptor that came, and close it."""
+        """Map the slots by their received descriptor, and close it."""
         try:
             self._slab = Slab(0, os.fstat(fd).st_size, fd)
         except BaseException:
@@ -78,5 +79,5 @@ class SlotMap:
 
     @staticmethod
     def begin(slot: int) -> int:
-        """Return where a slot begins."""
+        """Return the offset of a slot."""
         return slot * SLOT_BYTES

@@ -1,4 +1,4 @@
-"""Types of named tensors, and of what they are."""
+"""Types of named tensors and their specifications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of the step level: passes, updates, and what is left of the last pass."""
+"""Calls of the step level: passes, updates, and the results of the last pass."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class StepCall(OfModule):
     """A call of the step level.
 
     Attributes:
-        generation: of the module, as the caller knows it.
-        sequence: number of this call, one more than that of the call before; a call whose number
-            was just answered is answered again and not done again.
+        generation: the module's generation, as the caller knows it.
+        sequence: number of this call, one more than that of the previous call. A repetition of the
+            last number gets the same answer without being executed again.
     """
 
     generation: int | None = None
@@ -36,11 +36,11 @@ class StepCall(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassCall(StepCall):
-    """A pass through the module, which may move auxiliary states.
+    """A pass through the module, which may update auxiliary states.
 
     Attributes:
-        is_marked: the module's record says already that it is not durable; without that, a pass
-            that moves auxiliary states is refused with ``would_change``.
+        is_marked: the module's record is already marked as not durable; otherwise a pass that
+            updates auxiliary states is refused with ``would_change``.
     """
 
     is_marked: bool = False
@@ -51,10 +51,10 @@ class Forward(PassCall):
     """Compute outputs. Tensors: data and labels by name.
 
     Attributes:
-        is_train: as bound where None.
-        bucket: of a bucketing module; None takes the smallest that has the tensors' shapes.
-        backward: compute the gradients too.
-        with_outputs: send the outputs with the answer.
+        is_train: None for the mode that the module is bound for.
+        bucket: for a bucketing module; None for the smallest with the tensors' shapes.
+        backward: also compute the gradients.
+        with_outputs: include the outputs in the answer.
         monitor: collect statistics of the operators' outputs whose names match, for
             ``GetStatistics``.
     """
@@ -68,7 +68,8 @@ class Forward(PassCall):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backward(PassCall):
-    """Compute gradients. Tensors: gradients by name of the output, where no loss gives them."""
+    """Compute gradients. Tensors: output gradients by name of the output, for outputs that are not
+    losses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,7 @@ class GetOutputs(OfModule):
 class GetStatistics(OfModule):
     """Ask for ``statistics`` of parameters, auxiliary states and gradients whose names match.
 
-    Before them come those of outputs, if the last forward pass was monitored.
+    If the last forward pass was monitored, statistics of its outputs come first.
     """
 
     pattern: str = "*"

@@ -1,11 +1,11 @@
-"""Keeps an executor running: notices its death, starts it again, has its modules restored.
+"""Keeps an executor running: detects its death, restarts it, and has its modules restored.
 
     STOPPED ──start──▶ STARTING ──answers──▶ RESTORING ──restored──▶ READY
                           ▲                      │                     │
                           │                      └──── dead, silent ───┤
                           └──── delay over ──── WAITING ◀──────────────┘
 
-Calls are answered in READY alone; in every other state they fail at once with ExecutorGone.
+Calls are answered only in READY; in every other state they fail at once with ExecutorGone.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__ = ["ExecutorState", "ExecutorStatus", "OnLoss", "RestartPolicy", "Restor
 _log = logging.getLogger(__name__)
 
 Restore: TypeAlias = Callable[[ExecutorClient], Awaitable[None]]
-"""Brings an executor's modules back from their durable state; called after every start."""
+"""Restores an executor's modules from their durable state; called after every start."""
 OnLoss: TypeAlias = Callable[[str, str], Awaitable[None]]
-"""Told of each death of a process: the executor's name, and what happened."""
+"""Called after each death of a process with the executor's name and what happened."""
 
 
 class ExecutorState(StrEnum):
-    """Where an executor is in its life."""
+    """Lifecycle of an executor."""
 
     STOPPED = "stopped"
     STARTING = "starting"
@@ -56,15 +56,15 @@ class ExecutorState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPolicy:
-    """When an executor is given up and how soon it is started again.
+    """When an executor is considered hung, and how soon it is restarted.
 
     Attributes:
-        first_delay_seconds: least time between two starts; it doubles with each that follows. Who
-            dies in the middle of its work has run for longer, and is started again at once.
-        longest_delay_seconds: where the doubling ends.
-        settled_seconds: after running so long the next delay is the first again.
-        silence_seconds: without a heartbeat for so long the process is killed.
-        stall_seconds: busy with one call or batch for so long the process is killed.
+        first_delay_seconds: minimum time between two starts, which doubles with each restart. An
+            executor that has run for longer than that is restarted at once.
+        longest_delay_seconds: limit on the delay.
+        settled_seconds: time of running after which the delay is reset to the first.
+        silence_seconds: time without a heartbeat after which the process is killed.
+        stall_seconds: time in a single call or batch after which the process is killed.
     """
 
     first_delay_seconds: float = 0.2
@@ -76,13 +76,13 @@ class RestartPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorStatus:
-    """What is known of an executor at present.
+    """The current status of an executor.
 
     Attributes:
-        restarts: how often it was started again.
-        last_end: why it last ended, None while it never did.
-        doing, busy_seconds, rss_bytes: of its last heartbeat.
-        calls_under_way: calls that wait for their answer.
+        restarts: number of restarts.
+        last_end: why it last ended; None if it never did.
+        doing, busy_seconds, rss_bytes: from its last heartbeat.
+        calls_under_way: number of pending calls.
         request_bytes: shared memory held by requests.
     """
 
@@ -109,13 +109,13 @@ class Supervisor:
         policy: RestartPolicy | None = None,
         on_loss: OnLoss | None = None,
     ) -> None:
-        """Prepare an executor that is not running yet.
+        """Create an executor that is not running yet.
 
         Args:
             name: its device, for example ``cpu(0)``.
             options: how its processes are run.
-            restore: called with each new process, the first included, before calls are taken.
-                When it raises, the process is ended and started again.
+            restore: called with each new process, including the first, before calls are accepted.
+                If it raises, the process is killed and restarted.
             policy: when to restart.
             on_loss: called before the next process is started.
         """
@@ -136,19 +136,19 @@ class Supervisor:
     # -- ExecutorClient -----------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start the executor, restore its modules and watch it from then on.
+        """Start the executor, restore its modules and begin to watch it.
 
         Raises:
             ExecutorGone: the first process did not come up.
             Exception: what ``restore`` raised.
         """
         if self._task is not None:
-            raise RuntimeError(f"executor {self.name} is started already")
+            raise RuntimeError(f"executor {self.name} is already started")
         client = await self._bring_up()
         self._task = asyncio.create_task(self._keep_running(client), name=f"watch {self.name}")
 
     async def stop(self) -> None:
-        """Stop watching and end the executor, letting a running batch finish."""
+        """Stop watching, and stop the executor after the batch in progress."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -195,7 +195,7 @@ class Supervisor:
         return submit(target, pieces, on_outcome, deadline=deadline, priority=priority)
 
     def events(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield what running jobs report, of all processes one after the other."""
+        """Yield events of running jobs, across restarts."""
         return self._events.events()
 
     def events_taken(self, count: int) -> None:
@@ -206,37 +206,38 @@ class Supervisor:
 
     @property
     def state(self) -> ExecutorState:
-        """Where it is in its life."""
+        """Its state in the lifecycle."""
         client = self._client
         if self._state is ExecutorState.READY and (client is None or not client.is_alive()):
-            return ExecutorState.WAITING  # dead, which the watch has yet to notice
+            return ExecutorState.WAITING  # dead, but _watch has not noticed yet
         return self._state
 
     @property
     def restarts(self) -> int:
-        """How often it was started again."""
+        """Number of restarts."""
         return self._restarts
 
     @property
     def has_died(self) -> bool:
-        """True if a process ended unasked, or is dead and that is yet to be noticed."""
+        """True if a process ended unexpectedly, whether or not that has been noticed yet."""
         return self._last_end is not None or (self._client is not None and not self.is_alive())
 
     @property
     def has_crashed(self) -> bool:
-        """True if the process that died last was not killed, by this or from outside."""
+        """True if the process that died last crashed, rather than being killed by this or from
+        outside."""
         return self._has_crashed
 
     @property
     def last_works(self) -> tuple[RunningWork, ...]:
-        """What the process that died last ran then."""
+        """What the process that died last was running."""
         client = self._client
         if client is not None and self._state is ExecutorState.READY and not client.is_alive():
             return client.running_works()
         return self._last_works
 
     def status(self) -> ExecutorStatus:
-        """Return what is known of the executor at present."""
+        """Return the executor's current status."""
         client = self._client
         facts: dict[str, Any] = {}
         if client is not None and client.pid is not None:
@@ -262,7 +263,7 @@ class Supervisor:
         return self._client
 
     async def _bring_up(self) -> ProcessClient:
-        """Start a process and restore its modules; what goes wrong ends the process again."""
+        """Start a process and restore its modules; on failure, kill the process."""
         self._state = ExecutorState.STARTING
         client = ProcessClient(self.name, self._options, self._events)
         self._client = client
@@ -291,7 +292,7 @@ class Supervisor:
                 self._has_crashed = running.exited.result() not in (0, -signal.SIGKILL)
                 ran = " and ".join(map(str, works))
                 self._last_end = f"{end} while it ran {ran}" if works else end
-                _log.error("executor %s: %s; it is started again", self.name, self._last_end)
+                _log.error("executor %s: %s; restarting it", self.name, self._last_end)
                 if loop.time() - started > self._policy.settled_seconds:
                     delay = self._policy.first_delay_seconds
             self._state = ExecutorState.WAITING
@@ -309,7 +310,7 @@ class Supervisor:
             try:
                 await self._on_loss(self.name, reason)
             except Exception:
-                _log.exception("the loss of executor %s could not be noted", self.name)
+                _log.exception("the loss of executor %s could not be recorded", self.name)
 
     async def _try_again(self) -> ProcessClient | None:
         try:
@@ -323,7 +324,7 @@ class Supervisor:
         return None
 
     async def _watch(self, client: ProcessClient) -> str:
-        """Wait until a process has ended, or kill it when it hangs; return what happened."""
+        """Wait until a process has ended, or kill it if it hangs; return what happened."""
         loop = asyncio.get_running_loop()
         interval = min(1.0, self._policy.silence_seconds / 4)
         last_look = loop.time()

@@ -4,7 +4,7 @@ Frames to the executor: ``{id, call, params}``, ``{drop: id}``, ``{taken: events
 ``{slots}``, ``{target, params, placements}``. Frames from it: ``{hello}``, ``{id, ok}``,
 ``{id, error: [code, message, field]}``, ``{event}``, ``{beat}``, ``{outputs, ok, placements}``.
 Each may carry the fields of shared memory (``slab_port``). Predictions that fit into a slot, and
-their answers, go in packed frames, as many in one as there are. Answers come in any order.
+their answers, are sent in packed frames, as many per frame as are ready. Answers come in any order.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ __all__ = ["Connection"]
 
 @dataclass(frozen=True, slots=True)
 class _SharedReply(Reply):
-    """A reply whose tensors lie in a slab of the executor."""
+    """A reply whose tensors are in a slab of the executor."""
 
     free: Callable[[], None] | None = None
 
     def release(self) -> None:
-        """Give the slab back; the tensors are gone from here on, a second call does nothing."""
+        """Release the slab, which invalidates the tensors; a second call does nothing."""
         if self.tensors and self.free is not None:
             self.tensors.clear()
             self.free()
@@ -61,7 +61,7 @@ class _Pending:
 
 
 class _Prediction(Asked):
-    """A prediction under way, in a slot or in buffers."""
+    """A pending prediction, in a slot or in buffers."""
 
     __slots__ = (
         *("_connection", "buffers", "call_id", "is_asked", "on_outcome", "slot", "target"),
@@ -79,14 +79,14 @@ class _Prediction(Asked):
         self.is_asked = False
 
     def withdraw(self) -> None:
-        """Give it up; the executor is told, and what it was using comes back with its answer."""
+        """Cancel it and notify the executor; its memory is released when the answer arrives."""
         if self.on_outcome is not None:
             self.on_outcome = None
             if self.is_asked:
                 self._connection.drop(self.call_id)
 
     def end(self, outcome: Outcome | Exception) -> None:
-        """Tell the outcome to who waits for it, if somebody still does."""
+        """Deliver the outcome, unless the prediction was withdrawn."""
         on_outcome, self.on_outcome = self.on_outcome, None
         if on_outcome is not None:
             on_outcome(outcome)
@@ -110,10 +110,10 @@ class Connection:
         Args:
             sock: the API process's end of a socket pair.
             limits: shared memory for requests.
-            on_event: called with every event of a job, and with what is to be called with the
-                number of events that were entered.
+            on_event: called with every event of a job, and with the function that acknowledges a
+                number of events.
             on_closed: called once when the other side is gone.
-            running: returns what the other side was at when it was gone.
+            running: returns what the other side was running when it died.
         """
         sock.setblocking(False)
         self._sock = sock
@@ -148,12 +148,12 @@ class Connection:
 
     @property
     def calls_under_way(self) -> int:
-        """How many calls wait for their answer."""
+        """Number of pending calls."""
         return len(self._pending) + len(self._predictions)
 
     @property
     def request_bytes(self) -> int:
-        """Shared memory held by requests under way or reserved."""
+        """Shared memory held by pending and reserved requests."""
         return self._port.pool.used_bytes
 
     def reserve(self, specs: TensorSpecs) -> SlabBuffers:
@@ -220,17 +220,17 @@ class Connection:
         return prediction
 
     def drop(self, call_id: int) -> None:
-        """Tell the executor that nobody waits for a call any more."""
+        """Tell the executor that a call was cancelled."""
         if self._is_open:
             self._send({"drop": call_id})
 
     def stop(self) -> None:
-        """Ask the executor to end after the batch under way."""
+        """Ask the executor to end after the batch in progress."""
         if self._is_open:
             self._send({"stop": True})
 
     def close(self, reason: str) -> None:
-        """Close the socket; every call that waits fails with ExecutorGone."""
+        """Close the socket; every pending call fails with ExecutorGone."""
         if not self._is_open:
             return
         self._is_open = False
@@ -263,7 +263,7 @@ class Connection:
         try:
             await copy_tensors(buffers, arrays)
         except ValueError:
-            self._check_open()  # its memory goes with it
+            self._check_open()  # its memory is released with the connection
             raise
         self._check_open()
         return buffers
@@ -271,13 +271,13 @@ class Connection:
     def _copy_and_ask(
         self, prediction: _Prediction, pieces: Sequence[Piece], deadline: float, priority: int
     ) -> None:
-        """Ask for a prediction with inputs of any size, in a frame of its own."""
+        """Send a prediction with inputs of any size, in a frame of its own."""
         buffers, call_id = prediction.buffers, prediction.call_id
         assert buffers is not None
 
         def ask(error: BaseException | None) -> None:
             if call_id not in self._predictions:
-                return  # it was ended with the connection
+                return  # the connection's end has ended it
             if error is not None or prediction.on_outcome is None:
                 del self._predictions[call_id]
                 buffers.release()
@@ -290,7 +290,8 @@ class Connection:
         write_pieces(buffers, pieces, ask)
 
     def _ask(self, prediction: _Prediction, deadline: float, priority: int) -> None:
-        """Add a prediction to the frame that goes out when this turn of the event loop ends."""
+        """Add a prediction to the frame that is sent at the end of this iteration of the event
+        loop."""
         prediction.is_asked, target = True, prediction.target
         number = self._targets.find(target)
         if number is None:
@@ -307,7 +308,7 @@ class Connection:
             self._write(frame, [])
 
     def _send(self, frame: Frame, buffers: SlabBuffers | None = None) -> None:
-        self._flush_asked()  # so that what is dropped was asked for before
+        self._flush_asked()  # a call must be sent before it can be dropped
         self._post(frame, self._port.attach(frame, buffers))
 
     def _post(self, frame: Frame, fds: list[int]) -> None:
@@ -340,7 +341,8 @@ class Connection:
             self._is_writing = False
 
     def _give_up(self, call_id: int, future: asyncio.Future[Reply]) -> None:
-        """Forget a cancelled call: drop it in the executor, or release the answer it just got."""
+        """Forget a cancelled call: drop it in the executor, or release its answer if that just
+        arrived."""
         if call_id in self._pending:
             if self._is_open:
                 self._send({"drop": call_id})
@@ -390,7 +392,7 @@ class Connection:
             self.close(f"executor start failed: {frame['failed']}")
 
     def _on_batch(self, body: memoryview) -> None:
-        """Hand out the outputs of one batch, each in the slot of its prediction."""
+        """Deliver the outputs of one batch, each in the slot of its prediction."""
         facts, records = read_answered(body)
         for call_id, queue_ns, number in records:
             prediction = self._predictions.pop(call_id)
@@ -400,7 +402,7 @@ class Connection:
             prediction.end(Outcome(result, outputs, memory, release, facts, queue_ns))
 
     def _on_prediction(self, frame: Frame) -> None:
-        """End a prediction that was refused, or whose tensors take more than a slot."""
+        """Finish a prediction that was refused, or whose tensors do not fit into a slot."""
         prediction = self._predictions.pop(frame["id"])
         self._port.detach(frame, self._reader)
         self._release(prediction)
@@ -482,9 +484,9 @@ class Connection:
 
 
 def _end_of(prediction: _Prediction, works: Sequence[RunningWork], reason: str) -> ExecutorGone:
-    """Return what to tell of a prediction at the death of its executor.
+    """Return the error for a prediction whose executor died.
 
-    All that is computed in one batch is on one module.
+    A batch is always on a single module.
     """
     for work in works:
         if (work.method, work.module) == ("predict", prediction.target.module):

@@ -1,7 +1,7 @@
-"""What an executor is doing, on a page of memory that outlives its process.
+"""A page of shared memory that says what an executor is doing, and outlives its process.
 
-The API process makes the page and hands it to the executor. The kernel's killer leaves no time for
-a last message, but what stood on the page then still stands there: whose call it was is known.
+The API process creates the page and passes it to the executor. A process killed by the OOM killer
+cannot send a last message, but the page still says which call it was running.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["RunningWork", "WorkPage"]
 _BYTES = mmap.PAGESIZE
 _HEAD = 4
 _END = b"\0"
-"""Of one piece of work."""
+"""Ends an entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +25,11 @@ class RunningWork:
     """A call, or a turn of a job.
 
     Attributes:
-        call_id: the call, 0 for a job.
-        method: of the call.
-        module: the module that it is on, empty if it is on none.
-        job_id: the job, 0 for a call.
+        call_id: the call; 0 for a job.
+        method: method of the call.
+        module: module of the call or job; empty if there is
+        none.
+        job_id: the job; 0 for a call.
     """
 
     call_id: int = 0
@@ -43,7 +44,7 @@ class RunningWork:
 
 
 class WorkPage:
-    """A page that one process writes and another reads when the first is dead.
+    """A page that one process writes and another one reads, even after the first has died.
 
     Attributes:
         fd: the file descriptor of the page.
@@ -56,29 +57,29 @@ class WorkPage:
 
     @classmethod
     def create(cls) -> Self:
-        """Make an empty page, on which nothing runs."""
+        """Create an empty page."""
         fd = os.memfd_create("modserve-work")
         os.truncate(fd, _BYTES)
         return cls(fd)
 
     def write(self, works: Iterable[RunningWork]) -> None:
-        """Note all that runs; what the page has no room for is left out."""
+        """Record everything that is running, as far as the page has room."""
         text = b""
         for work in works:
             fields = (str(work.call_id), str(work.job_id), work.method, work.module)
             record = "\n".join(fields).encode() + _END
             if len(text) + len(record) <= _BYTES - _HEAD:
                 text += record
-        self.clear()  # a half-written page says nothing
+        self.clear()  # so that a half-written page reads as empty
         self._memory[_HEAD : _HEAD + len(text)] = text
         self._memory[:_HEAD] = len(text).to_bytes(_HEAD, "little")
 
     def clear(self) -> None:
-        """Note that nothing runs."""
+        """Record that nothing is running."""
         self._memory[:_HEAD] = bytes(_HEAD)
 
     def read(self) -> tuple[RunningWork, ...]:
-        """Return what runs, or ran when the writer died."""
+        """Return what is running, or was running when the writer died."""
         length = int.from_bytes(self._memory[:_HEAD], "little")
         records = self._memory[_HEAD : _HEAD + length].split(_END)[:-1]
         return tuple(_work_of(record.decode(errors="replace")) for record in records)
