@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..types import Array, DType, Shape
 from .kinds import Kind
@@ -33,6 +33,7 @@ __all__ = [
     "Dense",
     "HasLayout",
     "L2Normalization",
+    "LayerData",
     "LayerNorm",
     "LocalResponse",
     "Patches",
@@ -43,6 +44,18 @@ __all__ = [
     "UpSampling",
     "Window",
 ]
+
+
+class LayerData(NamedTuple):
+    """What the shape of a layer's weight determines of its data, whose channels come first.
+
+    Attributes:
+        features: number of channels or features.
+        spatial_axes: number of axes of the image; 0 if the data are vectors of features.
+    """
+
+    features: int
+    spatial_axes: int = 0
 
 
 # -- layers ---------------------------------------------------------------------------------------

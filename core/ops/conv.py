@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from ..capabilities import layers as kinds
 from ..capabilities.kinds import implements
+from ..capabilities.layers import LayerData
 from ..capabilities.quantized import ByteForm
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, Shape
@@ -220,6 +221,12 @@ class Convolution(ConvolutionAttributes, _Filtering):
     names_outputs: ClassVar[bool] = True
 
     is_costly: ClassVar[bool] = True
+
+    def data_from_weight(self, weight: Shape) -> LayerData | None:
+        is_channels_last = self.layout is not None and self.layout.endswith("C")
+        if is_channels_last or len(weight) < 3:
+            return None
+        return LayerData(weight[1] * self.num_group, len(weight) - 2)
 
     def infer_weight(self, data: Shape, weight: Shape | None) -> Shape | None:
         channels = data[1] // self.num_group

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from ..capabilities import layers as kinds
 from ..capabilities.kinds import implements
+from ..capabilities.layers import LayerData
 from ..capabilities.quantized import ByteForm
 from ..errors import ShapeError
 from ..types import NO_ELEMENTS, Array, Shape, is_known, merge_shapes, shape_size
@@ -47,6 +48,9 @@ class FullyConnected(Operator):
 
     def input_names(self) -> tuple[str, ...]:
         return ("data", "weight") if self.no_bias else ("data", "weight", "bias")
+
+    def data_from_weight(self, weight: Shape) -> LayerData | None:
+        return LayerData(weight[1]) if len(weight) == 2 else None
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]

@@ -45,6 +45,9 @@ class Dropout(Operator):
     def output_names(self) -> tuple[str, ...]:
         return ("output", "mask")
 
+    def keeps_features(self) -> bool:
+        return True
+
     def visible_outputs(self) -> int:
         return 1
 

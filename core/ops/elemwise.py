@@ -239,6 +239,9 @@ class Elementwise(_Pair):
 class Broadcast(_Pair):
     """A function of the elements of ``lhs`` and ``rhs``, broadcast against each other."""
 
+    def keeps_features(self) -> bool:
+        return True
+
     def output_storage(self, inputs: Sequence[str]) -> str:
         return self.row.broadcast_storage(inputs)
 

@@ -11,6 +11,7 @@ from ..capabilities import arrays
 from ..capabilities.kinds import implements
 from ..types import Array, DType, Shape, is_floating, is_half, shape_size
 from .attributes import attribute
+from .implied_loss import ImpliedLoss, mean_output
 from .operator import Operator, Reads, Run
 from .registry import register
 from .sparse_elementwise import of_stored_values
@@ -80,6 +81,9 @@ class Copy(PassThrough):
 
     is_linear: ClassVar[bool] = True
 
+    def keeps_features(self) -> bool:
+        return True
+
     def output_storage(self, inputs: Sequence[str]) -> str:
         return of_first(inputs)
 
@@ -91,6 +95,9 @@ class Copy(PassThrough):
 class NumpyCopy(PassThrough):
     """The input; ``mx.np.copy`` has this name in symbols."""
 
+    def keeps_features(self) -> bool:
+        return True
+
     def input_names(self) -> tuple[str, ...]:
         return ("a",)
 
@@ -98,6 +105,9 @@ class NumpyCopy(PassThrough):
 @register("BlockGrad", "stop_gradient", "_sparse_stop_gradient")
 class BlockGrad(PassThrough):
     """The input, whose gradient is 0."""
+
+    def keeps_features(self) -> bool:
+        return True
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return of_first(inputs)
@@ -123,6 +133,9 @@ class MakeLossOfOnes(PassThrough):
 
     def output_names(self) -> tuple[str, ...]:
         return ("loss",)
+
+    def implied_loss(self) -> ImpliedLoss | None:
+        return mean_output
 
     def backward_reads(self) -> Reads:
         return Reads(out_grads=False)
@@ -158,6 +171,9 @@ class Cast(Operator):
     is_linear: ClassVar[bool] = True
 
     dtype: DType = attribute(doc="the output's dtype")
+
+    def keeps_features(self) -> bool:
+        return True
 
     def infer_type(
         self, inputs: list[DType | None], outputs: list[DType | None]

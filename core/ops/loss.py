@@ -13,6 +13,12 @@ from ..capabilities.kinds import implements
 from ..errors import ShapeError
 from ..types import Array, DType, Shape, shape_size
 from .attributes import attribute
+from .implied_loss import (
+    ImpliedLoss,
+    cross_entropy,
+    cross_entropy_of_probabilities,
+    mean_output,
+)
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import register
@@ -105,6 +111,16 @@ class SoftmaxOutput(_Labelled):
         raise ShapeError(
             f"label has shape {label}, expected {flat} or {(data[0], *data[2:])} for data {data}"
         )
+
+    def implied_loss(self) -> ImpliedLoss | None:
+        return self._mean_cross_entropy
+
+    def _mean_cross_entropy(self, output: Array, label: Array | None) -> float:
+        assert label is not None
+        if label.shape == output.shape:
+            return cross_entropy_of_probabilities(output, label)
+        ignored = int(self.ignore_label) if self.use_ignore else None
+        return cross_entropy(self._view(output), label, ignored)
 
     def backward_reads(self) -> Reads:
         return Reads(out_grads=False, inputs=(1,), outputs=(0,))
@@ -253,6 +269,9 @@ class MakeLoss(Operator):
         choices=_NORMALIZATIONS,
         doc="divisor of the gradient: none, the batch size or the number of valid examples",
     )
+
+    def implied_loss(self) -> ImpliedLoss | None:
+        return mean_output
 
     def is_identity(self, is_train: bool) -> bool:
         return not is_train

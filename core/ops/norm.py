@@ -82,6 +82,9 @@ class BatchNorm(Operator):
     def input_names(self) -> tuple[str, ...]:
         return ("data", "gamma", "beta", "moving_mean", "moving_var")
 
+    def keeps_features(self) -> bool:
+        return True
+
     def auxiliary_names(self) -> tuple[str, ...]:
         return ("moving_mean", "moving_var")
 

@@ -10,11 +10,13 @@ import numpy as np
 
 from ..capabilities.functions import Arithmetic, Pointwise, Reduction
 from ..capabilities.kinds import Kind
+from ..capabilities.layers import LayerData
 from ..capabilities.quantized import ByteForm
 from ..errors import ShapeError, TypeInferenceError
 from ..random import DeviceRandom
 from ..types import Array, DType, Shape, is_known, merge_dtypes, merge_shapes
 from .derivatives import Functions, Tensor
+from .implied_loss import ImpliedLoss
 from .sparse_kernel import SparseKernel
 from .subgraph import Bodies, Subgraph
 
@@ -365,6 +367,24 @@ class Operator:
 
     def fills_with(self) -> float | None:
         """The value of every element of the output, if that does not depend on the inputs."""
+        return None
+
+    # -- facts about networks ---------------------------------------------------------------
+
+    def keeps_features(self) -> bool:
+        """True if the first output has the channels of the first input, or all elements of an
+        example as features.
+
+        A layer behind such operators determines the channels or features of what they read.
+        """
+        return self.is_elementwise()
+
+    def data_from_weight(self, weight: Shape) -> LayerData | None:
+        """What a layer's weight, the second input, determines of its data, if anything."""
+        return None
+
+    def implied_loss(self) -> ImpliedLoss | None:
+        """The loss that the first output stands for, if the operator is an output layer."""
         return None
 
     # -- arithmetic -------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import ClassVar
 from ..errors import ShapeError
 from ..types import Array, Shape, is_known, shape_size
 from .attributes import attribute
+from .implied_loss import ImpliedLoss, absolute_error, binary_cross_entropy, squared_error
 from .operator import Operator, Reads, Run
 from .registry import register
 
@@ -88,6 +89,9 @@ class LinearRegressionOutput(_Regression):
 
     grad_scale: float = attribute(1.0, doc="factor of the gradient")
 
+    def implied_loss(self) -> ImpliedLoss | None:
+        return squared_error
+
     def is_identity(self, is_train: bool) -> bool:
         return not is_train
 
@@ -101,6 +105,9 @@ class MAERegressionOutput(_Regression):
     """
 
     grad_scale: float = attribute(1.0, doc="factor of the gradient")
+
+    def implied_loss(self) -> ImpliedLoss | None:
+        return absolute_error
 
     def is_identity(self, is_train: bool) -> bool:
         return not is_train
@@ -119,6 +126,9 @@ class LogisticRegressionOutput(_Regression):
     """
 
     grad_scale: float = attribute(1.0, doc="factor of the gradient")
+
+    def implied_loss(self) -> ImpliedLoss | None:
+        return binary_cross_entropy
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         xp, out = run.xp, outputs[0]

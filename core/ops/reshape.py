@@ -200,6 +200,9 @@ class Flatten(_Reshaping):
 
     is_linear: ClassVar[bool] = True
 
+    def keeps_features(self) -> bool:
+        return True
+
     def resolve(self, data: Shape) -> Shape:
         if not data:
             raise ShapeError("data has shape (); expected at least one dimension")

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from core.capabilities.arrays import CAST
+from core.capabilities.kinds import is_of
 from core.graph.nodes import Node
 from core.ndarray import NDArray
+from core.ops.implied_loss import ImpliedLoss
 from core.symbol import Symbol
 
 __all__ = ["LossMeter"]
 
-HostArray = npt.NDArray[Any]
-Rule = Callable[[Any, HostArray, HostArray], float]
-"""The mean loss of a batch, from the operator, its output and its label."""
-
-_SMALLEST_PROBABILITY = 1e-12
-_ORDER_KEEPING = frozenset({"Reshape", "Flatten", "Cast", "BlockGrad", "_copy"})
-
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """An output that is a loss layer."""
+    """An output layer whose loss is known."""
 
     output: str
     label: str | None
-    op: Any
-    rule: Rule
+    loss: ImpliedLoss
 
 
 class LossMeter:
@@ -75,7 +69,7 @@ class LossMeter:
             output = outputs[head.output].asnumpy()
             label = labels.get(head.label or "")
             if head.label is None or label is not None:
-                loss += head.rule(head.op, output, output if label is None else label.asnumpy())
+                loss += head.loss(output, None if label is None else label.asnumpy())
         self.last = loss
         self.total += loss * examples
         self.examples += examples
@@ -93,63 +87,18 @@ class LossMeter:
 def _find_heads(symbol: Symbol) -> list[_Head]:
     heads = []
     for name, (node, _) in zip(symbol.list_outputs(), symbol.heads, strict=True):
-        if node.op is None or node.op.names[0] not in _RULES:
+        loss = None if node.op is None else node.op.implied_loss()
+        if loss is None:
             continue
         label = _label_of(node) if len(node.inputs) > 1 else None
         if label is not None or len(node.inputs) == 1:
-            heads.append(_Head(name, label, node.op, _RULES[node.op.names[0]]))
+            heads.append(_Head(name, label, loss))
     return heads
 
 
 def _label_of(node: Node) -> str | None:
     """Return the variable that a loss layer's label is, reshaped or not; None for anything else."""
     source = node.inputs[1].node
-    while source.op is not None and source.op.names[0] in _ORDER_KEEPING:
+    while source.op is not None and (source.op.is_view() or is_of(source.op, CAST)):
         source = source.inputs[0].node
     return source.name if source.is_variable else None
-
-
-def _cross_entropy(op: Any, output: HostArray, label: HostArray) -> float:
-    """Mean of ``-log p[label]`` over the labels that are not to be ignored."""
-    probabilities = np.maximum(output, _SMALLEST_PROBABILITY)
-    if label.shape == output.shape:
-        return float(-(label * np.log(probabilities)).sum() / len(output))
-    axis = 1 if op.multi_output else -1
-    if not op.multi_output and not op.preserve_shape:
-        probabilities = probabilities.reshape(len(output), -1)
-    classes = probabilities.shape[axis]
-    rows = np.moveaxis(probabilities, axis, -1).reshape(-1, classes)
-    wanted = label.ravel().astype(np.int64)
-    chosen = rows[np.arange(len(wanted)), np.clip(wanted, 0, classes - 1)]
-    if op.use_ignore:
-        chosen = chosen[wanted != int(op.ignore_label)]
-    return float(-np.log(chosen).mean(dtype=np.float64)) if len(chosen) else 0.0
-
-
-def _squared_error(op: Any, output: HostArray, label: HostArray) -> float:
-    return float(np.square(output - label.reshape(output.shape)).mean(dtype=np.float64))
-
-
-def _absolute_error(op: Any, output: HostArray, label: HostArray) -> float:
-    return float(np.abs(output - label.reshape(output.shape)).mean(dtype=np.float64))
-
-
-def _binary_cross_entropy(op: Any, output: HostArray, label: HostArray) -> float:
-    label = label.reshape(output.shape)
-    yes = np.log(np.maximum(output, _SMALLEST_PROBABILITY))
-    no = np.log(np.maximum(1 - output, _SMALLEST_PROBABILITY))
-    return float(-(label * yes + (1 - label) * no).mean(dtype=np.float64))
-
-
-def _mean(op: Any, output: HostArray, label: HostArray) -> float:
-    return float(output.mean(dtype=np.float64))
-
-
-_RULES: Mapping[str, Rule] = {
-    "SoftmaxOutput": _cross_entropy,
-    "LinearRegressionOutput": _squared_error,
-    "MAERegressionOutput": _absolute_error,
-    "LogisticRegressionOutput": _binary_cross_entropy,
-    "MakeLoss": _mean,
-    "make_loss": _mean,
-}

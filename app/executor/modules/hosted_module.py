@@ -166,8 +166,7 @@ class HostedModule:
         self.changes += value
 
     def require(self, call: str) -> None:
-        """Raise WrongStage or Conflict unless the module has reached the stage that a call
-        needs."""
+        """Raise WrongStage or Conflict unless the module's stage allows a call."""
         require(self.record, call)
 
     def require_idle(self, call: str) -> None:
@@ -392,8 +391,7 @@ class HostedModule:
         self.record = self.record.evolve(optimizer=spec)
 
     def expect_optimizer(self, spec: OptimizerSpec) -> None:
-        """Install an optimizer as soon as there are parameters and the module is bound for
-        training."""
+        """Install an optimizer once there are parameters and the module is bound for training."""
         self.record = self.record.evolve(optimizer=spec)
 
     # -- inference ----------------------------------------------------------------------------

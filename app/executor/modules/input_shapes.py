@@ -14,10 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from core.errors import MXNetError
+from core.capabilities.arrays import PERMUTING
+from core.capabilities.kinds import is_of
+from core.capabilities.layers import EMBEDDING
+from core.errors import MXNetError, ShapeError
 from core.graph.nodes import Node, topological_order
 from core.ops import Operator
-from core.ops.quantized.fused import FusedLayer
+from core.ops.reshape import Reshape
 from core.ops.rnn import RNN
 from core.symbol import Symbol
 from core.types import Shape
@@ -45,48 +48,6 @@ def _others(rank: int) -> Iterator[tuple[int, ...]]:
 
 def _rectangles(rank: int) -> Iterator[tuple[int, ...]]:
     return itertools.permutations(_SIDES, 2) if rank == 2 else iter(())
-
-
-_PASSES_ON = frozenset(
-    {
-        "Activation",
-        "BatchNorm",
-        "BlockGrad",
-        "Cast",
-        "Dropout",
-        "Flatten",
-        "_contrib_quantize_v2",
-        "_contrib_quantized_act",
-        "_contrib_quantized_flatten",
-        "_copy",
-        "_div_scalar",
-        "_minus_scalar",
-        "_mul_scalar",
-        "_plus_scalar",
-        "_rminus_scalar",
-        "broadcast_div",
-        "broadcast_mul",
-        "broadcast_sub",
-    }
-)
-"""Operators whose first output has the channels or features of their first input."""
-
-_LAYERS = {
-    **dict.fromkeys(
-        ("Convolution", "Convolution_v1", "_contrib_quantized_conv", "_sg_mkldnn_conv"),
-        "Convolution",
-    ),
-    **dict.fromkeys(
-        (
-            "FullyConnected",
-            "_contrib_quantized_fully_connected",
-            "_sg_mkldnn_fully_connected",
-        ),
-        "FullyConnected",
-    ),
-    "Embedding": "Embedding",
-}
-"""Operators whose weight, the second input, tells of their data, by the layer they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +226,7 @@ def _first_readers(symbol: Symbol) -> dict[str, _Reader]:
         if source is None:
             continue
         name, is_swapped = source
-        if node.op.names[0] in _PASSES_ON:
+        if node.op.keeps_features():
             origin[node] = source
         elif _swaps(node.op):
             origin[node] = (name, not is_swapped)
@@ -276,11 +237,12 @@ def _first_readers(symbol: Symbol) -> dict[str, _Reader]:
 
 def _swaps(operator: Operator) -> bool:
     """Return whether an operator exchanges the first two axes of a batch of sequences."""
-    if operator.names[0] == "transpose":
-        return getattr(operator, "axes", ()) == (1, 0, 2)
-    if operator.names[0] == "SwapAxis":
-        return {getattr(operator, "dim1", 0), getattr(operator, "dim2", 0)} == {0, 1}
-    return False
+    if not is_of(operator, PERMUTING):
+        return False
+    try:
+        return operator.permutation(3) == (1, 0, 2)
+    except ShapeError:  # it is for data of another rank
+        return False
 
 
 def _candidates(
@@ -297,24 +259,22 @@ def _candidates(
 def _of_layer(node: Node, params: Mapping[str, Shape], sizes: Sizes) -> Iterator[Shape]:
     operator = node.op
     assert operator is not None
-    layer = _LAYERS.get(operator.names[0])
     weight = _weight_of(node, params)
-    if layer == "Convolution" and weight is not None:
-        convolution = operator.stages.layer if isinstance(operator, FusedLayer) else operator
-        channels = weight[1] * int(getattr(convolution, "num_group", 1))
-        for dims in sizes(len(weight) - 2):
-            yield (1, channels, *dims)
-    elif layer == "FullyConnected" and weight is not None:
-        yield (1, weight[1])
-        side = math.isqrt(weight[1])
-        if side * side == weight[1]:
+    data = None if weight is None else operator.data_from_weight(weight)
+    if data is not None and data.spatial_axes:
+        for dims in sizes(data.spatial_axes):
+            yield (1, data.features, *dims)
+    elif data is not None:
+        yield (1, data.features)
+        side = math.isqrt(data.features)
+        if side * side == data.features:
             yield (1, 1, side, side)
-    elif layer == "Embedding":
+    elif is_of(operator, EMBEDDING):
         yield from ((1, _SEQUENCE_LENGTH), (1, 1), (1,))
         if sizes is _others:
             yield from ((1, size) for size in _OTHER_SIZES)
-    elif operator.names[0] == "Reshape":
-        target: Shape = getattr(operator, "shape", ())
+    elif isinstance(operator, Reshape):
+        target = operator.shape
         if len(target) > 1 and min(target[1:]) > 0:
             yield (1, *target[1:])
             yield (1, math.prod(target[1:]))

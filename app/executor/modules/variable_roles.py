@@ -11,6 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from core.capabilities.arrays import CAST, PERMUTING
+from core.capabilities.kinds import is_of
 from core.graph.nodes import Node, topological_order
 from core.ops import Operator
 from core.symbol import Symbol
@@ -23,9 +25,6 @@ _PARAMETER_INPUTS = frozenset({"weight", "bias", "gamma", "beta", "parameters"})
 _STATE_INPUTS = frozenset({"state", "state_cell"})
 _STATE = re.compile(
     r"(^|_)((init|begin)_(state|states|h|c|hidden|cell)|state(_cell)?)(_?\d+)?$", re.IGNORECASE
-)
-_PASSES_ON = frozenset(
-    {"BlockGrad", "Cast", "Flatten", "Reshape", "SwapAxis", "_copy", "expand_dims", "transpose"}
 )
 
 
@@ -198,13 +197,18 @@ def _readings(symbol: Symbol) -> dict[str, list[_Reading]]:
             origin[node] = node.name
             continue
         sources = [origin.get(entry.node) for entry in node.inputs]
-        if node.op.names[0] in _PASSES_ON and sources and sources[0] is not None:
+        if sources and sources[0] is not None and _only_rearranges(node.op):
             origin[node] = sources[0]
             continue
         for source, name in zip(sources, node.op.input_names(), strict=False):
             if source is not None:
                 readings.setdefault(source, []).append(_Reading(node, node.op, name))
     return readings
+
+
+def _only_rearranges(operator: Operator) -> bool:
+    """Return whether an operator's output has the elements of its first input in another form."""
+    return operator.is_view() or is_of(operator, CAST) or is_of(operator, PERMUTING)
 
 
 def _is_data_of_layer(reading: _Reading) -> bool:
@@ -214,8 +218,9 @@ def _is_data_of_layer(reading: _Reading) -> bool:
 def _features(readings: Sequence[_Reading], stored: Mapping[str, Shape]) -> int | None:
     """Return how many features the weight of a layer that reads a variable says it has."""
     for reading in readings:
-        if reading.op.names[0] == "FullyConnected" and reading.input == "data":
+        if _is_data_of_layer(reading):
             weight = stored.get(reading.node.inputs[1].node.name)
-            if weight is not None and len(weight) == 2:
-                return weight[1]
+            found = None if weight is None else reading.op.data_from_weight(weight)
+            if found is not None and not found.spatial_axes:
+                return found.features
     return None

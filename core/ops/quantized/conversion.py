@@ -114,6 +114,9 @@ class QuantizeV2(_Ranging):
     without a known range, its bytes represent their own values.
     """
 
+    def keeps_features(self) -> bool:
+        return True
+
     def range_names(self) -> tuple[str, ...]:
         return ()
 

@@ -16,6 +16,7 @@ from ...capabilities import layers
 from ...capabilities import quantized as kinds
 from ...capabilities.functions import Function
 from ...capabilities.kinds import Kind, implements
+from ...capabilities.layers import LayerData
 from ...errors import AttributeValueError
 from ...types import Array, DType, Shape
 from ..attributes import attribute
@@ -86,6 +87,10 @@ class FusedLayer(Calibrated, Quantized, abc.ABC):
 
     def tensor_names(self) -> tuple[str, ...]:
         return self.stages.tensor_names()
+
+    def data_from_weight(self, weight: Shape) -> LayerData | None:
+        layer: Operator = self.stages.layer
+        return layer.data_from_weight(weight)
 
     def auxiliary_names(self) -> tuple[str, ...]:
         return ("mean", "var") if self.stages.norm is not None else ()

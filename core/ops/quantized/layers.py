@@ -11,6 +11,7 @@ import numpy as np
 
 from ...capabilities import quantized as kinds
 from ...capabilities.kinds import implements
+from ...capabilities.layers import LayerData
 from ...types import Array, DType, Shape
 from ..attributes import attribute
 from ..conv import Convolution, ConvolutionAttributes
@@ -67,6 +68,9 @@ class _Layer(Quantized, abc.ABC):
 
     def tensor_names(self) -> tuple[str, ...]:
         return ("data", "weight") if self.no_bias else ("data", "weight", "bias")
+
+    def data_from_weight(self, weight: Shape) -> LayerData | None:
+        return self.layer.data_from_weight(weight)
 
     def infer_tensor_shapes(
         self, tensors: list[Shape | None], outputs: list[Shape | None]

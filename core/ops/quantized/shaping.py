@@ -93,6 +93,9 @@ class QuantizedFlatten(Quantized):
 
     names_outputs: ClassVar[bool] = True
 
+    def keeps_features(self) -> bool:
+        return True
+
     def infer_tensor_shapes(
         self, tensors: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
@@ -111,6 +114,9 @@ class QuantizedActivation(Quantized):
     act_type: str = attribute(
         choices=("relu", "sigmoid", "tanh", "softrelu", "softsign"), doc="the function"
     )
+
+    def keeps_features(self) -> bool:
+        return True
 
     def infer_tensor_dtypes(
         self, tensors: list[DType | None], output: DType | None

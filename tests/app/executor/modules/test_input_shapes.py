@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import core as mx
@@ -94,3 +96,18 @@ def test_labels_that_cannot_be_inferred_are_marked() -> None:
     symbol = mx.sym.CTCLoss(x, mx.sym.Variable("label"))
     found = guess(symbol, ("label",), {"data": (2, 12, 5)}, data=(2, 12, 5), label=(2, 3))
     assert (found.usual, found.shapes["label"]) == (("label",), (2, 12))
+
+
+@pytest.mark.parametrize("prepare", [mx.sym.sqrt, mx.sym.LeakyReLU], ids=["sqrt", "leaky"])
+def test_operators_before_the_first_layer_that_keep_features(
+    prepare: Callable[[mx.sym.Symbol], mx.sym.Symbol],
+) -> None:
+    x = prepare(mx.sym.Variable("data"))
+    x = mx.sym.Convolution(x, kernel=(3, 3), num_filter=2, name="conv")
+    assert guess(x, data=(1, 3, 50, 50)).shapes == {"data": (1, 3, 224, 224)}
+
+
+def test_a_transposition_of_images_is_not_one_of_sequences() -> None:
+    x = mx.sym.transpose(mx.sym.Variable("data"), axes=(0, 3, 1, 2))
+    x = mx.sym.Convolution(x, kernel=(3, 3), num_filter=2, name="conv")
+    assert guess(x, data=(1, 50, 50, 3)).open == ("data",)
