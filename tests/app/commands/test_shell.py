@@ -176,7 +176,7 @@ def _on_a_terminal(arguments: list[str]) -> str:
     return written.decode()
 
 
-def test_jobs_show_their_attempt_and_modules_omit_empty_layouts(
+def test_jobs_show_their_attempt_and_inputs_no_default_layout(
     server: ServerProcess, net: Path
 ) -> None:
     shell(

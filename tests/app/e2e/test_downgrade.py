@@ -77,7 +77,7 @@ def test_a_newer_database_is_not_touched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("noted", ["0.0.1", "nonsense", "", None])
-def test_older_directories_are_opened_and_marked_with_this_release(
+def test_other_directories_are_opened_and_marked_with_this_release(
     noted: str | None, tmp_path: Path
 ) -> None:
     if noted is not None:

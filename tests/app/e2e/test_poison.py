@@ -107,7 +107,7 @@ async def test_only_the_call_that_crashed_the_executor_is_told_so(tmp_path: Path
         assert (await api.get("/v1/modules/hungry")).json()["state"] == "ready"
 
 
-async def test_a_module_whose_calls_crash_is_left_out_until_requested(
+async def test_a_module_whose_calls_crash_is_quarantined_until_restored(
     tmp_path: Path,
 ) -> None:
     async with server(tmp_path) as api:

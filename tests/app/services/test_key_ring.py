@@ -137,7 +137,7 @@ def test_damaged_keys_keep_a_server_from_starting(file: KeyFile) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 2])
-def test_a_request_may_have_only_one_key(file: KeyFile, count: int) -> None:
+def test_a_request_needs_exactly_one_key(file: KeyFile, count: int) -> None:
     text = new_key_text()
     file.change(lambda keys: (make(text),))
     ring = KeyRing(file)
