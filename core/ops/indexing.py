@@ -382,12 +382,14 @@ class OneHot(Operator):
         indices, output = inputs[0], outputs[0]
         whole = run.scratch((*indices.shape, 1), "int64")
         run.xp.copyto(whole, indices[..., None], casting="unsafe")
-        output.fill(self.off_value)
+        # By way of an array, whose conversion wraps numbers that integers of few bits lack.
+        on, off = np.array([self.on_value, self.off_value]).astype(output.dtype)
+        output.fill(off)
         if not output.size:
             return
         rows = output.reshape(-1, self.depth)
         number = run.xp.flatnonzero((whole >= 0) & (whole < self.depth))
-        rows[number, whole.reshape(-1)[number]] = np.array(self.on_value).astype(output.dtype)[()]
+        rows[number, whole.reshape(-1)[number]] = on
         if not output.flags.c_contiguous:
             run.xp.copyto(output, rows.reshape(output.shape))
 

@@ -231,9 +231,9 @@ class Pooling(PoolingAttributes):
         self._sums(run, data, out, intervals)
         if self.pool_type == "avg":
             self._divide(out, intervals)
-        elif self.p_value == 2:
+        elif self.pool_type == "lp" and self.p_value == 2:
             xp.sqrt(out, out=out)
-        elif self.p_value == 3:
+        elif self.pool_type == "lp" and self.p_value == 3:
             xp.cbrt(out, out=out)
 
     @wide_backward

@@ -167,6 +167,13 @@ CASES = (
         grads=False,
     ),
     Case(
+        "one_hot_wrapped",
+        "one_hot",
+        {"depth": 3, "on_value": 300, "off_value": -1, "dtype": "uint8"},
+        {"indices": integers(4, high=3, dtype="int32")},
+        grads=False,
+    ),
+    Case(
         "one_hot_gradient", "one_hot", {"depth": 3}, {"indices": integers(4, high=3)}, numeric=False
     ),
     Case(

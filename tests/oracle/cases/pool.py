@@ -171,6 +171,8 @@ CASES = (
         pool_type="avg",
         pooling_convention="full",
     ),
+    _pool("sum_p_value", _IMAGE, kernel=(2, 2), pool_type="sum", p_value=2),
+    _pool("avg_p_value", _IMAGE, kernel=(2, 2), pool_type="avg", p_value=3),
     _pool("sum", _IMAGE, kernel=(3, 2), stride=(2, 2), pad=(1, 0), pool_type="sum"),
     _pool(
         "sum_full", _IMAGE, kernel=(3, 3), stride=(2, 2), pool_type="sum", pooling_convention="full"

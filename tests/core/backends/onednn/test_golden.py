@@ -122,6 +122,7 @@ _REFERENCE = {
     "pool-lp_signed",
     "pool-lp_zero",
     "pool-sum",
+    "pool-sum_p_value",
     "pool-sum_full",
     "pool-sum_global",
 }
