@@ -41,7 +41,7 @@ def test_only_progress_and_statistics_are_thinned_out() -> None:
     told = sent[100:]
     assert [one["type"] for one in told] == ["progress", "log", "checkpoint"]
     assert told[0]["number"] == 49, "the newest"
-    assert told[1]["message"].startswith("50 reports of statistics were left out")
+    assert told[1]["message"].startswith("50 reports of statistics were dropped")
     flow.taken(len(sent))
     flow.emit(event("statistics", 50, job_id=2))
     assert [one["type"] for one in sent[103:]] == ["log", "statistics"]
