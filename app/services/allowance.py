@@ -1,4 +1,4 @@
-"""How much a key may ask: so many requests a second, and so many at a time."""
+"""Rate and concurrency limits of API keys."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ _SECONDS_OF_OTHERS = 1.0
 
 
 class Allowance:
-    """A token bucket, which holds what comes in a second, and a count of what is under way."""
+    """A token bucket that holds one second's worth of requests, and a count of requests in
+    progress."""
 
     __slots__ = ("_concurrency", "_filled_at", "_most", "_rate", "_tokens", "_under_way")
 
     def __init__(self, rate: float | None, concurrency: int | None) -> None:
-        """Allow all of it from the beginning.
+        """Start with a full bucket.
 
         Args:
-            rate: requests a second; None for any number.
-            concurrency: requests at a time; None for any number.
+            rate: requests per second; None for no limit.
+            concurrency: requests at a time; None for no limit.
         """
         self._rate = rate
         self._concurrency = concurrency
@@ -32,7 +33,7 @@ class Allowance:
 
     @classmethod
     def of(cls, key: ApiKey) -> Allowance | None:
-        """Return what a key allows; None if that has no end."""
+        """Return a key's allowance; None if it is unlimited."""
         if key.rate is None and key.concurrency is None:
             return None
         return cls(key.rate, key.concurrency)
@@ -41,7 +42,7 @@ class Allowance:
         """Begin a request; ``release`` ends it.
 
         Raises:
-            TooManyRequests: it may not begin now, and nothing was taken.
+            TooManyRequests: the request must not begin now, and does not count.
         """
         if self._concurrency is not None and self._under_way >= self._concurrency:
             raise TooManyRequests(

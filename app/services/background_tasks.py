@@ -1,4 +1,4 @@
-"""Tasks of the server that outlive errors, and ends that are waited for."""
+"""Background tasks that survive errors, and cancellation that waits for tasks to end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 async def repeat(step: Callable[[], Awaitable[None]]) -> None:
-    """Do a step again and again; an error is logged, and delays what comes next."""
+    """Repeat a step forever; an error is logged, and delays the next repetition."""
     while True:
         await safely(step)
 
@@ -34,7 +34,7 @@ async def cancel_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
 
 
 async def in_thread(step: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-    """Run a step in a thread; who is cancelled meanwhile ends when the step has ended."""
+    """Run a step in a thread; cancellation takes effect only when the step has ended."""
     running = asyncio.ensure_future(asyncio.to_thread(step, *arguments, **options))
     cancelled: asyncio.CancelledError | None = None
     while not running.done():
@@ -43,13 +43,13 @@ async def in_thread(step: Callable[P, T], *arguments: P.args, **options: P.kwarg
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
-        running.exception()  # nobody is left to be told of it
+        running.exception()  # marks it as retrieved: nobody is left to handle it
         raise cancelled
     return running.result()
 
 
 async def safely(step: Callable[[], Awaitable[None]]) -> None:
-    """Do a step; an error of the store or of ours is logged, and delays what comes next."""
+    """Run a step; a service or store error is logged, and delays what comes next."""
     try:
         await step()
     except Exception:
@@ -58,7 +58,7 @@ async def safely(step: Callable[[], Awaitable[None]]) -> None:
 
 
 async def logged(step: Callable[[], Awaitable[None]]) -> None:
-    """Do a step; an error of the store or of ours is logged."""
+    """Run a step; a service or store error is logged."""
     try:
         await step()
     except Exception:
@@ -66,7 +66,7 @@ async def logged(step: Callable[[], Awaitable[None]]) -> None:
 
 
 async def persistently(step: Callable[[], T]) -> T:
-    """Do a step in a thread, again and again while the store takes nothing."""
+    """Run a step in a thread, and retry while the store is unavailable."""
     while True:
         try:
             return await in_thread(step)

@@ -1,4 +1,4 @@
-"""Tells those who wait, in whatever thread or event loop, that something has changed."""
+"""Wakes waiters in any thread or event loop after a change."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["Bell", "Bells"]
 class Bell:
     """Rung by any thread after a change; waited for by tasks of any event loop.
 
-    A waiter takes a ticket, looks at the state, and waits only if nothing was rung since the
-    ticket: no change between the look and the wait is missed.
+    A waiter takes a ticket, looks at the state, and then waits; a ring since the ticket ends the
+    wait at once, so no change between the look and the wait is missed.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class Bell:
         self._waiters: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
 
     def ticket(self) -> int:
-        """Return a mark of this moment for ``wait``."""
+        """Return a ticket for ``wait``."""
         return self._count
 
     def ring(self) -> None:
@@ -34,7 +34,7 @@ class Bell:
                 loop.call_soon_threadsafe(event.set)
 
     async def wait(self, ticket: int, timeout_seconds: float) -> bool:
-        """Wait until it is rung after the ticket; return False when that takes too long."""
+        """Wait for a ring after the ticket; return False on timeout."""
         waiter = (asyncio.get_running_loop(), asyncio.Event())
         with self._lock:
             if self._count != ticket:

@@ -63,12 +63,12 @@ _LONGEST_AHEAD_SECONDS = 1.0
 
 @dataclass(slots=True)
 class _Assignment:
-    """An attempt that the executor works on.
+    """An attempt that was claimed for the executor.
 
     Attributes:
-        start: what the executor is told to begin it; None while that is not known.
+        start: the start message for the executor; None until it is known.
         wish: what the job is asked to do, once known.
-        told: what of that the executor was told.
+        told: the part of that which was sent to the executor.
         has_place: the executor may work on it.
         placed_at: since when, by the clock of the event loop.
         is_started: the executor has taken it.
@@ -170,7 +170,7 @@ class ExecutorJobs:
         return [(one.job.id, one.job.attempt) for one in self._assignments.values()]
 
     def drop(self, job_id: int, attempt: int) -> None:
-        """Stop an attempt that holds its job no more."""
+        """Stop an attempt that no longer has its job."""
         assignment = self._find(job_id, attempt)
         if assignment is not None:
             self._forget(assignment)
@@ -178,7 +178,7 @@ class ExecutorJobs:
             self._wish(assignment, JobAction.CANCEL)
 
     async def lose_all(self, reason: str) -> None:
-        """Give all jobs back to the queue: who worked on them is dead."""
+        """Return all jobs to the queue, because the executor's process died."""
         for assignment in list(self._assignments.values()):
             await self._lose_to_death(assignment, reason)
 
@@ -226,7 +226,7 @@ class ExecutorJobs:
             self._spawn(self._claims, safely(self._claim))
 
     def _claimable(self) -> int:
-        """Return how many jobs to claim at present."""
+        """Return how many jobs to claim now."""
         if self._is_stopping or not self.client.is_alive():
             return 0
         unfinished = sum(not one.is_over for one in self._assignments.values())
@@ -289,7 +289,7 @@ class ExecutorJobs:
         return await in_thread(self._runs.start_message, assignment.job)
 
     async def _hand_over(self, message: JobStart) -> None:
-        """Give a job to the executor; its module is brought to the device if it is not there."""
+        """Start a job on the executor, after restoring its module if it is not on the device."""
         name = message.module
         try:
             await self._tell("start_job", message)
@@ -376,7 +376,7 @@ class ExecutorJobs:
         return message
 
     async def _note(self, wire: dict[str, Any]) -> None:
-        """Note what is about no job."""
+        """Handle an event that is not about a job."""
         try:
             module = evicted_module(wire)
             if module is not None and self._restoration is not None:
@@ -431,7 +431,8 @@ class ExecutorJobs:
             raise
 
     async def _enter(self, messages: list[ExecutorEvent]) -> None:
-        """Enter messages, however long the store takes none: nobody says this again."""
+        """Store messages, retrying while the store is unavailable, because they will not be sent
+        again."""
         if len(messages) == 1:
             messages = [await self._prepare(messages[0])]
         jobs = await persistently(lambda: self._runs.enter(messages))
@@ -460,7 +461,7 @@ class ExecutorJobs:
         return assignment if assignment and assignment.job.attempt == attempt else None
 
     def _forget(self, assignment: _Assignment) -> bool:
-        """Take a job off this executor; False if it was before."""
+        """Remove a job from this executor; return False if it had been removed before."""
         if self._assignments.get(assignment.job.id) is not assignment:
             return False
         del self._assignments[assignment.job.id]
@@ -484,7 +485,7 @@ class ExecutorJobs:
 
 
 def _without_outdated(messages: list[ExecutorEvent]) -> list[ExecutorEvent]:
-    """Leave out progress that a later report of the same job outdates."""
+    """Drop progress reports that a later report of the same job supersedes."""
     newest = {m.job_id: i for i, m in enumerate(messages) if isinstance(m, JobProgress)}
     return [
         message

@@ -1,4 +1,4 @@
-"""One server for an executor's name: a module lives on one executor, in one process.
+"""Locks that give an executor's name to one server, so that a module lives in a single process.
 
 Two servers with one data directory may share the work by having executors of different names. Of
 the same name they would hold two copies of a module, and a training on one would go unnoticed by
@@ -18,7 +18,7 @@ __all__ = ["ExecutorLocks"]
 
 
 class ExecutorLocks:
-    """The executors' names that this server has; the kernel lets go of them when it dies."""
+    """The executors' names that this server has locked; the kernel releases them if it dies."""
 
     def __init__(self, directory: Path) -> None:
         """Prepare.

@@ -26,7 +26,7 @@ class Executors:
         return iter(self._clients.values())
 
     def add(self, client: ExecutorClient) -> None:
-        """Take in one more, before ``start``."""
+        """Add an executor, before ``start``."""
         self._clients[client.name] = client
 
     @property
@@ -35,7 +35,7 @@ class Executors:
         return list(self._clients)
 
     def get(self, name: str) -> ExecutorClient:
-        """Return an executor; ExecutorGone where this server has none of the name any more."""
+        """Return an executor; raise ExecutorGone if this server no longer has one of the name."""
         if name not in self._clients:
             raise ExecutorGone(
                 f"executor {name} is not among those of this server ({', '.join(self._clients)}); "
@@ -50,7 +50,7 @@ class Executors:
         return name
 
     async def start(self) -> None:
-        """Start them all; where one does not come up, none is left that is still starting."""
+        """Start all executors; if one fails, cancel those that are still starting."""
         starts = [asyncio.create_task(client.start()) for client in self]
         try:
             await asyncio.gather(*starts)
@@ -67,7 +67,7 @@ class Executors:
             stop.result()
 
     def dead(self) -> list[str]:
-        """Return the names of those that cannot answer at present."""
+        """Return the names of executors that cannot currently answer."""
         return [client.name for client in self if not client.is_alive()]
 
     def status(self) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Those who follow events as they come: each new event is read once for all of them."""
+"""Followers of the event stream: each new event is read once for all of them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Followers:
         """Yield events after an id as they come; see ``JobService.follow``."""
         wanted = wanted or EventFilter()
         status: JobStatus | None = None
-        is_behind = True  # what was before the newest events must be looked up
+        is_behind = True  # older events must be read from the store
         silent_since: float | None = None  # until all there was has been told
         while not self._is_over:
             ticket = self._bell.ticket()
@@ -96,7 +96,7 @@ class Followers:
     ) -> tuple[JobStatus | None, int, list[EventRow]]:
         with self._store.read() as connection:
             status = None if job_id is None else get_job(connection, job_id).status
-            if after > newest_event_id(connection):  # an id of another database
+            if after > newest_event_id(connection):  # the id comes from another database
                 after = 0
             rows = events_after(connection, after, _EVENTS_AT_ONCE, job_id, wanted=wanted)
             return status, after, rows
@@ -115,7 +115,7 @@ class _Tail:
         self._read_at = 0.0
 
     async def refresh(self) -> int:
-        """Read what is new, unless somebody just did; return the id of the newest event."""
+        """Read new events, unless another follower just did; return the id of the newest event."""
         async with self._lock:
             ticket = self._bell.ticket()
             is_fresh = time.monotonic() - self._read_at < _LONGEST_WAIT_SECONDS / 2
@@ -127,7 +127,8 @@ class _Tail:
     def after(
         self, event_id: int, job_id: int | None, wanted: EventFilter
     ) -> list[EventRow] | None:
-        """Return the events after an id, of one job or of all; None if some may be missing."""
+        """Return the events after an id, of one job or of all; None if some may have been dropped
+        here."""
         assert self._begins_after is not None
         if event_id < self._begins_after:
             return None

@@ -1,4 +1,4 @@
-"""What many ask for at the same time, done together: in one thread, with one wait for the disk."""
+"""Batches concurrent calls of a blocking function: one thread and one disk sync for all of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 class Grouped(Generic[T, R]):
-    """Calls of a blocking function; those that come while one is under way make the next."""
+    """A blocking function of several items; calls that arrive while it runs are its next batch."""
 
     def __init__(self, do: Callable[[Sequence[T]], Sequence[R | Exception]]) -> None:
         """Prepare.
@@ -51,7 +51,7 @@ class Grouped(Generic[T, R]):
         except Exception as error:
             outcomes = [error] * len(group)
         for (_, future), outcome in zip(group, outcomes, strict=True):
-            if future.done():  # who asked has gone
+            if future.done():  # the caller was cancelled
                 continue
             if isinstance(outcome, Exception):
                 future.set_exception(outcome)

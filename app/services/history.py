@@ -1,4 +1,4 @@
-"""Removes jobs and events that are too many or too old, beside everything else."""
+"""Removes surplus and expired jobs and events in the background."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class History:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Look for surplus now and then, until ``stop``."""
+        """Remove surplus periodically, until ``stop``."""
         self._task = asyncio.create_task(self._run(), name="remove old jobs")
 
     async def stop(self) -> None:
-        """Stop; a removal under way ends first."""
+        """Stop, after a removal in progress."""
         task, self._task = self._task, None
         if task is not None:
             await cancel_tasks([task])

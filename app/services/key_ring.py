@@ -1,7 +1,7 @@
-"""The API keys that are valid at present, as the file of them says.
+"""The API keys that are currently valid according to their file.
 
-The file is looked at several times a second, so that what the command line changes there holds
-without a restart. A server that has had keys never becomes open again by losing them.
+The file is checked several times a second, so that changes by the command line take effect without
+a restart. A server that has had keys never becomes open by losing them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SECONDS_BETWEEN_LOOKS = 0.25
 
 
 class KeyRing:
-    """Knows the keys; ``identify`` finds that of a request."""
+    """The known keys; ``identify`` finds the key of a request."""
 
     def __init__(self, file: KeyFile, given: ApiKey | None = None) -> None:
         """Know none yet; ``open`` reads them.
@@ -72,7 +72,7 @@ class KeyRing:
             await cancel_tasks([task])
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call a listener after each change, and when a key expires."""
+        """Register a listener, to be called after each change and when a key expires."""
         self._listeners.append(listener)
 
     def next_change(self) -> asyncio.Future[None]:
@@ -105,13 +105,13 @@ class KeyRing:
         return key
 
     def is_valid(self, key: ApiKey) -> bool:
-        """Return whether a key that was identified is still one."""
+        """Return whether a key that was identified earlier is still valid."""
         if self._keys.get(key.id) is not key:
             return False
         return key.expires_at is None or time.time() < key.expires_at
 
     def allowance(self, key: ApiKey) -> Allowance | None:
-        """Return how much a key may ask; None for anything."""
+        """Return a key's allowance; None if it is unlimited."""
         return self._allowances.get(key.id)
 
     async def _follow(self) -> None:
@@ -146,7 +146,7 @@ class KeyRing:
         return *keys, self._given
 
     def _on_fault(self, error: Exception) -> None:
-        """Refuse all requests where the keys cannot be known; one may have been revoked."""
+        """Refuse all requests if the keys cannot be read, because one may have been revoked."""
         if str(error) == self._fault:
             return
         self._fault = str(error)

@@ -1,7 +1,7 @@
-"""What a request wants to be so still when its change is made: ``If-Match``, as RFC 9110 has it.
+"""``If-Match`` preconditions of requests (RFC 9110).
 
-It belongs to the request, not to any one call: whoever has what is to be changed to himself asks
-here whether it is what the client has seen.
+The precondition belongs to the request, not to a single call: the code that has locked the resource
+checks here that it is still in the state that the client saw.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def expect_etag(field: str | None) -> None:
 
 
 def is_expected() -> bool:
-    """Return whether the request expects an ETag that nobody has compared yet."""
+    """Return whether the request expects an ETag that has not been checked yet."""
     return bool(_expected.get())
 
 
 def check_etag(what: str, present: str | None) -> None:
-    """Compare what is about to be changed with what the request expects, once.
+    """Check the ETag of a resource that is about to change, once per request.
 
     Args:
         what: is to be changed, for the message.
@@ -56,7 +56,7 @@ def check_etag(what: str, present: str | None) -> None:
     expected = _expected.get()
     if not expected:
         return
-    _expected.set(())  # what this request itself changes from here on is not a conflict
+    _expected.set(())  # the request's own further changes are not conflicts
     if present is not None and (expected == (_ANY,) or present in expected):
         return
     raise PreconditionFailed(

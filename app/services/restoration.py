@@ -1,7 +1,7 @@
-"""Modules brought back to their devices, each when it is first called.
+"""Restores modules on their devices, each when it is first called.
 
-A restore is noted durably before it begins: one in which the process dies twice is not tried
-again unasked, so that one module cannot keep the others of its device from being served.
+The start of each restore is recorded durably. A restore in which the process dies twice is not
+retried automatically, so that one module cannot keep the others on its device from being served.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ PASSING = frozenset(
     {"cancelled", "in_use", "not_resident", "out_of_memory", "storage_full", "unavailable"}
     | {"too_large"}  # for the memory that is left at present
 )
-"""Codes of refusals that another restore may not meet, and no other checkpoint helps against."""
+"""Codes of temporary refusals, against which an older checkpoint would not help."""
 
 _CRASHES_SECONDS = 60.0
-"""Crashes in calls on a module count together when they are no further apart."""
+"""Crashes in calls on a module count together if they are no further apart than this."""
 
 
 def init_call(
@@ -64,7 +64,7 @@ class _Restored:
 
 
 class Restoration:
-    """Brings modules back; those who ask for the same one at the same time share one restore."""
+    """Restores modules; concurrent requests for the same module share one restore."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Restoration:
         return executor.last_works
 
     async def _note_crash(self, work: RunningWork) -> None:
-        """Leave a module alone when calls on it crash processes again and again.
+        """Stop restoring a module whose calls crash the process repeatedly.
 
         Deaths in its restore are counted durably, and a job has its attempts.
         """
@@ -125,20 +125,20 @@ class Restoration:
             await in_thread(self._history.end, module, lambda _: status)
 
     async def restore(self, name: str) -> None:
-        """Bring a module back to its device, if it is not there.
+        """Restore a module, if it is not on its device.
 
         Raises:
             NotFound: there is no such module.
-            ModuleFailed: it cannot be brought back until somebody mends it.
+            ModuleFailed: it cannot be restored before an operator repairs it.
             ExecutorGone: the executor is down, or died of it.
-            HostError: there is no room for it at present.
+            HostError: there is currently not enough memory.
         """
         task = self._under_way.get(name)
         if task is None:
             task = asyncio.create_task(self._restore(name), name=f"restore {name}")
             self._under_way[name] = task
             task.add_done_callback(self._forget)
-        # Who asked may hang up; the others still wait for it.
+        # The caller may be cancelled while others still wait for the restore.
         await asyncio.shield(task)
 
     async def retry(self, name: str) -> None:
@@ -202,7 +202,7 @@ class Restoration:
         return client.is_alive() and name in await self.resident(client)
 
     async def stop(self) -> None:
-        """Give up the restores under way; that is not held against their modules."""
+        """Cancel restores in progress; that does not count against their modules."""
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()
@@ -211,7 +211,7 @@ class Restoration:
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._under_way = {name: one for name, one in self._under_way.items() if one is not task}
         if not task.cancelled():
-            task.exception()  # told to those who waited, if any still do
+            task.exception()  # was raised for the waiters, if there were any left
 
     # -- one restore --------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Sessions of browsers: each stands for the API key that somebody logged in with.
 
-They are in memory alone, so a restart ends them, and what a browser keeps of one is not a key.
+They exist only in memory, so a restart ends them. A browser stores a session's token, never the
+key.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ class _Session(NamedTuple):
 
 
 class Sessions:
-    """Begins sessions and finds the keys that they stand for."""
+    """Creates sessions and finds their keys."""
 
     def __init__(self, ring: KeyRing, most: int = _MOST) -> None:
-        """Have none.
+        """Start without sessions.
 
         Args:
             ring: tells whether a key is still valid.
@@ -40,7 +41,7 @@ class Sessions:
         self._sessions: dict[bytes, _Session] = {}
 
     def begin(self, key: ApiKey) -> str:
-        """Begin a session for a key that was identified; return what proves it."""
+        """Begin a session for an identified key; return its token."""
         while len(self._sessions) >= self._most:
             del self._sessions[next(iter(self._sessions))]
         token = secrets.token_urlsafe(_SECRET_BYTES)
@@ -58,7 +59,7 @@ class Sessions:
         return None
 
     def end(self, token: str) -> None:
-        """End a session, if there is such a one."""
+        """End a session, if it exists."""
         self._sessions.pop(_digest(token), None)
 
 

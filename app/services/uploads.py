@@ -1,4 +1,4 @@
-"""A request's body on its way to the disk: counted, hashed and limited as it comes."""
+"""Streams a request's body to disk; it is counted, hashed and limited on the way."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Upload:
 
     @tell_full_disk()
     def __init__(self, target: Path, *, limit: int, what: str, setting: str) -> None:
-        """Open the temporary file beside its target.
+        """Open a temporary file next to its target.
 
         Args:
-            target: where it is to lie in the end.
-            limit: most bytes.
-            what: what it is, for the error: ``dataset 'mnist'``.
+            target: the final path.
+            limit: limit on bytes.
+            what: name of the upload for errors: ``dataset 'mnist'``.
             setting: the setting that holds the limit.
         """
         make_directory(target.parent)  # without its parent: the module may have been deleted
@@ -64,7 +64,7 @@ class Upload:
         self.path.unlink(missing_ok=True)
 
     def expect(self, size: int | None) -> None:
-        """Refuse a body by the length it announces, before any of it is read."""
+        """Refuse a body by its announced length, before any of it is read."""
         if size is not None and size > self._limit:
             raise self._too_large(size)
 
@@ -89,7 +89,7 @@ class Upload:
 
     @tell_full_disk()
     def finish(self) -> FileDigest:
-        """Bring all bytes to the disk; return size and digest."""
+        """Sync all bytes to disk; return size and digest."""
         self._file.flush()
         os.fsync(self._file.fileno())
         return FileDigest(size=self._size, sha256=self._digest.hexdigest())
@@ -102,7 +102,7 @@ class Upload:
 
 @asynccontextmanager
 async def uploading(begin: Callable[[], Upload]) -> AsyncIterator[Upload]:
-    """Open an upload for the block and remove it, both beside the event loop."""
+    """Open an upload for the block and remove it afterwards, both off the event loop."""
     upload = await asyncio.to_thread(begin)
     try:
         yield upload

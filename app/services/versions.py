@@ -227,7 +227,7 @@ class Versions:
     # -- on the device ------------------------------------------------------------------------
 
     async def load(self, record: ModuleRecord, version: Version, *, warm: bool = False) -> Version:
-        """Bring a version to its module's device; those who ask at the same time share one load.
+        """Load a version on its module's device; concurrent requests share one load.
 
         Args:
             warm: bind and run once what its predictions run in, too.
@@ -250,14 +250,14 @@ class Versions:
             task = asyncio.create_task(self._load(record, version), name=f"load {key}")
             self._loads[key] = task
             task.add_done_callback(lambda done: self._forget(key, done))
-        # Who asked may hang up; the others still wait for it.
+        # The caller may be cancelled while others still wait for the load.
         return await asyncio.shield(task)
 
     def _forget(self, key: tuple[str, str], task: asyncio.Task[Version]) -> None:
         if self._loads.get(key) is task:
             del self._loads[key]
         if not task.cancelled():
-            task.exception()  # told to those who waited, if any still do
+            task.exception()  # was raised for the waiters, if there were any left
 
     async def _load(self, record: ModuleRecord, version: Version, warm: bool = False) -> Version:
         number = int(version.name)
