@@ -257,7 +257,7 @@ HARM = {
     "jsonl: infinite": (K.JSONL, b'{"x": 1e999}\n', Damaged, "line 1"),
     "jsonl: name of lengths": (
         *(K.JSONL, b'{"x": [1], "x_lengths": 1}\n{"x": [1, 2], "x_lengths": 2}\n', Damaged),
-        "another one",
+        "another name",
     ),
     "jsonl: too many": (K.JSONL, b'{"x": [1, 2, 3, 4]}\n' * (1 << 16), TooLarge, "1,048,576"),
     "libsvm: empty": (K.LIBSVM, b"\n", Damaged, "no rows"),
@@ -269,7 +269,7 @@ HARM = {
     "text: binary": (K.TEXT, b"ok\n\xff\xff", Damaged, "line 2"),
     "recordio: magic": (K.RECORDIO, b"x" * 16, Damaged, "magic"),
     "recordio: truncated": (K.RECORDIO, record(b"abcd")[:-1], Damaged, "whole record"),
-    "recordio: cut head": (K.RECORDIO, record(b"") + b"\n", Damaged, "head of 8 bytes"),
+    "recordio: cut head": (K.RECORDIO, record(b"") + b"\n", Damaged, "header of 8 bytes"),
     "recordio: unfinished": (K.RECORDIO, record(b"a", 1), Damaged, "rest of a record"),
     "recordio: out of order": (K.RECORDIO, record(b"a", 2), Damaged, "does not fit"),
     "recordio: flag": (K.RECORDIO, record(b"a", 5), Damaged, "flag 5"),
@@ -425,9 +425,9 @@ def test_previews_are_limited(bench, rows: int) -> None:
 def test_waiting_for_a_stuck_writer_times_out(bench, monkeypatch) -> None:
     monkeypatch.setattr(dataset_directory, "_LONGEST_SECONDS", 0.05)
     with locked(bench.data_dir / "datasets"):
-        with pytest.raises(Unavailable, match="does not go on"):
+        with pytest.raises(Unavailable, match="makes no progress"):
             bench.datasets.delete("digits")
-        with pytest.raises(Unavailable, match="does not go on"):
+        with pytest.raises(Unavailable, match="makes no progress"):
             bench.upload("more", npy(IMAGES), K.NPY)
     assert [path.name for path in (bench.data_dir / "datasets").glob(".*")] == []
     bench.datasets.delete("digits")
