@@ -369,7 +369,8 @@ class _Parting(Operator):
         axis = normalize_axis(self.axis, data.ndim)
         lead = (slice(None),) * axis
         for start, stop in itertools.pairwise(self.bounds(data.shape[axis])):
-            yield data[(*lead, start)] if self.squeeze_axis else data[(*lead, slice(start, stop))]
+            part = start if self.squeeze_axis else slice(start, stop)
+            yield data[(*lead, part, ...)]  # the ellipsis makes a view of a single number, too
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         for region, y in zip(self._regions(inputs[0]), outputs, strict=True):

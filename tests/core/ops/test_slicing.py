@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import core as mx
 from core.errors import AttributeValueError, ShapeError
 from core.ops import make_operator
 from oracle.apply import apply, make
@@ -139,3 +140,13 @@ def test_invalid_crop_attributes_are_refused() -> None:
 
 def test_assignments_have_no_gradient_as_in_mxnet() -> None:
     assert not make("_slice_assign", {"begin": (0,), "end": (1,)}).has_backward()
+
+
+def test_a_vector_split_into_numbers_has_a_gradient() -> None:
+    data = mx.nd.array([1, 2, 3])
+    data.attach_grad()
+    with mx.autograd.record():
+        parts = mx.nd.split(data, num_outputs=3, axis=0, squeeze_axis=True)
+    mx.autograd.backward([parts[0], parts[2]])
+    assert [part.shape for part in parts] == [()] * 3
+    assert data.grad.asnumpy().tolist() == [1, 0, 1]
