@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from collections.abc import Mapping
 from functools import cache
@@ -15,7 +16,7 @@ __all__ = ["GOLDEN", "ORIGIN", "load", "ops", "origin", "origin_text", "save", "
 
 GOLDEN = Path(__file__).parent / "golden"
 ORIGIN = "origin"
-"""Name of the array, or in a folder of the file, that says what wrote the rest."""
+"""Name of what says who wrote the rest: an array, an entry of JSON, a file in a folder."""
 
 
 def origin_text(mx: ModuleType, script: str) -> str:
@@ -49,8 +50,11 @@ def load(path: Path) -> dict[str, np.ndarray]:
 
 def origin(path: Path) -> str:
     """Return what wrote a golden file; a folder may record it for all its files."""
+    of_all = path.parent / ORIGIN
+    if path.suffix == ".json" and not of_all.is_file():
+        return str(json.loads(path.read_text(encoding="utf-8"))[ORIGIN])
     if path.suffix != ".npz":
-        return (path.parent / ORIGIN).read_text(encoding="utf-8").strip()
+        return of_all.read_text(encoding="utf-8").strip()
     with np.load(path, allow_pickle=False) as archive:
         return str(archive[ORIGIN])
 

@@ -41,6 +41,25 @@ def test_zeros_must_be_exact() -> None:
         assert_close("x", got, expected)
 
 
+def test_a_channel_of_zeros_does_not_hide_behind_the_others() -> None:
+    got, expected = both((8, 3))
+    got[:, 1] = expected[:, 1] = 0.0
+    assert_close("x", got, expected)
+    got[2, 1] = 1e-7
+    with pytest.raises(AssertionError, match=r"at \(2, 1\), MXNet .*0\.0"):
+        assert_close("x", got, expected)
+
+
+def test_subnormal_numbers_may_have_become_zeros() -> None:
+    got, expected = both((8, 3))
+    got[:, 1] = expected[:, 1] = 0.0
+    got[2, 1] = np.finfo("float32").smallest_normal / 2
+    assert_close("x", got, expected)
+    got[2, 1] *= 2
+    with pytest.raises(AssertionError):
+        assert_close("x", got, expected)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_nan_and_infinity_must_match(value: float) -> None:
     got, expected = both((2, 3))

@@ -9,12 +9,16 @@ import pytest
 
 from oracle import golden_file
 
+_ROOT = Path(__file__).parents[2]
 _FILES = sorted(
     path
-    for path in golden_file.GOLDEN.rglob("*")
+    for folder in (_ROOT / "tests").rglob("golden")
+    for path in folder.rglob("*")
     if path.is_file() and path.name != golden_file.ORIGIN
 )
-_ORIGIN = re.compile(r"mxnet 1\.9\.1, numpy 1\.\d+\.\d+: tests/oracle/(run_\w+\.py) (\w+)")
+_ORIGIN = re.compile(r"mxnet 1\.9\.1(?:, numpy 1\.\d+\.\d+)?: (tests/\S+\.py) (\w+)")
+_SUBJECTS = {"tests/oracle/run_ops.py": "cases", "tests/oracle/run_topics.py": "topics"}
+"""The folders of what the scripts of the oracle are told to write."""
 
 
 @pytest.mark.parametrize("path", _FILES, ids=lambda path: path.name)
@@ -22,8 +26,11 @@ def test_a_golden_file_records_its_origin(path: Path) -> None:
     found = _ORIGIN.fullmatch(golden_file.origin(path))
     assert found is not None, golden_file.origin(path)
     script, subject = found.groups()
-    oracle = golden_file.GOLDEN.parent
-    assert (oracle / script).is_file()
-    assert (
-        oracle / {"run_ops.py": "cases", "run_topics.py": "topics"}[script] / f"{subject}.py"
-    ).is_file()
+    assert (_ROOT / script).is_file()
+    if golden_file.GOLDEN in path.parents:
+        oracle = golden_file.GOLDEN.parent
+        assert (oracle / _SUBJECTS[script] / f"{subject}.py").is_file()
+
+
+def test_golden_files_beside_the_tests_that_read_them_count_too() -> None:
+    assert {path.parent.parent.name for path in _FILES} >= {"compat", "golden"}

@@ -229,12 +229,8 @@ def main():
     replace(args.modules, args.trainer)
     if args.what == "test":
         sys.exit(run_tests(*args.sources))
-    print(
-        json.dumps(
-            {"mxnet": mx.__version__, "script": Path(__file__).name, "sums": fits(*args.sources)},
-            indent=1,
-        )
-    )
+    origin = f"mxnet {mx.__version__}: tests/core/compat/{Path(__file__).name} {args.what}"
+    print(json.dumps({"origin": origin, "sums": fits(*args.sources)}, indent=1))
 
 
 if __name__ == "__main__":

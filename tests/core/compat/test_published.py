@@ -52,7 +52,6 @@ def test_forked_modules_fit_as_on_mxnet(tmp_path: Path, modules: str) -> None:
     options = ["--modules", f"{MXNET}/python/mxnet"] if modules == "mxnet" else []
     got = json.loads(_run(tmp_path, "fit", SIMPLEDET, RCNN, *options))["sums"]
     golden = json.loads((HERE / "golden" / "published.json").read_text())
-    assert golden["mxnet"] == "1.9.1"
     assert golden["sums"].keys() == got.keys()
     for name, expected in golden["sums"].items():
         assert got[name] == pytest.approx(expected, rel=1e-5), name
