@@ -11,7 +11,7 @@ A kernel is created in two stages, so that all decisions are made when a plan is
 
 If no kernel is registered, all decline, or one cannot be created (it raises
 ``KernelUnavailable``), the operator's reference runs. A fused step is split instead, so that its
-parts can use their own kernels.
+parts can use their own kernels. ``README.md`` tells how to write a backend.
 """
 
 from __future__ import annotations
@@ -323,7 +323,9 @@ class Kernel:
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that runs the kernel on these arrays.
 
-        The closure returns the status of a library call: any true value is a failure.
+        The closure returns None, or the status of a library call: 0, 1 if memory is exhausted, any
+        other number if the call failed (``library_failure``). It raises failures that a library
+        reports by other numbers.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot be bound")
 

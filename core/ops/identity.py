@@ -203,6 +203,9 @@ class AmpCast(Cast):
 
     dtype: DType = attribute(doc="the output's dtype")
 
+    def uncast(self, output: int) -> int | None:
+        return 0
+
     def infer_type(
         self, inputs: list[DType | None], outputs: list[DType | None]
     ) -> tuple[list[DType | None], list[DType | None]]:
@@ -220,6 +223,9 @@ class AmpMulticast(Operator):
 
     num_outputs: int = attribute(minimum=1, doc="number of inputs and outputs")
     cast_narrow: bool = attribute(default=False, doc="use the narrowest instead")
+
+    def uncast(self, output: int) -> int | None:
+        return output
 
     def input_names(self) -> tuple[str, ...]:
         return tuple(f"data_{i}" for i in range(self.num_outputs))

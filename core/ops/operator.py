@@ -218,6 +218,11 @@ class Operator:
         """The subgraphs, one for each of ``graph_names``."""
         return ()
 
+    def uncast(self, output: int) -> int | None:
+        """The input of which an output is the cast that mixed precision has put in; None if it is
+        none. Symbols are saved without such casts unless the caller wants them."""
+        return None
+
     # -- inference --------------------------------------------------------------------------
 
     def infer_shape(

@@ -139,7 +139,5 @@ def _join(items: Sequence[str], depth: int, multiline: bool) -> str:
 
 def _before_cast(entry: Entry) -> Entry | None:
     """Return what an entry is the cast of; None for all other entries."""
-    name = None if entry.node.op is None else entry.node.op.names[0]
-    if name not in ("amp_cast", "amp_multicast"):
-        return None
-    return entry.node.inputs[0 if name == "amp_cast" else entry.output]
+    source = None if entry.node.op is None else entry.node.op.uncast(entry.output)
+    return None if source is None else entry.node.inputs[source]
