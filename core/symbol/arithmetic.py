@@ -1,15 +1,49 @@
-"""Python's operators on symbols, in terms of MXNet's operators of the same meaning."""
+"""Python's operators on symbols, in terms of MXNet's operators of the same meaning.
+
+The other side is a symbol of the same shape or a number. The functions are methods of ``Symbol``
+(``__add__ = arithmetic.add``); what would change a symbol in place is refused, as in MXNet.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 from ..errors import NotImplementedForSymbol
 
-__all__ = ["Arithmetic", "Meaning"]
+__all__ = [
+    "Meaning",
+    "add",
+    "add_inplace",
+    "divide",
+    "divide_inplace",
+    "divide_into",
+    "equal",
+    "greater",
+    "greater_equal",
+    "lesser",
+    "lesser_equal",
+    "modulo",
+    "modulo_of",
+    "multiply",
+    "multiply_inplace",
+    "negative",
+    "not_equal",
+    "power",
+    "power_of",
+    "subtract",
+    "subtract_from",
+    "subtract_inplace",
+]
 
 S = TypeVar("S")
 """The class of symbols."""
+
+S_co = TypeVar("S_co", covariant=True)
+
+
+class _Operand(Protocol[S_co]):
+    def _binary(self, meaning: Meaning, other: Any) -> S_co:
+        """Apply an operator to this symbol and a symbol or number."""
 
 
 class Meaning(NamedTuple):
@@ -46,84 +80,85 @@ _LT = Meaning("_lesser", "_lesser", "_lesser_scalar", "_lesser_scalar")
 _LE = Meaning("_lesser_equal", "_lesser_equal", "_lesser_equal_scalar", "_lesser_equal_scalar")
 
 
-class Arithmetic(Generic[S]):
-    """Arithmetic and comparison; the other side is a symbol of the same shape or a number."""
+def add(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_ADD, other)
 
-    __slots__ = ()
-    __array_ufunc__ = None  # NumPy scalars leave `scalar * symbol` to the symbol.
 
-    def _binary(self, meaning: Meaning, other: Any) -> S:
-        """Apply an operator to this symbol and a symbol or number."""
-        raise NotImplementedError
+def subtract(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_SUB, other)
 
-    def __add__(self, other: Any) -> S:
-        return self._binary(_ADD, other)
 
-    __radd__ = __add__
+def subtract_from(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_RSUB, other)
 
-    def __sub__(self, other: Any) -> S:
-        return self._binary(_SUB, other)
 
-    def __rsub__(self, other: Any) -> S:
-        return self._binary(_RSUB, other)
+def multiply(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_MUL, other)
 
-    def __mul__(self, other: Any) -> S:
-        return self._binary(_MUL, other)
 
-    __rmul__ = __mul__
+def divide(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_DIV, other)
 
-    def __truediv__(self, other: Any) -> S:
-        return self._binary(_DIV, other)
 
-    def __rtruediv__(self, other: Any) -> S:
-        return self._binary(_RDIV, other)
+def divide_into(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_RDIV, other)
 
-    def __mod__(self, other: Any) -> S:
-        return self._binary(_MOD, other)
 
-    def __rmod__(self, other: Any) -> S:
-        return self._binary(_RMOD, other)
+def modulo(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_MOD, other)
 
-    def __pow__(self, other: Any) -> S:
-        return self._binary(_POW, other)
 
-    def __rpow__(self, other: Any) -> S:
-        return self._binary(_RPOW, other)
+def modulo_of(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_RMOD, other)
 
-    def __neg__(self) -> S:
-        return self._binary(_MUL, -1.0)
 
-    def __eq__(self, other: object) -> S:  # type: ignore[override]
-        return self._binary(_EQ, other)
+def power(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_POW, other)
 
-    def __ne__(self, other: object) -> S:  # type: ignore[override]
-        return self._binary(_NE, other)
 
-    def __gt__(self, other: Any) -> S:
-        return self._binary(_GT, other)
+def power_of(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_RPOW, other)
 
-    def __ge__(self, other: Any) -> S:
-        return self._binary(_GE, other)
 
-    def __lt__(self, other: Any) -> S:
-        return self._binary(_LT, other)
+def negative(symbol: _Operand[S]) -> S:
+    return symbol._binary(_MUL, -1.0)
 
-    def __le__(self, other: Any) -> S:
-        return self._binary(_LE, other)
 
-    __hash__ = None  # type: ignore[assignment]
+def equal(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_EQ, other)
 
-    def __bool__(self) -> bool:
-        raise NotImplementedForSymbol("bool()")
 
-    def __iadd__(self, other: Any) -> S:
-        raise NotImplementedForSymbol("+=")
+def not_equal(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_NE, other)
 
-    def __isub__(self, other: Any) -> S:
-        raise NotImplementedForSymbol("-=")
 
-    def __imul__(self, other: Any) -> S:
-        raise NotImplementedForSymbol("*=")
+def greater(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_GT, other)
 
-    def __itruediv__(self, other: Any) -> S:
-        raise NotImplementedForSymbol("/=")
+
+def greater_equal(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_GE, other)
+
+
+def lesser(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_LT, other)
+
+
+def lesser_equal(symbol: _Operand[S], other: Any) -> S:
+    return symbol._binary(_LE, other)
+
+
+def add_inplace(symbol: object, other: Any) -> NoReturn:
+    raise NotImplementedForSymbol("+=")
+
+
+def subtract_inplace(symbol: object, other: Any) -> NoReturn:
+    raise NotImplementedForSymbol("-=")
+
+
+def multiply_inplace(symbol: object, other: Any) -> NoReturn:
+    raise NotImplementedForSymbol("*=")
+
+
+def divide_inplace(symbol: object, other: Any) -> NoReturn:
+    raise NotImplementedForSymbol("/=")

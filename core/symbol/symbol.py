@@ -10,7 +10,7 @@ from typing import Any
 from ..attribute import AttrScope
 from ..compat.backend_symbols import BackendSymbols
 from ..device import Context, current_context
-from ..errors import FormatError, GraphError, MXNetError
+from ..errors import FormatError, GraphError, MXNetError, NotImplementedForSymbol
 from ..executor.binding import bind, simple_bind
 from ..graph.nodes import Entry, Node, auxiliary_variables, copy_graph, topological_order
 from ..graph.subgraph import Subgraph
@@ -19,8 +19,8 @@ from ..ndarray.files import atomic_write
 from ..ndarray.np_shape import is_np_shape
 from ..ops import Operator, get_operator
 from ..ops.signature import split_arguments
-from . import inference
-from .arithmetic import Arithmetic, Meaning
+from . import arithmetic, inference
+from .arithmetic import Meaning
 from .compose import apply_operator, connect, set_attributes
 from .hidden_keys import HIDDEN_KEYS, with_visible_keys
 from .methods import SymbolMethods
@@ -30,7 +30,7 @@ from .writer import describe_graph, without_amp_casts, write_graph
 __all__ = ["Symbol", "group", "load", "load_json"]
 
 
-class Symbol(Arithmetic["Symbol"], SymbolMethods["Symbol"], BackendSymbols):
+class Symbol(SymbolMethods["Symbol"], BackendSymbols):
     """One or several outputs of a graph of operators.
 
     Symbols are made by ``Variable``, ``Group``, ``load`` and the functions of ``mx.sym``; the
@@ -39,6 +39,7 @@ class Symbol(Arithmetic["Symbol"], SymbolMethods["Symbol"], BackendSymbols):
 
     __slots__ = ("_heads", "_versions")
     __array_priority__ = 1000.0
+    __array_ufunc__ = None  # NumPy scalars leave `scalar * symbol` to the symbol.
 
     def __init__(self, heads: Sequence[Entry], versions: Sequence[int] | None = None) -> None:
         self._heads = tuple(heads)
@@ -224,6 +225,34 @@ class Symbol(Arithmetic["Symbol"], SymbolMethods["Symbol"], BackendSymbols):
         if name:
             heads[0].node.name = name
         self._heads = heads
+
+    # -- arithmetic -------------------------------------------------------------------------
+
+    __add__ = __radd__ = arithmetic.add
+    __sub__ = arithmetic.subtract
+    __rsub__ = arithmetic.subtract_from
+    __mul__ = __rmul__ = arithmetic.multiply
+    __truediv__ = arithmetic.divide
+    __rtruediv__ = arithmetic.divide_into
+    __mod__ = arithmetic.modulo
+    __rmod__ = arithmetic.modulo_of
+    __pow__ = arithmetic.power
+    __rpow__ = arithmetic.power_of
+    __neg__ = arithmetic.negative
+    __eq__ = arithmetic.equal  # type: ignore[assignment]
+    __ne__ = arithmetic.not_equal  # type: ignore[assignment]
+    __gt__ = arithmetic.greater
+    __ge__ = arithmetic.greater_equal
+    __lt__ = arithmetic.lesser
+    __le__ = arithmetic.lesser_equal
+    __iadd__ = arithmetic.add_inplace
+    __isub__ = arithmetic.subtract_inplace
+    __imul__ = arithmetic.multiply_inplace
+    __itruediv__ = arithmetic.divide_inplace
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise NotImplementedForSymbol("bool()")
 
     def _binary(self, meaning: Meaning, other: Any) -> Symbol:
         if isinstance(other, Symbol):
