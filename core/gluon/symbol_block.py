@@ -64,7 +64,8 @@ class SymbolBlock(Block):
                         f"SymbolBlock doesn't support Parameter '{name}' because its storage type "
                         "is 'row_sparse'."
                     )
-                self._params.get(name, allow_deferred_init=True, **options)
+                shared = params is not None and name in params
+                self._params.get(name, **({} if shared else options), allow_deferred_init=True)
 
     @staticmethod
     def imports(

@@ -85,6 +85,8 @@ def record(
     if not mode.recording:
         return None
     parents = [live(array._origin) for array in inputs]
+    if states := len(op.auxiliary_names()):
+        parents[-states:] = [None] * states  # they are updated, not differentiated
     if all(parent is None for parent in parents):
         return None
     return OperatorNode(op, context, parents, raw, outputs)

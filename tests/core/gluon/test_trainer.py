@@ -275,3 +275,62 @@ def test_parameters_work_with_a_forked_trainer() -> None:
     trainer._params_to_init.append(param)  # the store does not hold a copy yet
     param.set_data(mx.nd.zeros(2))
     assert trainer.resets == 1
+
+
+class _Counting(mx.operator.CustomOp):
+    """A product, which adds up its data in an auxiliary state."""
+
+    def forward(self, is_train: bool, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
+        self.assign(out_data[0], req[0], in_data[0] * in_data[1])
+        aux[0][:] = aux[0] + in_data[0].sum()
+
+    def backward(
+        self, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any
+    ) -> None:
+        self.assign(in_grad[0], req[0], out_grad[0] * in_data[1])
+        self.assign(in_grad[1], req[1], out_grad[0] * in_data[0])
+
+
+@mx.operator.register("test_counting")
+class _CountingProp(mx.operator.CustomOpProp):
+    def list_arguments(self) -> list[str]:
+        return ["data", "weight"]
+
+    def list_auxiliary_states(self) -> list[str]:
+        return ["total"]
+
+    def infer_shape(self, in_shape: Any) -> Any:
+        return [in_shape[0], in_shape[0]], [in_shape[0]], [[1]]
+
+    def create_operator(self, ctx: Any, in_shapes: Any, in_dtypes: Any) -> _Counting:
+        return _Counting()
+
+
+class _CountingBlock(mx.gluon.HybridBlock):
+    def __init__(self) -> None:
+        super().__init__()
+        with self.name_scope():
+            self.weight = self.params.get("weight", shape=(3,), init="ones")
+            self.total = self.params.get("total", shape=(1,), init="ones")
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        return F.Custom(x, kwargs["weight"], kwargs["total"], op_type="test_counting")
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_auxiliary_states_are_not_trained_where_their_parameters_allow_it(hybridize: bool) -> None:
+    # Numbers from MXNet 1.9.1, whose states get no gradient and no decay either.
+    block = _CountingBlock()
+    block.initialize()
+    block.hybridize(hybridize)
+    trainer = Trainer(block.collect_params(), "sgd", {"learning_rate": 0.1, "wd": 0.5})
+    for _ in range(2):
+        with mx.autograd.record():
+            product = block(mx.nd.array([1, 2, 3]))
+        product.backward()
+        with pytest.raises(UserWarning, match=r"total` .* has not been updated"):
+            trainer.step(1)
+        trainer.step(1, ignore_stale_grad=True)
+    np.testing.assert_allclose(block.weight.data().asnumpy(), [0.7075, 0.5125, 0.3175], rtol=1e-5)
+    assert block.total.data().asnumpy() == [13]
+    assert block.total.grad_req == "write"
