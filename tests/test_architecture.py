@@ -20,7 +20,7 @@ CORE_LAYERS = [
     {"compat.profiler_functions"},
     {"profiler"},
     {"device", "context", "random", "backends", "runtime"},
-    {"pixels"},
+    {"pixels", "vocabulary"},
     {"ops"},
     {"compat.array_names", "compat.backend_symbols"},
     {"ndarray"},

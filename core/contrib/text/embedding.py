@@ -16,7 +16,7 @@ import numpy as np
 
 from ...ndarray import NDArray, array, zeros
 from ...registry import ClassRegistry
-from .vocab import UNKNOWN, Vocabulary
+from ...vocabulary import UNKNOWN, Vocabulary
 
 __all__ = [
     "CompositeEmbedding",

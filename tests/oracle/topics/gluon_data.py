@@ -28,9 +28,11 @@ __all__ = [
     "part",
     "record",
     "record_items",
+    "text_items",
     "transformed",
     "write_folder",
     "write_mnist",
+    "write_texts",
 ]
 
 EPOCHS = 3
@@ -202,6 +204,36 @@ def mnist_items(mx: Any, folder: Path, train: bool) -> dict[str, np.ndarray]:
     return _items(mx.gluon.data.vision.MNIST(str(folder), train))
 
 
+def write_texts(folder: Path) -> None:
+    """Write lines of words as WikiText's files, some blank, words with more than one byte."""
+    random = np.random.RandomState(SEED)
+    words = ["the", "of", "= Élan =", "whale", "@-@", "n\u2019t", "<unk>", "sea"]
+    for name, lines in (("train", 20), ("valid", 6), ("test", 3)):
+        drawn = [random.choice(words, random.randint(0, 9)) for _ in range(lines)]
+        text = "".join(f" {' '.join(line)} \n" for line in drawn)
+        (folder / f"wiki.{name}.tokens").write_text(text, encoding="utf-8")
+
+
+def text_items(mx: Any, folder: Path) -> dict[str, np.ndarray]:
+    """Return the sequences of two segments, the second with the first's vocabulary, and it."""
+    published = mx.gluon.contrib.data.text
+    train = published.WikiText2(str(folder), "train", seq_len=4)
+    valid = published.WikiText103(str(folder), "validation", train.vocabulary, 3)
+    results = {
+        f"{name}_{part_name}": np.array([sequence.asnumpy() for sequence in parts])
+        for name, dataset in (("train", train), ("valid", valid))
+        for part_name, parts in zip(("data", "label"), zip(*dataset, strict=True), strict=True)
+    }
+    counted = sorted(train.frequencies.items())
+    return {
+        **results,
+        "length": np.array(len(valid)),
+        "tokens": np.array(train.vocabulary.idx_to_token),
+        "counted": np.array([token for token, _ in counted]),
+        "counts": np.array([count for _, count in counted], "int64"),
+    }
+
+
 def record(mx: Any) -> dict[str, np.ndarray]:
     """Return what is stored."""
     results: dict[str, np.ndarray] = {}
@@ -227,6 +259,10 @@ def record(mx: Any) -> dict[str, np.ndarray]:
         )
         for train in (True, False):
             _add(results, f"mnist_{train}", mnist_items(mx, Path(folder), train))
+    with tempfile.TemporaryDirectory() as folder:
+        write_texts(Path(folder))
+        mx.gluon.contrib.data.text.check_sha1 = lambda filename, sha1_hash: True
+        _add(results, "text", text_items(mx, Path(folder)))
     return results
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ....base import data_dir
 from ....errors import FormatError, MXNetError, ShapeError
 from ....io.mnist_iter import read_idx
 from ....ndarray import array
 from ..dataset import Dataset
+from ..local_files import default_root, first_existing, require_files
 
 __all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST"]
 
@@ -67,13 +67,13 @@ class MNIST(_Published):
         self, root: str | None = None, train: bool = True, transform: Transform | None = None
     ) -> None:
         self._train = train
-        super().__init__(_default_root("mnist") if root is None else root, transform)
+        super().__init__(default_root("mnist") if root is None else root, transform)
 
     def _read(self) -> tuple[Bytes, Bytes]:
         part = "train" if self._train else "t10k"
         names = [f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte"]
-        found = [_existing(self._root, (f"{name}.gz", name)) for name in names]
-        _require(self._root, [f"{name}.gz" for name in names], found)
+        found = [first_existing(self._root, (f"{name}.gz", name)) for name in names]
+        require_files(self._root, [f"{name}.gz" for name in names], found)
         images, labels = read_idx(found[0] or "", 3), read_idx(found[1] or "", 1)
         if len(images) != len(labels):
             raise ShapeError(
@@ -93,7 +93,7 @@ class FashionMNIST(MNIST):
     def __init__(
         self, root: str | None = None, train: bool = True, transform: Transform | None = None
     ) -> None:
-        super().__init__(_default_root("fashion-mnist") if root is None else root, train, transform)
+        super().__init__(default_root("fashion-mnist") if root is None else root, train, transform)
 
 
 class CIFAR10(_Published):
@@ -114,7 +114,7 @@ class CIFAR10(_Published):
         self, root: str | None = None, train: bool = True, transform: Transform | None = None
     ) -> None:
         self._train = train
-        super().__init__(_default_root("cifar10") if root is None else root, transform)
+        super().__init__(default_root("cifar10") if root is None else root, transform)
 
     def _names(self) -> list[str]:
         if self._train:
@@ -133,11 +133,11 @@ class CIFAR10(_Published):
     def _contents(self) -> list[tuple[str, bytes]]:
         names = self._names()
         inside = [os.path.join(self._folder, name) for name in names]
-        found = [_existing(self._root, places) for places in zip(names, inside, strict=True)]
-        archive = _existing(self._root, (self._archive,))
+        found = [first_existing(self._root, places) for places in zip(names, inside, strict=True)]
+        archive = first_existing(self._root, (self._archive,))
         if None in found and archive is not None:
             return _members(archive, names)
-        _require(self._root, names, found, f"or the archive {self._archive} with them")
+        require_files(self._root, names, found, f"or the archive {self._archive} with them")
         return [(path, _content(path)) for path in found if path is not None]
 
     def _rows(self, name: str, content: bytes) -> Bytes:
@@ -171,34 +171,13 @@ class CIFAR100(CIFAR10):
         transform: Transform | None = None,
     ) -> None:
         self._fine_label = fine_label
-        super().__init__(_default_root("cifar100") if root is None else root, train, transform)
+        super().__init__(default_root("cifar100") if root is None else root, train, transform)
 
     def _names(self) -> list[str]:
         return ["train.bin" if self._train else "test.bin"]
 
     def _which_label(self) -> int:
         return int(self._fine_label)
-
-
-def _default_root(name: str) -> str:
-    return os.path.join(data_dir(), "datasets", name)
-
-
-def _existing(root: str, names: Sequence[str]) -> str | None:
-    """Return the path of the first of these files that exists."""
-    paths = (os.path.join(root, name) for name in names)
-    return next((path for path in paths if os.path.isfile(path)), None)
-
-
-def _require(
-    root: str, names: Sequence[str], found: Sequence[str | None], instead: str = ""
-) -> None:
-    missing = [name for name, path in zip(names, found, strict=True) if path is None]
-    if missing:
-        raise MXNetError(
-            f"{root} lacks {', '.join(missing)}. Nothing is downloaded: put these files there"
-            f"{instead and ', '}{instead}, or give their folder as root=."
-        )
 
 
 def _members(archive: str, names: Sequence[str]) -> list[tuple[str, bytes]]:

@@ -79,3 +79,8 @@ def test_image_records_match_mxnets(tmp_path: Path, name: str, labels: int) -> N
 def test_mnist_matches_mxnets(tmp_path: Path, train: bool) -> None:
     gluon_data.write_mnist(tmp_path)
     check(gluon_data.mnist_items(mx, tmp_path, train), f"mnist_{train}")
+
+
+def test_texts(tmp_path: Path) -> None:
+    gluon_data.write_texts(tmp_path)
+    check(gluon_data.text_items(mx, tmp_path), "text")
