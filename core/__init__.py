@@ -48,6 +48,7 @@ from .attribute import AttrScope
 from .compat import (
     engine,
     executor_manager,
+    library,
     log,
     misc,
     symbol_doc,
@@ -92,6 +93,7 @@ __all__ = [
     "kv",
     "kvstore",
     "libinfo",
+    "library",
     "log",
     "lr_scheduler",
     "metric",

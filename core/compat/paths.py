@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from . import engine, executor_manager, log, misc, symbol_doc, test_utils, util
+from . import engine, executor_manager, library, log, misc, symbol_doc, test_utils, util
 
 __all__ = ["install"]
 
 
 def install(package: str) -> None:
     """Make the modules importable from a package's top level, too."""
-    for module in (engine, executor_manager, log, misc, symbol_doc, test_utils, util):
+    for module in (engine, executor_manager, library, log, misc, symbol_doc, test_utils, util):
         name = module.__name__.rpartition(".")[2]
         sys.modules[f"{package}.{name}"] = module
