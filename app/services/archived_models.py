@@ -1,4 +1,4 @@
-"""Models out of archives of mxnet-model-server: their files as those of a model's folder."""
+"""Models from mxnet-model-server archives, unpacked into the files of a model folder."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _NEVER_RUN = (
 
 
 def unpack_model(path: Path, incoming: IncomingCheckpoint) -> ModelFiles:
-    """Unpack symbol and parameters of an archive, and read what it says of them.
+    """Extract symbol and parameters from an archive, and read its metadata.
 
     Args:
         path: the archive.
-        incoming: takes the two files.
+        incoming: receives the two files.
 
     Returns:
-        the model; its symbol is to be read from its file.
+        the model; its symbol has to be read from ``symbol_path``.
 
     Raises:
-        Invalid: it is no such archive.
-        TooLarge: what is in it.
+        Invalid: the file is not such an archive.
+        TooLarge: a file in it exceeds its limit.
     """
     with open_archive(path) as archive:
         prefix = _prefix(archive)
@@ -67,7 +67,7 @@ def unpack_model(path: Path, incoming: IncomingCheckpoint) -> ModelFiles:
 
 
 def _prefix(archive: ModelArchive) -> str:
-    """Return how the files' names begin, where that can be a name here."""
+    """Return the prefix of the files' names in the archive, or ``model`` if it is not allowed."""
     file = archive.facts.taken["symbol"].rpartition("/")[2]
     try:
         return check_name(file.removesuffix("-symbol.json"))[:100]

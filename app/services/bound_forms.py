@@ -1,4 +1,4 @@
-"""Examples of a dataset in the form that a module is bound for, where a job does not say one."""
+"""Infers how a dataset's arrays are reshaped for a module's bound inputs, unless a job says how."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Shape = tuple[int, ...]
 def in_bound_forms(
     params: JobParams, module: ModuleRecord, datasets: Sequence[DatasetRecord]
 ) -> JobParams:
-    """Return what is to be done with the forms said in which arrays fit the module.
+    """Return a job's parameters, completed by reshapes and transposes to the bound shapes.
 
-    Digits of 28 x 28 are read as 1 x 28 x 28, images of which the channels come last with these
-    first, or the other way round, and rows of numbers as images: as the inputs are bound. What the
-    job says of an input stays.
+    For example, digits of 28 x 28 are read as 1 x 28 x 28 and flat rows as images, and images are
+    transposed between channels-last and channels-first. What the job specifies for an input is
+    kept.
     """
     if module.bind is None or module.kind is ModuleKind.BUCKETING:
         return params

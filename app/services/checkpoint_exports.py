@@ -1,4 +1,4 @@
-"""Checkpoints as files of other formats, made when they are asked for."""
+"""Exports of checkpoints to other file formats, made on request."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def export_onnx(
     tag: CheckpointTag,
     make: Callable[[OnnxRequest, Callable[[bytes], object]], list[str]],
 ) -> Exported:
-    """Return a file with the ONNX model of a checkpoint, and notes about it. It blocks.
+    """Export a checkpoint to ONNX; return the open file, and notes about the export. It blocks.
 
     Args:
-        make: writes the model in blocks, and returns the notes.
+        make: writes the model block by block, and returns the notes.
 
     Raises:
-        NotFound, Damaged: the checkpoint is not there, or is not as it was written.
+        NotFound, Damaged: the checkpoint does not exist, or was changed since it was written.
         Conflict: the module is not bound.
-        Invalid: ONNX cannot say it.
+        Invalid: ONNX cannot express the model.
     """
     inputs = onnx_inputs(record)
     names = checkpoints.get(record.name, tag).files
@@ -48,7 +48,7 @@ def export_onnx(
     with checkpoints.open_file(record.name, tag, params) as file:
         request = OnnxRequest(
             symbol=json.loads(text),
-            params=f"/proc/{os.getpid()}/fd/{file.fileno()}",  # whatever becomes of its name
+            params=f"/proc/{os.getpid()}/fd/{file.fileno()}",  # works even if it is deleted
             inputs=inputs,
             state_names=record.state_names,
         )

@@ -1,7 +1,7 @@
-"""Checkpoints after a start: the index is made what lies on the disk.
+"""Brings the index of checkpoints up to date with the files on disk when a server starts.
 
-A fit's checkpoint that the index lacks was written just before a death, and nobody was told of it:
-it is the furthest that its module was ever trained, and becomes what the module is restored from.
+A fit's checkpoint that the index lacks was written just before a crash and never recorded. It has
+the module's most recent training, so the module is restored from it from then on.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Manifests = dict[CheckpointTag, CheckpointManifest]
 
 
 class CheckpointRecovery:
-    """Makes the index of checkpoints and the disk agree."""
+    """Updates the index of checkpoints from the disk."""
 
     def __init__(
         self, store: Store, modules: ModuleService, checkpoints: CheckpointService, data_dir: Path
@@ -44,7 +44,7 @@ class CheckpointRecovery:
         self._uploads = data_dir / "uploads"
 
     def run(self) -> list[Finding]:
-        """Compare the checkpoints of all modules that the database knows."""
+        """Update the index for all modules that the database knows, and unpin obsolete files."""
         for path in self._uploads.glob(".upload-*"):
             remove_unlocked(path)
         with self._store.read() as connection:
@@ -63,7 +63,7 @@ class CheckpointRecovery:
         return findings
 
     def look(self) -> list[Finding]:
-        """Return which checkpoints cannot be read, and change nothing."""
+        """Return which checkpoints cannot be read, without changing anything."""
         with self._store.read() as connection:
             names = module_names(connection)
         return [finding for name in names for finding in self._read(name)[1]]
@@ -105,10 +105,12 @@ class CheckpointRecovery:
         *,
         is_import: bool,
     ) -> list[Finding]:
-        """Restore a module from now on from the newest checkpoint that nobody was told of.
+        """Restore a module from the newest of its unrecorded checkpoints, if it is newer than the
+        present one.
 
         Args:
-            is_import: the index knew none; what is older than the record was told of.
+            is_import: the index was empty, so that only a checkpoint newer than the module's record
+                can have been missed.
         """
         if not untold:
             return []
@@ -126,10 +128,9 @@ class CheckpointRecovery:
         return [_finding(f"{module}/{newest.tag}", Outcome.ADOPTED)]
 
     def _recover_pins(self, module: str) -> list[int]:
-        """Unpin checkpoints from which finished jobs would have resumed; return the ids of all jobs
-        named.
+        """Unpin the checkpoints of finished jobs, and return the ids of all jobs that had any.
 
-        What belongs to a job that the database does not know becomes a checkpoint of the module.
+        Those of a job that the database does not know become ordinary checkpoints of the module.
         """
         found = []
         for pinned in self._resume_points.roots(module):

@@ -1,4 +1,4 @@
-"""Checkpoints of modules: the files are the truth, the store's rows an index of them.
+"""Checkpoints of modules. The files are authoritative; the store's rows are an index of them.
 
 <data>/modules/<module>/checkpoints/<tag>/
 """
@@ -53,7 +53,7 @@ _SETTING = "MODSERVE_MAX_CHECKPOINT_BYTES"
 
 
 class CheckpointService:
-    """All that can be done with checkpoints as files. Its methods block, but for ``upload``."""
+    """Stores, lists, verifies and deletes checkpoints. All methods but ``upload`` block."""
 
     def __init__(
         self,
@@ -68,9 +68,9 @@ class CheckpointService:
         """Prepare.
 
         Args:
-            max_bytes: most bytes of one uploaded checkpoint, all its files together.
-            max_symbol_bytes: most bytes of a symbol in an upload that creates a module.
-            keep: checkpoints kept of a module when a job does not say; None keeps all.
+            max_bytes: limit on the size of an uploaded checkpoint, all files together.
+            max_symbol_bytes: limit on the size of a symbol in an upload that creates a module.
+            keep: checkpoints to keep per module unless a job says otherwise; None keeps all.
         """
         self._store = store
         self._modules = modules
@@ -85,26 +85,27 @@ class CheckpointService:
     # -- places -------------------------------------------------------------------------------
 
     def root(self, module: str) -> Path:
-        """Return the directory of a module's checkpoints, which may not be there yet."""
+        """Return the directory of a module's checkpoints, which may not exist yet."""
         return self._modules.directories.path(module) / "checkpoints"
 
     def directory(self, module: str, tag: CheckpointTag) -> Path:
-        """Return the directory of one checkpoint, which may not be there."""
+        """Return the directory of one checkpoint, which may not exist."""
         return self.root(module) / str(tag)
 
     def versions_root(self, module: str) -> Path:
-        """Return the directory of what is kept of versions, which may not be there."""
+        """Return the directory of the files kept for versions, which may not exist."""
         return self._modules.directories.path(module) / "versions"
 
     def base(self, record: ModuleRecord) -> Path | None:
-        """Return the directory of what a module keeps of another one; None for all the others."""
+        """Return the directory of the parameters that a module with a new head was made from; None
+        for any other module."""
         if record.origin is None or record.origin.head is None:
             return None
         return self._modules.directories.path(record.name) / "base" / record.origin.epoch
 
     @property
     def temporary_folder(self) -> Path:
-        """Where files lie that are on their way, on the disk of the data."""
+        """Folder for temporary files, on the same file system as the data."""
         return self._data_dir / "uploads"
 
     # -- reading ------------------------------------------------------------------------------
@@ -114,11 +115,12 @@ class CheckpointService:
         return self._editions.get(module, 0)
 
     def touch(self, module: str) -> None:
-        """Note that a module's checkpoints, or those kept of its versions, have changed."""
+        """Change the ``edition`` after a change of a module's checkpoints, or of its versions'."""
         self._editions[module] = next(self._count)
 
     def latest_version(self, module: str) -> int | None:
-        """Return the furthest epoch of which there is a checkpoint; raise NotFound."""
+        """Return the latest epoch that has a checkpoint of its end; raise NotFound if there is no
+        such module."""
         with self._store.read() as connection:
             whole = [tag.epoch for tag in indexed_tags(connection, module) if not tag.batch]
         return max(whole, default=None)
@@ -142,14 +144,14 @@ class CheckpointService:
             return list_checkpoints(connection, module, wanted, before, check_limit(limit))
 
     def get(self, module: str, tag: CheckpointTag) -> CheckpointManifest:
-        """Return what a checkpoint says of itself; raise NotFound or Damaged."""
+        """Return a checkpoint's manifest; raise NotFound or Damaged."""
         self._modules.get(module)
         return read_manifest(self.directory(module, tag))
 
     def verify(self, module: str, tag: CheckpointTag) -> Path:
-        """Return the directory of a checkpoint whose every byte was compared with its manifest.
+        """Check the digests of a checkpoint's files against its manifest; return its directory.
 
-        To be called before it is loaded; raise NotFound or Damaged.
+        To be called before the checkpoint is loaded. Raises NotFound or Damaged.
         """
         self._modules.get(module)
         directory = self.directory(module, tag)
@@ -165,9 +167,11 @@ class CheckpointService:
 
     @tell_full_disk()
     def saved(self, module: str, tag: CheckpointTag) -> CheckpointManifest:
-        """Enter a checkpoint that an executor has written: the module is now restored from it."""
+        """Record a checkpoint that an executor has written; from now on the module is restored from
+        it."""
         manifest = read_manifest(self.directory(module, tag))
-        # The index comes last: what it lacks at a start, the module may not have heard of either.
+        # The index is updated last: if a crash leaves the checkpoint out of it, recovery finds
+        # that, and makes up for the module's record as well.
         has_states = any(name.endswith(".states") for name in manifest.files)
         self._modules.saved(module, tag, saved_states=has_states)
         self._enter(manifest)
@@ -181,12 +185,12 @@ class CheckpointService:
         body: AsyncIterable[bytes],
         announced_bytes: int | None = None,
     ) -> CheckpointManifest:
-        """Add a file from a stream to a checkpoint, which is made if it is not there.
+        """Add a file from a stream to a checkpoint, which is created if it does not exist.
 
         Raises:
             NotFound: there is no such module.
             Invalid: a bad file name.
-            TooLarge: all files of the checkpoint together.
+            TooLarge: the checkpoint would exceed its limit, all files together.
         """
         async with uploading(partial(self.begin_upload, module, tag, name)) as upload:
             upload.expect(announced_bytes)
@@ -195,7 +199,7 @@ class CheckpointService:
 
     @tell_full_disk()
     def begin_upload(self, module: str, tag: CheckpointTag, name: str) -> Upload:
-        """Open an upload of one file; give it to ``add_files`` within a ``with``."""
+        """Open an upload of one file; pass it to ``add_files`` inside its ``with`` block."""
         check_file_name(name)
         self._modules.get(module)
         with self._unless_deleted(module):
@@ -207,7 +211,8 @@ class CheckpointService:
             )
 
     def begin_whole(self) -> IncomingCheckpoint:
-        """Begin to receive all files of a checkpoint; give them to ``add_files`` in a ``with``."""
+        """Begin to receive a whole checkpoint; pass its files to ``add_files`` inside its ``with``
+        block."""
         return IncomingCheckpoint(
             self.temporary_folder,
             max_bytes=self._max_bytes,
@@ -223,23 +228,22 @@ class CheckpointService:
         *,
         is_whole: bool = False,
     ) -> CheckpointManifest:
-        """Add uploaded files to a checkpoint, over those of the same names, all at once.
+        """Add uploaded files to a checkpoint atomically, replacing files of the same names.
 
-        At no moment is a part of them seen. The module's own parameters stay what they are until
-        the checkpoint is loaded.
+        The module itself keeps its parameters until the checkpoint is loaded.
 
         Args:
-            module, tag: which checkpoint; it is made if it is not there.
+            module, tag: which checkpoint; it is created if it does not exist.
             uploads: the files by name.
-            is_whole: they replace what the checkpoint had.
+            is_whole: the uploads replace all files of the checkpoint.
 
         Raises:
             NotFound: the module was deleted meanwhile.
-            TooLarge: all files of the checkpoint together.
-            InUse: the module is restored from this checkpoint, and would have other parameters.
+            TooLarge: the checkpoint would exceed its limit, all files together.
+            InUse: the module is restored from this checkpoint, whose files would change.
         """
         digests = {name: upload.finish() for name, upload in uploads.items()}
-        # Of two uploads the second must find what the first has added.
+        # Serialized, so that the second of two uploads keeps what the first has added.
         with self._unless_deleted(module), self._upload_locks.locked(f"{module}/{tag}"):
             if not is_whole:
                 self._check_etag(module, tag)
@@ -271,7 +275,7 @@ class CheckpointService:
             raise TooLarge(what, got=size, limit=self._max_bytes, setting=_SETTING)
 
     def _size_without(self, module: str, tag: CheckpointTag, names: Container[str]) -> int:
-        """Return the bytes of a checkpoint's files but for those of these names."""
+        """Return the size of a checkpoint without the files of these names."""
         present = self._files_present(module, tag)
         return sum(one.size for name, one in present.items() if name not in names)
 
@@ -282,7 +286,7 @@ class CheckpointService:
         digests: Mapping[str, FileDigest],
         is_whole: bool,
     ) -> None:
-        """Refuse to replace what a module is restored from; files may be added to it."""
+        """Refuse to change the checkpoint that a module is restored from, except to add files."""
         present = read_manifest(self.directory(module, tag)).files
         other = [
             name
@@ -298,12 +302,13 @@ class CheckpointService:
 
     @tell_full_disk()
     def take_over(self, record: ModuleRecord) -> None:
-        """Link the parameters that a module was made from: no byte is copied.
+        """Hard-link the parameters of the checkpoint that a module was made from.
 
-        Where it has a new head they are what is kept when it is initialized, else a checkpoint.
+        They become a checkpoint of the module, or, if it has a new head, the ``base`` whose values
+        it keeps when the head is initialized.
 
         Raises:
-            NotFound, Damaged: there is no such checkpoint, or it is not sound.
+            NotFound, Damaged: the checkpoint does not exist, or is damaged.
         """
         assert record.origin is not None
         tag = CheckpointTag.parse(record.origin.epoch)
@@ -319,11 +324,11 @@ class CheckpointService:
 
     @tell_full_disk()
     def delete(self, module: str, tag: CheckpointTag) -> None:
-        """Remove a checkpoint; a damaged one as well.
+        """Delete a checkpoint, even a damaged one.
 
         Raises:
             NotFound: no such module or checkpoint.
-            InUse: the module would be restored from it, or it is a version in use.
+            InUse: the module is restored from it, or it is a version in use.
         """
         self._check_etag(module, tag)
         record = self._modules.get(module)
@@ -342,10 +347,10 @@ class CheckpointService:
         self._remove(module, tag)
 
     def prune(self, module: str, keep: int | None = None) -> list[CheckpointTag]:
-        """Remove all but the newest checkpoints, see ``tags_to_keep``; return the tags removed.
+        """Delete all but the newest checkpoints, see ``tags_to_keep``; return the deleted tags.
 
         Args:
-            keep: how many between epochs; None takes the server's default, which may be all.
+            keep: how many between epochs; None for the server's default, which may be all.
         """
         newest_first = sorted(self._manifests(module), key=_age, reverse=True)
         keep = keep if keep is not None else self._keep
@@ -373,7 +378,7 @@ class CheckpointService:
 
     @contextmanager
     def _unless_deleted(self, module: str) -> Iterator[None]:
-        """Raise NotFound for files that are missing because their module was deleted meanwhile."""
+        """Raise NotFound instead of FileNotFoundError if the module was deleted meanwhile."""
         try:
             yield
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Datasets after a start: what lies on the disk is what there is; the database learns of it."""
+"""Brings the database's rows of datasets up to date with the files on disk when a server starts."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ IsRunning = Callable[[int, int], bool]
 
 
 class DatasetRecovery:
-    """Makes database and dataset files agree."""
+    """Reconciles the database with the dataset files."""
 
     def __init__(self, store: Store, directory: DatasetDirectory, max_bytes: int) -> None:
         """Prepare.
 
         Args:
-            max_bytes: most bytes that a dataset without a record may unpack to.
+            max_bytes: limit on the uncompressed size of a dataset that is rebuilt from its file.
         """
         self._store = store
         self._directory = directory
         self._max_bytes = max_bytes
 
     def run(self, is_running: IsRunning, *, rebuild: bool) -> list[Finding]:
-        """Finish what died half done, then compare all datasets.
+        """Finish or undo interrupted changes, then compare all datasets.
 
         Args:
-            is_running: tells whether an attempt of a job may be writing its output.
-            rebuild: make datasets of files that no record names.
+            is_running: tells whether an attempt of a job may still be writing its output.
+            rebuild: create datasets from files that no record names.
         """
         if not self._directory.root.is_dir() and not self._rows():
             return []
@@ -58,7 +58,7 @@ class DatasetRecovery:
         return findings
 
     def look(self) -> list[Finding]:
-        """Return what ``run`` would have something to do about, and change nothing."""
+        """Return what ``run`` would act on, without changing anything."""
         rows = self._rows()
         findings = []
         for name in sorted({*self._directory.names(), *rows}):
@@ -100,7 +100,7 @@ class DatasetRecovery:
         return _finding(name, Outcome.DAMAGED, detail)
 
     def _check_file(self, record: DatasetRecord) -> list[Finding]:
-        """Compare a file's size with its record: reading all of them would take too long."""
+        """Compare a file's size with its record; hashing all files would take too long."""
         path = self._directory.file(record)
         try:
             size = path.stat().st_size

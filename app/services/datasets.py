@@ -1,4 +1,4 @@
-"""Datasets: uploaded as a stream, checked, kept under their digest, previewed and deleted."""
+"""Uploads, validates, stores, previews and deletes datasets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _REMEDY = "upload it again"
 
 
 class DatasetService:
-    """All that can be done with datasets. Its methods block, but for ``put``."""
+    """Stores datasets and reads them. All methods but the coroutines block."""
 
     def __init__(
         self,
@@ -55,15 +55,15 @@ class DatasetService:
         """Prepare.
 
         Args:
-            max_bytes: most bytes of a file, and most bytes that its arrays may unpack to.
-            folders: where an operator's files may lie that are read without a copy.
+            max_bytes: limit on the size of a file, and on the uncompressed size of its arrays.
+            folders: those whose files an operator may add without copying them.
         """
         self._folders = folders
         self._store = store
         self._directory = DatasetDirectory(data_dir)
         self._max_bytes = max_bytes
         self._clock = clock
-        self._packing = asyncio.Lock()  # one at a time, for it takes a processor
+        self._packing = asyncio.Lock()  # one at a time, because each keeps a CPU busy
 
     async def put(
         self,
@@ -72,17 +72,17 @@ class DatasetService:
         body: AsyncIterable[bytes],
         announced_bytes: int | None = None,
     ) -> DatasetRecord:
-        """Take a dataset from a stream; one of the same name is replaced.
+        """Create a dataset from a stream, replacing one of the same name.
 
         Args:
-            kind: the format that the body is in.
-            announced_bytes: ``Content-Length``, to refuse what is too large before reading it.
+            kind: the format of the body.
+            announced_bytes: ``Content-Length``, to refuse a body that is too large before reading.
 
         Raises:
             Invalid: a bad name.
-            TooLarge: the file or its arrays.
+            TooLarge: the file or its arrays exceed the limit.
             Damaged: the file is not of its kind.
-            InUse: an unfinished job reads the dataset that was to be replaced.
+            InUse: an unfinished job reads the dataset that would be replaced.
         """
         async with uploading(partial(self.begin, name)) as upload:
             upload.expect(announced_bytes)
@@ -96,14 +96,14 @@ class DatasetService:
         pack: Callable[[Path, Callable[[bytes], None]], None],
         announced_bytes: int | None = None,
     ) -> DatasetRecord:
-        """Take many images in one file from a stream, and make them arrays once for all.
+        """Create a dataset from a stream with a file of images, decoded once on arrival.
 
         Args:
-            pack: writes the npz file of a file of images, in blocks.
-            announced_bytes: as of ``put``.
+            pack: converts a file of images to an npz file, which it writes block by block.
+            announced_bytes: see ``put``.
 
         Raises:
-            Invalid, TooLarge, Damaged, InUse: as ``put``, and as ``pack``.
+            Invalid, TooLarge, Damaged, InUse: see ``put``; or raised by ``pack``.
         """
         begin = partial(self.begin, name)
         async with uploading(begin) as images, uploading(begin) as packed:
@@ -116,25 +116,25 @@ class DatasetService:
 
     @tell_full_disk()
     def begin(self, name: str) -> Upload:
-        """Open an upload; write to it and ``commit`` it within a ``with``."""
+        """Open an upload; write to it and ``commit`` it inside its ``with`` block."""
         target = self._directory.root / check_name(name)
         return Upload(target, limit=self._max_bytes, what=f"dataset {name!r}", setting=SETTING)
 
     @tell_full_disk()
     def commit(self, upload: Upload, name: str, kind: DatasetKind) -> DatasetRecord:
-        """Check what was uploaded and make it the dataset; raises as ``put`` does."""
+        """Validate an upload and make it the dataset; raises what ``put`` raises."""
         record = self._describe(check_name(name), upload.path, kind, upload.finish())
         return self._place(record, upload.path)
 
     @tell_full_disk()
     def add(self, name: str, path: str, kind: DatasetKind) -> DatasetRecord:
-        """Make an operator's file a dataset, without a copy; one of the same name is replaced.
+        """Make an operator's file a dataset without copying it, replacing one of the same name.
 
         Raises:
-            Invalid: a bad name, or a path that leads to no file in a folder that is allowed.
-            TooLarge: the file or its arrays.
+            Invalid: a bad name, or a path that is not a file in an allowed folder.
+            TooLarge: the file or its arrays exceed the limit.
             Damaged: the file is not of its kind.
-            InUse: an unfinished job reads the dataset that was to be replaced.
+            InUse: an unfinished job reads the dataset that would be replaced.
         """
         check_name(name)
         found = find_file(path, self._folders)
@@ -155,9 +155,9 @@ class DatasetService:
         return describe_file(name, path, kind, digest, limit=limit, created_at=now)
 
     def _place(self, record: DatasetRecord, upload: Path | None) -> DatasetRecord:
-        """Put a dataset's file and record in place; the same again is the existing one.
+        """Put a dataset's file and record in place; an identical dataset keeps its record.
 
-        Its file is put in place anew all the same, for the existing one may be damaged.
+        Its file is replaced all the same, because the existing one may be damaged.
         """
         name = record.name
         with self._directory.locked():
@@ -185,18 +185,18 @@ class DatasetService:
             return None
 
     def output_path(self, job_id: int, attempt: int) -> Path:
-        """Return where a job is to write a dataset, for ``adopt``."""
+        """Return the path for the output of a job's attempt, which ``adopt`` makes a dataset."""
         self._directory.root.mkdir(parents=True, exist_ok=True)
         return self._directory.root / f".output-{job_id}-{attempt}"
 
     def discard_outputs(self, job_id: int) -> None:
-        """Remove what attempts of a job have written that became no dataset."""
+        """Remove outputs of a job's attempts that did not become a dataset."""
         for path in self._directory.root.glob(f".output-{job_id}-*"):
             path.unlink(missing_ok=True)
 
     @tell_full_disk()
     def adopt(self, path: Path, name: str, kind: DatasetKind) -> DatasetRecord:
-        """Make a file of our own a dataset; raises as ``put`` does."""
+        """Make a job's output file a dataset; raises what ``put`` raises."""
         with self.begin(name) as upload, path.open("rb") as file:
             while block := file.read(_BLOCK):
                 upload.write(block)
@@ -219,18 +219,18 @@ class DatasetService:
             return list_datasets(connection, wanted or DatasetFilter(), cursor, check_limit(limit))
 
     def find(self, names: Collection[str]) -> dict[str, DatasetRecord]:
-        """Return by name those of these datasets that there are."""
+        """Return those of these datasets that exist, by name."""
         if not names:
             return {}
         with self._store.read() as connection:
             return {record.name: record for record in find_datasets(connection, names)}
 
     def path(self, record: DatasetRecord) -> Path:
-        """Return where a dataset's file lies, to be read.
+        """Return the path of a dataset's file, for reading.
 
         Raises:
-            Damaged: the file is gone, or not as long as it was.
-            Conflict: it is an operator's, and not what was added.
+            Damaged: the file is missing, or its size is wrong.
+            Conflict: it is an operator's file, and was changed since it was added.
         """
         if record.path is not None:
             return check_unchanged(record, self._folders)
@@ -245,20 +245,20 @@ class DatasetService:
         return path
 
     def open_file(self, name: str) -> tuple[DatasetRecord, BinaryIO]:
-        """Open a dataset's file, which stays readable when it is replaced; raise NotFound."""
+        """Open a dataset's file, which stays readable if it is replaced; raise NotFound."""
         record = self.get(name)
         path = self._directory.file(record) if record.path is None else self.path(record)
         try:
             return record, path.open("rb")
-        except FileNotFoundError:  # deleted or replaced since
+        except FileNotFoundError:  # deleted or replaced since the lookup
             raise NotFound("file of dataset", name, "ask again") from None
 
     def preview(self, name: str, rows: int = 10) -> dict[str, Any]:
-        """Return the first rows, as ``dataset_formats.preview_file`` has them.
+        """Return the first rows; see ``dataset_formats.preview_file``.
 
         Raises:
             NotFound: there is no such dataset.
-            Invalid: more rows than are shown.
+            Invalid: too few or too many rows.
         """
         if not 1 <= rows <= _MOST_PREVIEW_ROWS:
             raise Invalid("rows", rows, f"1 to {_MOST_PREVIEW_ROWS}")
@@ -267,10 +267,10 @@ class DatasetService:
 
     @tell_full_disk()
     def delete(self, name: str) -> None:
-        """Remove a dataset.
+        """Delete a dataset.
 
         Raises:
-            NotFound: there is none.
+            NotFound: there is no such dataset.
             InUse: an unfinished job reads it.
         """
         with self._directory.locked():
@@ -279,7 +279,7 @@ class DatasetService:
             with self._store.read() as connection:
                 check_unused(connection, name)
             with self._directory.deleted(record), self._store.write() as connection:
-                delete_dataset(connection, name)  # nothing that reads it was submitted meanwhile
+                delete_dataset(connection, name)  # raises InUse for a job submitted meanwhile
 
 
 def _is_same(one: DatasetRecord, other: DatasetRecord) -> bool:

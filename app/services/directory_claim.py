@@ -1,4 +1,4 @@
-"""Whether this server's database and data directory belong together, before either is touched."""
+"""Checks that a server's database and data directory belong together before it changes either."""
 
 from __future__ import annotations
 
@@ -23,22 +23,21 @@ _LONGEST_SECONDS = 30.0
 
 
 def claim_directory(store: Store, data_dir: Path, presence: Presence) -> bool:
-    """Enter a directory, if the store belongs to it; an empty store adopts it.
+    """Register this server in a directory, if the store belongs to it; an empty store adopts it.
 
     Args:
-        presence: of this server, which enters.
+        presence: registers the server.
 
     Returns:
-        True if the store knows nothing of what lies in the directory.
+        True if the store is empty, and so knows nothing of the directory's contents.
 
     Raises:
-        StartError: they do not belong together, or another server has the directory with
-            another store. Nothing was changed.
-        Unavailable: another server began to start there, and does not go on.
+        StartError: they do not belong together, or another server uses the directory with another
+            store. Nothing was changed.
+        Unavailable: another server that is starting holds the directory's lock for too long.
     """
-    with locked(
-        data_dir, seconds=_LONGEST_SECONDS
-    ):  # of two servers that start together the second finds the first
+    # The lock lets the second of two servers that start together see the first.
+    with locked(data_dir, seconds=_LONGEST_SECONDS):
         knows_nothing = _claim(store, data_dir, presence)
         note_release(data_dir)
         presence.enter()
@@ -53,7 +52,7 @@ def _claim(store: Store, data_dir: Path, presence: Presence) -> bool:
         return knows_nothing
     if named is not None:
         if present is None and named == proposed_id(data_dir):
-            settle_id(data_dir)  # died between the two
+            settle_id(data_dir)  # a crash came before _adopt did so
             return knows_nothing
         raise _foreign(data_dir, present)
     if present is not None and not knows_nothing:

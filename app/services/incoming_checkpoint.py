@@ -1,4 +1,4 @@
-"""The files of a whole checkpoint that come in one request: temporary until they are taken over."""
+"""A whole checkpoint that is received in one request, in temporary files."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _SYMBOL_OF_KEY = re.compile(r"symbols\[(.+)\]", re.DOTALL)
 _KEY_IN_NAME = re.compile(r".+-([0-9]+)-symbol\.json", re.DOTALL)
 _EPOCH = re.compile(r".*-([0-9]{4,9})\.params", re.DOTALL)
 _FORM_BYTES = 1 << 20
-"""What a form has beside its files."""
+"""Allowance for the parts of a form other than its files."""
 
 
 def check_file_name(name: str) -> None:
-    """Raise Invalid for what can be no name of an uploaded file of a checkpoint."""
+    """Raise Invalid for a name that an uploaded file of a checkpoint must not have."""
     if check_name(name, "file") == MANIFEST:
         raise Invalid("file", name, "any other name; the server writes the manifest")
     if not name.endswith(_OF_MXNET):
@@ -40,19 +40,20 @@ def check_file_name(name: str) -> None:
 
 
 class IncomingCheckpoint:
-    """Opens an upload for each file; all of them are removed at the end of a ``with``.
+    """Opens an upload for each file; the end of the ``with`` block removes them all.
 
     Attributes:
-        files: by the name that each has on the client's disk, as MXNet wrote it.
+        files: the uploads, by the names that the files have on the client's disk.
     """
 
     def __init__(self, directory: Path, *, max_bytes: int, max_symbol_bytes: int) -> None:
         """Prepare.
 
         Args:
-            directory: where the temporary files lie; on the file system of the checkpoints.
-            max_bytes: of all files together.
-            max_symbol_bytes: of each symbol, which is read into memory.
+            directory: for the temporary files; on the file system of the checkpoints, which
+                hard-link them.
+            max_bytes: limit on all files together.
+            max_symbol_bytes: limit on each symbol, which is read into memory.
         """
         self.files: dict[str, Upload] = {}
         self._parts: dict[str, str] = {}
@@ -69,7 +70,7 @@ class IncomingCheckpoint:
         self._stack.close()
 
     def expect(self, size: int | None) -> None:
-        """Refuse a request by the length it announces, before any of it is read."""
+        """Refuse a request by its announced length, before any of it is read."""
         limit = self._max_bytes + _FORM_BYTES
         if size is not None and size > limit:
             setting = "MODSERVE_MAX_CHECKPOINT_BYTES"
@@ -79,13 +80,14 @@ class IncomingCheckpoint:
         """Open the upload of one file.
 
         Args:
-            part: what it is: ``symbol``, ``symbols[20]`` of a bucket, ``params`` or ``states``; or
-                an ``archive`` with all of a model. Several of ``symbol`` are of the buckets whose
-                keys their names have, as ``BucketingModule`` writes them.
-            file: its name.
+            part: its name in the form: ``symbol``, ``symbols[20]`` for a bucket, ``params`` or
+                ``states``; or ``archive`` for a whole model. If there are several of ``symbol``,
+                they are of buckets, with the keys in their file names, as ``BucketingModule``
+                writes them.
+            file: the file's name.
 
         Raises:
-            Invalid: another part, one that came before, or a name that is none.
+            Invalid: an unknown part, a duplicate, or a bad name.
         """
         kind = "symbol" if _SYMBOL_OF_KEY.fullmatch(part) else part
         suffixes = _SUFFIXES.get(kind)
@@ -114,7 +116,7 @@ class IncomingCheckpoint:
         return upload
 
     def _part_of_symbol(self, file: str) -> str:
-        """Return the part of a symbol; the second that comes makes both those of buckets."""
+        """Return the part that a symbol is; a second one makes both of them symbols of buckets."""
         if "symbol" in self._parts:
             self._has_keys_in_names = True
             first = self._parts.pop("symbol")
@@ -127,7 +129,8 @@ class IncomingCheckpoint:
         return _ARCHIVE in self._parts
 
     def archive(self) -> Path | None:
-        """Return where the archive lies, None if there is none."""
+        """Return the path of the archive; None if there is none. Raise Invalid if it came with
+        other files."""
         if not self.has_archive:
             return None
         if len(self._parts) > 1:
@@ -142,14 +145,14 @@ class IncomingCheckpoint:
         """Return whether there are parameters.
 
         Raises:
-            Invalid: there are none, and yet an optimizer's states.
+            Invalid: there are optimizer states without parameters.
         """
         if "params" not in self._parts and "states" in self._parts:
             raise Invalid("params", "nothing", "the parameters that the states belong to")
         return "params" in self._parts
 
     def params(self) -> Path | None:
-        """Return the path of the parameters while they are here, None if there are none."""
+        """Return the temporary path of the parameters; None if there are none."""
         if not self.has_params:
             return None
         upload = self.files[self._parts["params"]]
@@ -157,11 +160,11 @@ class IncomingCheckpoint:
         return upload.path
 
     def symbol(self) -> bytes | None:
-        """Return the symbol, None if there is none."""
+        """Return the symbol; None if there is none."""
         return self._read("symbol")
 
     def symbols(self) -> dict[str, bytes]:
-        """Return the symbols by the bucket key that was given."""
+        """Return the symbols of buckets, by bucket key."""
         found = {}
         for part in self._parts:
             if (key := _SYMBOL_OF_KEY.fullmatch(part)) and (text := self._read(part)) is not None:
@@ -169,14 +172,14 @@ class IncomingCheckpoint:
         return found
 
     def tag(self, epoch: str | None = None, default: int | None = None) -> CheckpointTag:
-        """Return the tag: the epoch stated, else the one in the name of the parameters' file.
+        """Return the tag: the given epoch, or else that in the name of the parameters' file.
 
         Args:
-            epoch: as a form states it.
-            default: where neither says one.
+            epoch: the epoch that the form gives, if any.
+            default: for when neither has an epoch.
 
         Raises:
-            Invalid: the epoch is none, or neither says one and there is no default.
+            Invalid: the epoch is malformed, or there is none at all.
         """
         if epoch is not None:
             return CheckpointTag.parse(epoch)
