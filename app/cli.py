@@ -323,7 +323,7 @@ def restore(
 def keys_add(
     name: Annotated[str, typer.Option(help="Name of the key's owner.")],
     scope: Annotated[
-        list[str], typer.Option(help="read, infer, train or admin; may be given several times.")
+        list[str], typer.Option(help="metrics, read, infer, train or admin; may be repeated.")
     ],
     expires: Annotated[
         str | None, typer.Option(help="Expiry: 90d, 12h, or an ISO date; never by default.")

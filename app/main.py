@@ -69,6 +69,7 @@ from app.services.sessions import Sessions
 from app.services.statistics import Statistics
 from app.services.storage import Storage, StorageOptions, open_storage
 from app.services.submissions import JobDefaults
+from app.services.unsaved_modules import UnsavedModules
 from app.services.version_files import VersionFiles
 from app.services.versions import Versions
 from app.settings import Settings
@@ -262,6 +263,8 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         for name in settings.devices:
             restores.executor_started(name)
     stack.push_async_callback(restoration.stop)
+    unsaved = UnsavedModules(modules, checkpoints, executors, access)
+    stack.push_async_callback(unsaved.save)
     await dispatcher.start()
     stack.push_async_callback(dispatcher.stop)
     history = History(jobs, settings.keep_jobs, settings.keep_job_days, settings.keep_events)

@@ -65,8 +65,8 @@ class Settings(BaseSettings):
     """Devices, with one executor each; JSON: ``["gpu(0)", "gpu(1)"]``. ``gpu`` is the first one."""
     executor_form: Literal["process", "in_process"] = "process"
     """Where executors run: each in a process of its own, or inside the server (for tests)."""
-    threads: int | None = Field(default=None, ge=1, le=1024)
-    """Threads of BLAS and OpenMP in each executor; None divides all processors but one, within
+    threads: int | None = Field(default=None, ge=0, le=1024)
+    """Threads of BLAS and OpenMP in each executor; None or 0 divides all processors but one, within
     the CPU affinity and the cgroup's quota.
     """
     math: Literal["float32", "bfloat16"] = "float32"
@@ -141,6 +141,11 @@ class Settings(BaseSettings):
     """Format of log lines: text, or JSON with the fields of each line by name."""
     drain_seconds: int = Field(default=10, ge=0, le=3600)
     """How long current requests may take to finish when the server is stopped."""
+
+    @field_validator("threads")
+    @classmethod
+    def _without_zero(cls, threads: int | None) -> int | None:
+        return threads or None
 
     @field_validator("devices")
     @classmethod

@@ -13,6 +13,7 @@ Needed: TypeAlias = tuple[KeyScope, ...]
 """One of these suffices; if empty, none is needed."""
 
 _OPEN: Needed = ()
+_METRICS: Needed = (KeyScope.METRICS,)
 _READ: Needed = (KeyScope.READ,)
 _INFER: Needed = (KeyScope.INFER,)
 
@@ -35,7 +36,7 @@ SCOPES: Mapping[tuple[str, str], Needed] = {
     # Operations.
     ("GET", "/livez"): _OPEN,
     ("GET", "/readyz"): _OPEN,
-    ("GET", "/metrics"): _READ,
+    ("GET", "/metrics"): _METRICS,
     ("GET", "/openapi.json"): _READ,
     ("GET", "/v1/errors"): _READ_OR_INFER,
     ("GET", "/v1/errors/{code}"): _READ_OR_INFER,

@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar
 from pydantic import ConfigDict, Field
 
 from app.domain.codec import STRICT_FIELDS
+from app.domain.names import OWNER_PATTERN
 
 __all__ = ["ApiKey", "KeyList", "KeyScope", "digest_of", "is_text_of", "key_id_of", "new_key_text"]
 
@@ -26,6 +27,7 @@ _NO_KEY = "0" * 64
 class KeyScope(StrEnum):
     """What a key may be used for."""
 
+    METRICS = "metrics"
     READ = "read"
     INFER = "infer"
     TRAIN = "train"
@@ -33,12 +35,14 @@ class KeyScope(StrEnum):
 
 
 _INCLUDED = {
-    KeyScope.READ: {KeyScope.READ},
+    KeyScope.METRICS: {KeyScope.METRICS},
+    KeyScope.READ: {KeyScope.READ, KeyScope.METRICS},
     KeyScope.INFER: {KeyScope.INFER},
-    KeyScope.TRAIN: {KeyScope.TRAIN, KeyScope.READ},
+    KeyScope.TRAIN: {KeyScope.TRAIN, KeyScope.READ, KeyScope.METRICS},
     KeyScope.ADMIN: set(KeyScope),
 }
-"""Training includes reading its results; administration includes everything."""
+"""Training includes reading its results, and reading includes metrics; administration includes
+everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +61,7 @@ class ApiKey:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
     id: Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
+    name: Annotated[str, Field(pattern=f"^{OWNER_PATTERN}$")]
     scopes: tuple[KeyScope, ...]
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     created_at: float

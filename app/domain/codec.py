@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from app.domain.names import in_words
 from app.errors import FieldError, Invalid
 from app.quoting import brief, did_you_mean
 
@@ -104,7 +105,7 @@ def _field_error(cls: type, prefix: str, row: dict[str, Any]) -> FieldError:
         ):  # those name a branch of a union, not a field
             path += f".{part}" if path else str(part)
     got = "nothing" if row["type"] == "missing" else brief(row.get("input"))
-    expected = _EXPECTED.get(row["type"]) or _sentence(row["msg"])
+    expected = _EXPECTED.get(row["type"]) or _sentence(in_words(row["msg"]))
     if row["type"] == "unexpected_keyword_argument" and len(row["loc"]) == 1:
         known = [one.name for one in dataclasses.fields(cls)]
         expected = f"one of the fields {', '.join(known)}{did_you_mean(str(row['loc'][0]), known)}"

@@ -9,12 +9,15 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from app.errors import Invalid
 
-__all__ = ["NAME_PATTERN", "BucketKey", "Pattern", "check_name"]
+__all__ = ["NAME_PATTERN", "OWNER_PATTERN", "BucketKey", "Pattern", "check_name", "in_words"]
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 """Names of modules, datasets and files. No separator and no leading dot, so that they are never
 paths.
 """
+
+OWNER_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}"
+"""Names of the owners of keys."""
 
 _NAME = re.compile(NAME_PATTERN)
 BucketKey: TypeAlias = Annotated[
@@ -30,6 +33,10 @@ Pattern: TypeAlias = Annotated[
 """A pattern of names, as for files: ``*`` stands for any characters, ``?`` for one."""
 
 _EXPECTED = "1 to 128 of A-Z a-z 0-9 . _ - beginning with a letter or digit"
+_WORDS = {
+    NAME_PATTERN: _EXPECTED,
+    OWNER_PATTERN: "1 to 64 of A-Z a-z 0-9 . _ @ - beginning with a letter or digit",
+}
 
 
 def check_name(name: object, field: str = "name") -> str:
@@ -37,3 +44,10 @@ def check_name(name: object, field: str = "name") -> str:
     if isinstance(name, str) and _NAME.fullmatch(name):
         return name
     raise Invalid(field, name, _EXPECTED)
+
+
+def in_words(message: str) -> str:
+    """Return what a message that quotes the pattern of a name expects; others as they are."""
+    return next(
+        (words for pattern, words in _WORDS.items() if f"'^{pattern}$'" in message), message
+    )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import from_plain, to_plain
 from app.domain.job_params import parse_job_params
 from app.domain.module import BucketShapes, symbol_field
@@ -424,7 +425,8 @@ class ModuleHost:
         module.require("save_checkpoint")
 
         def run(outputs: Arrays) -> Waits[Mapping[str, Any]]:
-            saving = save_module(module, Path(call.root), call.epoch, call.optimizer_states)
+            tag = CheckpointTag(call.epoch, call.batch)
+            saving = save_module(module, Path(call.root), tag, call.optimizer_states)
             return {"manifest": to_plain((yield from saving))}
 
         return Computation({}, run)

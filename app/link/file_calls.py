@@ -15,12 +15,13 @@ class SaveCheckpoint(OfModule):
 
     Attributes:
         root: directory of the module's checkpoints.
-        epoch: its tag.
-        optimizer_states: write the optimizer's states too, if there is an optimizer.
+        epoch, batch: its tag.
+        optimizer_states: write these too, if there is an optimizer.
     """
 
     root: str
     epoch: int
+    batch: int = 0
     optimizer_states: bool = True
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -39,6 +39,7 @@ from app.store.modules import (
     module_id,
     module_outline,
     save_module,
+    unsaved_modules,
 )
 from app.store.pages import Page, check_limit
 from app.store.restorations import put_restoration
@@ -170,6 +171,11 @@ class ModuleService:
             check_name(cursor, "cursor")
         with self._store.read() as connection:
             return list_modules(connection, wanted or ModuleFilter(), cursor, check_limit(limit))
+
+    def unsaved(self, executors: Collection[str]) -> list[ModuleRecord]:
+        """Return the modules of these executors whose parameters are in memory alone."""
+        with self._store.read() as connection:
+            return unsaved_modules(connection, executors)
 
     @tell_full_disk()
     def change(

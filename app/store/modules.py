@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
@@ -25,6 +26,7 @@ __all__ = [
     "module_outline",
     "put_module",
     "save_module",
+    "unsaved_modules",
 ]
 
 
@@ -113,6 +115,14 @@ def all_modules(connection: Connection) -> list[ModuleRecord]:
 def module_names(connection: Connection) -> list[str]:
     """Return the names of all modules, sorted."""
     return list(connection.scalars(select(modules.c.name).order_by(modules.c.name)))
+
+
+def unsaved_modules(connection: Connection, executors: Collection[str]) -> list[ModuleRecord]:
+    """Return the modules of these executors whose parameters are in memory alone, by name."""
+    query = select(modules).where(
+        modules.c.executor.in_(executors), ~modules.c.durable, ~modules.c.lost
+    )
+    return _with_symbols(connection, list(connection.execute(query.order_by(modules.c.name))))
 
 
 def put_module(connection: Connection, record: ModuleRecord) -> ModuleRecord:

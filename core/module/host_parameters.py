@@ -18,7 +18,8 @@ class HostParameters:
     """Parameter values by name; the buckets of a module share one copy.
 
     Attributes:
-        arguments, auxiliary: the values; empty until they are initialized.
+        arguments, auxiliary: the values; empty until they are initialized, and while the devices
+            alone have them.
         known: True once the parameters have values, here or on the devices.
         dirty: True while the devices have newer values.
         fetch_rows: fills in ``row_sparse`` parameters, of which devices may have only some rows;
@@ -80,10 +81,20 @@ class HostParameters:
     def sync(self, group: ExecutorGroup) -> None:
         """Fetch the devices' values if they are newer."""
         if self.dirty:
+            if not self.arguments and not self.auxiliary:
+                self.arguments, self.auxiliary = self._allocate(group)
             group.get_params(self.arguments, self.auxiliary)
             if self.fetch_rows is not None:
                 self.fetch_rows(self.arguments)
             self.dirty = False
+
+    def release(self, group: ExecutorGroup) -> None:
+        """Let go of values that the device has, too; ``sync`` fetches them again.
+
+        Of several devices it would fetch the mean, so that they are kept.
+        """
+        if len(group.execs) == 1:
+            self.arguments, self.auxiliary, self.dirty = {}, {}, True
 
     def _allocate(self, group: ExecutorGroup) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         attributes = group.spec.symbol.attr_dict()

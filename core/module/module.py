@@ -307,6 +307,10 @@ class Module(ModuleNames, BaseModule):
             self._host.sync(self._exec_group)
         return self._host.arguments, self._host.auxiliary
 
+    def release_params(self) -> None:
+        """Let go of the host's copy of the parameters; ``get_params()`` makes another one."""
+        self._host.release(self._initialized_group("release_params()"))
+
     def init_params(
         self,
         initializer: Callable[[str, NDArray], None] | None = Uniform(0.01),  # noqa: B008

@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from app.settings import Settings
+from core.config import read_config
 
 GUIDE = Path(__file__).parents[2] / "app" / "guides" / "settings.md"
 
@@ -50,7 +51,7 @@ def test_database_url_replaces_the_file() -> None:
         ("lease_seconds", 0),
         ("keep_checkpoints", 0),
         ("log_level", "loud"),
-        ("threads", 0),
+        ("threads", -1),
         ("threads", 100_000),
         ("lease_seconds", float("inf")),
         ("devices", ()),
@@ -64,6 +65,12 @@ def test_database_url_replaces_the_file() -> None:
 def test_invalid_values_are_refused(name: str, value: object) -> None:
     with pytest.raises(ValidationError, match=name):
         Settings(**{name: value})
+
+
+def test_no_threads_are_all_as_for_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODSERVE_THREADS", "0")
+    assert Settings().threads is None
+    assert read_config({"MODSERVE_THREADS": "0"}).threads == read_config({}).threads
 
 
 def test_the_guide_lists_every_setting() -> None:

@@ -90,7 +90,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server with keys that has trained and predicted, and failed at each."""
     folder = tmp_path_factory.mktemp("monitoring")
     # With a newline, as a shell would write it.
-    (folder / "metrics_key").write_text(add_key(folder, "prometheus", "read") + "\n")
+    (folder / "metrics_key").write_text(add_key(folder, "prometheus", "metrics") + "\n")
     (folder / "examples.npz").write_bytes(examples_npz())
     key = add_key(folder, "tests", "admin")
     with running_server(folder, environment=ENVIRONMENT) as one:

@@ -39,6 +39,7 @@ from app.executor.modules.engine_optimizer import (
     unpark_optimizer,
 )
 from app.executor.modules.engines import check_kind, make_engine
+from app.executor.modules.host_copy import Values, host_values, release_host_copy
 from app.executor.modules.symbol_surgery import cut
 from app.executor.predict.inference import Inference
 from app.executor.predict.loaded_versions import LoadedVersions
@@ -48,16 +49,12 @@ from core.backends import backend_of
 from core.device import Context
 from core.errors import DeviceError
 from core.module import BucketingModule
-from core.ndarray import NDArray
 from core.symbol import Symbol, load_json
 
-__all__ = ["HostedModule", "Values", "parse_context", "parse_key"]
+__all__ = ["HostedModule", "parse_context", "parse_key"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-Values = tuple[Mapping[str, NDArray], Mapping[str, NDArray]]
-"""Arguments and auxiliary states by name."""
 
 
 def parse_context(text: str, field: str) -> Context:
@@ -202,9 +199,8 @@ class HostedModule:
 
     def on_device(self) -> Parameters:
         """Return the arrays of parameters and auxiliary states on the first device."""
-        group = main_module(self.engine).executor_group
         arguments, auxiliary = self.param_names()
-        first = group.parameters[0]
+        first = main_module(self.engine).executor_group.parameters[0]
         return Parameters(
             {name: first.value(name) for name in arguments},
             {name: first.value(name) for name in auxiliary},
@@ -212,10 +208,11 @@ class HostedModule:
         )
 
     def values(self) -> Values | None:
-        """Return the parameters' values on the host; None before there are any."""
+        """Return the parameters' values on the host, perhaps the module's own arrays; None before
+        there are any."""
         if self.record.bind is None or self.record.params is None:
             return self._early
-        return self.engine.get_params()
+        return host_values(self.engine, self.contexts, self.on_device())
 
     def buckets(self) -> dict[str, BucketShapes]:
         """Return the shapes of all buckets by key, the default one first."""
@@ -272,6 +269,7 @@ class HostedModule:
             )
             if values is not None:
                 fresh.set_params(*values)
+                release_host_copy(fresh, self.contexts)
         return fresh
 
     def reshape(self, shapes: BucketShapes) -> None:
@@ -379,6 +377,7 @@ class HostedModule:
             # The store has its own copy of the weights, which the next update would restore.
             self._parked = park_optimizer(self.engine)
             self._install_parked()
+        release_host_copy(self.engine, self.contexts)
 
     def init_optimizer(self, spec: OptimizerSpec, prefix: str) -> None:
         """Install an optimizer, replacing an existing one; see ``install_optimizer``."""
@@ -387,6 +386,7 @@ class HostedModule:
             expected = "device, the store that compresses gradients as the module says"
             raise Invalid(f"{prefix}kvstore", spec.kvstore, expected)
         install_optimizer(self.engine, spec, prefix)
+        release_host_copy(self.engine, self.contexts)
         self._parked = None
         self.record = self.record.evolve(optimizer=spec)
 
@@ -477,6 +477,7 @@ class HostedModule:
         if spec is None or bound is None or not bound.for_training:
             return
         install_optimizer(self.engine, spec, "optimizer.")
+        release_host_copy(self.engine, self.contexts)
         if self._parked is not None:
             unpark_optimizer(self.engine, self._parked)
             self._parked = None

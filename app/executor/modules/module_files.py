@@ -18,7 +18,8 @@ from app.executor.modules.engine_optimizer import (
     load_states,
     optimizer_of,
 )
-from app.executor.modules.hosted_module import HostedModule, Values
+from app.executor.modules.host_copy import Values
+from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.module_params import check_values
 from app.executor.modules.optimizer_specs import get_position, set_position
 from app.executor.modules.snapshot import Snapshot
@@ -51,25 +52,24 @@ _FORMAT = 1
 
 
 def save_module(
-    module: HostedModule, root: Path, epoch: int, optimizer_states: bool
+    module: HostedModule, root: Path, tag: CheckpointTag, optimizer_states: bool
 ) -> Waits[CheckpointManifest]:
     """Copy a module, write a checkpoint off the device thread and return its manifest."""
     module.require("save_checkpoint")
     snapshot, changes = Snapshot.of(module, optimizer_states), module.changes
     optimizer = optimizer_of(module.engine) if optimizer_states else None
     position = None if optimizer is None else copy.deepcopy(get_position(optimizer))
-    manifest = yield from awaited(in_background(_write, snapshot, position, root, epoch))
+    manifest = yield from awaited(in_background(_write, snapshot, position, root, tag))
     if module.changes == changes:
         module.has_unsaved = False
     return manifest
 
 
 def _write(
-    snapshot: Snapshot, position: Mapping[str, Any] | None, root: Path, epoch: int
+    snapshot: Snapshot, position: Mapping[str, Any] | None, root: Path, tag: CheckpointTag
 ) -> CheckpointManifest:
-    tag = CheckpointTag(epoch)
     with write_checkpoint(root, tag, module=snapshot.name) as writer:
-        snapshot.write(writer.directory, epoch)
+        snapshot.write(writer.directory, tag.epoch)
         if position is not None:
             write_state(writer.directory, {"optimizer": position})
     return read_manifest(root / str(tag))

@@ -46,7 +46,9 @@ class Snapshot:
     @classmethod
     def of(cls, module: HostedModule, optimizer_states: bool) -> Snapshot:
         """Copy a module's parameters and, on request, the states of the optimizer if it has one."""
-        arguments, auxiliary = module.engine.get_params()
+        values = module.values()
+        assert values is not None
+        arguments, auxiliary = values
         has_states = optimizer_states and optimizer_of(module.engine) is not None
         return cls(
             name=module.name,

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from app.errors import HostError
 from app.executor.background import Waits, awaited, in_background
-from app.executor.modules.hosted_module import HostedModule, Values
+from app.executor.modules.host_copy import Values
+from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.module_files import read_params
 from app.executor.modules.module_params import check_values
 from app.executor.predict.predictor import Parameters

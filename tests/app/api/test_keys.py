@@ -11,8 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.api.scopes import SCOPES
 from app.client import Client, ClientError
 from app.client.local_server import ServerProcess, running_server
+from app.domain.api_key import KeyScope
 from served.keys import add_key, revoke_key
 from served.network import BIND, NETWORK
 from served.processes import ENVIRONMENT, wait_until
@@ -29,7 +31,7 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def keys(data_dir: Path) -> dict[str, str]:
     """A key of each scope."""
-    return {scope: add_key(data_dir, scope, scope) for scope in ("read", "infer", "train", "admin")}
+    return {scope: add_key(data_dir, scope, scope) for scope in KeyScope}
 
 
 @pytest.fixture(scope="module")
@@ -64,16 +66,18 @@ def refused(answer: httpx.Response, code: int) -> None:
 def test_each_key_may_do_what_its_scopes_allow(server: ServerProcess, keys: dict[str, str]) -> None:
     body = {"inputs": {"data": [[1, 2, 3, 4, 5]]}}
     asked = {
+        "metrics": ("GET", "/metrics", None),
         "read": ("GET", "/v1/modules", None),
         "infer": ("POST", "/v1/modules/net/predict", body),
         "train": ("POST", "/v1/modules/net/params/init", {"initializer": "xavier"}),
         "admin": ("PATCH", "/v1/modules/net/serving", {"max_delay_us": 0}),
     }
     may = {
-        "read": {"read"},
+        "metrics": {"metrics"},
+        "read": {"read", "metrics"},
         "infer": {"infer"},
-        "train": {"train", "read"},
-        "admin": {"read", "infer", "train", "admin"},
+        "train": {"train", "read", "metrics"},
+        "admin": {"metrics", "read", "infer", "train", "admin"},
     }
     for scope, key in keys.items():
         for wanted, (verb, path, content) in asked.items():
@@ -104,14 +108,17 @@ def test_only_a_few_paths_need_no_key(server: ServerProcess) -> None:
         assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_documents_and_metrics_need_the_read_scope(
-    server: ServerProcess, keys: dict[str, str]
-) -> None:
-    for path in ("/metrics", "/openapi.json"):
-        assert status(server, "GET", path, keys["read"]) == 200
-        assert status(server, "GET", path, keys["infer"]) == 403
-        if path != "/metrics":
-            assert status(server, "HEAD", path, keys["infer"]) == 403
+def test_the_document_is_for_readers(server: ServerProcess, keys: dict[str, str]) -> None:
+    assert status(server, "GET", "/openapi.json", keys["read"]) == 200
+    for scope in ("infer", "metrics"):
+        for verb in ("GET", "HEAD"):
+            assert status(server, verb, "/openapi.json", keys[scope]) == 403
+
+
+def test_a_key_for_metrics_sees_nothing_else(server: ServerProcess, keys: dict[str, str]) -> None:
+    for (verb, path), needed in SCOPES.items():
+        if needed and (verb, path) != ("GET", "/metrics"):
+            assert status(server, verb, path, keys["metrics"]) == 403, (verb, path)
 
 
 def test_a_key_can_be_sent_in_several_ways(server: ServerProcess, keys: dict[str, str]) -> None:

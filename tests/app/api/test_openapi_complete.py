@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from app.api.scopes import OPEN_PATHS
+from app.domain.api_key import KeyScope
 from served.document import openapi_document
 
 ENUMERATED = {"kind", "level", "requested", "role", "stage", "state", "status"}
@@ -130,6 +131,6 @@ def test_every_route_states_the_key_it_needs(document: dict[str, Any]) -> None:
         for verb, operation in found.items():
             needed = {scope for entry in operation["security"] for (scope,) in entry.values()}
             assert bool(needed) != (path in OPEN_PATHS or needed == set()), (verb, path)
-            assert needed <= {"read", "infer", "train", "admin"}
+            assert needed <= {*KeyScope}
             if needed:
                 assert {"401", "403", "429"} <= set(operation["responses"]), (verb, path)

@@ -55,7 +55,7 @@ def test_a_key_is_exchanged_for_a_cookie(browser: httpx.Client, keys: dict[str, 
     assert browser.get("/v1/jobs").status_code == 401
     assert browser.get("/session").json() == {"key_needed": True, "name": None, "scopes": []}
     answer = log_in(browser, f" {keys['train']}\n")
-    expected = {"key_needed": True, "name": "train", "scopes": ["read", "train"]}
+    expected = {"key_needed": True, "name": "train", "scopes": ["metrics", "read", "train"]}
     assert answer.json() == expected == browser.get("/session").json()
     (cookie,) = SimpleCookie(answer.headers["set-cookie"]).values()
     assert cookie["httponly"]
@@ -197,7 +197,7 @@ def test_forwarded_headers_are_trusted_only_from_proxies(tmp_path: Path) -> None
 
 def test_a_server_without_keys_needs_no_session(tmp_path: Path) -> None:
     with served(Settings(data_dir=tmp_path, executor_form="in_process", log_level="error")) as url:
-        scopes = ["read", "infer", "train", "admin"]
+        scopes = ["metrics", "read", "infer", "train", "admin"]
         assert httpx.get(f"{url}/session").json() == {
             "key_needed": False,
             "name": None,

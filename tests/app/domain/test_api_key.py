@@ -64,10 +64,11 @@ def test_nothing_stored_can_be_used_as_the_key() -> None:
 @pytest.mark.parametrize(
     ("scope", "allowed"),
     [
-        (KeyScope.READ, {"read"}),
+        (KeyScope.METRICS, {"metrics"}),
+        (KeyScope.READ, {"read", "metrics"}),
         (KeyScope.INFER, {"infer"}),
-        (KeyScope.TRAIN, {"train", "read"}),
-        (KeyScope.ADMIN, {"read", "infer", "train", "admin"}),
+        (KeyScope.TRAIN, {"train", "read", "metrics"}),
+        (KeyScope.ADMIN, {"metrics", "read", "infer", "train", "admin"}),
     ],
 )
 def test_scopes_include_lesser_ones(scope: KeyScope, allowed: set[str]) -> None:
@@ -94,3 +95,9 @@ def test_impossible_fields_are_refused(field: str, value: object) -> None:
     plain = to_plain(make(new_key_text(), KeyScope.READ))
     with pytest.raises(Invalid, match=field):
         from_plain(ApiKey, plain | {field: value})
+
+
+def test_a_name_that_may_not_be_is_told_in_words() -> None:
+    plain = to_plain(make(new_key_text(), KeyScope.READ))
+    with pytest.raises(Invalid, match=r"expected 1 to 64 of A-Z a-z 0-9 [.] _ @ - beginning with"):
+        from_plain(ApiKey, plain | {"name": "a b"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from served.network import (
 from served.params_file import write_params
 from served.perceptron import data_shape, label_shape, perceptron, toy_examples
 from served.processes import ENVIRONMENT, end_executor, kill
+from served.small_disk import fill, mounted_disk
 
 EXAMPLES = np.random.RandomState(0).rand(BATCH, FEATURES).astype("f")
 BATCH_OF_NET = {"data": EXAMPLES, "softmax_label": np.zeros(BATCH, "f")}
@@ -191,6 +193,62 @@ def test_a_cancelled_fit_leaves_unsaved_parameters(client: Client, tmp_path: Pat
     job = int(client.fit("net", **fit_body(epochs=1))["id"])
     assert client.wait(job)["status"] == "succeeded"
     assert client.module("net")["durable"]
+
+
+def test_a_server_that_ends_in_good_order_saves_it_and_goes_on_with_it(tmp_path: Path) -> None:
+    folder = tmp_path / "server"
+    with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        for name in ("net", "put"):
+            make(client, name)
+        set_params(client, "put")
+        examples = tmp_path / "examples.npz"
+        examples.write_bytes(examples_npz(2000))
+        client.put_dataset("examples", examples)
+        client.promote("net", 1)
+        job = int(client.fit("net", **fit_body(epochs=1000, checkpoint={"epochs": 1000}))["id"])
+        next(one for one in client.job_events(job) if one["type"] == "progress")
+        client.cancel(job)
+        assert client.wait(job)["status"] == "cancelled"
+        before = {name: client.params(name) for name in ("net", "put")}
+        update(client, "put")
+        states, before["put"] = client.optimizer_states("put"), client.params("put")
+    log = server.log.read_text()
+    for name in before:
+        assert f"module {name}: saved at the stop as checkpoint 1.1" in log
+    with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        for name, params in before.items():
+            module = client.module(name)
+            assert (module["state"], module["durable"]) == ("ready", True)
+            assert module["checkpoint"] == "1.1"
+            for one, array in client.params(name).items():
+                np.testing.assert_array_equal(array, params[one])
+        assert client.optimizer_states("put") == states
+        assert client.versions("net")["promoted"] == "1"
+    assert "saved at the stop" not in server.log.read_text()[len(log) :]
+
+
+def test_a_full_disk_keeps_no_server_from_ending(tmp_path: Path) -> None:
+    wide = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=600_000, name="fc")
+    with mounted_disk(tmp_path, 64) as disk:
+        data = disk / "var"
+        data.mkdir()
+        (data / "server.log").symlink_to(tmp_path / "server.log")
+        with running_server(data, environment=ENVIRONMENT) as server, Client(server.url) as client:
+            client.create_module("wide", wide.tojson())
+            client.bind("wide", [{"name": "data", "shape": [1, 4]}], for_training=False)
+            client.init_params("wide", "xavier")
+            filler = fill(disk)
+            began = server.log.stat().st_size
+        with server.log.open() as lines:
+            lines.seek(began)
+            said = lines.read()
+        assert "module wide: its parameters are not saved at the stop: the disk" in said
+        assert "Traceback" not in said
+        assert "Application shutdown complete" in said
+        filler.unlink()
+        with running_server(data, environment=ENVIRONMENT) as server, Client(server.url) as client:
+            call = partial(client.predict, "wide", data=np.ones((1, 4), "f"))
+            assert refusal(call)["code"] == "params_lost"
 
 
 def test_they_are_lost_with_the_server_too(tmp_path: Path) -> None:

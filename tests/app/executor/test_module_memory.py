@@ -207,6 +207,58 @@ def test_deleting_a_module_frees_its_memory_at_once(driver, jobs, toy_data, kind
     check_freed(use, driver)
 
 
+def bound_to_predict(driver: Any, jobs: Any) -> None:
+    driver.bind(for_training=False)
+    driver.ask(calls.InitParams(module="net", spec=InitSpec(seed=3)))
+
+
+def bound_again(driver: Any, jobs: Any) -> None:
+    bound_to_predict(driver, jobs)
+    driver.bind(batch=BATCH + 2, for_training=False)
+
+
+def set_and_read(driver: Any, jobs: Any) -> None:
+    bound_to_predict(driver, jobs)
+    driver.ask(calls.SetParams(module="net"), **driver.params())
+
+
+def saved_and_loaded(driver: Any, jobs: Any) -> None:
+    bound_to_predict(driver, jobs)
+    root = jobs.folder / "saved"
+    driver.ask(calls.SaveCheckpoint(module="net", root=str(root), epoch=1))
+    driver.ask(calls.LoadCheckpoint(module="net", directory=str(root / "1")))
+
+
+def stepped(driver: Any, jobs: Any) -> None:
+    make_ready(driver)
+    driver.ask(calls.Forward(module="net", backward=True, is_marked=True), **LABELED)
+    driver.ask(calls.Update(module="net"))
+    driver.params()
+
+
+@pytest.mark.parametrize(
+    ("act", "most"),
+    [
+        # Beside them room for the weights as kernels read them.
+        *((act, 2) for act in (bound_to_predict, bound_again, set_and_read, saved_and_loaded)),
+        (stepped, 3),  # with gradients and momentum
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_a_module_has_no_second_copy_of_its_parameters(driver, jobs, act, most):
+    def use() -> None:
+        driver.record = driver.create(network())
+        act(driver, jobs)
+
+    use()
+    driver.ask(calls.DeleteModule(module="net"))
+    driver.events.clear()
+    before, _ = tracemalloc.get_traced_memory()
+    use()
+    after, _ = tracemalloc.get_traced_memory()
+    assert most - 0.5 < (after - before) / WEIGHT_BYTES < most + 0.5
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_deleting_a_module_evicted_by_its_fit_frees_its_memory_at_once(
     driver, jobs, toy_data, kind

@@ -246,6 +246,35 @@ def test_parameters_that_are_not_given_keep_their_values() -> None:
     assert_same({**before, "fc1_weight": np.zeros((6, 5), np.float32)}, after)
 
 
+@pytest.mark.parametrize("then", ["read", "trained", "set in part", "bound anew", "saved"])
+def test_released_parameters_are_those_of_the_device(tmp_path: Path, then: str) -> None:
+    modules = [ready(), ready()]
+    modules[1].release_params()
+    assert not modules[1]._arg_params
+    for module in modules:
+        if then == "trained":
+            train(module)
+        elif then == "set in part":
+            module.set_params({"fc1_weight": mx.nd.ones((6, 5))}, {}, allow_missing=True)
+        elif then == "bound anew":
+            module.bind([("data", (2, 5))], [("softmax_label", (2,))], force_rebind=True)
+        elif then == "saved":
+            module.save_params(str(tmp_path / "net.params"))
+    expected, actual = (
+        {name: values.asnumpy() for name, values in module.get_params()[0].items()}
+        for module in modules
+    )
+    assert any(values.any() for values in expected.values())
+    assert_same(expected, actual, rtol=0)
+
+
+def test_parameters_on_several_devices_are_not_released() -> None:
+    module = ready(context=[mx.cpu(0), mx.cpu(1)])
+    before = module.get_params()[0]["fc1_weight"]
+    module.release_params()
+    assert module.get_params()[0]["fc1_weight"] is before
+
+
 def test_fixed_parameters_do_not_change() -> None:
     module = ready(fixed_param_names=["fc1_weight"])
     before = module.get_params()[0]["fc1_weight"].asnumpy().copy()

@@ -1,0 +1,112 @@
+"""What modules have in memory alone is saved when the server is stopped in good order.
+
+Each becomes a checkpoint within an epoch, the one after that from which its module would have been
+restored: no version changes, and none of the client's checkpoints is written over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterable
+
+from app.domain.checkpoint import CheckpointTag
+from app.domain.module import ModuleRecord
+from app.errors import ExecutorGone
+from app.files.checkpoint_files import list_tags
+from app.link import calls
+from app.link.client import ExecutorClient
+from app.services.background_tasks import in_thread, logged
+from app.services.checkpoints import CheckpointService
+from app.services.executors import Executors, tell
+from app.services.module_access import ModuleAccess
+from app.services.modules import ModuleService
+
+__all__ = ["UnsavedModules"]
+
+_log = logging.getLogger(__name__)
+
+_SECONDS = 15.0
+
+
+class UnsavedModules:
+    """The modules that would lose their parameters with the executors of this server."""
+
+    def __init__(
+        self,
+        modules: ModuleService,
+        checkpoints: CheckpointService,
+        executors: Executors,
+        access: ModuleAccess,
+        seconds: float = _SECONDS,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            seconds: how long all saves together may take.
+        """
+        self._modules = modules
+        self._checkpoints = checkpoints
+        self._executors = executors
+        self._access = access
+        self._seconds = seconds
+
+    async def save(self) -> None:
+        """Save all of them; what could not be saved in time, or at all, is told in the log.
+
+        To be called when no job runs any more and the executors still do.
+        """
+        await logged(self._save_all)
+
+    async def _save_all(self) -> None:
+        unsaved = await in_thread(self._modules.unsaved, self._executors.names)
+        waiting = {record.name for record in unsaved}
+        try:
+            async with asyncio.timeout(self._seconds):
+                await asyncio.gather(
+                    *(self._save_those_of(client, unsaved, waiting) for client in self._executors)
+                )
+        except TimeoutError:
+            for name in sorted(waiting):
+                _not_saved(name, f"the stop waits no longer than {self._seconds:g} s for it")
+
+    async def _save_those_of(
+        self, client: ExecutorClient, unsaved: Iterable[ModuleRecord], waiting: set[str]
+    ) -> None:
+        """Save the modules of one executor, whose device writes one at a time."""
+        for record in unsaved:
+            if record.executor == client.name:
+                try:
+                    tag = await self._save(client, record.name)
+                except Exception as error:  # whatever it is, the server is to end
+                    _not_saved(record.name, str(error))
+                else:
+                    _log.info("module %s: saved at the stop as checkpoint %s", record.name, tag)
+                waiting.discard(record.name)
+
+    async def _save(self, client: ExecutorClient, name: str) -> CheckpointTag:
+        if not client.is_alive():
+            raise ExecutorGone(f"executor {client.name} is down")
+        root = self._checkpoints.root(name)
+        async with self._access.lock(name):
+            record = await self._access.record(name)
+            tag = _free_tag(record, await asyncio.to_thread(list_tags, root))
+            await tell(
+                client,
+                calls.SaveCheckpoint(module=name, root=str(root), epoch=tag.epoch, batch=tag.batch),
+            )
+            await in_thread(self._checkpoints.saved, name, tag)
+        return tag
+
+
+def _free_tag(record: ModuleRecord, taken: Collection[CheckpointTag]) -> CheckpointTag:
+    """Return the first tag behind a module's checkpoint that no checkpoint has."""
+    last = record.checkpoint or CheckpointTag(0)
+    batch = last.batch + 1
+    while (last.epoch, batch) in taken:
+        batch += 1
+    return CheckpointTag(last.epoch, batch)
+
+
+def _not_saved(module: str, reason: str) -> None:
+    _log.error("module %s: its parameters are not saved at the stop: %s", module, reason)
