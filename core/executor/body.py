@@ -13,7 +13,7 @@ from ..graph.nodes import Entry, Node
 from ..graph.subgraph import Subgraph
 from ..ops import make_operator
 from ..ops.subgraph import Spec, Tape
-from ..ops.subgraph import Subgraph as HeldGraph
+from ..ops.subgraph import Subgraph as GraphAttribute
 from ..types import Array
 from .arena import Arena
 from .compile import Compiled, CompileOptions, compile_graph
@@ -113,7 +113,7 @@ class CompiledBodies:
 
     def body(
         self,
-        graph: HeldGraph,
+        graph: GraphAttribute,
         inputs: Sequence[Array | Spec],
         gradients: Sequence[Array | bool] = (),
     ) -> CompiledBody:

@@ -79,7 +79,7 @@ def _is_repeated(first: Node, node: Node, spec_of: SpecOf) -> bool:
     op = node.op
     if op is None or node.attrs != first.attrs or node.visible_outputs() > 1:
         return False
-    if op.uses_random or op.auxiliary_names() or op.held_graphs():
+    if op.uses_random or op.auxiliary_names() or op.nested_graphs():
         return False
     if op.has_backward() and not op.backward_reads().out_grads:
         return False

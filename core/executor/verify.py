@@ -58,7 +58,7 @@ class _Checker:
             if value.part is not None:
                 self._parts.setdefault(self._memory[value.id], []).append(value.id)
         self._data = [program.data(value.id) for value in program.values]
-        self._held: dict[int, int] = {}
+        self._data_in: dict[int, int] = {}
         """The value whose data each region of memory currently holds, by region."""
         self._written: set[int] = set()
 
@@ -118,7 +118,7 @@ class _Checker:
         if whole in self._written:
             self._fail(step, f"writes {self._name(whole)} a second time")
         self._written.add(whole)
-        self._held[whole] = whole
+        self._data_in[whole] = whole
 
     def _check_overwriting(self, step: Step, value: int, owner: int) -> None:
         target, memory = self._program.values[value], self._program.values[owner]
@@ -135,7 +135,7 @@ class _Checker:
         data = self._data[value]
         if data not in self._written:
             self._fail(step, f"reads {self._name(value)} before it is written")
-        holds = self._held[self._region[value]]
+        holds = self._data_in[self._region[value]]
         if holds != data:
             self._fail(
                 step, f"reads {self._name(value)}, which {self._name(holds)} has overwritten"
@@ -210,7 +210,7 @@ class _Checker:
             memory = program.memory(gradient)
             if (memory.place, memory.index) != (Place.GRADIENT, index):
                 self._raise(f"the gradient of argument {index} is not in its array")
-            if self._held.get(memory.id) != program.data(gradient):
+            if self._data_in.get(memory.id) != program.data(gradient):
                 self._raise(f"the gradient of argument {index} is not in its array at the end")
 
     def _check_outputs(self, when: str) -> None:
@@ -218,16 +218,16 @@ class _Checker:
             memory = self._program.memory(output)
             if memory.place.is_planned or memory.place is Place.CACHE:
                 self._raise(f"output {self._name(output)} lies in planned memory")
-            if self._held.get(memory.id) != self._program.data(output):
+            if self._data_in.get(memory.id) != self._program.data(output):
                 self._raise(f"output {self._name(output)} is not there {when}")
 
     def _hold(self, value: int) -> None:
         self._written.add(value)
         region = self._region[value]
-        self._held[region] = value
+        self._data_in[region] = value
         # Other regions that share bytes with this one no longer hold what was written there.
         for other in self._overlapping(region):
-            self._held[other] = value
+            self._data_in[other] = value
 
     def _overlapping(self, region: int) -> list[int]:
         """Return the other regions that share bytes with a region."""

@@ -164,10 +164,10 @@ class Subgraph:
 def _uses_random(node: Node) -> bool:
     if node.op is None:
         return False
-    graphs = node.op.held_graphs()
+    graphs = node.op.nested_graphs()
     return any(graph.uses_random for graph in graphs) if graphs else node.op.uses_random
 
 
 def _depth(node: Node) -> int:
-    graphs = () if node.op is None else node.op.held_graphs()
+    graphs = () if node.op is None else node.op.nested_graphs()
     return max((1 + graph.depth for graph in graphs), default=0)

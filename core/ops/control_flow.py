@@ -45,7 +45,7 @@ class _ControlFlow(Operator):
 
     # -- names and counts -------------------------------------------------------------------
 
-    def held_graphs(self) -> tuple[Subgraph, ...]:
+    def nested_graphs(self) -> tuple[Subgraph, ...]:
         return self.subgraphs
 
     def updated_inputs(self) -> tuple[int, ...]:

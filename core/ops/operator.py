@@ -214,7 +214,7 @@ class Operator:
         workspace among them."""
         return len(self.output_names())
 
-    def held_graphs(self) -> tuple[Subgraph, ...]:
+    def nested_graphs(self) -> tuple[Subgraph, ...]:
         """The subgraphs, one for each of ``graph_names``."""
         return ()
 

@@ -95,7 +95,7 @@ def set_attributes(node: Node, attributes: Mapping[str, str]) -> None:
         else:
             changed[hide_key(key, value)] = value
     if node.op is not None:
-        node.op = make_operator(node.op.names[0], name, changed, node.op.held_graphs())
+        node.op = make_operator(node.op.names[0], name, changed, node.op.nested_graphs())
     node.name, node.attrs = name, changed
 
 

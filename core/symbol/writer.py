@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..graph.nodes import Entry, Node, copy_graph, topological_order
 from ..graph.subgraph import Subgraph
-from ..ops.subgraph import Subgraph as HeldGraph
+from ..ops.subgraph import Subgraph as GraphAttribute
 
 __all__ = ["MXNET_VERSION", "describe_graph", "without_amp_casts", "write_graph"]
 
@@ -96,14 +96,14 @@ def _write_node(node: Node, ids: dict[Node, int], depth: int) -> str:
         attrs = {key: _text(node.attrs[key]) for key in sorted(node.attrs)}
         fields["attrs"] = _object(attrs, depth + 1, multiline=len(attrs) > 1)
     fields["inputs"] = _array(_write_entries(node.inputs, node.versions, ids), depth + 1)
-    subgraphs = () if node.op is None else node.op.held_graphs()
+    subgraphs = () if node.op is None else node.op.nested_graphs()
     if subgraphs:
         written = [_write_subgraph(graph, depth + 2) for graph in subgraphs]
         fields["subgraphs"] = _array(written, depth + 1, multiline=True)
     return _object(fields, depth, multiline=True)
 
 
-def _write_subgraph(graph: HeldGraph, depth: int) -> str:
+def _write_subgraph(graph: GraphAttribute, depth: int) -> str:
     assert isinstance(graph, Subgraph)
     return _object(_graph_fields(graph.heads, graph.versions, depth), depth, multiline=True)
 

@@ -226,7 +226,7 @@ def _check_padding(
         field = "pad_value" if desc.pad_value else "lengths_of"
         raise Invalid(f"{path}.{field}", getattr(desc, field), "none: predictions take no labels")
     dtype = to_dtype(desc.dtype)
-    if dtype.kind in "biu" and not _holds(dtype, desc.pad_value):
+    if dtype.kind in "biu" and not _can_represent(dtype, desc.pad_value):
         raise Invalid(f"{path}.pad_value", desc.pad_value, f"a value of dtype {dtype}")
     if desc.lengths_of is None:
         return
@@ -239,7 +239,7 @@ def _check_padding(
         raise Invalid(f"{path}.shape", list(desc.shape), expected)
 
 
-def _holds(dtype: DType, value: float) -> bool:
+def _can_represent(dtype: DType, value: float) -> bool:
     if dtype.kind == "b":
         return value in (0, 1)
     limits = np.iinfo(dtype)

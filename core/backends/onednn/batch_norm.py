@@ -278,7 +278,7 @@ def batch_norm_activation_backward(request: KernelRequest[BatchNormActivation]) 
 
 def _forward(request: KernelRequest[object], norm: _Norm) -> Kernel | None:
     data = request.inputs[0]
-    if not _holds(request, norm) or data is None:
+    if not _is_supported(request, norm) or data is None:
         return None
     kernel: _BatchNorm | None = None
     # Implementations that are not JIT-compiled take many times as long, in any layout.
@@ -294,7 +294,7 @@ def _forward(request: KernelRequest[object], norm: _Norm) -> Kernel | None:
 
 def _backward(request: KernelRequest[object], norm: _Norm) -> Kernel | None:
     data = request.inputs[0]
-    if not _holds(request, norm) or data is None or request.in_grads[0] is None:
+    if not _is_supported(request, norm) or data is None or request.in_grads[0] is None:
         return None
     if not isinstance(request.forward, _BatchNorm):
         return None
@@ -325,7 +325,7 @@ def _relu_backward(desc: MemoryDesc) -> Primitive:
     return Primitive.of("eltwise_backward", algorithm, desc, desc, desc, 0.0, 0.0, hint)
 
 
-def _holds(request: KernelRequest[object], norm: _Norm) -> bool:
+def _is_supported(request: KernelRequest[object], norm: _Norm) -> bool:
     data = request.inputs[0]
     assert data is not None
     is_known = norm.is_last or norm.operator.axis % len(data.shape) == 1

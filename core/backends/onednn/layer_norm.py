@@ -101,12 +101,12 @@ class _LayerNormBackward(Kernel):
 
 def layer_norm(request: KernelRequest[LayerNorm]) -> Kernel | None:
     """Prepare the forward pass."""
-    return _LayerNorm(request, _forward(request)) if _holds(request) else None
+    return _LayerNorm(request, _forward(request)) if _is_supported(request) else None
 
 
 def layer_norm_backward(request: KernelRequest[LayerNorm]) -> Kernel | None:
     """Prepare the backward pass if the gradient of the data is requested."""
-    if not _holds(request) or request.in_grads[0] is None:
+    if not _is_supported(request) or request.in_grads[0] is None:
         return None
     desc, statistics = _descs(request)
     primitive = Primitive.of(
@@ -143,7 +143,7 @@ def _descs(request: KernelRequest[object]) -> tuple[MemoryDesc, MemoryDesc]:
     return plain(data.shape), plain(data.shape[:-1])
 
 
-def _holds(request: KernelRequest[LayerNorm]) -> bool:
+def _is_supported(request: KernelRequest[LayerNorm]) -> bool:
     """Return whether the axis is the last of two or more."""
     data = request.inputs[0]
     if not are_float32(request) or data is None or len(data.shape) < 2:

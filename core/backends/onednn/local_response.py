@@ -33,7 +33,7 @@ last block of channels is not full, and with 1 it crashes."""
 def local_response(request: KernelRequest[FusedLocalResponse]) -> Kernel | None:
     """Prepare the forward pass of an LRN without its sums."""
     fused = request.operator
-    if not _holds(request, fused.layer):
+    if not _is_supported(request, fused.layer):
         return None
     primitive, _ = _primitives(request, fused.layer)
     operands = {Argument.SRC: input_(0), Argument.DST: output()}
@@ -45,7 +45,7 @@ def local_response(request: KernelRequest[FusedLocalResponse]) -> Kernel | None:
 def local_response_backward(request: KernelRequest[FusedLocalResponse]) -> Kernel | None:
     """Prepare the backward pass."""
     fused = request.operator
-    if not _holds(request, fused.layer) or not isinstance(request.forward, PrimitiveKernel):
+    if not _is_supported(request, fused.layer) or not isinstance(request.forward, PrimitiveKernel):
         return None
     _, primitive = _primitives(dataclasses.replace(request, is_train=True), fused.layer)
     assert primitive is not None
@@ -90,7 +90,7 @@ def _primitives_in(
     return forward, Primitive.of("lrn_backward", _ALGORITHM, desc, desc, desc, *parameters, forward)
 
 
-def _holds(request: KernelRequest[object], layer: LocalResponse) -> bool:
+def _is_supported(request: KernelRequest[object], layer: LocalResponse) -> bool:
     """Return whether oneDNN computes the right result."""
     data, size = request.inputs[0], layer.nsize
     is_sound = size in _SOUND_SIZES if request.is_train or request.is_backward else size > 1

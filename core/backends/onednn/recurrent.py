@@ -56,16 +56,16 @@ def recurrent_layer_backward(request: KernelRequest[Recurrent]) -> Kernel | None
 
 
 def _forward(request: KernelRequest[object], form: Form) -> Kernel | None:
-    return _Recurrent(request, form) if _holds(request, form) else None
+    return _Recurrent(request, form) if _is_supported(request, form) else None
 
 
 def _backward(request: KernelRequest[object], form: Form) -> Kernel | None:
     if not isinstance(request.forward, _Recurrent) or not request.is_train:
         return None
-    return _RecurrentBackward(request, form) if _holds(request, form) else None
+    return _RecurrentBackward(request, form) if _is_supported(request, form) else None
 
 
-def _holds(request: KernelRequest[object], form: Form) -> bool:
+def _is_supported(request: KernelRequest[object], form: Form) -> bool:
     rnn = form.rnn
     drops = rnn.p > 0 and request.is_train and rnn.num_layers > 1
     is_plain = rnn.projection_size is None and rnn.clip is None and not rnn.use_sequence_length

@@ -82,7 +82,7 @@ class FusedLayer(Calibrated, Quantized, abc.ABC):
         """The stages of its subgraph."""
         return Stages.of(self.subgraphs[0], self.layer_kind)
 
-    def held_graphs(self) -> tuple[Subgraph, ...]:
+    def nested_graphs(self) -> tuple[Subgraph, ...]:
         return self.subgraphs
 
     def tensor_names(self) -> tuple[str, ...]:

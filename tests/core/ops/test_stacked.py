@@ -36,7 +36,7 @@ def _output(operator: Operator, inputs: list[np.ndarray]) -> np.ndarray:
 def _sharings(case: Case, operator: Operator) -> list[tuple[bool, ...]]:
     """Return which inputs may be the same for all entries: none, or all but the first."""
     shapes = [x.shape for x in case.make_inputs().values()]
-    if len(operator.auxiliary_names()) or operator.held_graphs():
+    if len(operator.auxiliary_names()) or operator.nested_graphs():
         return []
     found = {(False,) * len(shapes), (False, *(True,) * (len(shapes) - 1))}
     return [one for one in sorted(found) if operator.stacked(shapes, one) is not None]
