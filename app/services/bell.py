@@ -25,7 +25,7 @@ class Bell:
         return self._count
 
     def ring(self) -> None:
-        """Wake everyone who waits."""
+        """Wake all waiters."""
         with self._lock:
             self._count += 1
             waiters, self._waiters = self._waiters, set()
@@ -55,9 +55,10 @@ class Bells:
     """The bells of one server.
 
     Attributes:
-        events: something happened to a job, which its followers want to know.
-        work: a job may be claimed, or is asked to stop.
-        wishes: a job is asked to stop; nobody waits for this one, it only counts.
+        events: rung when there are new events, for the followers.
+        work: rung when a job may be claimable, or is asked to stop.
+        wishes: rung when a job is asked to stop. Nobody waits for it; its ticket only tells whether
+            there are new requests.
     """
 
     def __init__(self) -> None:
@@ -66,7 +67,7 @@ class Bells:
         self.wishes = Bell()
 
     def ring(self) -> None:
-        """Wake everyone."""
+        """Ring all bells."""
         self.wishes.ring()
         self.events.ring()
         self.work.ring()

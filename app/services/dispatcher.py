@@ -1,10 +1,10 @@
-"""Gives jobs to executors, and keeps their leases and times.
+"""Runs jobs on executors, renews their leases and enforces their time limits.
 
-    ExecutorJobs     one for each executor: claims for it, and enters what it reports
-    renew            three times a lease: keep what this server has, take over what others let go
-    expire           once a second: jobs whose time is used up
+    ExecutorJobs     one for each executor: claims jobs for it, and stores its reports
+    renew            three times per lease: renews this server's leases, and recovers lost jobs
+    expire           once a second: ends jobs that exceed their time limits
 
-An executor that dies loses its jobs at once; they go on from their newest checkpoints.
+If an executor dies, its jobs return to the queue at once and resume from their newest checkpoints.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ class Dispatcher:
         """Prepare; ``start`` begins to claim.
 
         Args:
-            clients: the executors; looked at when it starts.
-            jobs_per_executor: jobs, of different modules, that each runs in turns.
-            lease_seconds: of the jobs; leases are renewed three times as often.
-            restoration: brings the modules of jobs to their devices; None if they are there.
+            clients: the executors; iterated over by ``start``, and not before.
+            jobs_per_executor: how many jobs, of different modules, each runs in turns.
+            lease_seconds: the length of a job's lease; it is renewed three times in that time.
+            restoration: restores the modules of jobs on their devices; None if they are always
+                there.
         """
         self._clients = clients
         self._queue = queue
@@ -60,7 +61,7 @@ class Dispatcher:
         self._loops: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Recover what dead servers left running, then claim, listen and renew until ``stop``."""
+        """Recover the jobs of dead servers, then claim, listen and renew until ``stop``."""
         await in_thread(self._queue.recover)
         for client in self._clients:
             jobs = ExecutorJobs(
@@ -79,10 +80,10 @@ class Dispatcher:
         ]
 
     async def stop(self, grace_seconds: float = 10.0) -> None:
-        """Stop claiming, let running jobs save where they are, and give them back to the queue.
+        """Stop claiming, let running jobs save a checkpoint, and return them to the queue.
 
         Args:
-            grace_seconds: how long to wait for jobs to save; they are given back all the same.
+            grace_seconds: how long to wait for jobs to save; later ones are returned unsaved.
         """
         executors = list(self._executors.values())
         await asyncio.gather(*(executor.stop(grace_seconds) for executor in executors))
@@ -90,14 +91,14 @@ class Dispatcher:
         self._loops = []
 
     async def executor_started(self, client: ExecutorClient) -> None:
-        """Note that an executor has a new process: the jobs of the one before are lost."""
+        """Return an executor's jobs to the queue after a restart of its process."""
         jobs = self._executors.get(client.name)
         if jobs is not None:
             await jobs.lose_all(f"executor {client.name} was started again")
 
     @property
     def jobs_by_executor(self) -> dict[str, list[int]]:
-        """Ids of the jobs in work, by executor."""
+        """Ids of the claimed jobs, by executor."""
         return {name: jobs.job_ids for name, jobs in self._executors.items()}
 
     async def _renew(self) -> None:

@@ -1,7 +1,7 @@
-"""The jobs of one executor: claimed, started, told to stop, and entered as they report.
+"""The jobs of one executor: claims, starts and stops them, and stores their reports.
 
-Nothing here waits for a reply of the executor but the job that the reply is about: an executor
-that is busy with a long batch delays neither the others nor what else is to be said to it.
+Each call to the executor runs in a task of its own, so that an executor that is busy with a long
+batch delays neither its other jobs nor further messages to it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _POLL_SECONDS = 1.0
 _SHORT_SECONDS = 0.25
 _SHORT_IN_A_ROW = 4
 _AHEAD = 8
-"""Short jobs claimed for each place: the store takes as long to claim ten as to claim one."""
+"""Short jobs claimed for each place: for the store, claiming ten takes as long as claiming one."""
 _LONGEST_AHEAD_SECONDS = 1.0
 
 
@@ -67,13 +67,13 @@ class _Assignment:
 
     Attributes:
         start: the start message for the executor; None until it is known.
-        wish: what the job is asked to do, once known.
-        told: the part of that which was sent to the executor.
-        has_place: the executor may work on it.
+        wish: the action that is requested of the job, if any.
+        told: the last action that was sent to the executor.
+        has_place: it occupies one of the executor's places.
         placed_at: since when, by the clock of the event loop.
-        is_started: the executor has taken it.
-        is_over: its last message came; it is still to be entered.
-        is_void: the job was taken from it.
+        is_started: the executor has accepted it.
+        is_over: its last message has arrived, but may not have been stored yet.
+        is_void: it no longer has the job.
     """
 
     job: Job
@@ -102,8 +102,8 @@ class ExecutorJobs:
         """Prepare; ``start`` begins to claim.
 
         Args:
-            places: jobs, of different modules, that it runs in turns.
-            restoration: brings their modules to the device; None if they are there.
+            places: how many jobs, of different modules, it runs in turns.
+            restoration: restores their modules on the device; None if they are always there.
         """
         self.client = client
         self._queue = queue
@@ -125,7 +125,7 @@ class ExecutorJobs:
         self._is_stopping = False
         self._emptied = asyncio.Event()
 
-    # -- life ---------------------------------------------------------------------------------
+    # -- lifecycle ----------------------------------------------------------------------------
 
     def start(self) -> None:
         """Claim and listen until ``stop``."""
@@ -136,9 +136,9 @@ class ExecutorJobs:
         ]
 
     async def stop(self, grace_seconds: float) -> None:
-        """Stop claiming, let running jobs save where they are, and give them back to the queue."""
+        """Stop claiming, let running jobs save a checkpoint, and return them to the queue."""
         self._is_stopping = True
-        # A claim under way may end: cancelled, it would leave its job running for nobody.
+        # Let a claim in progress end: cancelled, it would leave jobs claimed that nobody runs.
         async with self._claiming:
             pass
         for assignment in list(self._assignments.values()):
@@ -156,15 +156,15 @@ class ExecutorJobs:
             await in_thread(self._queue.release, job.id, job.attempt, "its server stopped")
         self._assignments.clear()
 
-    # -- what the dispatcher asks -------------------------------------------------------------
+    # -- for the dispatcher -------------------------------------------------------------------
 
     @property
     def job_ids(self) -> list[int]:
-        """Ids of the jobs in work."""
+        """Ids of the claimed jobs."""
         return list(self._assignments)
 
     def attempts(self) -> list[tuple[int, int]]:
-        """Return the attempts in work, as (job, attempt), of an executor that lives."""
+        """Return the claimed attempts, as (job, attempt); none if the executor is dead."""
         if not self.client.is_alive():
             return []
         return [(one.job.id, one.job.attempt) for one in self._assignments.values()]
@@ -187,7 +187,7 @@ class ExecutorJobs:
         if any(work.job_id == assignment.job.id for work in works):
             reason = f"executor {self.client.name} was killed or crashed while it ran this job"
             await self._lose(assignment, reason)
-        else:  # where something else was at work, it is that which is to blame
+        else:  # if other work was running, that is to blame for the death
             await self._lose(assignment, reason, counts=not works)
 
     # -- claim --------------------------------------------------------------------------------
@@ -214,13 +214,13 @@ class ExecutorJobs:
                     return
 
     def _drop_earlier(self, job: Job) -> None:
-        """Stop an attempt that the store took away, where its job is back before that was seen."""
+        """Stop an earlier attempt of a job that was lost and claimed again before ``drop``."""
         earlier = self._assignments.get(job.id)
         if earlier is not None:
             self.drop(job.id, earlier.job.attempt)
 
     def _claim_soon(self) -> None:
-        """Claim beside what else goes on, once for all the places that are free by then."""
+        """Schedule a claim for all places that are free by then, unless one is scheduled."""
         if not self._is_claim_due and not self._is_stopping:
             self._is_claim_due = True
             self._spawn(self._claims, safely(self._claim))
@@ -232,13 +232,13 @@ class ExecutorJobs:
         unfinished = sum(not one.is_over for one in self._assignments.values())
         if self._short_jobs < _SHORT_IN_A_ROW:
             return self._places - unfinished
-        # Where all jobs are short some are claimed ahead, that the executor need not wait for the
-        # store between two; it works on no more of them at a time.
+        # If recent jobs were short, claim more than there are places, so that the executor need not
+        # wait for the store between two jobs. It still runs only as many as there are places.
         ahead = self._places * _AHEAD
         return ahead - unfinished if 2 * unfinished <= ahead else 0
 
     async def _take_place(self, assignment: _Assignment) -> bool:
-        """Wait for a place at the executor; False if the job was given back instead."""
+        """Wait for a place on the executor; return False if the job is no longer claimed."""
         try:
             async with asyncio.timeout(_LONGEST_AHEAD_SECONDS):
                 await self._place.acquire()
@@ -265,7 +265,7 @@ class ExecutorJobs:
         job = assignment.job
         preparing = asyncio.ensure_future(self._start_message(assignment))
         try:
-            has_place = await self._take_place(assignment)  # first, so that none passes another
+            has_place = await self._take_place(assignment)  # first, to keep the order of claims
             message = await preparing
             if not has_place:
                 return
@@ -308,7 +308,7 @@ class ExecutorJobs:
     # -- wishes -------------------------------------------------------------------------------
 
     async def _look_for_wishes(self) -> None:
-        # Those of another server's clients ring no bell here, so all are looked at now and then.
+        # Requests to another server ring no bell here, so the store is polled as well.
         now, ticket = asyncio.get_running_loop().time(), self._wishes.ticket()
         is_due = ticket != self._wishes_seen or now - self._looked_at >= _POLL_SECONDS
         if self._assignments and is_due:
@@ -319,7 +319,7 @@ class ExecutorJobs:
                     self._wish(assignment, job.requested)
 
     def _wish(self, assignment: _Assignment, action: JobAction) -> None:
-        """Tell the executor what a job is to do, when it has taken the job."""
+        """Send an action to the executor, now or once it has accepted the job."""
         assignment.wish = action
         if assignment.is_started and assignment.told is not action:
             self._call(partial(self._pass_on, assignment))
@@ -336,7 +336,7 @@ class ExecutorJobs:
         except ExecutorGone as error:
             await self._lose_to_death(assignment, str(error))
         except HostError as error:
-            # Its last message is on the way: the executor has forgotten the job already.
+            # The executor is done with the job, whose last message is on the way.
             _log.info("job %d was not told to %s: %s", job.id, action, error)
 
     async def _tell(self, method: str, message: JobStart | JobControl) -> None:
@@ -346,7 +346,7 @@ class ExecutorJobs:
     # -- listen -------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        """Enter what the executor reports, in its order."""
+        """Store the executor's reports, in order."""
         reports: asyncio.Queue[ExecutorEvent] = asyncio.Queue()
         entering = asyncio.create_task(
             repeat(lambda: self._enter_waiting(reports)), name=f"enter of {self.client.name}"
@@ -385,7 +385,7 @@ class ExecutorJobs:
             self.client.events_taken(1)
 
     def _note_end(self, assignment: _Assignment) -> None:
-        """Free a job's place before the store knows of its end."""
+        """Free a job's place without waiting for its end to be stored."""
         assignment.is_over = True
         self._leave_place(assignment)
         seconds = asyncio.get_running_loop().time() - assignment.placed_at
@@ -401,9 +401,10 @@ class ExecutorJobs:
         self.client.events_taken(len(messages))
 
     def _parts(self, messages: list[ExecutorEvent]) -> list[list[ExecutorEvent]]:
-        """Part messages into those that are entered together.
+        """Split messages into batches, each to be stored in one transaction.
 
-        One with files to see to is entered by itself, so that all before it has been seen to.
+        A message that involves files gets a batch of its own, so that everything before it has been
+        handled.
         """
         parts: list[list[ExecutorEvent]] = [[]]
         for message in messages:
@@ -420,7 +421,8 @@ class ExecutorJobs:
         return isinstance(message, JobPrepared | JobCheckpoint)
 
     async def _enter_or_lose(self, messages: list[ExecutorEvent]) -> None:
-        """Enter messages; an attempt whose end cannot be entered is lost, and its job goes on."""
+        """Store messages; if the end of an attempt cannot be stored, declare the attempt lost, so
+        that its job is retried."""
         try:
             await self._enter(messages)
         except Exception:

@@ -1,8 +1,7 @@
 """Locks that give an executor's name to one server, so that a module lives in a single process.
 
-Two servers with one data directory may share the work by having executors of different names. Of
-the same name they would hold two copies of a module, and a training on one would go unnoticed by
-the other.
+Two servers can share a data directory if their executors have different names. With the same name,
+each would have its own copy of a module, and would not notice that the other trains it.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ class ExecutorLocks:
         """Prepare.
 
         Args:
-            directory: where the files of the locks lie; in the data directory.
+            directory: for the lock files; in the data directory.
         """
         self._directory = directory
         self._descriptors: list[int] = []
 
     def take(self, names: Iterable[str]) -> None:
-        """Take names; raise StartError, with none taken, where another server has one."""
+        """Lock all these names; if another server has one, lock none and raise StartError."""
         self._directory.mkdir(parents=True, exist_ok=True)
         try:
             for name in names:

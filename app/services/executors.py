@@ -44,7 +44,7 @@ class Executors:
         return self._clients[name]
 
     def check(self, name: str, field: str) -> str:
-        """Return the name if there is such an executor, else raise Invalid for this field."""
+        """Return the name if such an executor exists; else raise Invalid for this field."""
         if name not in self._clients:
             raise Invalid(field, name, f"one of {', '.join(self._clients)}")
         return name
@@ -59,7 +59,7 @@ class Executors:
             raise
 
     async def stop(self) -> None:
-        """Stop them all, letting running batches finish; then raise what one could not do."""
+        """Stop all executors after their current batches; then raise the first error, if any."""
         stops = [asyncio.create_task(client.stop()) for client in self]
         if stops:
             await asyncio.wait(stops)
@@ -71,16 +71,16 @@ class Executors:
         return [client.name for client in self if not client.is_alive()]
 
     def status(self) -> dict[str, dict[str, Any]]:
-        """Return what is known, by name, of those with a process of their own; none is asked."""
+        """Return the supervisors' status of executor processes by name, without calling them."""
         return {client.name: _status(client) for client in self if isinstance(client, Supervisor)}
 
     async def describe(self) -> list[dict[str, Any]]:
-        """Return what is known of each: state, device, memory, modules and jobs."""
+        """Return the state, device, memory, modules and jobs of each executor."""
         return list(await asyncio.gather(*(_describe(client) for client in self)))
 
 
 async def tell(client: ExecutorClient, call: Call) -> None:
-    """Make a call whose answer says nothing; raise what refuses it."""
+    """Make a call and discard its result; raise its error."""
     method, params = to_call(call)
     reply = await client.call(method, params)
     reply.release()
@@ -107,6 +107,6 @@ async def _describe(client: ExecutorClient) -> dict[str, Any]:
 
 
 def _shown(module: dict[str, Any]) -> dict[str, Any]:
-    """Return what is known of a module, a replica under the name that clients know it by."""
+    """Return a module's description; a replica's with the name by which clients know it."""
     name = module_of(module["name"])
     return module | {"name": name, "is_replica": name != module["name"]}

@@ -24,7 +24,7 @@ _MOST_ENCODED = 500
 
 
 class Followers:
-    """Followers of one server, all of them in one event loop."""
+    """The followers of one server, all in the same event loop."""
 
     def __init__(self, store: Store, bell: Bell) -> None:
         self._store = store
@@ -40,7 +40,7 @@ class Followers:
         encode: Callable[[EventRow], bytes],
         wanted: EventFilter | None = None,
     ) -> AsyncGenerator[bytes | None, None]:
-        """Yield events as they are sent, each encoded once for all who follow; see ``follow``."""
+        """Yield encoded events; each is encoded once for all followers. See ``follow``."""
         async for row in self.follow(job_id, after, wanted):
             yield None if row is None else self._encode(row, encode)
 
@@ -55,11 +55,11 @@ class Followers:
     async def follow(
         self, job_id: int | None, after: int, wanted: EventFilter | None = None
     ) -> AsyncGenerator[EventRow | None, None]:
-        """Yield events after an id as they come; see ``JobService.follow``."""
+        """Yield events after an id as they occur; see ``JobService.follow``."""
         wanted = wanted or EventFilter()
         status: JobStatus | None = None
         is_behind = True  # older events must be read from the store
-        silent_since: float | None = None  # until all there was has been told
+        silent_since: float | None = None  # None until all past events were yielded
         while not self._is_over:
             ticket = self._bell.ticket()
             newest = await self._tail.refresh()
@@ -76,7 +76,7 @@ class Followers:
                 continue
             if job_id is not None and status in TERMINAL:
                 return
-            after = max(after, newest)  # of those up to it none is left
+            after = max(after, newest)  # everything up to it was yielded or does not match
             now = time.monotonic()
             is_silent = not rows and now - (silent_since or 0) >= _LONGEST_SILENCE_SECONDS
             if silent_since is None or is_silent:
@@ -87,7 +87,7 @@ class Followers:
             await self._bell.wait(ticket, _LONGEST_WAIT_SECONDS)
 
     def end(self) -> None:
-        """End all that follow, at once and for good."""
+        """End all streams for good."""
         self._is_over = True
         self._bell.ring()
 
@@ -103,7 +103,7 @@ class Followers:
 
 
 class _Tail:
-    """The newest events of all."""
+    """The newest events of all jobs, modules and executors, shared by the followers."""
 
     def __init__(self, store: Store, bell: Bell) -> None:
         self._store = store
@@ -127,8 +127,8 @@ class _Tail:
     def after(
         self, event_id: int, job_id: int | None, wanted: EventFilter
     ) -> list[EventRow] | None:
-        """Return the events after an id, of one job or of all; None if some may have been dropped
-        here."""
+        """Return the events of one job or of everything after an id; None if the tail no longer
+        reaches back that far."""
         assert self._begins_after is not None
         if event_id < self._begins_after:
             return None

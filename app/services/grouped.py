@@ -21,14 +21,14 @@ class Grouped(Generic[T, R]):
         """Prepare.
 
         Args:
-            do: does several at once; returns for each what came out, or the error to be raised.
+            do: handles several items; returns the result of each, or the error to raise for it.
         """
         self._do = do
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
         self._working: asyncio.Task[None] | None = None
 
     async def __call__(self, asked: T) -> R:
-        """Return what came out, once it did."""
+        """Return the result for an item, or raise its error."""
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((asked, future))
         if self._working is None:

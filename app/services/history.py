@@ -17,7 +17,7 @@ _DAY_SECONDS = 86400.0
 
 
 class History:
-    """What is kept of finished jobs, modules and executors."""
+    """Enforces the limits on finished jobs, and on events of modules and executors."""
 
     def __init__(
         self,
@@ -30,10 +30,10 @@ class History:
         """Prepare; ``start`` begins to remove.
 
         Args:
-            keep_jobs: how many finished jobs stay, the last ones; None keeps all.
-            keep_days: how long each stays; None keeps all.
-            keep_events: how many events of modules and executors stay, the last ones.
-            every_seconds: how often surplus is looked for.
+            keep_jobs: how many of the newest finished jobs to keep; None keeps all.
+            keep_days: how long to keep each; None for no limit.
+            keep_events: how many of the newest events of modules and executors to keep.
+            every_seconds: interval between removals.
         """
         self._jobs = jobs
         self._keep_jobs = keep_jobs
@@ -47,7 +47,7 @@ class History:
         self._task = asyncio.create_task(self._run(), name="remove old jobs")
 
     async def stop(self) -> None:
-        """Stop, after a removal in progress."""
+        """Stop, after waiting for a removal in progress."""
         task, self._task = self._task, None
         if task is not None:
             await cancel_tasks([task])

@@ -1,8 +1,9 @@
-"""Modules on several executors: which instance answers a prediction, and what keeps them ready.
+"""Modules on several executors: chooses the instance for a prediction, and keeps versions loaded.
 
-Only versions are answered by several: the parameters in training are at home alone. An instance is
-asked for the versions that it is known to have; it is given them beside that, and nobody waits for
-it. One that has lost what it was asked for says so, and another one is asked.
+Replicas serve only versions, because the parameters in training exist only at the module's home. A
+prediction goes to an instance that is known to have its version. Replicas load missing versions in
+the background, and no prediction waits for that. If an instance turns out to have lost a version,
+the prediction goes to another one.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _log = structlog.get_logger(__name__)
 
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
-"""Between two tries to give an instance a version."""
+"""Between two attempts to load a version on an instance."""
 _PAUSE_AFTER_DEATHS_SECONDS = 600.0
 _PREPARE_SECONDS = 30.0
 _PUT_AWAY = frozenset({"not_resident", "version_not_loaded"})
@@ -56,29 +57,29 @@ _NO_VERSION = (
 
 
 class InstanceState(StrEnum):
-    """Whether an instance can be asked."""
+    """Whether an instance can answer."""
 
     READY = "ready"
     LOADING = "loading"
     IDLE = "idle"
-    """No version is wanted of it yet."""
+    """It has no version to serve yet."""
     FAILED = "failed"
-    """A version could not be loaded; it is tried again."""
+    """A version could not be loaded, and will be retried."""
     DOWN = "down"
-    """Its executor is."""
+    """Its executor is down."""
     MISSING = "missing"
     """The server has no executor for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceFacts:
-    """What is known of an instance.
+    """The status of an instance.
 
     Attributes:
         executor: None for one that is missing.
         is_home: it has the parameters in training.
-        reason: why it is not ready, where there is something to say of that.
-        rows: examples that wait at its executor or are computed there, of all modules.
+        reason: why it is not ready, if the state alone does not tell.
+        rows: examples waiting or being computed on its executor, of all modules.
     """
 
     executor: str | None
@@ -90,11 +91,11 @@ class InstanceFacts:
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """Why an instance does not have a version, and when it is tried again.
+    """Why an instance does not have a version, and when the load is retried.
 
     Attributes:
-        pause: seconds from one try to the next,
-        until: and when these are over, on the monotonic clock.
+        pause: seconds between the last attempt and the next.
+        until: the earliest time of the next, on the monotonic clock.
     """
 
     reason: str
@@ -108,13 +109,13 @@ class Instance:
 
     Attributes:
         client: the executor.
-        module: what the module is called there,
-        public_name: and by clients.
-        versions: keys of those that it is known to have.
-        loads: under way, by the version's number.
-        faults: of the last ones, by the version's number.
-        deaths: of the executor in loads, in a row.
-        targets: what to ask it, by what is asked of its module.
+        module: the module's name on the executor.
+        public_name: the name by which clients know the module.
+        versions: keys of the versions that it is known to have.
+        loads: those in progress, by version number.
+        faults: why the last loads failed, by version number.
+        deaths: consecutive deaths of the executor during loads.
+        targets: cache of ``target``.
     """
 
     client: ExecutorClient
@@ -129,11 +130,11 @@ class Instance:
 
     @property
     def executor(self) -> str:
-        """Name of its executor."""
+        """The name of its executor."""
         return self.client.name
 
     def target(self, target: Target) -> Target:
-        """Return what to ask it for what is asked of its module."""
+        """Translate a prediction's target from the module to this instance."""
         if self.is_home:
             return target
         found = self.targets.get(target)
@@ -144,7 +145,7 @@ class Instance:
         return found
 
     def told(self, error: Exception) -> Exception:
-        """Return what it said, with the name that clients know the module by."""
+        """Return an error of its executor, with the name by which clients know the module."""
         if self.is_home:
             return error
         if isinstance(error, HostError):
@@ -165,7 +166,7 @@ class _Group:
     instances: tuple[Instance, ...]
 
     def is_of(self, record: ModuleRecord) -> bool:
-        """Return whether they compute what a module is by a record."""
+        """Return whether they serve the module as this record describes it."""
         mine = self.record
         if record is mine or (record.id, record.version) == (mine.id, mine.version):
             return True
@@ -195,14 +196,15 @@ class Instances:
     # -- asking -------------------------------------------------------------------------------
 
     def choose(self, record: ModuleRecord, version: str, key: str) -> Instance | None:
-        """Return the instance with the fewest examples to compute, of those that have a version.
+        """Return the instance that has a version and the fewest examples to compute.
 
-        Where none has it that is the home; None for a module that has one instance alone.
+        That is the home if none has it, and None for a module with a single instance. Instances
+        that lack the version begin to load it.
 
         Args:
             record: the module.
-            version: number of the version,
-            key: and its key.
+            version: number of the version.
+            key: key of the version.
         """
         group = self._groups.get(record.name)
         if group is None or not group.is_of(record):
@@ -220,15 +222,15 @@ class Instances:
         return chosen or group.instances[0]
 
     def of(self, record: ModuleRecord) -> tuple[Instance, ...]:
-        """Return the instances of a module, its home first; none where it has its home alone."""
+        """Return the instances of a module, its home first; none if there is only the home."""
         group = self._groups.get(record.name)
         return () if group is None or not group.is_of(record) else group.instances
 
     async def give(self, instance: Instance, record: ModuleRecord, version: str, key: str) -> None:
-        """Load a version at an instance now, and wait for it.
+        """Load a version on an instance now, and wait for it.
 
         Raises:
-            ExecutorGone, Unavailable: it cannot be had there at present.
+            ExecutorGone, Unavailable: it cannot currently be loaded there.
         """
         instance.faults.pop(int(version), None)
         task = self._want(instance, record, int(version))
@@ -241,25 +243,25 @@ class Instances:
             raise Unavailable(f"version {version} of module {instance.public_name!r}: {reason}")
 
     def begin(self, executor: str, rows: int) -> None:
-        """Note examples that an executor is asked for."""
+        """Count the examples of a prediction that an executor is asked for."""
         self._rows[executor] = self._rows.get(executor, 0) + rows
 
     def end(self, executor: str, rows: int) -> None:
-        """Note that they are computed, refused or given up."""
+        """Uncount the examples of a prediction, however it ended."""
         self._rows[executor] -= rows
 
     def note_lost(self, instance: Instance, version: str, key: str, error: Exception) -> bool:
-        """Note what an instance said when it was asked for a version; see ``choose``.
+        """Handle the error of an instance that ``choose`` returned.
 
         Returns:
-            whether another one may be asked: it did not have it, or its executor died of something
-            else before it came to it.
+            whether another instance may be tried: this one does not have the version, or its
+            executor is down but was not killed by this prediction.
         """
         if isinstance(error, HostError) and error.code in _PUT_AWAY:
             if error.code == "not_resident":
                 instance.versions.clear()
             instance.versions.discard(key)
-            if not instance.is_home:  # else it would come and go with every prediction
+            if not instance.is_home:  # else each prediction would reload it, and evict others
                 until = time.monotonic() + _FIRST_PAUSE_SECONDS
                 instance.faults[int(version)] = _Fault(_NO_ROOM, _FIRST_PAUSE_SECONDS, until)
             return True
@@ -268,12 +270,13 @@ class Instances:
             return not isinstance(error, ExecutorKilled)
         return False
 
-    # -- being ready --------------------------------------------------------------------------
+    # -- readiness ----------------------------------------------------------------------------
 
     async def prepare(self, record: ModuleRecord) -> None:
-        """Give the versions that answer by a record to all instances, before it is in force.
+        """Load the versions that serve predictions on all instances, before a record takes effect.
 
-        One that is down, or takes too long, is left behind: it is not asked before it has them.
+        An instance that is down or takes too long does not hold this up: it gets no predictions
+        until it has the versions.
         """
         group = self._groups.get(record.name)
         if group is None or not group.is_of(record):
@@ -283,22 +286,22 @@ class Instances:
             await asyncio.wait(loads, timeout=_PREPARE_SECONDS)
 
     def executor_started(self, name: str) -> None:
-        """Note that an executor has a new process, and give it again what it had."""
+        """Load versions again on an executor that has a new process."""
         loop = asyncio.get_running_loop()
         for group in self._groups.values():
             for one in group.instances:
                 if one.executor == name:
                     one.versions.clear()
-        loop.call_soon(self._refill, name)  # who tells this has yet to say that it is ready
+        loop.call_soon(self._refill, name)  # later: the executor is not marked as ready yet
 
     def note_loaded(self, module: str, key: str) -> None:
-        """Note that a module has a version at its home."""
+        """Record that a module's home has loaded a version."""
         group = self._groups.get(module)
         if group is not None:
             group.instances[0].versions.add(key)
 
     def facts(self, record: ModuleRecord) -> list[InstanceFacts]:
-        """Return what is known of each instance, those that are missing included."""
+        """Return the status of each instance, including missing ones."""
         group = self._groups.get(record.name)
         if group is not None and group.is_of(record):
             found = [self._facts(record, one) for one in group.instances]
@@ -317,7 +320,7 @@ class Instances:
         return found
 
     def _alone(self, record: ModuleRecord) -> InstanceFacts:
-        """Return what is known of a module that has its home alone."""
+        """Return the status of the home of a module without replicas."""
         is_up = record.executor in self._executors.names and (
             self._executors.get(record.executor).is_alive()
         )
@@ -349,7 +352,7 @@ class Instances:
         )
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel loads and removals in progress."""
         tasks = [
             task
             for group in self._groups.values()
@@ -358,10 +361,10 @@ class Instances:
         ]
         await cancel_tasks([*tasks, *self._tasks])
 
-    # -- inside -------------------------------------------------------------------------------
+    # -- internals ----------------------------------------------------------------------------
 
     def _follow(self, name: str, record: ModuleRecord | None) -> None:
-        """Have the instances that a module is to have by its record."""
+        """Add and remove instances as a module's new record says; None if it was deleted."""
         before = self._groups.pop(name, None)
         after = None if record is None else self._group(record, before)
         kept = () if after is None else after.instances
@@ -385,7 +388,7 @@ class Instances:
         if before is not None and before.replica == replica:
             kept = {one.executor: one for one in before.instances}
             for one in before.instances:
-                one.faults.clear()  # what was changed may have mended them
+                one.faults.clear()  # the change may have fixed their cause
         return _Group(
             record,
             replica,
@@ -416,7 +419,8 @@ class Instances:
                     yield task
 
     def _want(self, one: Instance, record: ModuleRecord, number: int) -> asyncio.Task[None] | None:
-        """Give an instance a version, unless that is under way or failed a moment ago."""
+        """Begin to load a version on an instance, unless the executor is down or a failed load is
+        not to be retried yet; return the load in progress, if any."""
         task = one.loads.get(number)
         if task is not None:
             return task
@@ -431,7 +435,7 @@ class Instances:
 
     async def _load(self, one: Instance, record: ModuleRecord, number: int) -> None:
         try:
-            # One at a time on a device: it is the one under way that a death is blamed on.
+            # One load at a time on a device, so that it is clear which one killed the executor.
             async with self._turns.setdefault(one.executor, asyncio.Lock()):
                 key = await self._give(one, record, number)
         except ExecutorKilled as error:
@@ -452,7 +456,7 @@ class Instances:
             one.deaths = 0
 
     def _pause(self, one: Instance, number: int, reason: str, is_deadly: bool = False) -> None:
-        """Try it again later, each time after a longer pause."""
+        """Postpone the next attempt to load a version, with exponential backoff."""
         where = {"module": one.public_name, "executor": one.executor}
         _log.warning("an instance was not given a version", **where, version=number, reason=reason)
         before = one.faults.get(number)
@@ -463,7 +467,7 @@ class Instances:
         one.faults[number] = _Fault(reason, pause, time.monotonic() + pause)
 
     async def _give(self, one: Instance, record: ModuleRecord, number: int) -> str:
-        """Load a version, and bind what its predictions run in; return its key."""
+        """Load a version and warm it up, so that the first prediction is fast; return its key."""
         place = await asyncio.to_thread(self._files.find, record, number)
         if place.key in one.versions:
             return place.key

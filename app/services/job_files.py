@@ -1,4 +1,4 @@
-"""What lies on the disk for one job alone: its series of metrics, and where it would go on."""
+"""The files of a single job: its series of metrics and histograms, and its resume point."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class JobFiles:
         return read_histograms(histograms_path(self._series_path(job)), array, points)
 
     def discard(self, job: Job) -> None:
-        """Remove all of a job that was deleted."""
+        """Remove the files of a deleted job."""
         discard(self._series_path(job))
         discard(histograms_path(self._series_path(job)))
         self._resume_points.discard(job)

@@ -1,4 +1,4 @@
-"""The queue as the dispatcher sees it: claims, leases, what attempts report, and recovery."""
+"""The dispatcher's side of the job queue: claims, leases, reports of attempts, and recovery."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class JobQueue:
         """Prepare.
 
         Args:
-            before_loss: called with the job of an attempt that is about to be taken for dead.
+            before_loss: called with a job whose attempt is about to be declared dead.
         """
         self._store = store
         self._bells = bells
@@ -79,12 +79,12 @@ class JobQueue:
         self._reports: dict[int, int] = {}
 
     def claim(self, executor: str, count: int = 1) -> list[Job]:
-        """Begin attempts of the next jobs for an executor, as many as there are up to a count."""
+        """Claim up to ``count`` of the next jobs for an executor; an attempt of each begins."""
         now = self._clock()
         with self._store.read() as connection:
             candidates = queue.next_jobs(connection, executor, now, count)
         if not candidates:
-            return []  # the usual answer, without the writers' lock
+            return []  # the usual case, which needs no write lock
         server = self._presence.server
         with self._store.write() as connection:
             claimed = queue.claim(connection, candidates, executor, server, now)
@@ -96,7 +96,7 @@ class JobQueue:
         """Extend the leases of attempts, given as (job, attempt).
 
         Returns:
-            The jobs still claimed, with what is requested of them; and the attempts that are void.
+            The jobs that are still claimed, and the attempts that no longer have their jobs.
         """
         if not claims:
             return [], []
@@ -109,16 +109,16 @@ class JobQueue:
         return kept, [claim for claim, job in pairs if not isinstance(job, Job)]
 
     def requests(self, job_ids: Iterable[int]) -> list[Job]:
-        """Return those of these jobs that are asked to pause or to be cancelled."""
+        """Return those of these jobs that have been asked to pause or to cancel."""
         with self._store.read() as connection:
             return queue.requested_jobs(connection, job_ids)
 
     def record(self, messages: Sequence[ExecutorEvent]) -> list[Job | Superseded | NotFound]:
-        """Enter what attempts report, all of it at once.
+        """Store the reports of attempts in one transaction.
 
         Returns:
-            For each message the job after it; Superseded where the attempt does not hold the job
-            any more and what it says is void, NotFound where the job is gone with its module.
+            For each message, the job after it; Superseded if the attempt no longer has the job and
+            the report was ignored; NotFound if the job was deleted with its module.
         """
         now = self._clock()
         reports = [Report(one.job_id, one.attempt, self._change(one, now)) for one in messages]
@@ -126,12 +126,12 @@ class JobQueue:
             outcomes = queue.enter(connection, reports, now)
         self._bells.events.ring()
         if any(isinstance(one, Job) and one.status is not JobStatus.RUNNING for one in outcomes):
-            self._bells.work.ring()  # the next job of its module may begin
+            self._bells.work.ring()  # the next job of the same module may begin
         self._count(messages)
         return outcomes
 
     def expire(self) -> list[Job]:
-        """Fail jobs that wait and whose time is used up, and ask those that run to stop."""
+        """Enforce the time limits of jobs: fail those that wait, and ask those that run to stop."""
         now = self._clock()
         with self._store.read() as connection:
             if not queue.has_late(connection, now):
@@ -142,7 +142,7 @@ class JobQueue:
         return expired
 
     def release(self, job_id: int, attempt: int, reason: str) -> Job | None:
-        """End an attempt in good order; None if it did not hold its job any more."""
+        """End an attempt that stopped cleanly; return None if it no longer had its job."""
         return self._end(
             lambda connection, now: queue.release(connection, job_id, attempt, reason, now)
         )
@@ -156,7 +156,7 @@ class JobQueue:
         waits: bool = False,
         counts: bool = True,
     ) -> Job | None:
-        """End an attempt that died; None if it did not hold its job any more.
+        """End an attempt that died; return None if it no longer had its job.
 
         Args:
             waits, counts: see ``job_moves.lost``.
@@ -181,17 +181,17 @@ class JobQueue:
             self._before_loss(job)
 
     def fail(self, job_id: int, attempt: int, code: str, message: str) -> Job | None:
-        """End an attempt and its job by an error; None if it did not hold its job any more."""
+        """End an attempt and its job with an error; return None if it no longer had its job."""
         error = {"code": code, "message": message, "field": None}
         return self._end(
             lambda connection, now: queue.fail(connection, job_id, attempt, error, now)
         )
 
     def recover(self) -> list[Job]:
-        """Take running jobs away from servers that are dead or have let their leases expire.
+        """Return the running jobs of dead servers, and jobs with expired leases, to the queue.
 
-        To be called at the start, when all jobs this disk's dead servers held are found at once,
-        and again and again.
+        To be called at the start, so that jobs of a crashed server need not wait for their leases
+        to expire, and then periodically.
         """
         with self._store.read() as connection:
             running = running_jobs(connection)
@@ -210,14 +210,15 @@ class JobQueue:
         return [job for job in taken if job is not None]
 
     def tidy(self, job_ids: Iterable[int]) -> None:
-        """Keep only a job's newest progress reports, log lines, statistics; forget old keys."""
+        """Remove all but the newest progress reports, log lines and statistics of jobs, and expired
+        idempotency keys."""
         for job_id in job_ids:
             self._thin_out(job_id)
         with self._store.write() as connection:
             forget_keys_before(connection, self._clock() - _KEY_LIFE_SECONDS)
 
     def tidy_ended(self, job: Job) -> None:
-        """Do so for a job whose attempt ended, if its reports may be too many."""
+        """Remove all but the newest reports of a job whose attempt ended, if there may be more."""
         if self._reports.pop(job.id, 0) * job.attempt > self._keep:
             self._thin_out(job.id)
 
@@ -241,7 +242,7 @@ class JobQueue:
         return job
 
     def _change(self, message: ExecutorEvent, now: float) -> Callable[[Job], Move]:
-        """Return what a message makes of its job."""
+        """Return the state transition that a message means for its job."""
         match message:
             case JobDone(result=result):
                 return lambda job: job_moves.succeeded(job, result, now)
@@ -251,7 +252,7 @@ class JobQueue:
             case JobCancelled():
                 return lambda job: job_moves.cancelled(job, now)
             case JobPaused():
-                # One that nobody asked of the job is this server's own, when it stops.
+                # A pause that no client requested is due to this server's shutdown.
                 return lambda job: job_moves.released(job, "stopped in good order", now)
             case JobPrepared():
                 return lambda job: job_moves.renewed(job, now)

@@ -1,5 +1,4 @@
-"""One attempt of a job, seen from the server: what its executor is told, and what follows from
-what the executor reports."""
+"""The server's side of an attempt of a job: builds its start message and handles its reports."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ LAST = JobDone | JobFailed | JobPaused | JobCancelled
 
 
 class JobRuns:
-    """Prepares attempts and enters what they report. Its methods block."""
+    """Prepares attempts and stores their reports. Its methods block."""
 
     def __init__(
         self,
@@ -62,7 +61,7 @@ class JobRuns:
         """Prepare.
 
         Args:
-            on_prepared: called, in any thread, with the record of a module that a fit has bound.
+            on_prepared: called, from any thread, with the record of a module that a fit has bound.
         """
         self._queue = queue
         self._modules = modules
@@ -72,16 +71,16 @@ class JobRuns:
         self._on_prepared = on_prepared
 
     def claim(self, executor: str, count: int) -> list[tuple[Job, JobStart | None]]:
-        """Begin attempts of the next jobs for an executor, as many as there are up to a count.
+        """Claim up to ``count`` of the next jobs for an executor; an attempt of each begins.
 
         Returns:
-            Each job with its start message; None if that takes a while, or cannot be had: see
+            Each job with its start message, or None if that is slow to build or failed; then call
             ``start_message``.
         """
         claimed = self._queue.claim(executor, count)
         try:
             return list(zip(claimed, self._quick_starts(claimed), strict=True))
-        except ServiceError:  # they are begun and must be known; each is asked about again
+        except ServiceError:  # they are claimed already; start_message raises it again
             return [(job, None) for job in claimed]
 
     def _quick_starts(self, claimed: Sequence[Job]) -> list[JobStart | None]:
@@ -90,16 +89,17 @@ class JobRuns:
         starts: dict[int, JobStart] = {}
         for job in scores:
             read = [records[name] for name in _names_of(job) if name in records]
-            # An operator's file may have to be read as a whole before it is known to be the same.
+            # Whether an operator's file is unchanged may take reading all of it.
             if len(read) == len(_names_of(job)) and all(one.path is None for one in read):
                 starts[job.id] = self._start(job, read)
         return [starts.get(job.id) for job in claimed]
 
     def start_message(self, job: Job) -> JobStart:
-        """Return what an executor needs to begin this attempt, or to go on from a checkpoint.
+        """Return what an executor needs to start this attempt, or to resume from a checkpoint.
 
         Raises:
-            ServiceError: something the job needs is gone; another attempt would not find it.
+            ServiceError: the job cannot start; a retry helps only for codes in
+                ``job_moves.PASSING``.
         """
         start = self._start(job, [self._datasets.get(name) for name in _names_of(job)])
         if job.kind is JobKind.PREDICT:
@@ -123,7 +123,7 @@ class JobRuns:
         )
 
     def _start(self, job: Job, records: Sequence[DatasetRecord]) -> JobStart:
-        """Return what jobs of all kinds need."""
+        """Return the part of a start message that jobs of all kinds need."""
         return JobStart(
             job_id=job.id,
             attempt=job.attempt,
@@ -138,13 +138,15 @@ class JobRuns:
         )
 
     def prepare(self, message: ExecutorEvent, job: Job | None) -> ExecutorEvent:
-        """Do what must be done before a message is entered; return it, or what became of it.
+        """Do what must be done before a message is stored; return the message to store.
+
+        That is an error instead of the end of a predict job whose output cannot become a dataset.
 
         Args:
-            job: whose attempt speaks, as it was claimed; None if the attempt is void.
+            job: the job of the attempt, as it was claimed; None if the attempt is void.
 
         Raises:
-            Unavailable, StorageFull: nothing is taken at present; do it again later.
+            Unavailable, StorageFull: the store is unavailable; retry later.
         """
         if job is None or job.kind is JobKind.SCORE:
             return message
@@ -162,20 +164,20 @@ class JobRuns:
         return message
 
     def _mark_unsaved(self, module: str) -> None:
-        """Note that the module has what no checkpoint has, before its job is said to be over."""
+        """Record that the module has unsaved parameters, before its job is reported as over."""
         try:
             self._modules.mark_unsaved(module)
         except NotFound:
             _log.info("module %s was deleted meanwhile", module)
 
     def enter(self, messages: Sequence[ExecutorEvent]) -> list[Job | None]:
-        """Enter what attempts report, all of it or nothing.
+        """Store the reports of attempts, all or none.
 
         Returns:
-            The job after each message; None if the attempt holds it no more.
+            The job after each message; None if the attempt no longer has it.
 
         Raises:
-            Unavailable, StorageFull: the store takes nothing at present; enter it again later.
+            Unavailable, StorageFull: the store is unavailable; retry later.
         """
         outcomes = self._queue.record(messages)
         for message, outcome in zip(messages, outcomes, strict=True):
@@ -184,10 +186,10 @@ class JobRuns:
         return [one if isinstance(one, Job) else None for one in outcomes]
 
     def follow_up(self, job: Job, message: ExecutorEvent) -> None:
-        """Do what follows from a message that was entered; it may be done again.
+        """Do what follows from a stored message. This is idempotent.
 
         Raises:
-            Unavailable, StorageFull: nothing is taken at present; do it again later.
+            Unavailable, StorageFull: the store is unavailable; retry later.
         """
         try:
             self._follow_up(job, message)
@@ -215,7 +217,7 @@ class JobRuns:
     def _take_checkpoint(self, job: Job, tag: CheckpointTag) -> None:
         try:
             self._checkpoints.saved(job.module, tag)
-        except NotFound as error:  # a server that was stopped for a while hears of pruned ones
+        except NotFound as error:  # pruned meanwhile, while this server was suspended
             _log.info("job %d: skipped a checkpoint: %s", job.id, error)
             return
         self._resume_points.keep(job, tag)
@@ -224,7 +226,7 @@ class JobRuns:
         self._checkpoints.prune(job.module, keep)
 
     def _take_output(self, message: JobDone, job: Job) -> ExecutorEvent:
-        """Make what a predict job wrote a dataset, before the job is said to have succeeded."""
+        """Make a predict job's output a dataset, before the job is reported as succeeded."""
         params = parse_job_params(job.kind, job.params)
         assert isinstance(params, PredictParams)
         try:

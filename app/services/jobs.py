@@ -1,4 +1,4 @@
-"""Jobs as clients see them: submit, look, follow, and ask to pause, resume, cancel or retry."""
+"""The clients' side of the job queue: submit, query, follow, pause, resume, cancel and retry."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ _REMOVED_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class JobOutlook:
-    """What is known of a job's future.
+    """A job's place in the queue and estimated remaining time.
 
     Attributes:
-        queue_position: its place in its executor's queue, from 1; None unless queued.
-        eta_seconds: in how many seconds it is likely to end; for a queued job counted from its
-            turn. None if that is not known.
+        queue_position: its position in its executor's queue, from 1; None unless queued.
+        eta_seconds: estimated seconds until it ends; for a queued job, from when it starts. None
+            if that is not known.
     """
 
     queue_position: int | None = None
@@ -74,7 +74,7 @@ class JobOutlook:
 
 
 class FilesOfJobs(Protocol):
-    """What lies on the disk for jobs; ``job_files`` has it."""
+    """The files of jobs, as ``job_files.JobFiles`` provides them."""
 
     def series(self, job: Job, name: str, points: int) -> Series:
         """Return one metric over all batches."""
@@ -85,12 +85,12 @@ class FilesOfJobs(Protocol):
         ...
 
     def discard(self, job: Job) -> None:
-        """Remove all of a job that was deleted."""
+        """Remove the files of a deleted job."""
         ...
 
 
 class JobService:
-    """All that clients can do with jobs. Its methods block, but for those to be awaited."""
+    """What clients can do with jobs. All methods but the coroutines and generators block."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class JobService:
         """Prepare.
 
         Args:
-            files: of the jobs; None if they have none.
+            files: the files of jobs; None if they have none.
         """
         self._files = files
         self._store = store
@@ -121,18 +121,18 @@ class JobService:
         limits: JobLimits | None = None,
         idempotency_key: str | None = None,
     ) -> Job:
-        """Queue a job and return it; one submitted before under the same key is returned again.
+        """Queue a job and return it, or the one submitted earlier with the same idempotency key.
 
         Args:
             module: name of its module.
             kind: what to do.
             params: see ``app.domain.job_params``.
-            limits: its priority, retries and times.
-            idempotency_key: of the client, so that a repeated request makes one job.
+            limits: its priority, retries and time limits.
+            idempotency_key: chosen by the client, so that a repeated request creates only one job.
 
         Raises:
             NotFound: no such module or dataset.
-            Invalid: a parameter has a value it cannot take; names each.
+            Invalid: parameters have invalid values; lists all of them.
             WrongStage: the module has no parameters to score or predict with.
             IdempotencyMismatch: the key was used for another request.
         """
@@ -143,14 +143,14 @@ class JobService:
         raise outcome
 
     async def submit_among_others(self, submission: Submission) -> Job:
-        """Queue a job together with those that are submitted at the same time; see ``submit``."""
+        """Queue a job, batched with others that are submitted at the same time; see ``submit``."""
         return await self._submitting(submission)
 
     def submit_all(self, submissions: Sequence[Submission]) -> list[Job | ServiceError]:
-        """Queue jobs, with one wait for the disk; what refuses one concerns none of the others.
+        """Queue jobs, batched to save disk syncs; a refused job does not affect the others.
 
         Returns:
-            For each submission its job, or why it is refused; see ``submit``.
+            For each submission, its job or the error that ``submit`` would raise.
         """
         outcomes: dict[int, Job | ServiceError] = {}
         for part in parts_of(submissions):
@@ -176,7 +176,7 @@ class JobService:
             return list_jobs(connection, wanted or JobFilter(), before, check_limit(limit))
 
     def outlook(self, jobs: Sequence[Job]) -> list[JobOutlook]:
-        """Return what is known of the future of jobs."""
+        """Return the outlook of each job."""
         now = self._clock()
         unfinished = [job for job in jobs if job.status not in TERMINAL]
         if not unfinished:
@@ -195,7 +195,7 @@ class JobService:
         ]
 
     def delete(self, job_id: int) -> None:
-        """Remove a finished job with its events and files.
+        """Delete a finished job with its events and files.
 
         Raises:
             NotFound: there is no such job.
@@ -208,11 +208,11 @@ class JobService:
         self._bells.events.ring()
 
     def remove_surplus(self, keep: int | None, keep_seconds: float | None) -> int:
-        """Remove finished jobs that are too many or too old; return how many.
+        """Delete surplus and expired finished jobs; return how many.
 
         Args:
-            keep: how many finished jobs are kept; None keeps all.
-            keep_seconds: how long after its end each is kept; None keeps all.
+            keep: how many finished jobs to keep; None keeps all.
+            keep_seconds: how long to keep each after its end; None for no limit.
         """
         before = None if keep_seconds is None else self._clock() - keep_seconds
         removed = 0
@@ -228,7 +228,11 @@ class JobService:
             removed += len(gone)
 
     def forget_events(self, keep: int) -> None:
-        """Remove all but the newest events of modules and executors."""
+        """Delete all but the newest events of modules and executors.
+
+        Args:
+            keep: how many to keep.
+        """
         with self._store.write() as connection:
             keep_server_events(connection, keep)
 
@@ -238,19 +242,19 @@ class JobService:
             return count_jobs(connection)
 
     def cancel(self, job_id: int) -> Job:
-        """Cancel a job; one that runs stops after the batch in work."""
+        """Cancel a job; a running one stops after its current batch."""
         return self._ask(queue.request_cancel, job_id)
 
     def pause(self, job_id: int) -> Job:
-        """Pause a job; one that runs saves a checkpoint first."""
+        """Pause a job; a running one saves a checkpoint first."""
         return self._ask(queue.request_pause, job_id)
 
     def resume(self, job_id: int) -> Job:
-        """Queue a paused job again, from its newest checkpoint; withdraw a pause not done yet."""
+        """Queue a paused job, to resume from its newest checkpoint; or withdraw a pending pause."""
         return self._ask(queue.resume, job_id)
 
     def retry(self, job_id: int) -> Job:
-        """Queue a failed or cancelled job again; it goes on from its newest checkpoint."""
+        """Queue a failed or cancelled job again; it resumes from its newest checkpoint."""
         return self._ask(queue.retry, job_id)
 
     def events(
@@ -260,7 +264,8 @@ class JobService:
         limit: int = _EVENTS_AT_ONCE,
         types: Collection[EventType] | None = None,
     ) -> list[EventRow]:
-        """Return events after an id, oldest first, of one job or of all; raise NotFound."""
+        """Return the events of one job or of everything after an id, oldest first; raise
+        NotFound."""
         with self._store.read() as connection:
             if job_id is not None:
                 get_job(connection, job_id)
@@ -280,25 +285,25 @@ class JobService:
         return self._files.series(job, name, points)
 
     def histograms(self, job_id: int, array: NamedArray | None, points: int) -> Histograms:
-        """Return those that a fit with a monitor took of an array; raise NotFound."""
+        """Return the histograms of an array that a fit's monitor took; raise NotFound."""
         job = self.get(job_id)
         if self._files is None:
             raise NotFound("histograms", job_id)
         return self._files.histograms(job, array, points)
 
     def newest_event_id(self) -> int:
-        """Return the id of the newest event of all: where to follow from, to see only new ones."""
+        """Return the id of the newest event, after which ``follow`` yields only new ones."""
         with self._store.read() as connection:
             return newest_event_id(connection)
 
     def follow(
         self, job_id: int | None = None, after: int = 0
     ) -> AsyncGenerator[EventRow | None, None]:
-        """Yield events after an id as they come, of one job or of all.
+        """Yield the events of one job or of everything after an id, as they occur.
 
-        Of a job it ends with the job's last event, and always with ``end_streams``. None comes when
-        all there was has been told, and when nothing came for a while, so that whoever sends this
-        on can tell whether its reader is still there.
+        The stream of a job ends with its last event, and every stream at ``end_streams``. None is
+        yielded after all past events, and as a keepalive when nothing happens for a while, so that
+        a caller can detect that its client has disconnected.
 
         Raises:
             NotFound: there is no such job.
@@ -312,15 +317,15 @@ class JobService:
         encode: Callable[[EventRow], bytes],
         wanted: EventFilter | None = None,
     ) -> AsyncGenerator[bytes | None, None]:
-        """Yield events as ``follow`` does, each encoded once for all who follow.
+        """Yield encoded events as ``follow`` does; each is encoded once for all followers.
 
         Args:
-            wanted: only those that pass this filter.
+            wanted: yield only events that pass this filter.
         """
         return self._followers.stream(job_id, after, encode, wanted)
 
     def end_streams(self) -> None:
-        """End all that follow, at once and for good: the server stops."""
+        """End all streams for good, because the server stops."""
         self._followers.end()
 
     def _discard_files(self, job: Job) -> None:
