@@ -29,10 +29,10 @@ class KeyRing:
     """The known keys; ``identify`` finds the key of a request."""
 
     def __init__(self, file: KeyFile, given: ApiKey | None = None) -> None:
-        """Know none yet; ``open`` reads them.
+        """Start without keys; ``open`` reads them.
 
         Args:
-            given: one that is valid beside those of the file, and not kept there.
+            given: a key that is valid in addition to those in the file.
         """
         self._file = file
         self._given = given
@@ -44,13 +44,13 @@ class KeyRing:
         self._task: asyncio.Task[None] | None = None
         self._next_change: asyncio.Future[None] | None = None
         self.is_in_force = False
-        """False if everything is open, for there are no keys and have been none."""
+        """False if requests need no key, because there is none and never was."""
 
     def open(self) -> None:
         """Read the keys.
 
         Raises:
-            StartError: they cannot be read.
+            StartError: the file cannot be read.
         """
         try:
             self._stamp = self._file.stamp()
@@ -66,7 +66,7 @@ class KeyRing:
         self._task = asyncio.create_task(self._follow(), name="follow the API keys")
 
     async def stop(self) -> None:
-        """End following."""
+        """Stop following the file."""
         task, self._task = self._task, None
         if task is not None:
             await cancel_tasks([task])
@@ -76,19 +76,19 @@ class KeyRing:
         self._listeners.append(listener)
 
     def next_change(self) -> asyncio.Future[None]:
-        """Return what is done when keys change or one expires; common to all who wait for it."""
+        """Return a future, shared by all waiters, that is done when keys change or one expires."""
         if self._next_change is None or self._next_change.done():
             self._next_change = asyncio.get_running_loop().create_future()
         return self._next_change
 
     def identify(self, texts: Iterable[str]) -> ApiKey:
-        """Return the key that a request brings.
+        """Return the key of a request.
 
         Args:
-            texts: what stands in its fields for keys; no key where there are several.
+            texts: the values of the header fields for keys; only one is allowed.
 
         Raises:
-            Unauthorized: it is none that is valid.
+            Unauthorized: there is no key, more than one, or it is not valid.
         """
         sent = list(texts)
         if not sent:
@@ -99,7 +99,7 @@ class KeyRing:
         if len(sent) > 1:
             raise Unauthorized("a request has one API key, this one has several")
         key = self._keys.get(key_id_of(sent[0]) or "")
-        # An unknown key takes as long as a wrong one of a known id.
+        # Compared even if the id is unknown: the timing must not reveal which ids exist.
         if not is_text_of(key, sent[0]) or key is None or key.is_expired(time.time()):
             raise Unauthorized("the API key is not valid: it is unknown, revoked or expired")
         return key
@@ -120,7 +120,7 @@ class KeyRing:
             await self._look()
 
     def _seconds_to_look(self) -> float:
-        """Return how long to wait: until a key expires, if that is sooner than the next look."""
+        """Return the time until the next look or until a key expires, whichever is sooner."""
         now = time.time()
         ends = [one.expires_at - now for one in self._keys.values() if one.expires_at is not None]
         ahead = [end for end in ends if end > 0]
@@ -139,7 +139,7 @@ class KeyRing:
         self._drop_expired()
 
     def _read(self) -> tuple[ApiKey, ...]:
-        """Return all keys; one that is given may do what the file says, where it has that, too."""
+        """Return all keys; if the file has the given key, too, its entry there wins."""
         keys = self._file.read()
         if self._given is None or any(one.id == self._given.id for one in keys):
             return keys

@@ -1,4 +1,4 @@
-"""Modules made of models: the files of a folder, or of an archive, with what is said of them."""
+"""Creates modules from models: the files of a folder or an archive, with their declaration."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class ModelMaker:
-    """Finds out what a model takes, and makes a module of it that answers predictions."""
+    """Infers a model's inputs, and creates a module from it that serves predictions."""
 
     def __init__(
         self, executors: Executors, access: ModuleAccess, commands: ModuleCommands
@@ -43,10 +43,10 @@ class ModelMaker:
         self._commands = commands
 
     async def inspect(self, files: ModelFiles, executor: str) -> ModuleRecord:
-        """Return the module to make, without a name; its data shapes are in ``bind``.
+        """Return the module to create, without a name; its data shapes are in ``bind``.
 
         Raises:
-            Invalid: what is said of the model does not fit its symbol and parameters.
+            Invalid: the declaration does not fit symbol and parameters.
         """
         declaration = files.declaration
         given = _given(declaration.inputs, declaration.buckets)
@@ -96,12 +96,12 @@ class ModelMaker:
         incoming: IncomingCheckpoint,
         idempotency_key: str | None = None,
     ) -> ModuleRecord:
-        """Create, load and bind a module, or leave nothing of it.
+        """Create, load and bind a module; delete it if one of these fails.
 
         Args:
             record: as ``inspect`` returned it, with a name.
             epoch: of the parameters.
-            incoming: has symbol and parameters.
+            incoming: contains symbol and parameters.
             idempotency_key: of the request.
         """
         bind, record = record.bind, record.evolve(bind=None)
@@ -112,7 +112,7 @@ class ModelMaker:
             idempotency_key=idempotency_key,
         )
         if created.bind is not None:
-            return created  # by an earlier request of the same key
+            return created  # by an earlier request with the same key
         try:
             bound = await self._commands.bind(record.name, bind)
         except BaseException:
@@ -128,7 +128,7 @@ def _archived(
     guessed: Mapping[str, Sequence[int]],
     found: Findings,
 ) -> ModuleRecord:
-    """Return the module of an archive, its classes put on the outputs that have as many."""
+    """Return the module of an archive, with its labels on the outputs of as many classes."""
     assert files.archive is not None
     warnings = [
         f"the shape {tuple(shape)} of input {name!r}, which the archive does not say, was worked "
@@ -154,7 +154,7 @@ def _archived(
 def _given(
     inputs: Mapping[str, DeclaredInput], buckets: tuple[int, ...]
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shapes that are declared, in the largest bucket."""
+    """Return the declared shapes, with open axes as long as the largest bucket."""
     open_inputs = [name for name, one in inputs.items() if None in one.shape]
     if open_inputs and not buckets:
         name = open_inputs[0]

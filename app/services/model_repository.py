@@ -1,8 +1,8 @@
-"""The models folder served: what lies there is loaded, changes are taken over, the rest is let go.
+"""Serves the models folder: loads its models, follows changes, and drops models that were removed.
 
-Each state of a model's files becomes a module of its own. When it is loaded and bound, calls on
-the model's name go to it from one moment to the next; the one before answers what it was asked, and
-is deleted. Files that cannot be used leave what is served as it is.
+Whenever a model's files change, a new module is made from them. Once it is loaded and bound, calls
+on the model's name are switched to it atomically; the previous module finishes its requests and is
+deleted. If the new files cannot be loaded, the previous module stays in service.
 """
 
 from __future__ import annotations
@@ -60,20 +60,20 @@ __all__ = ["ModelRepository", "ModelState"]
 _log = logging.getLogger(__name__)
 
 _LINGER_SECONDS = 30.0
-"""A replaced module stays so long for requests that found it before and are still being sent."""
+"""How long a replaced module is kept for requests that have looked it up but not yet reached it."""
 _PAGE = 200
 _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelState:
-    """What is known of one model.
+    """One model of the folder.
 
     Attributes:
-        signature: of the files that were last looked at; empty if they are to be tried again.
-        record: what is served; None if nothing is.
-        epochs: the checkpoints that came with it.
-        error: why the files as they are now are not served.
+        signature: of the files that were last tried; empty if they are to be tried again.
+        record: the module that is served; None if none is.
+        epochs: of the checkpoints among its files.
+        error: why the current files are not served.
     """
 
     name: str
@@ -84,7 +84,7 @@ class ModelState:
 
 
 class ModelRepository:
-    """Keeps what is served in step with a folder."""
+    """Keeps the served models in step with a folder."""
 
     def __init__(
         self,
@@ -103,8 +103,8 @@ class ModelRepository:
         """Prepare.
 
         Args:
-            root: the folder; None serves none.
-            poll_seconds: how often it is looked at; 0 for on request alone.
+            root: the models folder; None if there is none.
+            poll_seconds: interval between looks at it; 0 to look only on request.
         """
         self._root = root
         self._poll_seconds = poll_seconds
@@ -123,31 +123,31 @@ class ModelRepository:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Load all models, and look for changes from now on.
+        """Load all models, and follow changes until ``stop``.
 
         Raises:
-            StartError: the folder is none.
+            StartError: the models folder is not a folder.
         """
         if self._root is not None and not await asyncio.to_thread(self._root.is_dir):
             raise StartError(f"the models folder {self._root} is not a folder; see --models")
         for record in await asyncio.to_thread(lambda: list(self._loaded_before())):
-            self._replaced[record.name] = 0.0  # unless its files are still the same
+            self._replaced[record.name] = 0.0  # deleted at once, unless its files are unchanged
         await self._look()
         if self._root is not None:
             self._task = asyncio.create_task(self._poll(), name="look at the models folder")
 
     async def stop(self) -> None:
-        """Look no more; a model that is being loaded is given up."""
+        """Stop following the folder; a load in progress is cancelled."""
         task, self._task = self._task, None
         if task is not None:
             await cancel_tasks([task])
 
     def states(self) -> list[ModelState]:
-        """Return what is known of each model, by name; any thread may ask."""
+        """Return all models, sorted by name; may be called from any thread."""
         return sorted(self._states.values(), key=lambda state: state.name)
 
     def warnings(self) -> list[str]:
-        """Return what keeps the folder from being served as it is."""
+        """Return the faults that keep files in the folder from being served."""
         found = [] if self._fault is None else [self._fault]
         for state in self.states():
             if state.error is not None:
@@ -156,10 +156,10 @@ class ModelRepository:
         return found
 
     async def reload(self) -> list[ModelState]:
-        """Look at the folder now, and once more at what could not be loaded.
+        """Look at the folder now, and retry the models that could not be loaded.
 
         Raises:
-            Conflict: the server has none.
+            Conflict: the server has no models folder.
         """
         if self._root is None:
             raise Conflict("the server has no models folder; start it with --models DIR")
@@ -190,7 +190,7 @@ class ModelRepository:
         try:
             found = await asyncio.to_thread(find_models, root)
             misplaced = await asyncio.to_thread(misplaced_model, root)
-        except OSError as error:  # no reason to let go of what is served
+        except OSError as error:  # keep serving what is loaded
             self._note_fault(f"the models folder {root} cannot be read: {error.strerror}")
             return
         fault = (
@@ -204,13 +204,13 @@ class ModelRepository:
             await self._let_go(name)
 
     def _note_fault(self, fault: str | None) -> None:
-        """Say what is wrong with the folder, in the log once."""
+        """Remember what is wrong with the folder, and log it once."""
         if fault is not None and fault != self._fault:
             _log.warning("%s", fault)
         self._fault = fault
 
     async def _take(self, name: str, paths: Sequence[Path]) -> None:
-        """Serve what a model's folder, or archive, holds, unless that was looked at already."""
+        """Load and serve a model's folder or archive, unless these files were tried already."""
         state = self._states.get(name, ModelState(name=name))
         signature = ""
         try:
@@ -255,7 +255,7 @@ class ModelRepository:
     # -- modules ------------------------------------------------------------------------------
 
     def _loaded_before(self) -> Iterator[ModuleRecord]:
-        """Yield the modules that this or an earlier server made of models, on its executors."""
+        """Yield the modules made from models on this server's executors, by earlier servers too."""
         cursor = None
         wanted = ModuleFilter(executors=self._executors.names, only_models=True)
         while True:
@@ -280,7 +280,7 @@ class ModelRepository:
     async def _load(
         self, name: str, path: Path, signature: str
     ) -> tuple[ModuleRecord, tuple[int, ...]]:
-        """Return a module that is as a model's files say, loaded and bound, and its epochs."""
+        """Return the module of a model's files, loaded and bound, and its epochs."""
         check_name(name, "folder")
         with self._checkpoints.begin_whole() as incoming:
             files = await asyncio.to_thread(_read, path, incoming)
@@ -297,7 +297,7 @@ class ModelRepository:
                     return present, epochs
                 if present.folder is None:
                     raise AlreadyExists("module", module)
-                await self._commands.delete(module)  # half made when its server died
+                await self._commands.delete(module)  # incomplete: its server died while making it
             record = await self._maker.inspect(files, executor)
             record = record.evolve(name=module, folder=mark)
             return await self._make(record, files, incoming, path, signature), epochs
@@ -309,7 +309,7 @@ class ModelRepository:
             return None
 
     def _is_whole(self, present: ModuleRecord, files: ModelFiles) -> bool:
-        """Return whether the making of a module was not cut short by the death of its server."""
+        """Return whether a module is complete; its server may have died while making it."""
         tags = list_tags(self._checkpoints.root(present.name))
         has_all = {tag.epoch for tag in tags if not tag.batch} >= files.params.keys()
         versions = files.declaration.version_spec(files.params)
@@ -323,9 +323,9 @@ class ModelRepository:
         path: Path,
         signature: str,
     ) -> ModuleRecord:
-        """Create, load and bind a module, or leave nothing of it."""
+        """Create, load and bind a module; delete it if one of these fails."""
         versions = files.declaration.version_spec(files.params)
-        if files.archive is None:  # else its files are there
+        if files.archive is None:  # an archive was unpacked there already
             await asyncio.to_thread(_copy, files, files.epoch, incoming)
         bound = await self._maker.make(record, files.epoch, incoming)
         try:

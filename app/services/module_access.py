@@ -1,5 +1,5 @@
-"""How calls reach modules: brought back first where they are not on their devices, and marked
-first where what they change is nowhere else."""
+"""Makes calls on modules. A module that is not on its device is restored first; before a call whose
+effect exists only in memory, the module is marked as not durable."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ _log = structlog.get_logger(__name__)
 
 _LONGEST_LOOK_SECONDS = 0.25
 _MOST_RESTORES = 3
-"""For one call: others may need the memory, and put the module away again before it comes."""
+"""Per call: other modules may need the memory, and evict the module before the call arrives."""
 _MAY_HAVE_CHANGED = frozenset({"internal", "out_of_memory", "unavailable"})
-"""Codes of refusals that may come when a call is half done."""
+"""Codes of errors after which a call may be half done."""
 
 Alter: TypeAlias = Callable[[ModuleRecord], ModuleRecord]
 Watch: TypeAlias = Callable[[str, ModuleRecord | None], None]
-"""Called with a module's name and its record as it is now known, None when it is no more."""
+"""Called with a module's name and its new record, None when the module is deleted."""
 
 
 class ModuleAccess:
-    """Makes calls on modules, and changes their records by what the calls did."""
+    """Makes calls on modules, and updates their records accordingly."""
 
     def __init__(
         self,
@@ -71,22 +71,22 @@ class ModuleAccess:
         self._watches: list[Watch] = []
 
     def watch(self, watch: Watch) -> None:
-        """Be told of each record, as soon as predictions see it."""
+        """Register a callback for changed records, called as soon as predictions see them."""
         self._watches.append(watch)
 
     # -- models of the models folder ----------------------------------------------------------
 
     def publish(self, record: ModuleRecord) -> None:
-        """Serve a module as the model of the models folder that it is, from the next call on.
+        """Serve a module under its model's name, from the next call on.
 
-        A module that clients made under the name is neither seen nor changed meanwhile.
+        Meanwhile a client's own module of that name is hidden and cannot be changed.
         """
         self._published[record.public_name] = record.name
         self._known[record.public_name] = record
         self.remember(record)
 
     async def withdraw(self, model: str) -> None:
-        """Serve a model no more, but a module of the name that a client made, if there is one."""
+        """Stop serving a model; a client's own module of that name is visible again."""
         try:
             own: ModuleRecord | None = await asyncio.to_thread(self._modules.get, model)
         except NotFound:
@@ -97,17 +97,21 @@ class ModuleAccess:
             self.remember(own)
 
     def actual(self, name: str) -> str:
-        """Return the name of the module that calls on a name go to."""
+        """Resolve a public name to the name of its module."""
         return self._published.get(name, name)
 
     def is_visible(self, record: ModuleRecord) -> bool:
-        """Return whether clients see a module: no model that is being loaded or was replaced."""
+        """Return whether clients see a module.
+
+        Hidden are modules of models that are still being loaded or were replaced, and clients' own
+        modules while a model has their name.
+        """
         if record.folder is None:
             return record.name not in self._published
         return self._published.get(record.folder.model) == record.name
 
     def check_changeable(self, name: str) -> None:
-        """Raise Conflict for a model of the models folder, by either of its names."""
+        """Raise Conflict for the name of a model of the models folder, or of its module."""
         for model, module in self._published.items():
             if name in (model, module):
                 raise Conflict(
@@ -122,19 +126,19 @@ class ModuleAccess:
         return await asyncio.to_thread(self._modules.get, self.actual(name))
 
     def remember(self, record: ModuleRecord) -> None:
-        """Know a module's record without a query."""
+        """Cache a module's record, and notify the watchers."""
         self._known[record.name] = record
         for watch in self._watches:
             watch(record.name, record)
 
     def refresh(self, record: ModuleRecord) -> None:
-        """Know what a job made of a module's record, unless it was changed again since."""
+        """Cache a record that a job has changed, unless a newer one is cached."""
         known = self._known.get(record.name)
         if known is not None and known.id == record.id and known.version < record.version:
             self.remember(record)
 
     def forget(self, name: str) -> None:
-        """Forget a deleted module's record."""
+        """Drop a deleted module's record from the cache, and notify the watchers."""
         self._known.pop(name, None)
         for watch in self._watches:
             watch(name, None)
@@ -144,7 +148,7 @@ class ModuleAccess:
     ) -> Reply:
         """Make a call that leaves the record as it is; the caller releases the reply.
 
-        A module that is not on its device is brought back first.
+        A module that is not on its device is restored first.
         """
         method, params = calls.to_call(call)
         client = self._executors.get(record.executor)
@@ -162,16 +166,16 @@ class ModuleAccess:
     async def ask_at(
         self, name: str, stage_of: str, call: calls.Call, tensors: Tensors | None = None
     ) -> Reply:
-        """Make such a call after checking that the module is far enough for it."""
+        """Check that the module is in a stage that allows a call, then ``ask``."""
         record = await self._require(name, stage_of)
         return await self.ask(record, call, tensors)
 
     async def step(
         self, name: str, stage_of: str, call: calls.Call, tensors: Tensors | None = None
     ) -> Reply:
-        """Make a call that changes parameters or states, which no record could bring about again.
+        """Make a call that changes parameters or states in a way that no record can reproduce.
 
-        A pass that turns out to leave them as they are leaves the module as durable as it was.
+        A pass that turns out not to change them leaves the module as durable as it was.
         """
         async with self.lock(name):
             record = await self._require(name, stage_of)
@@ -187,30 +191,31 @@ class ModuleAccess:
             return await self._unsettle(record, marked, tensors)
 
     async def known(self, name: str) -> ModuleRecord:
-        """Return a module's record for what seldom changes of it: executor, kind, names, serving.
+        """Return a module's cached record; use only what seldom changes: executor, kind, names,
+        serving.
 
-        Predictions are looked up here, without a query each.
+        It saves predictions a query each.
         """
         if name not in self._known:
             record = await self.record(name)
-            if name not in self._known:  # else it was changed meanwhile
+            if name not in self._known:  # else a change has cached a newer one
                 self.remember(record)
                 self._known[name] = record
         return self._known[name]
 
     def known_now(self, name: str) -> ModuleRecord | None:
-        """Return what ``known`` does where that needs no query, else None."""
+        """Return the cached record; None if ``known`` would need a query."""
         return self._known.get(name)
 
     async def bring_back(self, name: str) -> None:
-        """Bring a module back to its device."""
+        """Restore a module on its device."""
         await self._restoration.restore(name)
 
     async def serve(self, name: str, change: Callable[[ServingSpec], ServingSpec]) -> ModuleRecord:
-        """Change how a module is served; predictions see it that are asked for from here on.
+        """Change how a module is served, for predictions from here on.
 
         Raises:
-            Invalid: what it says of the states is not so.
+            Invalid: the states do not fit the module.
         """
         return await self._change_record(
             name, lambda record: record.evolve(serving=change(record.serving))
@@ -228,7 +233,7 @@ class ModuleAccess:
     async def set_transform(
         self, name: str, input: str, transform: Transform | None
     ) -> ModuleRecord:
-        """Set how an image or a text becomes an input; None removes it."""
+        """Set the transform that turns an image or a text into an input; None removes it."""
 
         def alter(record: ModuleRecord) -> ModuleRecord:
             others = {one: known for one, known in record.transforms.items() if one != input}
@@ -248,7 +253,7 @@ class ModuleAccess:
                     f"save them by POST {path} first"
                 )
             if is_leaving:
-                # A job that was just claimed is not known to the executor yet.
+                # The executor does not know of a job yet that was only just claimed.
                 await asyncio.to_thread(self._modules.require_idle, name)
             instances = alter(before).serving.instances
             if instances != before.serving.instances:
@@ -258,19 +263,19 @@ class ModuleAccess:
             if states and states != before.serving.states:
                 reply = await self.ask(before, calls.DescribeModule(module=name))
                 check_state_links(before, states, reply.result["output_names"])
-            record = await self.note(name, alter)  # so that no prediction brings it back
+            record = await self.note(name, alter)  # first, so that no prediction restores it
             if is_leaving:
                 await self._leave(record, before.serving)
             return record
 
     async def note(self, name: str, alter: Alter) -> ModuleRecord:
-        """Change what is known of a module without asking; who calls this has it locked."""
+        """Change a module's record without a call; the caller must hold its lock."""
         record = await asyncio.to_thread(self._modules.change, name, alter)
         self.remember(record)
         return record
 
     async def _leave(self, record: ModuleRecord, before: ServingSpec) -> None:
-        """Remove a module from its device; if that is not possible now, it is served as before."""
+        """Evict a module that was unloaded; if the executor refuses, revert how it is served."""
         client = self._executors.get(record.executor)
         try:
             await tell(client, calls.DeleteModule(module=record.name))
@@ -298,7 +303,7 @@ class ModuleAccess:
         """Make a call and change the record.
 
         Args:
-            is_durable: False if the record afterwards does not tell all that was changed.
+            is_durable: False if the new record is not enough to reproduce the change.
             settles: see ``ModuleService.change``.
         """
         async with self.lock(name):
@@ -339,7 +344,7 @@ class ModuleAccess:
         return changed
 
     async def _put_away(self, record: ModuleRecord) -> None:
-        """Take a module that is not as its record says off its device; a call brings it back."""
+        """Evict a module that does not match its record, so that the next call restores it."""
         client = self._executors.get(record.executor)
         try:
             await tell(client, calls.DeleteModule(module=record.name))
@@ -351,10 +356,11 @@ class ModuleAccess:
     async def _unsettle(
         self, record: ModuleRecord, call: calls.Call, tensors: Tensors | None
     ) -> Reply:
-        """Make a call after which the module is not durable, and note that before.
+        """Mark a module as not durable, then make a call.
 
-        Only a refusal, which changes nothing, takes the note back. A server that dies meanwhile
-        leaves it: rather the parameters are lost than others take their place.
+        The mark is removed only if the call was refused and so changed nothing. If the server dies
+        meanwhile, the mark stays: it is better to report parameters as lost than to silently
+        restore older ones.
         """
         if not record.durable:
             return await self.ask(record, call, tensors)
@@ -363,7 +369,7 @@ class ModuleAccess:
         for _ in range(_MOST_RESTORES):
             if not client.is_alive():
                 raise ExecutorGone(f"executor {client.name} is down; try again in a moment")
-            # Once it is marked, a module that is not on its device has lost what it had there.
+            # Restore before marking: a marked module that is not on its device counts as lost.
             if record.name not in await self._restoration.resident(client):
                 await self._restoration.restore(record.name)
             async with self._restoration.kept_off(record.name):
@@ -376,7 +382,7 @@ class ModuleAccess:
                         await asyncio.to_thread(self._modules.unmark, marked)
                     if code != "not_resident":
                         raise
-            # It was put away, whole, between the look and the call.
+            # It was evicted, intact, between the check and the call.
         raise Unavailable(f"module {record.name!r} is put away for others again and again")
 
     async def _require(self, name: str, stage_of: str) -> ModuleRecord:
@@ -388,7 +394,7 @@ class ModuleAccess:
         return record
 
     async def explained(self, name: str) -> ParamsLost:
-        """Return the error that says from which checkpoints lost parameters can be had."""
+        """Return the error that lists the checkpoints to recover lost parameters from."""
         page = await asyncio.to_thread(self._checkpoints.list_checkpoints, name)
         return ParamsLost(name, [str(manifest.tag) for manifest in page.items])
 
@@ -400,7 +406,7 @@ class ModuleAccess:
             return None
 
     async def is_there(self, name: str) -> bool:
-        """Return whether there is a module of this name."""
+        """Return whether a module of this name exists."""
         try:
             await self.record(name)
         except NotFound:
@@ -408,7 +414,8 @@ class ModuleAccess:
         return True
 
     async def resident(self, records: Sequence[ModuleRecord]) -> list[bool | None]:
-        """Tell of modules whether they are on their devices; None if that is not known now."""
+        """Return for each module whether it is on its device; None if its executor does not
+        answer."""
         names = {record.executor for record in records}
         known = dict(
             zip(names, await asyncio.gather(*(self._on_device(one) for one in names)), strict=True)
@@ -418,25 +425,25 @@ class ModuleAccess:
 
     @asynccontextmanager
     async def lock(self, name: str, *, changes: bool = True) -> AsyncIterator[None]:
-        """Have a module to oneself for a block, among those who change it through this server.
+        """Lock a module for a block, against other changes through this server.
 
         Args:
             changes: refuse a model of the models folder.
         """
         if changes:
             self.check_changeable(name)
-        # Who has it or waits for it keeps it alive; the next one after them makes another.
+        # The dictionary is weak: a lock exists as long as somebody holds it or waits for it.
         lock = self._locks.setdefault(name, asyncio.Lock())
         async with lock:
             await self.check_expected(name)
             yield
 
     async def check_expected(self, name: str) -> None:
-        """Refuse a request that expects another ETag of a module."""
+        """Raise PreconditionFailed if the request expects another ETag of a module."""
         if is_expected():
             check_etag(f"module {name!r}", (await self.record(name)).etag)
 
 
 def _settled(alter: Alter, record: ModuleRecord, *, has_unsaved: bool) -> ModuleRecord:
-    """Return the record after a call that gave the module parameters, if it has any."""
+    """Return the record after a call that set parameters: durable if none of them is unsaved."""
     return alter(record).evolve(durable=not has_unsaved)

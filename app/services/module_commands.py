@@ -1,4 +1,4 @@
-"""Modules alive: each call goes to the executor that has the module, then into its record."""
+"""Commands on modules: each is sent to the module's executor, then written to its record."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ _MOST_SOUND_JOBS = 1000
 class ModuleCommands:
     """All calls on modules that need their executor.
 
-    A call that changes a module is made on its executor first and then written to its record: what
-    was refused leaves no trace, and what the record says can be brought about again. A call after
-    which that could not be so is noted in the record before it is made.
+    A call that changes a module is made on its executor first and then written to its record, so a
+    refused call leaves no trace, and whatever the record says can be reproduced. If a call's effect
+    cannot be reproduced from the record, the module is marked as not durable before the call.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ModuleCommands:
         """Prepare.
 
         Args:
-            max_nodes: of the symbols of a module that is to be made.
+            max_nodes: limit on the nodes of a new module's symbols.
         """
         self._modules = modules
         self._checkpoints = checkpoints
@@ -75,7 +75,7 @@ class ModuleCommands:
         self.max_nodes = max_nodes
         self._sound_jobs: set[str] = set()
 
-    # -- life -------------------------------------------------------------------------------
+    # -- lifecycle --------------------------------------------------------------------------
 
     async def create(
         self,
@@ -83,11 +83,11 @@ class ModuleCommands:
         idempotency_key: str | None = None,
         digests: Mapping[str, str] | None = None,
     ) -> ModuleRecord:
-        """Create a module: its symbols are parsed by the engine before it is remembered."""
+        """Create a module; the engine parses its symbols before it is stored."""
         self._executors.check(record.executor, "executor")
         async with self._access.lock(record.name):
             client = self._executors.get(record.executor)
-            if await self._access.is_there(record.name):  # of this key, or else the name is taken
+            if await self._access.is_there(record.name):  # replayed key, or name conflict
                 return await asyncio.to_thread(
                     self._modules.create, record, idempotency_key, digests
                 )
@@ -106,15 +106,15 @@ class ModuleCommands:
     async def inspect(
         self, record: ModuleRecord, given: GivenNames, params: Path | None = None
     ) -> Findings | None:
-        """Work out what the inputs are of a module that is to be made, and which shapes fit.
+        """Infer the inputs of a module that is to be created, and shapes that fit.
 
         Args:
-            record: the module, without the names of inputs.
-            given: those names that were said.
-            params: its parameters, where there is a file of them.
+            record: the module, without input names.
+            given: the input names that the client gave.
+            params: the file of its parameters, if there is one.
 
         Returns:
-            None if it has not the default bucket that it says, which nothing can be made of.
+            None if the default bucket has no symbol, so that the module cannot be created.
         """
         self._executors.check(record.executor, "executor")
         key = record.default_bucket_key
@@ -138,19 +138,19 @@ class ModuleCommands:
         allow_extra: bool = False,
         idempotency_key: str | None = None,
     ) -> ModuleRecord:
-        """Create a module with a foreign checkpoint loaded; both or, where it is refused, neither.
+        """Create a module and load a foreign checkpoint; if that fails, delete the module.
 
         Args:
             record: the module.
             tag: of the checkpoint that the files become.
-            files: received already.
+            files: already received.
             allow_extra: skip parameters that the module does not have.
             idempotency_key: of the request.
         """
         digests = await asyncio.to_thread(files.digests)
         created = await self.create(record, idempotency_key, digests)
         if created.checkpoint is not None:
-            return created  # by an earlier request of the same key
+            return created  # by an earlier request with the same key
         try:
             await asyncio.to_thread(
                 self._checkpoints.add_files, record.name, tag, files.files, is_whole=True
@@ -164,19 +164,20 @@ class ModuleCommands:
     async def derive(
         self, module: str, tag: CheckpointTag | None, output: str | None, head: Head | None
     ) -> ModuleRecord:
-        """Return the record of another module, cut and with a new head, for one to be made of it.
+        """Return the record for a module derived from another one, cut and with a new head.
 
         Args:
             module: the other module.
-            tag: of its checkpoint to begin with; the newest where None.
+            tag: of its checkpoint to start from; None for the newest.
             output: the internal output to cut at; None keeps the symbol.
             head: the new last layer.
 
         Raises:
-            NotFound, Conflict: there is no such checkpoint, or none at all.
+            NotFound: there is no such module or checkpoint.
+            Conflict: the module has no checkpoint.
         """
         source = await self._access.record(module)
-        module = source.name  # of a model of the models folder, the module that it is
+        module = source.name  # resolved, for a model of the models folder
         tag = tag or source.checkpoint
         if tag is None:
             raise Conflict(
@@ -201,15 +202,15 @@ class ModuleCommands:
     async def create_derived(
         self, record: ModuleRecord, idempotency_key: str | None = None
     ) -> ModuleRecord:
-        """Create a module made from another one, whose parameters it begins with.
+        """Create a module derived from another one, and start with that one's parameters.
 
-        Without a new head it has all of them and they are loaded; else they are kept when the
-        module is initialized.
+        Without a new head they are loaded at once. With one they are stored, and initializing the
+        module keeps them and fills in only the rest.
         """
         created = await self.create(record, idempotency_key)
         base = self._checkpoints.base(created)
         if created.params is not None or (base is not None and base.is_dir()):
-            return created  # by an earlier request of the same key
+            return created  # by an earlier request with the same key
         assert record.origin is not None
         try:
             await asyncio.to_thread(self._checkpoints.take_over, record)
@@ -233,9 +234,9 @@ class ModuleCommands:
                 _log.info("a deleted module was not on its executor", module=name)
 
     async def describe(self, name: str) -> tuple[ModuleRecord, dict[str, Any] | None]:
-        """Return a module's record and what its executor knows of it, None if it is not there.
+        """Return a module's record and its executor's description, None if it is not there.
 
-        Nothing is restored for this.
+        This does not restore the module.
         """
         record = await self._access.record(name)
         try:
@@ -247,19 +248,19 @@ class ModuleCommands:
         return record, reply.result
 
     async def restore(self, name: str) -> ModuleRecord:
-        """Bring a module back to its device, one that failed before as well."""
+        """Restore a module on its device, even if that failed before."""
         async with self._access.lock(name, changes=False):
             await self._restoration.retry(name)
             record = await self._access.record(name)
-            self._access.remember(record)  # whose instances are tried again as well
+            self._access.remember(record)  # so that its instances are retried, too
             return record
 
     # -- binding, parameters, optimizer -----------------------------------------------------
 
     async def bind(self, name: str, spec: BindSpec) -> ModuleRecord:
-        """Bind a module, or bind it anew; its parameters stay.
+        """Bind or rebind a module; its parameters stay.
 
-        Axes that are left open make a bucket of each length.
+        Open axes make one bucket for each length.
         """
         record = await self._access.record(name)
         spec = fill_lengths(record, await self._completed(record, spec))
@@ -269,9 +270,9 @@ class ModuleCommands:
         )
 
     async def _completed(self, record: ModuleRecord, spec: BindSpec) -> BindSpec:
-        """Return a specification with shapes of all inputs, those worked out that it lacks.
+        """Return a specification with the shapes of all inputs; missing ones are inferred.
 
-        Labels are needed to train, and where a prediction has to be computed with some.
+        Shapes of labels are needed for training, and if the outputs depend on labels.
         """
         given = {one.name for one in spec.data_shapes}
         is_odd = len(given) < len(spec.data_shapes) or not given <= {*record.data_names}
@@ -321,12 +322,12 @@ class ModuleCommands:
         return await self._access.change(name, "bind_bucket", call, alter)
 
     async def change_buckets(self, name: str, lengths: Collection[int]) -> ModuleRecord:
-        """Give a module whose bucket keys are lengths exactly the buckets of these lengths.
+        """Replace the buckets of a module whose bucket keys are lengths.
 
-        Predictions go on meanwhile: they take a new bucket when it is warm.
+        Predictions continue meanwhile; they use a new bucket once it is warm.
 
         Args:
-            lengths: the default bucket's among them.
+            lengths: of all buckets, including the default one.
         """
         record = await self._access.record(name)
         assert record.bind is not None
@@ -347,14 +348,14 @@ class ModuleCommands:
         return await self._access.change(name, "bind_bucket", call, alter)
 
     async def warm_up(self, name: str) -> None:
-        """Make all that the first predictions of a module would have to wait for."""
-        await self._access.check_expected(name)  # nothing of the module changes
+        """Prepare ahead of time what a module's first predictions would have to wait for."""
+        await self._access.check_expected(name)  # without the lock: nothing of the module changes
         record = await self._access.record(name)
         call = calls.WarmUp(module=name, max_batch_size=record.serving.max_batch_size)
         (await self._access.ask_at(name, "predict", call)).release()
 
     async def init_params(self, name: str, spec: InitSpec) -> ModuleRecord:
-        """Initialize a module's parameters, but for those it keeps of another module."""
+        """Initialize a module's parameters, except those that it keeps from another module."""
         call = init_call(self._checkpoints, await self._access.record(name), spec)
         return await self._access.change(
             name,
@@ -381,7 +382,7 @@ class ModuleCommands:
         )
 
     async def init_optimizer(self, name: str, spec: OptimizerSpec) -> ModuleRecord:
-        """Install an optimizer in the place of an existing one."""
+        """Install an optimizer, replacing an existing one."""
         call = calls.InitOptimizer(module=name, spec=spec)
         return await self._access.change(
             name,
@@ -410,15 +411,15 @@ class ModuleCommands:
     # -- jobs ---------------------------------------------------------------------------------
 
     async def check_job(self, submission: Submission) -> None:
-        """Refuse a job that the module's executor could only fail when its turn has come.
+        """Refuse a job that the module's executor could only fail later.
 
-        An executor that is down, or busy with a long batch, refuses nothing: the job may wait. No
-        more does a module that cannot be brought to its device now.
+        If the executor is down or busy with a long batch, or the module cannot be restored now, the
+        job is accepted unchecked, because it can wait in the queue.
 
         Raises:
             NotFound: there is no such module.
             Conflict: it is served from the models folder.
-            Invalid, HostError: a parameter has a value it cannot take.
+            Invalid, HostError: a parameter has an invalid value.
         """
         name = submission.module
         self._access.check_changeable(name)
@@ -463,12 +464,12 @@ class ModuleCommands:
     async def load_checkpoint(
         self, name: str, tag: CheckpointTag, options: Mapping[str, bool]
     ) -> ModuleRecord:
-        """Take the parameters, and on request the optimizer's states, of a checkpoint."""
+        """Load a checkpoint's parameters and, on request, its optimizer states."""
         directory = await asyncio.to_thread(self._checkpoints.verify, name, tag)
         call = calls.LoadCheckpoint(module=name, directory=str(directory), **options)
 
         def alter(record: ModuleRecord) -> ModuleRecord:
-            if call.allow_missing:  # what it lacked is in memory alone
+            if call.allow_missing:  # parameters that it lacks exist only in memory
                 return record.with_set_params()
             return record.with_checkpoint(tag, saved_states=call.optimizer_states)
 
@@ -477,7 +478,7 @@ class ModuleCommands:
         )
 
     async def _place(self, client: ExecutorClient, record: ModuleRecord) -> bool:
-        """Put a module on an executor; False if one of the name is there already."""
+        """Create a module on an executor; return False if it already has one of the name."""
         try:
             await tell(client, calls.CreateModule(record=record, max_nodes=self.max_nodes))
         except HostError as error:
@@ -487,9 +488,9 @@ class ModuleCommands:
         return True
 
     async def _place_anew(self, client: ExecutorClient, record: ModuleRecord) -> bool:
-        """Replace a module of an executor that the store knows no more; False if it does.
+        """Replace an executor's module that is no longer in the store; return False if it is.
 
-        Another server may have deleted it, which could not tell this one's executor.
+        Another server may have deleted it, and could not tell this server's executor.
         """
         if await self._access.is_there(record.name):
             return False

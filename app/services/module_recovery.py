@@ -1,7 +1,7 @@
-"""Modules after a start: what lies on the disk is what there is; the database learns of it.
+"""Recovery of modules at startup: the files are authoritative, and the database follows them.
 
-Between the file and the database a server may have died: the file is newer then, and wins. A module
-of an older modserve has no file yet and gets one from the database.
+A server may have died after writing a file and before the database; the file is newer then, and
+wins. A module of an older modserve has no file yet; it is written from the database.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from app.store.store import Store
 __all__ = ["MODULE_SCOPE", "ModuleRecovery"]
 
 MODULE_SCOPE = "modules"
-"""Of idempotency keys."""
+"""Scope of the idempotency keys."""
 
 _MOST_LOSSES = 1_000_000
-"""More than executors die between two writes of a file. A generation that a client knows from
-before the database was lost must not come again."""
+"""Added to the generation of a module that the database has lost: more than the executor can have
+died since the file was written, because a generation that a client has seen must not recur."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +41,23 @@ class _OnDisk:
 
 
 class ModuleRecovery:
-    """Makes database and module files agree."""
+    """Reconciles the database with the module files."""
 
     def __init__(self, store: Store, directories: ModuleDirectories, executor: str) -> None:
         """Prepare.
 
         Args:
-            executor: where modules go of which only a checkpoint is left.
+            executor: for modules that are rebuilt from a checkpoint.
         """
         self._store = store
         self._directories = directories
         self._executor = executor
 
     def run(self, *, rebuild: bool) -> list[Finding]:
-        """Finish what died half done, then compare all modules.
+        """Finish interrupted operations, then reconcile all modules.
 
         Args:
-            rebuild: make modules of checkpoints where no record says what they belong to.
+            rebuild: create modules from checkpoints without a readable record.
         """
         for hidden in self._directories.hidden():
             with self._directories.locked(hidden.target):
@@ -70,7 +70,7 @@ class ModuleRecovery:
         return [finding for finding in findings if finding is not None]
 
     def look(self) -> list[Finding]:
-        """Return what ``run`` would have something to do about, and change nothing."""
+        """Return what ``run`` would have to reconcile, and change nothing."""
         with self._store.read() as connection:
             rows = {record.name: record for record in all_modules(connection)}
         findings = []
@@ -91,7 +91,7 @@ class ModuleRecovery:
         if is_same and not list_hidden(self._directories.path(name)):
             return None
         with self._directories.locked(name):
-            row, file = self._row(name), self._read(name)  # as nobody else changes them
+            row, file = self._row(name), self._read(name)  # again, under the lock
             if self._directories.path(name).is_dir():
                 self._directories.clean(name)
             if file.record is not None:
@@ -128,7 +128,7 @@ class ModuleRecovery:
                 one = (MODULE_SCOPE, request.key, request.fingerprint, name)
                 remember(connection, *one, time.time())
         except IdempotencyMismatch:
-            pass  # the key was used again since
+            pass  # the key was reused since
 
     def _write_file(self, row: ModuleRecord, file: _OnDisk) -> Finding | None:
         aside = None
@@ -176,7 +176,8 @@ class ModuleRecovery:
 
 
 def _agree(file: ModuleRecord, row: ModuleRecord) -> bool:
-    """Return whether two records say the same; of losses of memory the database alone knows."""
+    """Return whether file and row agree. ``lost`` counts only if the file is newer, because a crash
+    of an executor is recorded in the database alone."""
     is_newer = file.version > row.version and file.lost != row.lost
     return _essence(file) == _essence(row) and not is_newer
 

@@ -1,7 +1,7 @@
-"""Modules as records: created, read, changed and deleted. What runs them is elsewhere.
+"""Creates, reads, changes and deletes module records; ``module_commands`` runs the modules.
 
-Every change is in the module's file before it is in the database, and no file is written under the
-database's writers' lock.
+Every change is in the module's file before it is in the database, and no file is written while the
+database's write lock is held.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _MOST_TRIES = 10
 
 
 class ModuleService:
-    """All that can be done with a module's record. Its methods block.
+    """Operations on module records. Its methods block.
 
     Attributes:
         directories: the modules' files.
-        bell: rung when something happened to a module.
+        bell: rung after a module's events.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ModuleService:
         """Prepare.
 
         Args:
-            bell: see there.
+            bell: see the class.
         """
         self.directories = ModuleDirectories(data_dir)
         self._store = store
@@ -83,17 +83,17 @@ class ModuleService:
         idempotency_key: str | None = None,
         digests: Mapping[str, str] | None = None,
     ) -> ModuleRecord:
-        """Add a module; one created before under the same key is returned as it is now.
+        """Add a module; if its key was used before, return the earlier module as it is now.
 
-        The symbols must have been read by the engine already: here they are text.
+        The engine must have parsed the symbols already; they are plain text here.
 
         Args:
             record: the module.
             idempotency_key: of the request.
-            digests: of the files that came with the record, by name; part of the request too.
+            digests: of the files that came with the record, by name; part of the request, too.
 
         Raises:
-            Invalid: the name, a bucket key or the default bucket key.
+            Invalid: the name, a bucket key or the default bucket key is not valid.
             AlreadyExists: the name is taken.
             IdempotencyMismatch: the key was used for another request.
         """
@@ -114,7 +114,7 @@ class ModuleService:
                 return self._insert(record, request)
 
     def _earlier(self, name: str, request: CreationRequest | None) -> ModuleRecord | None:
-        """Return what the same request made before; raise AlreadyExists for another's module."""
+        """Return what the same request created before; raise AlreadyExists if the name is taken."""
         with self._store.read() as connection:
             if request is not None:
                 earlier = recall(connection, MODULE_SCOPE, request.key, request.fingerprint)
@@ -131,7 +131,8 @@ class ModuleService:
         with self._store.write() as connection:
             one = None if request is None else (MODULE_SCOPE, request.key, request.fingerprint)
             if one is not None:
-                recall(connection, *one)  # of another name it may have come meanwhile
+                # Raises if a request for another name has used the key meanwhile.
+                recall(connection, *one)
             created = insert_module(connection, record)
             if one is not None:
                 remember(connection, *one, record.name, record.created_at)
@@ -142,18 +143,18 @@ class ModuleService:
     def _tell(
         self, connection: Connection, record: ModuleRecord, happened: Sequence[Happening]
     ) -> None:
-        """Enter what happened to a module; of one made of a model's files its repository tells."""
+        """Append a module's events; those of models are left to ``tell_of_model``."""
         if record.folder is None:
             append_events(connection, of_module(record, *happened), self._clock())
 
     def tell_of_checkpoint(self, connection: Connection, manifest: CheckpointManifest) -> None:
-        """Enter that a module has a checkpoint that it did not have before, or had otherwise."""
+        """Append the event that a module has a new or replaced checkpoint."""
         facts = {"checkpoint": str(manifest.tag), "job_id": manifest.job_id}
         happening = Happening(ServerEvent.MODULE_CHECKPOINTED, facts)
         self._tell(connection, module_outline(connection, manifest.module), [happening])
 
     def tell_of_model(self, record: ModuleRecord, happening: Happening) -> None:
-        """Enter what happened to a model of the models folder, which modules come and go for."""
+        """Append an event of a model of the models folder, across the modules that serve it."""
         with self._store.write() as connection:
             append_events(connection, of_module(record, happening), self._clock())
         self.bell.ring()
@@ -186,13 +187,13 @@ class ModuleService:
         settles: bool = False,
         is_told: bool = True,
     ) -> ModuleRecord:
-        """Write a changed record, with the events that tell of it.
+        """Write a changed record, with its events.
 
         Args:
-            alter: returns the record as it is to be; symbols and name stay.
-            settles: the module has new parameters, so that how it was restored before says
-                nothing of it any more.
-            is_told: False if another event tells of this.
+            alter: returns the new record; symbols and name stay.
+            settles: the module has new parameters, so the outcome of its last restore no longer
+                applies and is cleared.
+            is_told: False if another event reports the change.
 
         Raises:
             NotFound: there is no such module.
@@ -210,7 +211,7 @@ class ModuleService:
                             found = happenings(record, saved, has_new_params=settles)
                             self._tell(connection, saved, found)
                 except PreconditionFailed:
-                    continue  # the database counted a loss of memory meanwhile
+                    continue  # a restore or a crash changed the row meanwhile
                 self.bell.ring()
                 return saved
         raise Unavailable(f"module {name!r} is changed by others all the time")
@@ -223,7 +224,7 @@ class ModuleService:
         optimizer: OptimizerSpec,
         labels: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> ModuleRecord:
-        """Note how a fit bound and prepared the module; labels that it has stay as they are."""
+        """Record how a fit bound and prepared the module; existing labels stay."""
 
         def alter(record: ModuleRecord) -> ModuleRecord:
             changed = record.evolve(bind=bind, optimizer=optimizer)
@@ -232,26 +233,26 @@ class ModuleService:
                 return changed.with_init(init)
             if optimizer != record.optimizer:
                 changed = changed.evolve(saved_states=False)
-            # One that goes on from its job's own checkpoint has parameters again.
+            # A fit that resumes from its job's own checkpoint has parameters again.
             return changed.evolve(lost=False)
 
         return self.change(name, alter, settles=init is not None)
 
     def saved(self, name: str, tag: CheckpointTag, *, saved_states: bool) -> ModuleRecord:
-        """Note that a checkpoint now holds the module's parameters."""
+        """Record that a checkpoint now holds the module's parameters."""
         return self.change(
             name,
             lambda record: record.with_checkpoint(tag, saved_states=saved_states),
             settles=True,
-            is_told=False,  # the checkpoint is
+            is_told=False,  # the checkpoint's own event does
         )
 
     def mark_unsaved(self, name: str) -> ModuleRecord:
-        """Note that a module is about to have, or has, parameters that no checkpoint has."""
+        """Mark a module that has, or is about to have, parameters that are in no checkpoint."""
         return self.change(name, lambda record: record.evolve(durable=False))
 
     def unmark(self, marked: ModuleRecord) -> ModuleRecord:
-        """Note that nothing was changed after all, unless somebody else marked it since.
+        """Undo a mark because nothing was changed after all, unless the record changed since.
 
         Args:
             marked: what ``mark_unsaved`` returned.
@@ -262,7 +263,7 @@ class ModuleService:
         )
 
     def require_idle(self, name: str) -> None:
-        """Check that no job works on a module, nor is on its way to the executor.
+        """Check that no job runs on a module, or is on its way to the executor.
 
         Raises:
             InUse: one does.
@@ -288,7 +289,7 @@ class ModuleService:
                 _check_unused(connection, name)
             with self.directories.deleted(name), self._store.write() as connection:
                 module_id(connection, name, lock=True)
-                _check_unused(connection, name)  # nothing was submitted meanwhile
+                _check_unused(connection, name)  # again: a job may have been submitted meanwhile
                 delete_module(connection, record.id)
                 forget_key_of(connection, MODULE_SCOPE, name)
                 self._tell(connection, record, [Happening(ServerEvent.MODULE_DELETED, {})])

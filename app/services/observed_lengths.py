@@ -1,4 +1,4 @@
-"""The lengths that predictions have, and the buckets that would pad them the least."""
+"""Counts the lengths of predictions' inputs, and plans the buckets that would pad them least."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _EVERY_SECONDS = 3.0
 _MOST_LENGTHS = 256
 _FEWEST_BUCKETS = 2
 _MOST_EXAMPLES = 1 << 24
-"""Of those counted; when there are more all counts are halved, so that they follow what is new."""
+"""Above so many counted examples all counts are halved, so that recent ones have more weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketPlan:
-    """Buckets as they are, and as they would pad the least.
+    """The buckets that are bound, and those that would pad the least.
 
     Attributes:
-        length: the input whose length chooses the bucket, and the lengths bound at present.
-        planned: the lengths to be bound, ascending.
-        counts: examples by length, as far as there is a bucket for them.
-        steps, steps_bound, steps_planned: that these take as they are, in the buckets bound, and in
-            those planned.
+        length: the input whose length chooses the bucket, and the lengths bound now.
+        planned: the lengths to bind, ascending.
+        counts: examples by length, up to that of the largest bucket.
+        steps, steps_bound, steps_planned: of these examples in total: without padding, padded to
+            the bound buckets, and padded to the planned ones.
     """
 
     length: LengthInput
@@ -50,7 +50,7 @@ class BucketPlan:
 
 
 class ObservedLengths:
-    """Counts lengths in memory, and now and then adds them to the files."""
+    """Counts lengths in memory, and periodically adds the counts to the files."""
 
     def __init__(self, modules: ModuleService, files: LengthCountFiles) -> None:
         self._modules = modules
@@ -60,12 +60,12 @@ class ObservedLengths:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Add what was counted to the files every few seconds, until ``stop``."""
+        """Add the counts to the files every few seconds, until ``stop``."""
         await in_thread(self._remove_orphans)
         self._task = asyncio.create_task(self._run(), name="count lengths")
 
     async def stop(self) -> None:
-        """Add the rest to the files."""
+        """Stop, and add the remaining counts to the files."""
         task, self._task = self._task, None
         if task is not None:
             await cancel_tasks([task])
@@ -76,21 +76,21 @@ class ObservedLengths:
         self._new[target] = self._new.get(target, 0) + 1
 
     async def flush(self) -> None:
-        """Add what was counted to the files."""
+        """Add the counts to the files now."""
         new, self._new = self._new, {}
         if new:
             await in_thread(self._add_all, new)
 
     async def plan(self, module: str, most: int) -> BucketPlan:
-        """Return the buckets, so many at most, that pad the lengths seen so far the least.
+        """Return the buckets, at most ``most``, that pad the lengths seen so far the least.
 
-        The longest that is bound stays, so that none is refused that is answered now, and so does
-        the default one. Others are lengths that the module has symbols for. Where several are
-        bound, two stay: they tell which axis it is that may be shorter.
+        The longest bound bucket stays, so that no input that fits now is refused, and so does the
+        default one. The others are chosen among the lengths that the module has symbols for. At
+        least two remain, because a single one would not tell which axis varies.
 
         Raises:
             NotFound, WrongStage: there is no such module, or it is not bound.
-            Conflict: its buckets are not lengths.
+            Conflict: its bucket keys are not lengths.
         """
         await self.flush()
         return await in_thread(self._plan, module, most)
@@ -156,7 +156,8 @@ class ObservedLengths:
         )
 
     def _read(self, record: ModuleRecord, length: LengthInput) -> dict[int, int]:
-        """Return what was counted of this very module, input and axis."""
+        """Return the counts; none if they are of another input or axis, or of an earlier module of
+        this name."""
         known = self._files.read(record.name)
         if known is None or known.module_id != record.id:
             return {}

@@ -1,4 +1,4 @@
-"""Figures of parameters, kept for checkpoints, which do not change."""
+"""Summary statistics of parameters; those of checkpoints, which do not change, are cached."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Key = tuple[str, str | None, int]
 
 
 class ParamSummaries:
-    """Asks executors for figures, one request at a time."""
+    """Asks executors for summaries, one request at a time."""
 
     def __init__(self, access: ModuleAccess, checkpoints: CheckpointService) -> None:
         self._access = access
@@ -30,17 +30,18 @@ class ParamSummaries:
         self._turn = asyncio.Lock()
 
     async def summarize(self, name: str, checkpoint: str, against: str | None, bins: int) -> bytes:
-        """Return the figures of a module's parameters in JSON; see ``SummarizeParams``.
+        """Return the summary of a module's parameters in JSON; see ``SummarizeParams``.
 
         Args:
             name: of the module.
             checkpoint: ``live``, or the tag of a checkpoint.
             against: tag of another one, to compare with.
-            bins: of the histograms.
+            bins: number of bins of the histograms.
 
         Raises:
-            NotFound, Damaged, Invalid: there is no such module or checkpoint, or it is not sound.
-            WrongStage: there are no parameters in training yet.
+            Invalid: a tag is malformed.
+            NotFound, Damaged: the module or a checkpoint does not exist, or is damaged.
+            WrongStage: the module has no live parameters yet.
         """
         record = await self._access.record(name)
         own = None if checkpoint == LIVE else await self._place(record.name, checkpoint)
@@ -68,7 +69,7 @@ class ParamSummaries:
             return self._kept[key]
 
     async def _place(self, name: str, text: str, field: str = "checkpoint") -> tuple[Path, str]:
-        """Return a checkpoint's directory and ETag, which tells all that its figures depend on."""
+        """Return a checkpoint's directory, and its ETag, on which alone its summary depends."""
         tag = CheckpointTag.parse(text, field)
         manifest = await asyncio.to_thread(self._checkpoints.get, name, tag)
         return self._checkpoints.directory(name, tag), manifest.etag
