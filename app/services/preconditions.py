@@ -47,11 +47,11 @@ def check_etag(what: str, present: str | None) -> None:
     """Check the ETag of a resource that is about to change, once per request.
 
     Args:
-        what: is to be changed, for the message.
-        present: its ETag; None if there is none yet.
+        what: the resource, for the message.
+        present: its ETag; None if it does not exist yet.
 
     Raises:
-        PreconditionFailed: the client has seen another one.
+        PreconditionFailed: the client has seen another ETag.
     """
     expected = _expected.get()
     if not expected:

@@ -1,4 +1,4 @@
-"""The call for a prediction of a module as it is served."""
+"""Builds the executor call for a prediction."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ TensorRow: TypeAlias = tuple[str, Any, tuple[int, ...]]
 
 
 def integer_dtypes(record: ModuleRecord) -> dict[str, str]:
-    """Return the dtypes of a module's inputs that are bound to whole numbers, or to booleans.
+    """Return the dtypes of a module's inputs that are bound to integers or booleans.
 
-    Numbers in JSON, which are of no dtype, become these; they are float32 if it is not said.
+    JSON numbers without an explicit dtype are converted to these; those of other inputs to float32.
     """
     bind = record.bind
     descs = () if bind is None else (*bind.data_shapes, *bind.label_shapes)
@@ -43,12 +43,12 @@ def integer_dtypes(record: ModuleRecord) -> dict[str, str]:
 
 
 def rows_of(tensors: Tensors) -> tuple[TensorRow, ...]:
-    """Return what tensors are."""
+    """Return the names, dtypes and shapes of tensors."""
     return tuple((name, one.dtype, one.shape) for name, one in tensors.items())
 
 
 def pieces_of(tensors: Tensors) -> list[Piece]:
-    """Return the bytes of tensors; those that lie as they are sent are not copied."""
+    """Return the bytes of tensors; contiguous tensors in native byte order are not copied."""
     return [_bytes_of(one) for one in tensors.values()]
 
 
@@ -69,14 +69,14 @@ def predict_call(
 
     Args:
         record: the module.
-        bucket: its key, None for the smallest that holds the inputs.
-        part: of a sequence, where it is one.
-        version: as the executor knows it, None for the parameters in training.
+        bucket: its key; None for the smallest that fits the inputs.
+        part: of a sequence, if the prediction belongs to one.
+        version: its key on the executor; None for the live parameters.
         is_strict: see ``calls.Predict``.
 
     Raises:
         Unavailable: the module was unloaded.
-        Invalid: it is a part of a sequence, and the module keeps no states.
+        Invalid: the prediction is part of a sequence, but the module keeps no states.
     """
     serving = record.serving
     if not serving.is_loaded:
@@ -113,7 +113,7 @@ def unloaded(module: str) -> Unavailable:
 
 
 def examples_of(record: ModuleRecord, rows: Sequence[TensorRow]) -> int:
-    """Return the number of examples, as the first input tells it."""
+    """Return the number of examples, taken from the first input's batch axis."""
     if not rows:
         return 1
     name, _, shape = rows[0]

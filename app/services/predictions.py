@@ -1,4 +1,4 @@
-"""Predictions asked of executors; modules that are not on their devices are brought back first."""
+"""Sends predictions to executors; modules that are not on their devices are restored first."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ __all__ = ["Predictions"]
 
 _MOST_TARGETS = 4096
 _MOST_RESTORES = 3
-"""For one prediction: others may need the memory, and put the module away again."""
+"""Per prediction: other modules may need the memory and evict the module again."""
 
 
 class _Next(enum.Enum):
-    """What to do when an instance did not answer."""
+    """What to do after an instance did not answer."""
 
     ASK = enum.auto()
-    """One that can; that may be another."""
+    """Choose an instance again, and retry."""
     LOAD = enum.auto()
-    """The same one, when it has the version again."""
+    """Load the version on the same instance, and retry."""
     END = enum.auto()
-    """Tell the client."""
+    """Return the error to the client."""
 
 
 class Predictions:
-    """Asks executors, with only so many under way for each module."""
+    """Sends predictions to executors, with a limit on those in flight for each module."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ class Predictions:
         """Prepare.
 
         Args:
-            lengths: counts those of modules with buckets.
-            statistics: told how each prediction ended.
-            most_waiting: predictions of one module that may be under way.
+            lengths: counts the input lengths of modules with buckets.
+            statistics: counts outcomes.
+            most_waiting: limit on one module's predictions in flight.
         """
         self._lengths = lengths
         self._statistics = statistics
@@ -79,11 +79,11 @@ class Predictions:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def record(self, module: str) -> ModuleRecord | None:
-        """Return a module's record, if it is known without a query."""
+        """Return a module's record if it is cached, else None."""
         return self._access.known_now(module)
 
     def has_some(self, module: str) -> bool:
-        """Return whether predictions of a module are under way."""
+        """Return whether predictions of a module are in flight."""
         return module in self._under_way
 
     def target(
@@ -96,9 +96,9 @@ class Predictions:
         *,
         is_strict: bool = False,
     ) -> Target:
-        """Return one and the same target for predictions that are alike.
+        """Return the target of a prediction; predictions that are alike share one.
 
-        Parts of sequences are not: each names its own, and goes to the executor in a frame of JSON.
+        Parts of sequences share none: each names its own sequence, so it is sent in a JSON frame.
 
         Args:
             is_strict: see ``calls.Predict``.
@@ -131,14 +131,14 @@ class Predictions:
         deadline: float = 0.0,
         priority: int = 0,
     ) -> Asked:
-        """Ask for a prediction (see ``ExecutorClient.submit``).
+        """Send a prediction (see ``ExecutorClient.submit``).
 
         Args:
-            pieces: stay as they are until the outcome is there.
+            pieces: must not change until the outcome arrives.
 
         Raises:
-            Unavailable: too many are under way.
-            HostError, ExecutorGone: it cannot be asked now.
+            Unavailable: too many are in flight.
+            HostError, ExecutorGone: it cannot be sent now.
         """
         if self._under_way[record.name] >= self._most_waiting:
             raise Unavailable(
@@ -161,12 +161,12 @@ class Predictions:
         deadline: float = 0.0,
         priority: int = 0,
     ) -> Outcome:
-        """Ask for a prediction and return its outcome, which is to be released.
+        """Send a prediction and return its outcome, which the caller releases.
 
-        Who gives the waiting up gives the prediction up.
+        Cancelling the wait withdraws the prediction.
 
         Raises:
-            Exception: what it ends with; see ``ask``.
+            Exception: the prediction failed; see ``ask``.
         """
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
@@ -194,7 +194,7 @@ class Predictions:
         part: SequencePart | None,
         instance: Instance,
     ) -> _Next:
-        """Return what to do when an instance did not answer."""
+        """Return what to do after an instance did not answer."""
         assert version.key is not None
         if not self._instances.note_lost(instance, version.name, version.key, error):
             return _Next.END
@@ -202,16 +202,16 @@ class Predictions:
             return _Next.ASK
         if not part.is_start:
             if isinstance(error, ExecutorGone):
-                return _Next.END  # its states went with it
+                return _Next.END  # its states are lost
             if error_code(error) == "version_not_loaded":
-                return _Next.LOAD  # where its states are
+                return _Next.LOAD  # on the instance that has its states
         self._sequences.forget(record, part)
         return _Next.ASK
 
     def _choose(
         self, record: ModuleRecord, version: Version, part: SequencePart | None
     ) -> Instance | None:
-        """Return the instance to ask; None for what is answered at home alone."""
+        """Return the instance to ask; None if only the module's own executor can answer."""
         if record.serving.instances == 1 or version.key is None:
             return None
         if part is not None:
@@ -219,13 +219,13 @@ class Predictions:
         return self._instances.choose(record, version.name, version.key)
 
     async def close(self) -> None:
-        """Give up what waits for a module or a version to be brought back."""
+        """Cancel predictions that wait for their module to be restored or version to be loaded."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def submit(self, prediction: _Prediction) -> Asked:
-        """Hand a prediction to an executor."""
+        """Send a prediction to an instance's executor."""
         record, target = prediction.record, prediction.target
         instance = self._choose(record, prediction.version, prediction.part)
         prediction.instance = instance
@@ -243,13 +243,14 @@ class Predictions:
         return asked
 
     def leave(self, prediction: _Prediction) -> None:
-        """Note that a prediction waits at its executor no more."""
+        """Note that a prediction is no longer pending at its executor."""
         if prediction.asked_of is not None:
             self._instances.end(prediction.asked_of, prediction.target.rows)
             prediction.asked_of = None
 
     def moves(self, prediction: _Prediction, error: Exception) -> bool:
-        """Ask again, another instance or this one, after one did not answer; tell whether."""
+        """Retry on this or another instance after one did not answer; return False if the error
+        stands."""
         record, version, before = prediction.record, prediction.version, prediction.instance
         if before is None:
             return False
@@ -267,12 +268,12 @@ class Predictions:
         return True
 
     def _is_last(self, prediction: _Prediction, before: Instance) -> bool:
-        """Return whether the home did not answer, and no other instance can."""
+        """Return whether the home instance did not answer, and no other can."""
         after = self._choose(prediction.record, prediction.version, prediction.part)
         return after is None or (after is before and before.is_home)
 
     async def _load_at(self, prediction: _Prediction, instance: Instance) -> None:
-        """Load a version where the states of a sequence are, and ask there again."""
+        """Load a version on the instance that has a sequence's states, and retry there."""
         version, key = prediction.version
         assert key is not None
         try:
@@ -283,15 +284,15 @@ class Predictions:
             prediction.end(error)
 
     def bring_back(self, prediction: _Prediction) -> None:
-        """Bring its module back and ask again."""
+        """Restore its module and retry."""
         self._spawn(self._bring_back(prediction))
 
     def load_version(self, prediction: _Prediction) -> None:
-        """Load its version and ask again."""
+        """Load its version and retry."""
         self._spawn(self._load_version(prediction))
 
     def explain(self, prediction: _Prediction) -> None:
-        """End a prediction whose module's parameters are lost, with what can be done."""
+        """Fail a prediction whose module's parameters are lost, and say how to recover them."""
         self._spawn(self._explain(prediction))
 
     async def _bring_back(self, prediction: _Prediction) -> None:
@@ -335,18 +336,18 @@ class Predictions:
     def note_answered(self, record: ModuleRecord, target: Target) -> None:
         """Count the lengths of a prediction that was answered."""
         if record.kind is ModuleKind.BUCKETING:
-            if not target.is_shared:  # else each part of a sequence would be counted by itself
+            if not target.is_shared:  # else each part of a sequence would be a key of its own
                 rows = tuple((name, dtype, shape) for name, dtype, shape, _ in target.inputs.rows)
                 target = self.target(record, LIVE_VERSION, rows, target.params["bucket"])
             self._lengths.note(target)
 
     def note_part(self, prediction: _Prediction) -> None:
-        """Note which version answered a part of a sequence."""
+        """Record which version answered a part of a sequence."""
         part = from_plain(SequencePart, prediction.target.params["part"])
         self._versions.note_part(prediction.record, part, prediction.version)
 
     def count_outcome(self, prediction: _Prediction, outcome: Outcome | Exception) -> None:
-        """Note how a prediction ended."""
+        """Count a prediction's outcome in the statistics."""
         ended_ns = time.perf_counter_ns()
         taken_ns = ended_ns - prediction.began_ns
         statistics = self._statistics.of(prediction.record, prediction.version.name)
@@ -362,7 +363,7 @@ class Predictions:
             statistics.add_failure(taken_ns)
 
     def count_end(self, module: str) -> None:
-        """Note that a prediction is no longer under way."""
+        """Note that a prediction is no longer in flight."""
         self._under_way[module] -= 1
         if not self._under_way[module]:
             del self._under_way[module]
@@ -373,7 +374,7 @@ def _signature(rows: tuple[TensorRow, ...]) -> Signature:
 
 
 class _Prediction(Asked):
-    """One prediction until its outcome."""
+    """A prediction in flight."""
 
     __slots__ = (
         *("_asked", "_on_outcome", "_restores", "_service", "asked_of", "began_ns"),
@@ -421,15 +422,15 @@ class _Prediction(Asked):
 
     @property
     def is_wanted(self) -> bool:
-        """False from its end on, and when it was given up."""
+        """False once it has ended or was withdrawn."""
         return self._on_outcome is not None
 
     def submit(self) -> None:
-        """Ask its executor, once more after its module was brought back."""
+        """Send it to an executor, for the first time or as a retry."""
         self._asked = self._service.submit(self)
 
     def on_answer(self, outcome: Outcome | Exception) -> None:
-        """Take the executor's answer."""
+        """Handle the executor's answer: retry, restore what is missing, or end."""
         self._service.leave(self)
         if not isinstance(outcome, Outcome):
             if self.is_wanted and self._service.moves(self, outcome):
@@ -451,7 +452,7 @@ class _Prediction(Asked):
         self.end(outcome)
 
     def end(self, outcome: Outcome | Exception) -> None:
-        """Tell the outcome to who waits for it."""
+        """Pass the outcome to the caller, or release it if the prediction was withdrawn."""
         if isinstance(outcome, Outcome):
             self._service.note_answered(self.record, self.target)
             if not self.target.is_shared:
@@ -465,7 +466,7 @@ class _Prediction(Asked):
             outcome.release()
 
     def withdraw(self) -> None:
-        """Give it up."""
+        """Cancel it."""
         if self._on_outcome is not None:
             self._on_outcome = None
             self._service.leave(self)

@@ -1,7 +1,7 @@
-"""Which servers live: each holds a lock on a file of its own, which the kernel drops at its death.
+"""Liveness of servers: each holds a lock on its own file, which the kernel releases at its death.
 
 A job names the server that claimed it. Another server on the same disk can tell at once whether
-that one is dead; of a server elsewhere (whose file is not here) only the lease tells.
+that one is dead; for a server elsewhere, whose file is not here, only the lease tells.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ __all__ = ["Presence"]
 
 
 class Presence:
-    """This server among the others.
+    """This server's presence, and that of the others on this disk.
 
     Attributes:
-        server: id of this server process; never used again by another.
+        server: unique id of this server process.
     """
 
     def __init__(self, directory: Path) -> None:
-        """Prepare; ``enter`` makes this server known.
+        """Prepare; ``enter`` registers this server.
 
         Args:
-            directory: where the servers' files lie; common to all servers on this disk.
+            directory: of the servers' files, shared by all servers on this disk.
         """
         self.server = uuid.uuid4().hex
         self._directory = directory
         self._descriptor: int | None = None
 
     def enter(self) -> None:
-        """Make this server known as living."""
+        """Register this server as alive."""
         self._directory.mkdir(parents=True, exist_ok=True)
         path = self._path(self.server)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
@@ -42,13 +42,13 @@ class Presence:
         self._descriptor = descriptor
 
     def leave(self) -> None:
-        """Make this server known as gone."""
+        """Release this server's lock, so that others see it as dead."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def is_dead(self, server: str) -> bool:
-        """Return whether a server is known to be dead; False also where nothing is known of it."""
+        """Return whether a server is known to be dead; False if nothing is known about it."""
         if server == self.server:
             return self._descriptor is None
         try:
@@ -57,12 +57,12 @@ class Presence:
             return False
 
     def others(self) -> list[str]:
-        """Return the ids of the other servers that live."""
+        """Return the ids of the other servers that are alive."""
         ids = [path.stem for path in self._directory.glob("*.lock")]
         return [one for one in ids if one != self.server and not self.is_dead(one)]
 
     def forget_dead(self, needed: set[str]) -> None:
-        """Remove the files of dead servers, those apart that a job still names."""
+        """Remove the files of dead servers, except those in ``needed``, which jobs still name."""
         for path in self._directory.glob("*.lock"):
             server = path.stem
             if server not in needed and self.is_dead(server):

@@ -1,7 +1,7 @@
-"""Recovery at the start: files and database are made to agree, and nothing is thrown away.
+"""Recovery at startup: reconciles files and database, without discarding any data.
 
-Removed is only what bears a hidden name of ours and whose writer is dead. What is damaged or not
-known is left where it lies, and told of.
+Only temporary files are removed: those with one of our hidden names whose writer is dead. Anything
+damaged or unknown stays where it is, and is reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Recovery"]
 
 
 class Recovery:
-    """All of it, for one server. Its methods block."""
+    """Recovers modules, checkpoints and datasets. Its methods block."""
 
     def __init__(
         self,
@@ -42,8 +42,8 @@ class Recovery:
         """Prepare.
 
         Args:
-            executor: where modules go of which only a checkpoint is left.
-            max_dataset_bytes: most bytes that a dataset without a record may unpack to.
+            executor: for modules that are rebuilt from a checkpoint.
+            max_dataset_bytes: limit on the unpacked size of a dataset without a record.
         """
         self._store = store
         self._presence = presence
@@ -52,10 +52,10 @@ class Recovery:
         self._datasets = DatasetRecovery(store, DatasetDirectory(data_dir), max_dataset_bytes)
 
     def run(self, *, rebuild: bool) -> RecoveryReport:
-        """Make files and database agree.
+        """Reconcile files and database.
 
         Args:
-            rebuild: also make modules and datasets of files that no record speaks of.
+            rebuild: also create modules and datasets from files without a record.
 
         Raises:
             StartError: the database is damaged; nothing was changed.
@@ -69,7 +69,7 @@ class Recovery:
         return RecoveryReport(tuple(findings), self._counts())
 
     def look(self) -> RecoveryReport:
-        """Report what does not agree, and change nothing; raise StartError as ``run`` does."""
+        """Report differences, and change nothing; raise StartError as ``run`` does."""
         self._store.check()
         findings = [*self._modules.look(), *self._checkpoints.look(), *self._datasets.look()]
         return RecoveryReport(tuple(findings), self._counts())

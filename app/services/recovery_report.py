@@ -16,22 +16,22 @@ Kind = Literal["module", "dataset", "checkpoint", "file"]
 
 
 class Outcome(StrEnum):
-    """What became of one thing found."""
+    """What recovery did about a finding."""
 
     IMPORTED = "imported"
-    """The database did not know it; it does now."""
+    """It was missing in the database, and was added."""
     REBUILT = "rebuilt"
-    """As far as its checkpoint says; it had no record that can be read."""
+    """It had no readable record, and was rebuilt as far as its checkpoint or files allow."""
     UPDATED = "updated"
-    """The file was newer than the database."""
+    """The file was newer than the database, which was updated."""
     WRITTEN = "written"
-    """It had no record file, and got one from the database."""
+    """Its record file was missing, and was written from the database."""
     ADOPTED = "adopted"
-    """A checkpoint of a job whose server died before it was told of: the module has it now."""
+    """A job's checkpoint that was never recorded, because its server died, now is the module's."""
     DAMAGED = "damaged"
-    """Set aside or skipped, nothing deleted; the detail says what was done."""
+    """It was set aside or skipped, not deleted; the detail says which."""
     LEFT = "left"
-    """It could not be taken in, or is nothing of ours; it lies where it lay."""
+    """It could not be imported, or is unknown; it stays where it is."""
 
 
 _PROBLEMS = frozenset({Outcome.DAMAGED, Outcome.LEFT, Outcome.REBUILT})
@@ -39,7 +39,7 @@ _PROBLEMS = frozenset({Outcome.DAMAGED, Outcome.LEFT, Outcome.REBUILT})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing on the disk that did not simply agree with the database."""
+    """A difference between the disk and the database."""
 
     kind: Kind
     name: str
@@ -69,7 +69,7 @@ class RecoveryReport:
         return tuple(one for one in self.findings if one.is_problem)
 
     def log(self) -> None:
-        """Write a line for each problem, and one for each kind and outcome of the others."""
+        """Log each problem, and how many other findings there are of each kind and outcome."""
         fine = Counter((one.kind, one.outcome) for one in self.findings if not one.is_problem)
         for (kind, outcome), count in sorted(fine.items()):
             _log.info("recovery: %d %s(s) %s", count, kind, outcome.value)

@@ -1,4 +1,4 @@
-"""Whether a request was answered as one before it with the same Idempotency-Key, doing nothing."""
+"""Tracks whether a request replays an earlier one with the same Idempotency-Key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Replay", "begin_replay", "current_replay"]
 
 @dataclass(slots=True)
 class Replay:
-    """What is known of one request; whoever does what it asks for notes it here."""
+    """Set by the service that handles a request, and read by the route that answers it."""
 
     is_replayed: bool = False
 
@@ -19,12 +19,12 @@ _current: ContextVar[Replay | None] = ContextVar("replay", default=None)
 
 
 def begin_replay() -> Replay:
-    """Return what this request's work, in threads too, finds as the current one."""
+    """Start tracking a request; its tasks and threads see the result as ``current_replay``."""
     replay = Replay()
     _current.set(replay)
     return replay
 
 
 def current_replay() -> Replay:
-    """Return that of the request that is worked for; one that nobody looks at outside of any."""
+    """Return the current request's replay; outside of a request, one that nobody reads."""
     return _current.get() or Replay()

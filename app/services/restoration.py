@@ -39,7 +39,7 @@ _log = structlog.get_logger(__name__)
 
 PASSING = frozenset(
     {"cancelled", "in_use", "not_resident", "out_of_memory", "storage_full", "unavailable"}
-    | {"too_large"}  # for the memory that is left at present
+    | {"too_large"}  # for the memory that is free now
 )
 """Codes of temporary refusals, against which an older checkpoint would not help."""
 
@@ -50,14 +50,14 @@ _CRASHES_SECONDS = 60.0
 def init_call(
     checkpoints: CheckpointService, record: ModuleRecord, spec: InitSpec
 ) -> calls.InitParams:
-    """Return the call that initializes a module, but for what it keeps of another one."""
+    """Return the call that initializes a module, except parameters that it keeps from another."""
     base = checkpoints.base(record)
     return calls.InitParams(module=record.name, spec=spec, base=None if base is None else str(base))
 
 
 @dataclass(frozen=True, slots=True)
 class _Restored:
-    """From which checkpoint a module came back, if it is not its newest, and why."""
+    """The older checkpoint that a module was restored from, and why; empty for its newest."""
 
     tag: CheckpointTag | None = None
     warning: str | None = None
@@ -84,7 +84,7 @@ class Restoration:
         self._crashes: dict[str, list[float]] = {}
 
     async def executor_started(self, name: str) -> None:
-        """Note what was lost with the process before; nothing is restored before it is called."""
+        """Record what was lost with the previous process; must be called before any restore."""
         works = self._last_works(name)
         killers = None if works is None else {work.module for work in works}
         executor = self._executors.get(name)
@@ -96,10 +96,8 @@ class Restoration:
         self._remarkable |= (await asyncio.to_thread(self._history.remarkable)).keys()
 
     def _last_works(self, name: str) -> tuple[RunningWork, ...] | None:
-        """Return what an executor was at when it died last.
-
-        Of a death in the time of an earlier server nothing is known: None.
-        """
+        """Return what an executor was running when it last died; None if that is unknown, as for a
+        death under an earlier server."""
         executor = self._executors.get(name)
         if not isinstance(executor, Supervisor) or not executor.has_died:
             return None
@@ -108,7 +106,7 @@ class Restoration:
     async def _note_crash(self, work: RunningWork) -> None:
         """Stop restoring a module whose calls crash the process repeatedly.
 
-        Deaths in its restore are counted durably, and a job has its attempts.
+        Deaths during restores are counted durably elsewhere, and jobs have limited attempts.
         """
         if not work.module or work.job_id or work.method == "restore_module":
             return
@@ -142,9 +140,9 @@ class Restoration:
         await asyncio.shield(task)
 
     async def retry(self, name: str) -> None:
-        """Bring a module back although it failed before; see ``restore``.
+        """Restore a module even if it failed before; see ``restore``.
 
-        One that is on its device stays as it is there.
+        A module that is on its device is left as it is.
         """
         if await self._is_resident(name):
             return
@@ -154,10 +152,10 @@ class Restoration:
 
     @asynccontextmanager
     async def given_params(self, name: str) -> AsyncIterator[None]:
-        """Allow other parameters to be set within the block, also for a module that failed.
+        """Have a module on its device while the block sets parameters, even if the module failed.
 
-        That one comes to its device without parameters of its own, and leaves it again where the
-        block fails. It stays failed until its record says that it has others.
+        A failed module is restored without its parameters, and evicted again if the block fails. It
+        stays failed until its record says that it has new ones.
         """
         try:
             await self.restore(name)
@@ -168,7 +166,7 @@ class Restoration:
             yield
 
     def note_eviction(self, name: str) -> None:
-        """Note that a module was put away from its device. Blocks."""
+        """Record that a module was evicted from its device. Blocks."""
         self._history.evicted(name)
 
     @asynccontextmanager
@@ -181,7 +179,7 @@ class Restoration:
         return self._locks.setdefault(name, asyncio.Lock())
 
     async def warning(self, name: str) -> str | None:
-        """Return what the log of a module's job should say of how the module came back."""
+        """Return a warning about a module's last restore, for the logs of its jobs, if any."""
         if name not in self._remarkable:
             return None
         status = (await asyncio.to_thread(self._history.remarkable)).get(name)
@@ -218,7 +216,7 @@ class Restoration:
     async def _restore(self, name: str) -> None:
         record = await asyncio.to_thread(self._modules.get, name)
         client = self._executors.get(record.executor)
-        # One at a time on a device: it is the one under way that a death is blamed on.
+        # One restore at a time on a device, so that a death can be blamed on a single module.
         turn = self._turns.setdefault(client.name, asyncio.Lock())
         async with self._lock(name), turn:
             if not client.is_alive():
@@ -231,7 +229,7 @@ class Restoration:
                 restored = await self._bring_back(client, record)
             except ExecutorGone:
                 _log.error("the executor died in the restore of a module", module=name)
-                raise  # as it stands: its restart counts the death
+                raise  # still marked as in progress, so that the restart counts the death
             except ModuleFailed as error:
                 fault = error.reason
                 _log.error("module not restored", module=name, reason=fault)
@@ -247,10 +245,10 @@ class Restoration:
             await in_thread(self._history.end, name, lambda _: status, is_restored=True)
 
     async def _begin(self, client: ExecutorClient, name: str) -> ModuleRecord | None:
-        """Note that a restore begins; None if the module is on its device.
+        """Record that a restore begins; return None if the module is on its device.
 
-        To note it means that what is not durable is lost. So the record must still be what it was
-        when the device was asked: by a call or a job the module may have come there since.
+        Recording it declares what is not durable lost. So the record must not have changed since
+        the device was asked: a call or a job may have put the module there meanwhile.
         """
         begun = None
         while begun is None:
@@ -260,7 +258,7 @@ class Restoration:
             try:
                 begun = await in_thread(self._history.begin, record)
             except asyncio.CancelledError:
-                await in_thread(self._history.end, name, _given_up)  # it may have been noted
+                await in_thread(self._history.end, name, _given_up)  # it may have been recorded
                 raise
         return begun
 
@@ -276,7 +274,7 @@ class Restoration:
                     raise Unavailable(f"module {name!r} was changed meanwhile; try again")
                 await tell(client, calls.RestoreModule(record=record.evolve(lost=True)))
             except ExecutorGone:
-                raise  # as it stands: its restart counts the death
+                raise  # still marked as in progress, so that the restart counts the death
             except BaseException:
                 await in_thread(self._history.end, name, _given_up)
                 raise
@@ -323,7 +321,7 @@ class Restoration:
         raise ModuleFailed(record.name, told)
 
     def _candidates(self, record: ModuleRecord) -> Sequence[CheckpointTag]:
-        """Return the module's checkpoint, then those before it in the training."""
+        """Return the module's checkpoint, then older ones, newest first."""
         assert record.checkpoint is not None
         newest = record.checkpoint
         tags = list_tags(self._checkpoints.root(record.name))

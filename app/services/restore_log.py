@@ -1,4 +1,4 @@
-"""What is durably noted of restores: each before it begins, so that a death in it is known."""
+"""Durable record of restores. Each is recorded before it begins, so that a death in it is known."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ __all__ = ["RestoreLog"]
 
 
 class RestoreLog:
-    """How the restores of modules went. Its methods block."""
+    """Records restores of modules and losses of executors. Its methods block."""
 
     def __init__(self, store: Store, clock: Clock = time.time, bell: Bell | None = None) -> None:
         """Prepare.
 
         Args:
-            bell: rung when something happened to a module or an executor.
+            bell: rung after events of modules and executors.
         """
         self._store = store
         self._clock = clock
@@ -44,12 +44,12 @@ class RestoreLog:
     def executor_started(
         self, executor: str, killers: Collection[str] | None = None, restarts: int = 0
     ) -> None:
-        """Note that an executor has a new process, and what was lost with the one before.
+        """Record that an executor has a new process, and what was lost with the previous one.
 
         Args:
             executor: its name.
             killers: see ``app.store.restorations.note_losses``.
-            restarts: how often this server started it again.
+            restarts: how often this server has restarted it.
         """
         kind = ServerEvent.EXECUTOR_RESTARTED if restarts else ServerEvent.EXECUTOR_STARTED
         started = of_executor(executor, Happening(kind, {"restarts": restarts}))
@@ -59,14 +59,14 @@ class RestoreLog:
         self._bell.ring()
 
     def executor_lost(self, executor: str, reason: str) -> None:
-        """Note that the process of an executor died, or was ended."""
+        """Record that an executor's process died or was killed."""
         lost = of_executor(executor, Happening(ServerEvent.EXECUTOR_LOST, {"reason": reason}))
         with self._store.write() as connection:
             append_events(connection, [lost], self._clock())
         self._bell.ring()
 
     def evicted(self, name: str) -> None:
-        """Note that a module was put away from its device; nothing where it was deleted."""
+        """Record that a module was evicted from its device; a deleted module is ignored."""
         self._tell(name, Happening(ServerEvent.MODULE_EVICTED, {}))
 
     def _tell(self, name: str, happening: Happening) -> None:
@@ -79,32 +79,32 @@ class RestoreLog:
         self._bell.ring()
 
     def statuses(self, records: Sequence[ModuleRecord]) -> list[RestoreStatus]:
-        """Return how the newest restores of modules went."""
+        """Return the outcome of each module's last restore."""
         with self._store.read() as connection:
             found = get_restorations(connection, [record.id for record in records])
         return [found[record.id] for record in records]
 
     def remarkable(self) -> dict[str, RestoreStatus]:
-        """Return by name those modules that failed, or came back from an older checkpoint."""
+        """Return, by name, modules that failed or were restored from an older checkpoint."""
         with self._store.read() as connection:
             return remarkable_restorations(connection)
 
     def begin(self, known: ModuleRecord, *, is_failed: bool = False) -> ModuleRecord | None:
-        """Note that a restore begins; return the module's record with its new generation.
+        """Record that a restore begins; return the module's record with its new generation.
 
-        What is not durable was on the device alone, and the module is not there any more: however
-        that came about, its parameters are lost.
+        Parameters that are not durable existed only on the device. As the module is no longer
+        there, for whatever reason, they are recorded as lost.
 
         Args:
-            known: the record as it was when the module was not on its device.
-            is_failed: it is known to have failed, and is to be given other parameters.
+            known: the record when the module was found not to be on its device.
+            is_failed: the module is known to have failed, and is to be given new parameters.
 
         Returns:
-            The record; None, and nothing is noted, where it is another one since.
+            The record; None, with nothing recorded, if it has changed since ``known``.
 
         Raises:
             NotFound: there is no such module.
-            ModuleFailed: somebody must mend it first.
+            ModuleFailed: the module must be repaired first.
         """
         name = known.name
         with self._store.write() as connection:
@@ -117,10 +117,10 @@ class RestoreLog:
                 raise ModuleFailed(name, status.failure)
             begun = dataclasses.replace(status, is_under_way=True)
             put_restoration(connection, identity, begun)
-            # In the database alone: a generation is not part of what a module's file must say.
+            # Only in the database: the module's file need not have the current generation.
             following = record.evolve(
                 generation=record.generation + 1,
-                lost=record.lost or not record.durable,  # it was nowhere else
+                lost=record.lost or not record.durable,  # it was only on the device
                 version=record.version + 1,
                 updated_at=self._clock(),
             )
@@ -138,10 +138,10 @@ class RestoreLog:
         *,
         is_restored: bool = False,
     ) -> None:
-        """Note how a restore ended; nothing where the module was deleted meanwhile.
+        """Record how a restore ended; ignored if the module was deleted meanwhile.
 
         Args:
-            ended: returns the status afterwards.
+            ended: returns the new status.
             is_restored: the module is on its device.
         """
         with self._store.write() as connection:
@@ -161,13 +161,13 @@ class RestoreLog:
         self._bell.ring()
 
     def forget(self, name: str) -> None:
-        """Forget why a module failed, so that it is tried again; raise NotFound."""
+        """Clear a module's failure, so that it is retried; raise NotFound."""
         with self._store.write() as connection:
             put_restoration(connection, module_id(connection, name, lock=True), RestoreStatus())
 
 
 def _told(connection: Connection, losses: Losses) -> list[EventEntry]:
-    """Return what is told of the modules of an executor that died."""
+    """Return the events of the modules that an executor's death has affected."""
     lost = [module_outline(connection, name) for name in losses.lost]
     failed = [module_outline(connection, name) for name in losses.failed]
     statuses = get_restorations(connection, [record.id for record in failed])
@@ -181,7 +181,7 @@ def _quarantined(status: RestoreStatus) -> Happening:
 
 
 def _restored(record: ModuleRecord, status: RestoreStatus) -> Happening:
-    """Return what tells of a restore: from where, and what is wrong with a newer checkpoint."""
+    """Return the event of a restore: its checkpoint, and what is wrong with newer ones."""
     tag = status.restored_from or record.checkpoint
     facts = {
         "checkpoint": None if tag is None else str(tag),
