@@ -1,9 +1,9 @@
-"""Where unfinished fits go on from.
+"""The checkpoints from which unfinished fits resume.
 
     <data>/modules/<module>/resume/<job>/<tag>/     a checkpoint's files, linked
 
-They keep a job's newest checkpoint when another job of the module writes over it among those that
-clients see, or it is pruned or deleted there.
+The links preserve a job's newest checkpoint when the one that clients see is overwritten by another
+job of the module, pruned or deleted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class ResumePoints:
-    """The checkpoints that attempts of fits begin with. Its methods block."""
+    """Keeps and finds the checkpoints from which attempts of fits resume. Its methods block."""
 
     def __init__(self, modules: ModuleService, checkpoints: CheckpointService) -> None:
         self._modules = modules
@@ -44,7 +44,7 @@ class ResumePoints:
 
     @tell_full_disk()
     def keep(self, job: Job, tag: CheckpointTag) -> None:
-        """Make a checkpoint the one that a job goes on from."""
+        """Make a checkpoint the one from which a job resumes."""
         root = self._root(job)
         make_directory(root.parent)
         copy_checkpoint(self._checkpoints.directory(job.module, tag), root)
@@ -57,11 +57,11 @@ class ResumePoints:
         """Allow an attempt of a fit, and no earlier one, to write checkpoints; return where it
         resumes.
 
-        That is the furthest sound checkpoint the job wrote; None for a new job. One that was
-        written just before a death, and that nobody was told of, counts as well.
+        That is the latest intact checkpoint the job wrote, even if its server died before the
+        checkpoint was recorded; None for a new job.
 
         Args:
-            warn: is told of each that is damaged, and so skipped.
+            warn: called for each damaged checkpoint, which is skipped.
         """
         admit_attempt(self._checkpoints.root(job.module), job.id, job.attempt)
         directory = self._furthest(job, warn)
@@ -70,7 +70,7 @@ class ResumePoints:
         return directory
 
     def end_attempt(self, job: Job, tag: CheckpointTag) -> None:
-        """Make sure that a fit's last checkpoint is what its module is restored from."""
+        """Make sure that a fit's module is restored from the fit's last checkpoint."""
         self._adopt(job, self._checkpoints.directory(job.module, tag))
 
     def lose_attempt(self, job: Job) -> None:
@@ -82,7 +82,7 @@ class ResumePoints:
             directory = self._furthest(job, _log.warning)
             if directory is not None:
                 self._adopt(job, directory)
-        except (ServiceError, OSError) as error:  # the loss itself must not be lost
+        except (ServiceError, OSError) as error:  # the caller must still record the loss
             _log.error("job %d: after attempt %d: %s", job.id, job.attempt, error)
 
     def _furthest(self, job: Job, warn: Callable[[str], None]) -> Path | None:
@@ -102,7 +102,10 @@ class ResumePoints:
         return None
 
     def _adopt(self, job: Job, directory: Path) -> None:
-        """Restore a module from what a job wrote, unless it is already, or another's is there."""
+        """Make a job's checkpoint the one that its module is restored from.
+
+        Nothing changes if it is already, or if another job has overwritten the checkpoint.
+        """
         tag = CheckpointTag.parse(directory.name)
         try:
             manifest = read_manifest(self._checkpoints.directory(job.module, tag))
@@ -113,18 +116,17 @@ class ResumePoints:
             self._checkpoints.saved(job.module, tag)
 
     def roots(self, module: str) -> list[Path]:
-        """Return the directories of what a module's jobs go on from, named by the jobs' ids."""
+        """Return the directories of a module's resume points, which are named by job id."""
         root = self._modules.directories.path(module) / "resume"
         found = root.iterdir() if root.is_dir() else ()
         return sorted(path for path in found if path.name.isdecimal() and path.is_dir())
 
     def discard(self, job: Job) -> None:
-        """Remove what a job would go on from, for it is deleted."""
+        """Remove the resume point of a deleted job."""
         discard(self._root(job))
 
     def let_go(self, job: Job) -> None:
-        """Unpin the checkpoint from which a job would resume, when it is over; a failed one may be
-        retried."""
+        """Remove the resume point of a job that is over, unless it failed and so may be retried."""
         if job.status in TERMINAL and job.status is not JobStatus.FAILED:
             discard(self._root(job))
 

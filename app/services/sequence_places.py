@@ -1,4 +1,4 @@
-"""Which instance has the states of a sequence: the one that computed its first part."""
+"""Tracks which instance has the states of a sequence: the one that computed its first part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_SEQUENCES = 1 << 16
 
 
 class SequencePlaces:
-    """Instances by sequence, of modules with more than one; those used last at the end."""
+    """Maps sequences to instances, for modules with several; evicts the least recently used."""
 
     def __init__(self, instances: Instances) -> None:
         self._instances = instances
@@ -23,10 +23,10 @@ class SequencePlaces:
     def choose(
         self, record: ModuleRecord, version: str, key: str, part: SequencePart
     ) -> Instance | None:
-        """Return the instance that a part is asked of; see ``Instances.choose``.
+        """Return the instance that is to compute a part; see ``Instances.choose``.
 
-        A sequence that no instance is known to have is asked for at home, which says that it is
-        lost, or goes on with it where it began when the home was alone.
+        An unknown sequence goes to the home instance. It continues the sequence if that began when
+        there was no other instance, else it answers that the sequence is lost.
         """
         there = self._instances.of(record)
         known = self._places.get((record.name, part.sequence_id))
@@ -37,7 +37,7 @@ class SequencePlaces:
         return there[0] if there else None
 
     def note(self, record: ModuleRecord, part: SequencePart, instance: Instance) -> None:
-        """Note that an instance has computed a part."""
+        """Record that an instance has computed a part."""
         self.forget(record, part)
         if not part.is_end:
             self._places[record.name, part.sequence_id] = instance
@@ -45,5 +45,5 @@ class SequencePlaces:
                 self._places.popitem(last=False)
 
     def forget(self, record: ModuleRecord, part: SequencePart) -> None:
-        """Note that no instance has the states of a sequence any more."""
+        """Record that no instance has a sequence's states any more."""
         self._places.pop((record.name, part.sequence_id), None)

@@ -1,4 +1,4 @@
-"""All services of one server, as routes find them."""
+"""All services of one server, for use by routes."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ __all__ = ["Services"]
 
 @dataclass(frozen=True)
 class Services:
-    """What the server can do.
+    """The services of one server.
 
     Attributes:
-        recovered: what was found in the data directory at the start.
+        recovered: report of the recovery at startup.
     """
 
     modules: ModuleService
@@ -53,7 +53,7 @@ class Services:
     recovered: RecoveryReport
 
     def warnings(self) -> list[str]:
-        """Return what an operator should look at; reads the store."""
+        """Return the problems that an operator should look at; reads the store."""
         remarkable = self.restores.remarkable()
         found = [f"module {name}: {one.failure or one.warning}" for name, one in remarkable.items()]
         found += [str(problem) for problem in self.recovered.problems]

@@ -1,4 +1,4 @@
-"""Checks of what is said of a module's states."""
+"""Checks which outputs feed a module's states."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["check_state_links"]
 def check_state_links(
     record: ModuleRecord, links: Sequence[StateLink], output_names: Sequence[str]
 ) -> None:
-    """Raise Invalid unless each state of a module has one output of its own, or none has any."""
+    """Raise Invalid unless each state of a module is linked to one output, or none is linked."""
     names = record.state_names
     seen: list[str] = []
     for position, one in enumerate(links):

@@ -1,6 +1,6 @@
-"""How predictions went, by module and version: plain numbers that are added to as each ends.
+"""Statistics of predictions by module and version: plain sums, updated as each prediction ends.
 
-It is a matter of thousands a second, so nothing is computed before somebody asks.
+Thousands end per second, so everything else is computed only on request.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from app.link.packed_frames import BatchFacts
 __all__ = ["BatchStatistics", "Statistics", "VersionStatistics"]
 
 _QUEUE_BITS = 40
-"""Times of up to 2**40 ns, a quarter of an hour, are told apart."""
+"""The last bucket begins at 2**39 ns, about nine minutes."""
 _MOST_VERSIONS = 64
-"""Of one module: a job may save thousands of checkpoints, and `latest` be asked all along."""
+"""Per module: a job may save thousands of checkpoints, each of which `latest` can resolve to."""
 
 
 class BatchStatistics(NamedTuple):
@@ -26,8 +26,8 @@ class BatchStatistics(NamedTuple):
 
     Attributes:
         size: examples in each.
-        batches: how many there were.
-        input_ns, infer_ns, output_ns: that they took, together.
+        batches: their number.
+        input_ns, infer_ns, output_ns: their total times.
     """
 
     size: int
@@ -39,18 +39,19 @@ class BatchStatistics(NamedTuple):
 
 @dataclass(slots=True)
 class VersionStatistics:
-    """Sums over the predictions of one version of a module since the server began.
+    """Sums over the predictions of one version of a module since the server started.
 
     Attributes:
         module: its name.
         version: ``live`` or the number.
-        successes, failures: predictions.
-        success_ns, failure_ns: from the question to the answer.
-        examples: in those that succeeded.
-        queue_ns, input_ns, infer_ns, output_ns: that those took, at the executor.
+        successes, failures: numbers of predictions.
+        success_ns, failure_ns: total times from request to answer.
+        examples: in successful predictions.
+        queue_ns, input_ns, infer_ns, output_ns: total times of successful predictions on the
+            executor.
         last_ended_ns: when the last one was answered, by the performance counter; 0 for none.
-        queue_counts: those that succeeded, by the number of binary digits of their nanoseconds in
-            the queue.
+        queue_counts: histogram of the queue times of successful predictions; its index is the bit
+            length of the time in nanoseconds.
     """
 
     module: str
@@ -71,14 +72,14 @@ class VersionStatistics:
     def add_success(
         self, rows: int, taken_ns: int, ended_ns: int, queue_ns: int, facts: BatchFacts
     ) -> None:
-        """Note a prediction that was answered.
+        """Count a prediction that was answered.
 
         Args:
-            rows: its examples.
-            taken_ns: from the question to the answer.
+            rows: number of its examples.
+            taken_ns: time from request to answer.
             ended_ns: now, by the performance counter.
-            queue_ns: of that, how long it waited for its batch.
-            facts: of the batch; it has none where it was computed in pieces.
+            queue_ns: time of that spent waiting for its batch.
+            facts: of its batch; without examples if it was computed in pieces.
         """
         size, input_us, infer_us, output_us = facts
         self.successes += 1
@@ -90,7 +91,8 @@ class VersionStatistics:
         self.infer_ns += infer_us * 1000
         self.output_ns += output_us * 1000
         self.queue_counts[min(queue_ns.bit_length(), _QUEUE_BITS)] += 1
-        # Each has a part of its batch: all parts together make it one.
+        # Weighted by its share of the batch, so that the shares of all predictions in it add up to
+        # one batch.
         sums = self._by_size.get(size or rows)
         if sums is None:
             sums = self._by_size[size or rows] = [0, 0, 0, 0]
@@ -100,7 +102,7 @@ class VersionStatistics:
         sums[3] += rows * output_us
 
     def add_failure(self, taken_ns: int) -> None:
-        """Note a prediction that was refused or lost."""
+        """Count a prediction that was refused or lost."""
         self.failures += 1
         self.failure_ns += taken_ns
 
@@ -111,7 +113,7 @@ class VersionStatistics:
         return (time.time_ns() - time.perf_counter_ns() + self.last_ended_ns) // 1_000_000
 
     def batches(self) -> list[BatchStatistics]:
-        """Return the batches by size; one of which a part was given up counts as whole."""
+        """Return the batches by size, rounded up where a part of a batch was withdrawn."""
         return [
             BatchStatistics(size, -(-rows // size), *(us * 1000 // size for us in sums))
             for size, (rows, *sums) in sorted(self._by_size.items())
@@ -119,14 +121,14 @@ class VersionStatistics:
 
 
 class Statistics:
-    """Statistics of the versions that were asked; of each module those asked last."""
+    """Statistics of all versions that had predictions; for each module only the latest used."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, dict[str, VersionStatistics]] = {}
         self._answers: dict[str, dict[str, int]] = {}
 
     def of(self, record: ModuleRecord, version: str) -> VersionStatistics:
-        """Return those of a version; a model of the models folder keeps them when it is replaced.
+        """Return a version's statistics, for update; a folder model keeps them when it is replaced.
 
         Args:
             version: ``live`` or the number.
@@ -143,17 +145,17 @@ class Statistics:
         return found
 
     def find(self, record: ModuleRecord, version: str) -> VersionStatistics:
-        """Return those of a version, or what they are as long as it was not asked."""
+        """Return a version's statistics; empty ones if it had no predictions."""
         module = record.public_name
         found = self._by_name.get(module, {}).get(version)
         return found or VersionStatistics(module, version)
 
     def asked(self, record: ModuleRecord) -> list[str]:
-        """Return the versions of a module that were asked."""
+        """Return the versions of a module that had predictions."""
         return list(self._by_name.get(record.public_name, ()))
 
     def add_answer(self, record: ModuleRecord, executor: str) -> None:
-        """Note which executor answered a prediction."""
+        """Count a prediction that an executor answered."""
         counts = self._answers.setdefault(record.public_name, {})
         counts[executor] = counts.get(executor, 0) + 1
 
@@ -162,7 +164,7 @@ class Statistics:
         return self._answers
 
     def forget(self, module: str) -> None:
-        """Forget a module that was deleted."""
+        """Drop the statistics of a deleted module."""
         self._by_name.pop(module, None)
         self._answers.pop(module, None)
 

@@ -1,4 +1,4 @@
-"""Store and data directory of one server, opened together: they belong together or are not used."""
+"""Opens a server's store and data directory, which must belong together."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["Storage", "StorageOptions", "open_storage"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageOptions:
-    """What is to be opened, and its limits.
+    """Where the storage is, and its limits.
 
     Attributes:
-        executor: where modules go of which only a checkpoint is left.
-        dataset_folders: where an operator's files may lie that are read without a copy.
-        keep_checkpoints: of a module when a job does not say; None keeps all.
+        executor: for modules that are rebuilt from a checkpoint.
+        dataset_folders: folders of an operator whose files may be read in place.
+        keep_checkpoints: how many to keep of a module by default; None keeps all.
     """
 
     url: str
@@ -42,10 +42,10 @@ class StorageOptions:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """What is durable, and the services for it.
+    """The durable state of a server, and the services for it.
 
     Attributes:
-        knows_nothing: the store was empty when it was opened, whatever lies in the directory.
+        knows_nothing: the store was empty when it was opened, even if the directory was not.
     """
 
     store: Store
@@ -63,7 +63,7 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
     """Open store and directory; the stack closes them.
 
     Args:
-        claim: make sure that they belong together and enter the directory; False only looks.
+        claim: check that they belong together and register this server; False only reads.
 
     Raises:
         StartError: they do not belong together, one of them cannot be used, or a newer modserve

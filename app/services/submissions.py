@@ -1,4 +1,4 @@
-"""Submissions of jobs: read, checked against what the store knows, and queued."""
+"""Job submissions: parsed, checked against the store, and queued."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _CALLS = {JobKind.SCORE: "score", JobKind.PREDICT: "predict_dataset"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLimits:
-    """How a job is queued and for how long it is tried.
+    """Priority, retries and time limits of a job.
 
     Attributes:
         priority: smaller runs earlier, -1000 to 1000.
-        max_retries: how often it is tried again by itself after a failure that may pass.
-        deadline_seconds: from now, it fails when it has not ended by then; None: any time.
-        timeout_seconds: it fails when it has run for so long; None: any time.
+        max_retries: limit on automatic retries after temporary failures.
+        deadline_seconds: from now; the job fails if it has not ended by then; None for no limit.
+        timeout_seconds: the job fails after running for so long; None for no limit.
     """
 
     priority: int = 0
@@ -56,7 +56,7 @@ class JobLimits:
     timeout_seconds: float | None = None
 
     def check(self) -> None:
-        """Raise Invalid for a value that cannot be."""
+        """Raise Invalid for a value out of range."""
         if abs(self.priority) > _LARGEST_PRIORITY:
             expected = f"-{_LARGEST_PRIORITY} to {_LARGEST_PRIORITY}"
             raise Invalid("priority", self.priority, expected)
@@ -70,7 +70,7 @@ class JobLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDefaults:
-    """What a job gets that its client does not choose."""
+    """Values of a job that its client cannot choose."""
 
     lease_seconds: float = 30.0
     max_attempts: int = 3
@@ -78,13 +78,13 @@ class JobDefaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A job that is asked for.
+    """A request for a job.
 
     Attributes:
-        params: what its kind needs; see ``app.domain.job_params``.
+        params: parameters of its kind; see ``app.domain.job_params``.
         plain: the same as plain values.
-        idempotency_key: of the client, so that a repeated request makes one job.
-        replay: where it is noted that a request before this one made the job.
+        idempotency_key: of the client, so that a repeated request creates only one job.
+        replay: records whether an earlier request created the job.
     """
 
     module: str
@@ -97,12 +97,12 @@ class Submission:
 
     @property
     def fingerprint(self) -> str:
-        """What is asked for, as a digest: of another request with the same key it differs."""
+        """Digest of the whole request, to tell whether a repeated key belongs to another one."""
         return _digest(self.module, self.kind.value, self.plain, *_told(self.limits))
 
     @property
     def params_digest(self) -> str:
-        """What is to be done, on whichever module, as a digest."""
+        """Digest of kind and parameters, without the module."""
         return _digest(self.kind.value, self.plain)
 
 
@@ -113,7 +113,7 @@ def read_submission(
     limits: JobLimits | None = None,
     idempotency_key: str | None = None,
 ) -> Submission:
-    """Return what a client asks for; raise Invalid, which names each field at fault."""
+    """Parse a client's request; raise Invalid, which names each invalid field."""
     limits = limits or JobLimits()
     checked = parse_job_params(kind, params)
     limits.check()
@@ -133,7 +133,7 @@ def submit_in(
     """Queue jobs in one transaction.
 
     Returns:
-        For each submission its job, or why it is refused; see ``JobService.submit``.
+        For each submission its job, or the error that refuses it; see ``JobService.submit``.
     """
     outcomes: dict[int, Job | ServiceError] = {}
     new: dict[int, NewJob] = {}
@@ -156,10 +156,10 @@ def submit_in(
 
 
 def parts_of(submissions: Sequence[Submission]) -> list[list[int]]:
-    """Part submissions, given as their places, into those that one transaction may queue.
+    """Split submissions, given by index, into groups that may each be queued in one transaction.
 
-    All transactions lock in one order, keys before modules and these by name: of two that lock the
-    same, none waits for ever. The second of two with the same key must find the first.
+    All transactions lock in one order, keys before modules and modules by name, to avoid deadlocks.
+    The second of two submissions with the same key must find the first one committed.
     """
     plain: list[int] = []
     keyed: dict[str, int] = {}
@@ -174,7 +174,7 @@ def parts_of(submissions: Sequence[Submission]) -> list[list[int]]:
 
 
 def _earlier(connection: Connection, submission: Submission) -> Job | None:
-    """Return the job that the same request made before; None if it made none."""
+    """Return the job that the same request created before, if any."""
     if submission.idempotency_key is None:
         return None
     key, fingerprint = submission.idempotency_key, submission.fingerprint
@@ -188,7 +188,7 @@ def _earlier(connection: Connection, submission: Submission) -> Job | None:
 def _checked(
     connection: Connection, submission: Submission, defaults: JobDefaults, now: float
 ) -> NewJob:
-    """Return the job to queue; raise what speaks against it."""
+    """Return the job to queue; raise the error that refuses it."""
     record = module_outline(connection, submission.module, lock=True)
     _check_possible(connection, record, submission.kind, submission.params)
     datasets = get_datasets(connection, dataset_names(submission.params))
@@ -213,7 +213,7 @@ def _checked(
 def _check_possible(
     connection: Connection, module: ModuleRecord, kind: JobKind, params: JobParams
 ) -> None:
-    """Refuse now what could only fail later, unless a fit before it in the queue changes that."""
+    """Refuse a job that could only fail later, unless an unfinished fit may change that."""
     try:
         _check_stage(connection, module, kind, params)
     except ServiceError:
@@ -241,7 +241,7 @@ def _check_stage(
 def _check_inputs(
     module: ModuleRecord, params: JobParams, datasets: Sequence[DatasetRecord]
 ) -> None:
-    """Refuse arrays that the datasets do not have; labels may be none of the symbol's inputs."""
+    """Refuse arrays that the datasets do not have; the labels of a fit may be missing."""
     check_named(params, module)
     records = {record.name: record for record in datasets}
     sources: dict[str, DatasetSource] = {"": params}
@@ -257,7 +257,7 @@ def _check_inputs(
 
 
 def _check_classes(training: DatasetRecord, validation: DatasetRecord) -> None:
-    """Refuse images whose labels count other classes."""
+    """Refuse a validation set of images whose classes differ from the training set's."""
     if validation.classes and training.classes and validation.classes != training.classes:
         others = sorted(set(validation.classes) ^ set(training.classes))[:10]
         got = f"classes that differ: {', '.join(others)}" if others else "classes in another order"
@@ -274,7 +274,8 @@ def _deadline(limits: JobLimits, now: float) -> float | None:
 
 
 def _told(limits: JobLimits) -> list[Any]:
-    """Return what makes two requests differ; as before where only the priority is said."""
+    """Return the limits for the fingerprint; the priority alone if nothing else is set, as in
+    fingerprints of older releases."""
     more = [limits.max_retries, limits.deadline_seconds, limits.timeout_seconds]
     return [limits.priority, *more] if any(more) else [limits.priority]
 

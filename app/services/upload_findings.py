@@ -1,4 +1,4 @@
-"""What a model is taken for when a module is made of its files."""
+"""What an executor infers about an uploaded model, and the resulting warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_NAMES = 6
 
 
 class GivenNames(TypedDict):
-    """Names of inputs as a client said them; None if they are to be worked out."""
+    """Names of inputs as given by a client; None if they are to be inferred."""
 
     data_names: tuple[str, ...] | None
     label_names: tuple[str, ...] | None
@@ -29,19 +29,19 @@ class GivenNames(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What an executor has worked out of a symbol and its parameters.
+    """What an executor has inferred from a symbol and its parameters.
 
     Attributes:
-        symbol: completed, where it had to be.
+        symbol: the completed symbol, if it had to be completed.
         data, labels, states: names of the inputs.
-        outputs: names.
-        output_shapes: of these, empty if they are not known.
-        missing, extra, not_finite: parameters.
-        shapes: of inputs, those that were found.
-        layouts: of those whose batch is not the first axis.
-        usual: labels whose shapes do not follow from the data.
+        outputs: names of the outputs.
+        output_shapes: by name; empty if they are unknown.
+        missing, extra, not_finite: names of parameters.
+        shapes: of inputs, as far as they could be inferred.
+        layouts: of inputs whose batch axis is not the first.
+        usual: labels whose shapes do not follow from the data, and are assumed to be as usual.
         free: inputs for which other sizes fit the parameters as well.
-        open: inputs whose shapes must be said.
+        open: inputs whose shapes the client must give.
     """
 
     symbol: str | None
@@ -61,11 +61,11 @@ class Findings:
 
     @property
     def warnings(self) -> list[str]:
-        """What is odd and harms nothing."""
+        """Texts of warnings that do not prevent the upload."""
         return [one.text for one in self.warnings_until(None)]
 
     def warnings_until(self, tag: CheckpointTag | None) -> tuple[UploadWarning, ...]:
-        """Return the same with what ends each.
+        """Return the warnings, each with what it is about, so that it can be removed later.
 
         Args:
             tag: of the checkpoint that the parameters become.
@@ -100,7 +100,7 @@ class Findings:
         return (*params, *guessed, *labels)
 
     def check_missing(self) -> None:
-        """Raise Invalid, with a row for each, where the file lacks parameters."""
+        """Raise Invalid, with an error for each parameter that the file lacks."""
         if self.missing:
             hint = "name it in data_names, label_names or state_names if it is an input"
             if self.extra:
@@ -116,8 +116,8 @@ class Findings:
         given: GivenNames | None = None,
         tag: CheckpointTag | None = None,
     ) -> ModuleRecord:
-        """Return a record with the inputs that were found or said, the completed symbol, and what
-        is odd about them; ``tag`` as of ``warnings_until``."""
+        """Return a record with the names of inputs, given or inferred, the completed symbol and the
+        warnings; for ``tag`` see ``warnings_until``."""
         symbols = record.symbols
         if self.symbol is not None and len(set(symbols.values())) == 1:
             symbols = dict.fromkeys(record.symbols, self.symbol)
@@ -132,10 +132,10 @@ class Findings:
 
 
 async def inspect(client: ExecutorClient, call: calls.InspectModel) -> Findings:
-    """Ask an executor what a model is.
+    """Ask an executor to infer what a model is.
 
     Raises:
-        HostError: the symbol, or the file of parameters, cannot be read.
+        HostError: the symbol or the parameter file cannot be read.
     """
     reply = await client.call(*calls.to_call(call))
     reply.release()

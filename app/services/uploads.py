@@ -23,7 +23,7 @@ _BLOCK = 1 << 20
 class Upload:
     """A hidden temporary file, removed at the end of a ``with`` unless it was kept.
 
-    It is locked, so that the recovery of another server leaves it alone.
+    It is locked, so that another server's recovery leaves it alone.
 
     Attributes:
         path: the temporary file.
@@ -115,6 +115,6 @@ def _open_locked(target: Path) -> tuple[Path, BinaryIO]:
         path = hidden_sibling(target, "upload")
         file = path.open("xb")
         fcntl.flock(file, fcntl.LOCK_EX)
-        if path.exists():  # else another server's recovery came between
+        if path.exists():  # else another server's recovery removed it before it was locked
             return path, file
         file.close()

@@ -1,9 +1,9 @@
-"""The checkpoints of versions that have a part in the serving.
+"""The files of versions that are in use for serving.
 
-    <data>/modules/<module>/versions/<epoch>/       the same files as the checkpoint's, linked
+    <data>/modules/<module>/versions/<epoch>/       a checkpoint's files, linked
 
-A version keeps its parameters for as long as it is promoted, a canary or labelled, when a fit
-writes its checkpoint anew as well.
+A version keeps its parameters as long as it is promoted, was promoted just before, is a canary or
+has a label, even if a fit overwrites its checkpoint.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class VersionPlace(NamedTuple):
     """Where a version's files are.
 
     Attributes:
-        key: the same for the same files alone.
+        key: identifies the files' contents.
         directory: of the files.
     """
 
@@ -42,7 +42,7 @@ class VersionPlace(NamedTuple):
 
 
 class VersionFiles:
-    """Finds, links and lets go; its methods block."""
+    """Finds, links and removes the files of versions. Its methods block."""
 
     def __init__(self, checkpoints: CheckpointService) -> None:
         self._checkpoints = checkpoints
@@ -57,7 +57,7 @@ class VersionFiles:
         linked, own = self._linked(record, version), self._own(record, version)
         try:
             if version in record.versions.kept():
-                # The record may be of a moment ago, and the version let go since.
+                # The record may be outdated, and the links removed since.
                 with suppress(NotFound):
                     return _place(linked)
             return _place(own)
@@ -65,7 +65,7 @@ class VersionFiles:
             raise self.fault(record, version, error) from error
 
     def fault(self, record: ModuleRecord, version: int, error: ServiceError) -> ServiceError:
-        """Return what to answer where a version's files cannot be read."""
+        """Return the error to raise if a version's files cannot be read."""
         if not isinstance(error, NotFound):
             return VersionDamaged(record.name, version, error.message)
         parts = record.versions.parts(version)
@@ -77,7 +77,7 @@ class VersionFiles:
 
     @tell_full_disk()
     def keep(self, record: ModuleRecord, version: int) -> None:
-        """Link a version's files, every byte of which is read before.
+        """Link a version's files, after verifying them completely.
 
         Raises:
             NotFound: there is no such version.
@@ -96,14 +96,14 @@ class VersionFiles:
             copy_checkpoint(source, root)
 
     def sweep(self, record: ModuleRecord) -> None:
-        """Delete the files of versions that are no longer served."""
+        """Remove the links of versions that are no longer kept."""
         root = self._checkpoints.versions_root(record.name)
         for tag in list_tags(root):
             if tag.batch or tag.epoch not in record.versions.kept():
                 remove_checkpoint(root, tag)
 
     def kept(self, record: ModuleRecord) -> dict[int, CheckpointManifest | None]:
-        """Return the versions that are kept; None for those that cannot be read."""
+        """Return the manifests of the kept versions; None for those that cannot be read."""
         return {version: self._manifest(record, version) for version in record.versions.kept()}
 
     def _manifest(self, record: ModuleRecord, version: int) -> CheckpointManifest | None:
@@ -113,7 +113,7 @@ class VersionFiles:
             return None
 
     def _directory(self, record: ModuleRecord, version: int) -> Path:
-        """Return the linked files of one that is kept, else the checkpoint's own."""
+        """Return the linked directory of a version that is kept, else the checkpoint's own."""
         linked = self._linked(record, version)
         if version in record.versions.kept() and linked.is_dir():
             return linked

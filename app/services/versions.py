@@ -1,5 +1,5 @@
-"""Versions of modules: which one answers a prediction, brought to the device when it is asked for;
-promoted, rolled back, labelled and tried."""
+"""Versions of modules: chooses the one that answers a prediction, loads it on demand, and changes
+what is promoted, labelled or served as a canary."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ __all__ = ["LIVE_VERSION", "Version", "Versions"]
 _log = structlog.get_logger(__name__)
 
 _MOST_LOADS = 3
-"""For one prediction: others may need the memory, and put the version away again."""
+"""Attempts per load: the version's files may be moved or replaced before they are read."""
 _FAULT_SECONDS = 1.0
-"""A version that could not be loaded is not tried again for so long; that reads all its files."""
+"""Pause before a failed load is retried, because a load reads all files of the version."""
 _MOST_KNOWN = 4096
 _MOST_SEQUENCES = 1 << 16
 _MOVED = frozenset({"not_found", "version_replaced"})
-"""Codes of refusals where the files were taken elsewhere, or replaced, before they were read."""
+"""Codes of errors that mean that the files were moved or replaced before they were read."""
 
 
 class Version(NamedTuple):
-    """What answers a prediction.
+    """The parameters that answer a prediction.
 
     Attributes:
-        name: as answers have it: ``live`` or the number.
-        key: as the executor has it; None for the parameters in training.
+        name: for clients: ``live`` or the number.
+        key: for executors; None for the live parameters.
     """
 
     name: str
@@ -64,7 +64,7 @@ class _Fault(NamedTuple):
 
 
 class Versions:
-    """Chooses versions, and sees to it that they are where they are needed."""
+    """Chooses versions, loads them where they are needed, and changes their roles."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Versions:
 
     @property
     def files(self) -> VersionFiles:
-        """Where the versions' files are."""
+        """The versions' files."""
         return self._files
 
     # -- choosing -----------------------------------------------------------------------------
@@ -94,7 +94,7 @@ class Versions:
     def choose_now(
         self, record: ModuleRecord, name: str | None, part: SequencePart | None = None
     ) -> Version | None:
-        """Return the version that answers a prediction; None if files must be looked at.
+        """Return the version that answers a prediction; None if files must be read to find it.
 
         Raises:
             NotFound: there is no such version.
@@ -119,14 +119,14 @@ class Versions:
     ) -> None:
         """Route parts that arrive before the first one is answered to the same version.
 
-        What has begun already stays where it is: a part that is refused does not move it.
+        A sequence that has begun already keeps its version, because its new start may be refused.
         """
         key = (record.name, part.sequence_id) if part is not None and part.is_start else None
         if key is not None and key not in self._sequences:
             self._note_sequence(key, version)
 
     def note_part(self, record: ModuleRecord, part: SequencePart, version: Version) -> None:
-        """Note which version answered a part: its sequence stays there until its last part."""
+        """Record which version answered a part; its sequence keeps that until its last part."""
         key = record.name, part.sequence_id
         self._sequences.pop(key, None)
         if not part.is_end:
@@ -144,8 +144,8 @@ class Versions:
 
         Args:
             record: the module.
-            name: as the prediction has it, None if it names none.
-            part: of a sequence, which stays with the version of its first part.
+            name: the version's name or label in the request; None if it has none.
+            part: of a sequence, which keeps the version of its first part.
 
         Raises:
             NotFound: there is no such version.
@@ -166,15 +166,15 @@ class Versions:
         refuse: Callable[[Exception], None],
         part: SequencePart | None = None,
     ) -> Asked | None:
-        """Ask of the version that answers a prediction, now or when its files were looked at.
+        """Choose a version and send it a prediction, in a task if files must be read to choose.
 
         Args:
-            ask: asks of a version.
-            refuse: takes what went wrong after this returned.
+            ask: sends the prediction to a version.
+            refuse: called with errors after this method has returned.
             part: see ``choose``.
 
         Raises:
-            Exception: what went wrong before.
+            Exception: choosing or sending failed before this method returned.
         """
         version = self.choose_now(record, name, part)
         if version is not None:
@@ -230,14 +230,14 @@ class Versions:
         """Load a version on its module's device; concurrent requests share one load.
 
         Args:
-            warm: bind and run once what its predictions run in, too.
+            warm: also bind and run once what its predictions run in.
 
         Returns:
-            the version; its key is another one where its checkpoint was replaced.
+            The version, with a new key if its checkpoint was replaced.
 
         Raises:
             VersionDamaged, NotFound: its files cannot be read.
-            HostError: there is no room for it at present, or it does not fit the module.
+            HostError: there is currently not enough memory, or it does not fit the module.
         """
         key = record.name, version.name
         fault = self._faults.get(key)
@@ -294,7 +294,7 @@ class Versions:
         self._faults[key] = _Fault(error, time.monotonic() + _FAULT_SECONDS)
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel loads and predictions in progress."""
         tasks = [*self._tasks, *self._loads.values()]
         for task in tasks:
             task.cancel()
@@ -303,17 +303,17 @@ class Versions:
     # -- changes ------------------------------------------------------------------------------
 
     async def promote(self, module: str, name: str) -> ModuleRecord:
-        """Make a version answer predictions that name none, once it is ready."""
+        """Make a version answer predictions that name none, once it is loaded and warm."""
         return await self._change(module, name, lambda spec, version: spec.promote(version))
 
     async def roll_back(self, module: str) -> ModuleRecord:
-        """Promote what was promoted before."""
+        """Promote the previously promoted version again."""
         async with self._access.lock(module):
             record = await self._access.record(module)
             return await self._switch(record, record.versions.roll_back())
 
     async def label(self, module: str, label: str, name: str) -> ModuleRecord:
-        """Give a version another name."""
+        """Set a label on a version."""
         check_label(label)
 
         def change(spec: VersionSpec, version: int | None) -> VersionSpec:
@@ -322,13 +322,13 @@ class Versions:
         return await self._change(module, name, change)
 
     async def remove_label(self, module: str, label: str) -> ModuleRecord:
-        """Take a label away."""
+        """Remove a label."""
         async with self._access.lock(module):
             record = await self._access.record(module)
             return await self._switch(record, record.versions.without_label(label))
 
     async def try_out(self, module: str, name: str, weight: float) -> ModuleRecord:
-        """Make a version answer a share of the predictions that name none."""
+        """Make a version the canary, which answers a share of the predictions that name none."""
 
         def change(spec: VersionSpec, version: int | None) -> VersionSpec:
             number = _numbered(version, "version")
@@ -356,9 +356,10 @@ class Versions:
             return await self._switch(record, change(record.versions, version))
 
     async def _switch(self, record: ModuleRecord, versions: VersionSpec) -> ModuleRecord:
-        """Make a change; what takes over is kept, loaded and warm before anybody is sent to it.
+        """Make a change, after versions that take over have been linked, loaded and warmed up.
 
-        A death at any moment leaves the record as it was or as it is to be, and the files of both.
+        If the server dies at any point, the record is the old or the new one, and the files for it
+        are there.
         """
         before = record.versions
         if versions.promoted is None and before.promoted is not None:
@@ -378,7 +379,7 @@ class Versions:
 
 
 class _Later(Asked):
-    """A prediction whose version is still to be found out."""
+    """A prediction whose version is still being chosen."""
 
     def __init__(self, work: Coroutine[Any, Any, Asked | None]) -> None:
         self._asked: Asked | None = None
@@ -388,7 +389,7 @@ class _Later(Asked):
         self._asked = await work
 
     def withdraw(self) -> None:
-        """Give it up."""
+        """Cancel it."""
         self.task.cancel()
         if self._asked is not None:
             self._asked.withdraw()
