@@ -139,7 +139,7 @@ class KeyRing:
         self._drop_expired()
 
     def _read(self) -> tuple[ApiKey, ...]:
-        """Return all keys; if the file has the given key, too, its entry there wins."""
+        """Return all keys; if the given key is in the file, too, its entry there wins."""
         keys = self._file.read()
         if self._given is None or any(one.id == self._given.id for one in keys):
             return keys

@@ -90,7 +90,7 @@ class ModuleService:
         Args:
             record: the module.
             idempotency_key: of the request.
-            digests: of the files that came with the record, by name; part of the request, too.
+            digests: of the uploaded files, by name; part of the request's fingerprint.
 
         Raises:
             Invalid: the name, a bucket key or the default bucket key is not valid.
@@ -174,7 +174,7 @@ class ModuleService:
             return list_modules(connection, wanted or ModuleFilter(), cursor, check_limit(limit))
 
     def unsaved(self, executors: Collection[str]) -> list[ModuleRecord]:
-        """Return the modules of these executors whose parameters are in memory alone."""
+        """Return the modules of these executors whose parameters exist only in memory."""
         with self._store.read() as connection:
             return unsaved_modules(connection, executors)
 

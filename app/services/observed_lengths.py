@@ -26,7 +26,7 @@ _EVERY_SECONDS = 3.0
 _MOST_LENGTHS = 256
 _FEWEST_BUCKETS = 2
 _MOST_EXAMPLES = 1 << 24
-"""Above so many counted examples all counts are halved, so that recent ones have more weight."""
+"""Beyond this many counted examples all counts are halved, so that recent ones weigh more."""
 
 
 @dataclass(frozen=True, slots=True)

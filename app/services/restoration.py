@@ -247,8 +247,8 @@ class Restoration:
     async def _begin(self, client: ExecutorClient, name: str) -> ModuleRecord | None:
         """Record that a restore begins; return None if the module is on its device.
 
-        Recording it declares what is not durable lost. So the record must not have changed since
-        the device was asked: a call or a job may have put the module there meanwhile.
+        Recording it declares parameters that are not durable lost. So the record must not have
+        changed since the device was asked: a call or a job may have put the module there meanwhile.
         """
         begun = None
         while begun is None:

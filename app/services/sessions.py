@@ -33,8 +33,8 @@ class Sessions:
         """Start without sessions.
 
         Args:
-            ring: tells whether a key is still valid.
-            most: sessions at a time; beyond them the oldest end.
+            ring: knows whether a key is still valid.
+            most: limit on sessions; a new one evicts the oldest.
         """
         self._ring = ring
         self._most = most
@@ -49,7 +49,7 @@ class Sessions:
         return token
 
     def key_of(self, token: str) -> ApiKey | None:
-        """Return the key of a session; None if it has ended, or its key has."""
+        """Return the key of a session; None if the session has ended or the key is invalid now."""
         found = self._sessions.get(_digest(token))
         if found is None:
             return None
@@ -64,5 +64,5 @@ class Sessions:
 
 
 def _digest(token: str) -> bytes:
-    # Looked up by its digest, how long that takes tells nothing of the tokens there are.
+    # Tokens are looked up by digest, so that timing reveals nothing about existing ones.
     return hashlib.sha256(token.encode()).digest()

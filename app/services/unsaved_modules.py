@@ -1,7 +1,7 @@
-"""What modules have in memory alone is saved when the server is stopped in good order.
+"""Saves parameters that exist only in memory when the server shuts down cleanly.
 
-Each becomes a checkpoint within an epoch, the one after that from which its module would have been
-restored: no version changes, and none of the client's checkpoints is written over.
+Each module gets a checkpoint with a free batch number, in the epoch of the checkpoint from which it
+would have been restored. So no version changes, and no checkpoint of a client is overwritten.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SECONDS = 15.0
 
 
 class UnsavedModules:
-    """The modules that would lose their parameters with the executors of this server."""
+    """Saves modules that would lose their parameters when this server's executors stop."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class UnsavedModules:
         """Prepare.
 
         Args:
-            seconds: how long all saves together may take.
+            seconds: time limit for all saves together.
         """
         self._modules = modules
         self._checkpoints = checkpoints
@@ -52,9 +52,9 @@ class UnsavedModules:
         self._seconds = seconds
 
     async def save(self) -> None:
-        """Save all of them; what could not be saved in time, or at all, is told in the log.
+        """Save all of them; log those that could not be saved, or not in time.
 
-        To be called when no job runs any more and the executors still do.
+        Call it when jobs have stopped, but executors have not.
         """
         await logged(self._save_all)
 
@@ -73,12 +73,12 @@ class UnsavedModules:
     async def _save_those_of(
         self, client: ExecutorClient, unsaved: Iterable[ModuleRecord], waiting: set[str]
     ) -> None:
-        """Save the modules of one executor, whose device writes one at a time."""
+        """Save one executor's modules one after the other, as its device does anyway."""
         for record in unsaved:
             if record.executor == client.name:
                 try:
                     tag = await self._save(client, record.name)
-                except Exception as error:  # whatever it is, the server is to end
+                except Exception as error:  # no error may keep the server from stopping
                     _not_saved(record.name, str(error))
                 else:
                     _log.info("module %s: saved at the stop as checkpoint %s", record.name, tag)
@@ -100,7 +100,7 @@ class UnsavedModules:
 
 
 def _free_tag(record: ModuleRecord, taken: Collection[CheckpointTag]) -> CheckpointTag:
-    """Return the first tag behind a module's checkpoint that no checkpoint has."""
+    """Return the first free tag after a module's checkpoint, in the same epoch."""
     last = record.checkpoint or CheckpointTag(0)
     batch = last.batch + 1
     while (last.epoch, batch) in taken:
