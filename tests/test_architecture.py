@@ -16,7 +16,8 @@ ROOT = Path(__file__).parent.parent
 CORE_LAYERS = [
     {"errors", "base", "types", "config", "registry", "scope", "libinfo", "cgroups", "cpus"}
     | {"garbage", "capabilities"}
-    | {"compat", "compat.class_attributes", "compat.engine", "compat.log", "compat.misc"},
+    | {"compat", "compat.class_attributes", "compat.engine", "compat.library", "compat.log"}
+    | {"compat.misc"},
     {"compat.profiler_functions"},
     {"profiler"},
     {"device", "context", "random", "backends", "runtime"},

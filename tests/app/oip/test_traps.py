@@ -387,7 +387,7 @@ def test_a_request_timeout_is_enforced(
         finally:
             client.set_serving("net", max_batch_size=None, max_delay_us=0)
     assert answer.status_code == 503
-    assert "time" in error_of(answer)
+    assert "deadline" in error_of(answer)
 
 
 @pytest.mark.parametrize("priority", [0, 1, 1 << 40])

@@ -17,7 +17,7 @@ from served.small_disk import fill, mounted_disk
 def test_space_is_reserved_released_and_reserved_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reserve, "_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(reserve, "_RETRY_SECONDS", 0.0)
     store = Store(f"sqlite:///{tmp_path / 'room.db'}")
     store.open()
     with store.write():
