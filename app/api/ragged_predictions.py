@@ -81,7 +81,7 @@ async def answer_ragged(
     if top_k is not None:
         if not _are_alike(outputs):
             raise Invalid(
-                "top_k", top_k, "none, for the outputs of these examples differ in length"
+                "top_k", top_k, "none, because the outputs of these examples differ in length"
             )
         reply = Reply({}, _stacked(outputs))
         response = await answer_ranked(reply, top_k, record.labels, {"version": chosen.name})

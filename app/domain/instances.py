@@ -44,7 +44,9 @@ def check_instances(home: str, instances: int, names: Sequence[str]) -> None:
     """Raise Invalid if this server has fewer executors than a module is to have instances."""
     alike = [one for one in names if _kind(one) == _kind(home)]
     if 1 < instances > len(alike):
-        expected = f"at most {len(alike)}, for an instance needs an executor of its own, and of "
+        expected = (
+            f"at most {len(alike)}, because an instance needs an executor of its own, and of "
+        )
         expected += f"its kind this server has {', '.join(alike)}"
         hint = "start it with more devices in MODSERVE_DEVICES"
         raise Invalid("instances", instances, expected, hint)

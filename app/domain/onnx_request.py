@@ -49,7 +49,7 @@ def onnx_inputs(record: ModuleRecord) -> tuple[OnnxInput, ...]:
 
 def _input(described: InputDesc, bucket: str) -> OnnxInput:
     if not all(described.shape) and not bucket.isdecimal():
-        expected = "one whose key is a length, for an axis is as long as it"
+        expected = "one whose key is a length, because an axis is as long as it"
         raise Invalid(f"data_shapes.{described.name}", f"bucket {bucket}", expected)
     shape: Sequence[int] = [one or int(bucket) for one in described.shape]
     layout = described.layout

@@ -53,7 +53,7 @@ async def safely(step: Callable[[], Awaitable[None]]) -> None:
     try:
         await step()
     except Exception:
-        _log.exception("a task of the server goes on after an error")
+        _log.exception("a background task continues after an error")
         await asyncio.sleep(AFTER_ERROR_SECONDS)
 
 
@@ -62,7 +62,7 @@ async def logged(step: Callable[[], Awaitable[None]]) -> None:
     try:
         await step()
     except Exception:
-        _log.exception("a task of the server goes on after an error")
+        _log.exception("a background task continues after an error")
 
 
 async def persistently(step: Callable[[], T]) -> T:

@@ -188,7 +188,7 @@ class IncomingCheckpoint:
         if found is None:
             if default is not None:
                 return CheckpointTag(default)
-            expected = "an epoch, for the name is not like net-0010.params"
+            expected = "an epoch, because the name is not like net-0010.params"
             hint = "say it in the field epoch of the form, for example epoch=10"
             raise Invalid("epoch", f"file {name!r}", expected, hint)
         return CheckpointTag(int(found[1]))

@@ -49,7 +49,7 @@ _LONGEST_PAUSE_SECONDS = 60.0
 _PAUSE_AFTER_DEATHS_SECONDS = 600.0
 _PREPARE_SECONDS = 30.0
 _PUT_AWAY = frozenset({"not_resident", "version_not_loaded"})
-_NO_ROOM = "it was put away, for others needed the memory of its executor"
+_NO_ROOM = "it was evicted: other modules needed the memory of its executor"
 _NO_VERSION = (
     "it answers predictions of versions; those that name none are answered at home, by the "
     "parameters in training, until a version is promoted"

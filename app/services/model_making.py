@@ -141,7 +141,7 @@ def _archived(
     named = [name for name, shape in outputs.items() if len(shape) > 1 and shape[-1] == count]
     if count and not named:
         warnings.append(
-            f"its {count:,} labels are not taken, for no output has as many classes: "
+            f"its {count:,} labels are not taken, because no output has as many classes: "
             + ", ".join(f"{name} is {tuple(shape)}" for name, shape in outputs.items())
         )
     facts = dataclasses.replace(files.archive, warnings=(*files.archive.warnings, *warnings))

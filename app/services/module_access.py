@@ -383,7 +383,7 @@ class ModuleAccess:
                     if code != "not_resident":
                         raise
             # It was evicted, intact, between the check and the call.
-        raise Unavailable(f"module {record.name!r} is put away for others again and again")
+        raise Unavailable(f"module {record.name!r} is evicted for others each time it is restored")
 
     async def _require(self, name: str, stage_of: str) -> ModuleRecord:
         record = await self.record(name)

@@ -83,7 +83,11 @@ def predict_call(
         raise unloaded(record.name)
     if part is not None and not serving.states:
         raise Invalid(
-            *("sequence_id", part.sequence_id, f"none, for module {record.name!r} keeps no states"),
+            *(
+                "sequence_id",
+                part.sequence_id,
+                f"none, because module {record.name!r} keeps no states",
+            ),
             f"say what they are by PATCH /v1/modules/{record.name}/serving "
             '{"states": [{"state": NAME, "output": NAME}]}',
         )

@@ -231,7 +231,7 @@ def _check_stage(
             raise Invalid(
                 "optimizer",
                 None,
-                "an optimizer, for the module has none",
+                "an optimizer, because the module has none",
                 'for example {"name": "sgd", "options": {"learning_rate": 0.1}}',
             )
     elif module.params is None:

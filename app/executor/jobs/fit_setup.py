@@ -145,7 +145,7 @@ def choose_optimizer(context: JobContext, params: FitParams) -> OptimizerSpec:
     """
     spec = params.optimizer or context.module.record.optimizer or context.start.optimizer
     if spec is None:
-        raise Invalid("optimizer", None, "an optimizer, for the module has none")
+        raise Invalid("optimizer", None, "an optimizer, because the module has none")
     return spec
 
 

@@ -165,7 +165,7 @@ def _present_values(
     if values is None or not allow_missing:
         instead = "or allow_missing true"
         if values is None:
-            instead = "for the module has none to keep yet"
+            instead = "because the module has none to keep yet"
         raise Invalid.from_errors(
             FieldError(name, "no tensor", f"all parameters, {instead}")
             for name in missing[:_MOST_ROWS]

@@ -65,7 +65,7 @@ def _refuse_open(guess: ShapeGuess, *, is_training: bool) -> None:
         FieldError(
             "data_shapes",
             f"no shape of {name!r}",
-            "its shape, for none was found that fits the parameters",
+            "its shape, because none was found that fits the parameters",
             f"for example {_example('data_shapes', name, (1, 3, 224, 224))}",
         )
         for name in guess.open

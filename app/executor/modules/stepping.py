@@ -313,7 +313,7 @@ def _describe(bound: InputDesc, tensors: Arrays) -> DataDesc:
         raise Invalid(
             bound.name,
             f"shape {tensor.shape}",
-            f"at most {most:,} elements, for a pass is one piece that all others wait for",
+            f"at most {most:,} elements, because a pass is one piece that all others wait for",
             "send smaller batches, or bind the module with one as large; predict takes any number",
         )
     dtype = to_dtype(bound.dtype)

@@ -193,8 +193,8 @@ class Predictor:
             raise Invalid(
                 self._names[0],
                 f"{rows} examples",
-                f"at most {self.most_rows}, for an output of the module has no row per example and "
-                "so all are computed at once",
+                f"at most {self.most_rows}, because an output of the module has no row per example "
+                "and so all are computed at once",
                 "bind the module with a larger batch",
             )
         return rows
