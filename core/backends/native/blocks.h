@@ -7,11 +7,6 @@
 
 #include "simd.h"
 
-/* The first `count` of 16 lanes. */
-INLINE __mmask16 first_lanes(long count) {
-  return (__mmask16)(count >= LANES ? 0xffff : (1u << count) - 1);
-}
-
 /* Transpose 16 rows of 16. */
 INLINE void transpose(vector r[LANES]) {
   vector t[LANES];

@@ -30,14 +30,10 @@ INLINE vector gradient(enum Function function, vector seen, vector grad, vector 
   return slope * grad;
 }
 
-INLINE __mmask16 lanes_of(long left) {
-  return left >= LANES ? 0xffff : (__mmask16)((1u << left) - 1);
-}
-
 INLINE void forward(enum Function function, long count, const float *x, float *y, vector low,
                     vector high) {
   for (long i = 0; i < count; i += LANES) {
-    const __mmask16 lanes = lanes_of(count - i);
+    const __mmask16 lanes = first_lanes(count - i);
     _mm512_mask_storeu_ps(y + i, lanes,
                           value(function, _mm512_maskz_loadu_ps(lanes, x + i), low, high));
   }
@@ -46,7 +42,7 @@ INLINE void forward(enum Function function, long count, const float *x, float *y
 INLINE void backward(enum Function function, long count, const float *seen, const float *grad,
                      float *out, vector low, vector high) {
   for (long i = 0; i < count; i += LANES) {
-    const __mmask16 lanes = lanes_of(count - i);
+    const __mmask16 lanes = first_lanes(count - i);
     const vector at = _mm512_maskz_loadu_ps(lanes, seen + i);
     const vector dy = _mm512_maskz_loadu_ps(lanes, grad + i);
     _mm512_mask_storeu_ps(out + i, lanes, gradient(function, at, dy, low, high));

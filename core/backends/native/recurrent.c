@@ -154,8 +154,8 @@ typedef struct {
 
 INLINE void advance_rows(long rows, const Recurrent *layer, const Direction *to, const Step *step,
                          long panel, long gates) {
-  const long unit = panel * LANES, left = least(layer->sizes.hidden - unit, LANES);
-  const __mmask16 units = (__mmask16)((1u << left) - 1);
+  const long unit = panel * LANES;
+  const __mmask16 units = first_lanes(layer->sizes.hidden - unit);
   vector sums[ROWS * 4];
   const float *shared = step->projected + panel * gates * LANES;
   const float *bias = to->bias + (panel * 2 + 1) * gates * LANES;
@@ -211,8 +211,8 @@ INLINE void advance(const Recurrent *layer, const Direction *to, long side, long
 /* Copy the memory of one panel's units from (batch, hidden) to the scratch, or back. */
 TARGET static void copy_memory(const Recurrent *layer, const Direction *to, long side, long panel,
                                int is_last) {
-  const long unit = panel * LANES, left = least(layer->sizes.hidden - unit, LANES);
-  const __mmask16 units = (__mmask16)((1u << left) - 1);
+  const long unit = panel * LANES;
+  const __mmask16 units = first_lanes(layer->sizes.hidden - unit);
   for (long row = 0; row < layer->sizes.batch; row++) {
     const long place = (side * layer->sizes.batch + row) * layer->sizes.hidden + unit;
     float *memory = to->memory + row * to->panels * LANES + unit;

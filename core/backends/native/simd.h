@@ -17,6 +17,11 @@ INLINE void clear(float *start, long count) {
   for (long i = 0; i < count; i += LANES) _mm512_storeu_ps(start + i, _mm512_setzero_ps());
 }
 
+/* The first `count` of 16 lanes. */
+INLINE __mmask16 first_lanes(long count) {
+  return (__mmask16)(count >= LANES ? 0xffff : (1u << count) - 1);
+}
+
 static inline long least(long a, long b) { return a < b ? a : b; }
 
 /* The number of threads for this many pieces of work, at most as many as have scratch. */
