@@ -51,10 +51,10 @@ dominates the time. The ratio is per image, so that batches of any size share th
 _FEWEST_TILES, _WEIGHTS_PER_TRANSFORM = 64, 4096
 """Smallest number of tiles in a batch, and largest number of channel pairs per tile, for which
 transforming weights for a single pass pays."""
-_LEAST_SAVING = 1.25
-"""Smallest ratio of multiplications, direct to Winograd's, at which dilated convolutions are
-faster. Tiles of pixels far apart reach far beyond the edges, and direct convolutions skip windows
-that do."""
+_LEAST_SAVING, _LEAST_SAVING_IN_TRAINING = 1.25, 1.5
+"""Smallest ratios of multiplications, direct to Winograd's, at which dilated convolutions, and
+those whose weights are transformed for each pass, are faster. Tiles of pixels far apart, and of
+images of 7x7, reach far beyond the edges, where direct convolutions skip what is zero."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,11 +94,13 @@ class Convolution:
     def _wins(self, *, is_kept: bool) -> bool:
         """Return whether the kernels are faster, given whether transformed weights are cached."""
         images, tiles, weights = self.output[0], self._tiles_of_image, self.data[1] * self.output[1]
-        if self.dilation > 1 and self._products < _LEAST_SAVING * _PRODUCTS_OF_TILE * tiles:
+        saving = self._products / (_PRODUCTS_OF_TILE * tiles)
+        if self.dilation > 1 and saving < _LEAST_SAVING:
             return False
         if is_kept:
             return tiles * _WEIGHTS_PER_TILE >= weights
-        return images * tiles >= max(_FEWEST_TILES, weights // _WEIGHTS_PER_TRANSFORM)
+        fewest = max(_FEWEST_TILES, weights // _WEIGHTS_PER_TRANSFORM)
+        return saving >= _LEAST_SAVING_IN_TRAINING and images * tiles >= fewest
 
     @property
     def _tiles_of_image(self) -> int:

@@ -11,9 +11,11 @@
  *
  * Nothing is allocated here.
  */
+#include "blocks.h"
 #include "winograd.h"
 
 #define PLACES 16 /* elements of a transformed 4x4 tile */
+#define TAPS 9    /* weights of a window */
 typedef struct {
   long images, inputs, outputs; /* inputs, outputs: channels */
   long pad_y, pad_x;
@@ -147,6 +149,44 @@ INLINE vector transform_grad(const Tensor *t, const float *start, long y, long x
   return a + b + c + e;
 }
 
+/* One row of B^T tile B, as transform_data: four places, `step` elements apart. */
+INLINE void transform_data_row(const Tensor *t, const float *start, long y, long x, long apart,
+                               int row, float *out, long step) {
+  /* Each row of B^T has a 1 and, for row 1 another 1, for the others a -1. */
+  const int first = row == 0 ? 0 : row == 2 ? 2 : 1, second = row == 2 ? 1 : row == 3 ? 3 : 2;
+  vector d[4];
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; j++) {
+    const vector a = at(t, start, y + first * apart, x + j * apart);
+    const vector b = at(t, start, y + second * apart, x + j * apart);
+    d[j] = row == 1 ? a + b : a - b;
+  }
+  _mm512_storeu_ps(out, d[0] - d[2]);
+  _mm512_storeu_ps(out + step, d[1] + d[2]);
+  _mm512_storeu_ps(out + 2 * step, d[2] - d[1]);
+  _mm512_storeu_ps(out + 3 * step, d[1] - d[3]);
+}
+
+/* One row of A pixels A^T, as transform_grad; returns the sum of its places 1, which for row 1 is
+ * that of all pixels. */
+INLINE vector transform_grad_row(const Tensor *t, const float *start, long y, long x, long apart,
+                                 int row, float *out, long step) {
+  const long first = row == 3 ? y + apart : y;
+  vector left = at(t, start, first, x), right = at(t, start, first, x + apart);
+  if (row == 3) {
+    left = -left, right = -right;
+  } else if (row) {
+    const vector c = at(t, start, y + apart, x), e = at(t, start, y + apart, x + apart);
+    left = row == 1 ? left + c : left - c;
+    right = row == 1 ? right + e : right - e;
+  }
+  _mm512_storeu_ps(out, left);
+  _mm512_storeu_ps(out + step, left + right);
+  _mm512_storeu_ps(out + 2 * step, left - right);
+  _mm512_storeu_ps(out + 3 * step, -right);
+  return left + right;
+}
+
 /* -- weights ---------------------------------------------------------------------------------- */
 
 /* G weights G^T of weights[outputs][inputs][3][3] into [16][panel of outputs][inputs][outputs].
@@ -155,9 +195,6 @@ TARGET void winograd_transform_weights(long outputs, long inputs, int turned, co
                                        float *out) {
   const long columns = turned ? inputs : outputs, depth = turned ? outputs : inputs;
   const long column_stride = turned ? 9 : inputs * 9, depth_stride = turned ? inputs * 9 : 9;
-  const __m512i lanes = _mm512_mullo_epi32(
-      _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
-      _mm512_set1_epi32((int)column_stride));
   const vector half = _mm512_set1_ps(.5f);
   const long parts = turned ? depth : columns / LANES;
 #pragma omp parallel for schedule(static)
@@ -169,14 +206,13 @@ TARGET void winograd_transform_weights(long outputs, long inputs, int turned, co
       const long panel = panel_of(columns, column), width = panel_width(columns, panel);
       const float *window = weights + column * column_stride + k * depth_stride;
       float *to = out + panel * depth + k * width + column - panel;
-      vector g[9], t[4][3];
-#pragma GCC unroll 9
-      for (int i = 0; i < 9; i++)
-        g[i] = _mm512_i32gather_ps(lanes, window + (turned ? 8 - i : i), 4);
+      vector g[LANES], t[4][3];
+      load_tile(window, column_stride, LANES, TAPS, g);
 #pragma GCC unroll 3
       for (int j = 0; j < 3; j++) {
-        vector ends = half * (g[j] + g[6 + j]), middle = half * g[3 + j];
-        t[0][j] = g[j], t[1][j] = ends + middle, t[2][j] = ends - middle, t[3][j] = g[6 + j];
+        const vector top = turned ? g[8 - j] : g[j], bottom = turned ? g[2 - j] : g[6 + j];
+        const vector ends = half * (top + bottom), middle = half * (turned ? g[5 - j] : g[3 + j]);
+        t[0][j] = top, t[1][j] = ends + middle, t[2][j] = ends - middle, t[3][j] = bottom;
       }
 #pragma GCC unroll 4
       for (int i = 0; i < 4; i++) {
@@ -196,8 +232,6 @@ TARGET static void restore_weights(const Problem *p, long output, const float *s
                                    long size, float *grad) {
   const long inputs = p->inputs, step = p->outputs * inputs;
   const vector half = _mm512_set1_ps(.5f);
-  const __m512i lanes =
-      _mm512_set_epi32(135, 126, 117, 108, 99, 90, 81, 72, 63, 54, 45, 36, 27, 18, 9, 0);
   for (long input = 0; input < inputs; input += LANES) {
     vector u[4][4], t[3][4];
 #pragma GCC unroll 16
@@ -212,14 +246,15 @@ TARGET static void restore_weights(const Problem *p, long output, const float *s
       vector both = half * (u[1][j] + u[2][j]);
       t[0][j] = u[0][j] + both, t[1][j] = half * (u[1][j] - u[2][j]), t[2][j] = both + u[3][j];
     }
-    float *to = grad + (output * inputs + input) * 9;
+    vector taps[LANES] = {0};
 #pragma GCC unroll 3
     for (int i = 0; i < 3; i++) {
-      vector both = half * (t[i][1] + t[i][2]);
-      _mm512_i32scatter_ps(to + 3 * i, lanes, t[i][0] + both, 4);
-      _mm512_i32scatter_ps(to + 3 * i + 1, lanes, half * (t[i][1] - t[i][2]), 4);
-      _mm512_i32scatter_ps(to + 3 * i + 2, lanes, both + t[i][3], 4);
+      const vector both = half * (t[i][1] + t[i][2]);
+      taps[3 * i] = t[i][0] + both;
+      taps[3 * i + 1] = half * (t[i][1] - t[i][2]);
+      taps[3 * i + 2] = both + t[i][3];
     }
+    store_tile(taps, grad + (output * inputs + input) * TAPS, TAPS, LANES, TAPS);
   }
 }
 
@@ -269,16 +304,15 @@ TARGET void winograd_convolve(const Problem *p, const float *data, const float *
   }
 }
 
-/* B^T data B in panels and A grad A^T of tiles from `first` on; `sums` of the gradient, or NULL.
- * `size` is how many tiles there is room for. */
+/* B^T data B in panels and A grad A^T of `count` tiles from `first` on; `sums` of the gradient, or
+ * NULL. There is room for p->tiles of them. */
 TARGET static void transform_both(const Problem *p, const float *data, const float *grad,
-                                  long first, long begin, long count, long depth, float *tiles,
-                                  float *grads, float *sums) {
-  const long inputs = p->inputs, outputs = p->outputs;
+                                  long first, long count, float *tiles, float *grads, float *sums) {
+  const long inputs = p->inputs, outputs = p->outputs, depth = p->tiles;
   for (long c = 0; c < inputs; c += LANES) {
     const long panel = panel_of(inputs, c), width = panel_width(inputs, panel);
     Tile tile = tile_at(p, first);
-    for (long t = begin; t < begin + count; t++, next(p, &tile))
+    for (long t = 0; t < count; t++, next(p, &tile))
       transform_data(&p->data, data + tile.image * p->data.image + c / LANES * p->data.block,
                      tile.y - p->pad_y, tile.x - p->pad_x, p->dilation,
                      tiles + panel * depth + t * width + c - panel, depth * inputs);
@@ -286,7 +320,7 @@ TARGET static void transform_both(const Problem *p, const float *data, const flo
   for (long k = 0; k < outputs; k += LANES) {
     vector sum = _mm512_setzero_ps();
     Tile tile = tile_at(p, first);
-    for (long t = begin; t < begin + count; t++, next(p, &tile))
+    for (long t = 0; t < count; t++, next(p, &tile))
       sum += transform_grad(
           &p->result, grad + tile.image * p->result.image + k / LANES * p->result.block,
           tile.y, tile.x, p->dilation, grads + t * outputs + k, depth * outputs);
@@ -294,14 +328,86 @@ TARGET static void transform_both(const Problem *p, const float *data, const flo
   }
 }
 
+/* Where the sums are too many for a thread's cache, they are computed in parts: the 4 places of a
+ * row of tiles, for a band of output channels. A thread transforms what its part needs itself, some
+ * of it again for each band: to wait for the other threads, and to fetch what they have written
+ * from their caches, takes longer. */
+#define PLACES_OF_ROW 4
+
+/* So many bands that the parts can be shared evenly among the threads. */
+static long bands_of(const Problem *p) {
+  long bands = 1;
+  while (PLACES / PLACES_OF_ROW * bands % p->threads && bands * LANES < p->outputs) bands++;
+  return bands;
+}
+
+static long band_size(const Problem *p) {
+  const long bands = bands_of(p);
+  return (p->outputs / LANES + bands - 1) / bands * LANES;
+}
+
+/* As transform_both, for the places of one row and `outputs` channels of the gradient. */
+INLINE void transform_row(const int row, const Problem *p, const float *data, const float *grad,
+                          long first, long count, long outputs, float *tiles, float *grads,
+                          float *sums) {
+  const long inputs = p->inputs, depth = p->tiles;
+  for (long c = 0; c < inputs; c += LANES) {
+    const long panel = panel_of(inputs, c), width = panel_width(inputs, panel);
+    Tile tile = tile_at(p, first);
+    for (long t = 0; t < count; t++, next(p, &tile))
+      transform_data_row(&p->data, data + tile.image * p->data.image + c / LANES * p->data.block,
+                         tile.y - p->pad_y, tile.x - p->pad_x, p->dilation, row,
+                         tiles + panel * depth + t * width + c - panel, depth * inputs);
+  }
+  for (long k = 0; k < outputs; k += LANES) {
+    vector sum = _mm512_setzero_ps();
+    Tile tile = tile_at(p, first);
+    for (long t = 0; t < count; t++, next(p, &tile))
+      sum += transform_grad_row(
+          &p->result, grad + tile.image * p->result.image + k / LANES * p->result.block,
+          tile.y, tile.x, p->dilation, row, grads + t * outputs + k, depth * outputs);
+    if (row == 1 && sums) _mm512_storeu_ps(sums + k, _mm512_loadu_ps(sums + k) + sum);
+  }
+}
+
+/* One part of the sums, and for row 1 the sums of the gradient, or NULL. */
+TARGET static void sum_part(const Problem *p, int row, long output, long outputs,
+                            const float *data, const float *grad, float *tiles, float *sums,
+                            float *bias_sums) {
+  const long all = count_tiles(p), inputs = p->inputs, size = p->tiles;
+  float *grads = tiles + PLACES_OF_ROW * size * inputs;
+  grad += output / LANES * p->result.block;
+  if (bias_sums) bias_sums += output;
+  for (long first = 0; first < all; first += size) {
+    const long count = least(size, all - first);
+    switch (row) { /* so that the compiler knows it */
+#define ROW(n) \
+  case n: transform_row(n, p, data, grad, first, count, outputs, tiles, grads, bias_sums); break;
+      ROW(0) ROW(1) ROW(2) ROW(3)
+#undef ROW
+    }
+    for (int i = 0; i < PLACES_OF_ROW; i++) {
+      float *out = sums + ((PLACES_OF_ROW * row + i) * p->outputs + output) * inputs;
+      for (long panel = 0, width; panel < inputs; panel += width) {
+        width = panel_width(inputs, panel);
+        multiply(outputs, width,
+                 (Factors){grads + i * size * outputs, tiles + (i * inputs + panel) * size,
+                           out + panel, count, 1, outputs, width, inputs},
+                 first > 0);
+      }
+    }
+  }
+}
+
 /* Scratch of all threads together for the gradient of the weights, in floats.
  *
- * Where the sums fit a thread's cache, each thread has its own, and works alone (`shared` 0).
- * Otherwise all threads work on the same tiles, each on some of the sums. */
+ * Where the sums fit a thread's cache, each thread has its own, of a share of the tiles. Otherwise
+ * there are sums in common (`shared` 1), of which each thread computes some, of all tiles. */
 long winograd_weight_grad_scratch(const Problem *p, int shared) {
   const long sums = PLACES * p->inputs * p->outputs;
-  const long tiles = PLACES * p->tiles * (p->inputs + p->outputs);
-  return (shared ? 1 : p->threads) * (sums + tiles) + p->threads * p->outputs;
+  const long places = shared ? PLACES_OF_ROW : PLACES;
+  const long tiles = places * p->tiles * (p->inputs + (shared ? band_size(p) : p->outputs));
+  return (shared ? 1 : p->threads) * sums + p->threads * (tiles + p->outputs);
 }
 
 TARGET static void restore_all(const Problem *p, const float *sums, long parts, long size,
@@ -322,21 +428,31 @@ TARGET void winograd_weight_grad(const Problem *p, const float *data, const floa
                                  float *weight_grad, float *bias_grad, float *scratch, int shared) {
   const long all = count_tiles(p), inputs = p->inputs, outputs = p->outputs, size = p->tiles;
   const long chunks = (all + size - 1) / size, sums_size = PLACES * inputs * outputs;
-  const long own_size = sums_size + PLACES * size * (inputs + outputs);
-  float *all_bias_sums = scratch + (shared ? 1 : p->threads) * own_size;
-#pragma omp parallel num_threads(threads_for(p->threads, shared ? p->threads : chunks))
+  const long band = shared ? band_size(p) : outputs, bands = (outputs + band - 1) / band;
+  const long parts = PLACES / PLACES_OF_ROW * bands;
+  const long tiles_size = (shared ? PLACES_OF_ROW : PLACES) * size * (inputs + band);
+  float *all_bias_sums = scratch, *all_sums = scratch + p->threads * outputs;
+  float *all_tiles = all_sums + (shared ? 1 : p->threads) * sums_size;
+#pragma omp parallel num_threads(threads_for(p->threads, shared ? parts : chunks))
   {
     /* OpenMP may provide fewer threads than requested. */
     const long team = omp_get_num_threads(), thread = omp_get_thread_num();
-    float *sums = scratch + (shared ? 0 : thread * own_size), *tiles = sums + sums_size;
-    float *grads = tiles + PLACES * size * inputs, *bias_sums = all_bias_sums + thread * outputs;
+    float *bias_sums = all_bias_sums + thread * outputs, *tiles = all_tiles + thread * tiles_size;
     clear(bias_sums, outputs);
-    if (!shared) {
+    if (shared) {
+#pragma omp for schedule(static)
+      for (long part = 0; part < parts; part++) {
+        const long output = part % bands * band;
+        sum_part(p, (int)(part / bands), output, least(band, outputs - output), data, grad, tiles,
+                 all_sums, bias_grad ? bias_sums : 0);
+      }
+    } else {
+      float *sums = all_sums + thread * sums_size, *grads = tiles + PLACES * size * inputs;
       clear(sums, sums_size);
 #pragma omp for schedule(static)
       for (long chunk = 0; chunk < chunks; chunk++) {
         const long count = least(size, all - chunk * size);
-        transform_both(p, data, grad, chunk * size, 0, count, size, tiles, grads,
+        transform_both(p, data, grad, chunk * size, count, tiles, grads,
                        bias_grad ? bias_sums : 0);
         for (int i = 0; i < PLACES; i++)
           for (long first = 0, width; first < inputs; first += width) {
@@ -348,30 +464,8 @@ TARGET void winograd_weight_grad(const Problem *p, const float *data, const floa
                      1);
           }
       }
-      restore_all(p, scratch, team, own_size, all_bias_sums, team, weight_grad, bias_grad);
-    } else {
-      const long rows = 48, bands = (outputs + rows - 1) / rows;
-      for (long chunk = 0; chunk < chunks; chunk++) {
-        const long count = least(size, all - chunk * size), share = (count + team - 1) / team;
-        const long begin = least(count, thread * share);
-        transform_both(p, data, grad, chunk * size + begin, begin, least(share, count - begin),
-                       size, tiles, grads, bias_grad ? bias_sums : 0);
-#pragma omp barrier
-#pragma omp for schedule(static)
-        for (long part = 0; part < PLACES * bands; part++) {
-          const long i = part / bands, row = part % bands * rows;
-          for (long first = 0, width; first < inputs; first += width) {
-            width = panel_width(inputs, first);
-            multiply(least(rows, outputs - row), width,
-                     (Factors){grads + i * size * outputs + row,
-                               tiles + (i * inputs + first) * size,
-                               sums + (i * outputs + row) * inputs + first, count, 1, outputs,
-                               width, inputs},
-                     chunk > 0);
-          }
-        }
-      }
-      restore_all(p, sums, 1, 0, all_bias_sums, team, weight_grad, bias_grad);
     }
+    restore_all(p, all_sums, shared ? 1 : team, sums_size, all_bias_sums, team, weight_grad,
+                bias_grad);
   }
 }
