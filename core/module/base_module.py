@@ -17,7 +17,7 @@ from ..compat.module_names import BaseNames
 from ..errors import UsageError
 from ..initializer import Uniform
 from ..io import DataBatch, DataDesc
-from ..ndarray import NDArray, concatenate
+from ..ndarray import NDArray, array, concatenate
 from ..ndarray import load as load_arrays
 from ..ndarray import save as save_arrays
 from ..symbol import Symbol
@@ -299,8 +299,9 @@ class BaseModule(BaseNames):
                     "a NumPy array"
                 )
             self.forward(DataBatch([_as_ndarray(eval_data)]), is_train=False)
-            return self.get_outputs()[0]
+            return self.get_outputs()[0]  # as in MXNet only the first output
         batches = [
+            # Copies, because the next pass overwrites the outputs.
             [output.copy() for output in outputs]
             for outputs, _, _ in self.iter_predict(eval_data, num_batch, reset, sparse_row_id_fn)
         ]
@@ -345,6 +346,7 @@ class BaseModule(BaseNames):
         callbacks get a ``BatchEndParam``, epoch-end callbacks (epoch, symbol, arguments, auxiliary
         states). With ``eval_data`` the validation metric is scored after every epoch.
         """
+        # The arguments, which scripts' callbacks read from `param.locals` by MXNet's names.
         scope = locals()
         if num_epoch is None:
             raise UsageError("num_epoch is None; pass the number of epochs to train for")
@@ -376,7 +378,8 @@ class BaseModule(BaseNames):
             for name, value in totals:
                 self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
             self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - tic)
-            # MXNet averages the auxiliary states of the devices here.
+            # As in MXNet all devices continue with the mean of their parameters and auxiliary
+            # states: each updates its own running means of BatchNorm during the epoch.
             arguments, auxiliary = self.get_params()
             self.set_params(arguments, auxiliary)
             for callback in as_list(epoch_end_callback):
@@ -451,7 +454,7 @@ class BaseModule(BaseNames):
             self.update_metric(eval_metric, batch.label)
 
     def _unpadded_outputs(self, batch: Any) -> list[NDArray]:
-        pad = batch.pad or 0
+        pad = batch.pad or 0  # None in a batch that a script made without pad=
         return [output[0 : output.shape[0] - pad] for output in self.get_outputs()]
 
     def _require_parameters(self, call: str) -> None:
@@ -467,8 +470,6 @@ def _as_metric(eval_metric: Any) -> metrics.EvalMetric:
 
 
 def _as_ndarray(value: Any) -> NDArray:
-    from ..ndarray import array
-
     return value if isinstance(value, NDArray) else array(value)
 
 

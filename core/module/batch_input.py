@@ -54,7 +54,7 @@ class BatchInput:
         # NDArrayIter may return more labels than rows in a padded batch; the rest is cut off.
         is_longer = 0 <= axis < len(source.shape) and source.shape[axis] > self._batch_size
         if len(self._targets) == 1 and not is_longer:
-            axis = -1
+            axis = -1  # the only device gets all rows, so that there is nothing to cut
         for rows, array in self._targets:
             _copy(self.name, source if axis < 0 else cut_rows(source, rows, axis), array)
 
@@ -78,6 +78,8 @@ def cut_rows(source: Any, rows: slice, axis: int) -> NDArray:
 def _copy(name: str, source: Any, target: NDArray) -> None:
     shape, bound = tuple(source.shape), target.shape
     if shape != bound:
+        # Labels are not compared before a pass, as data is, and often come as (n, 1) for (n,).
+        # Other lengths of as many axes are a mistake, a transposed array for example.
         if shape_size(shape) != target.size or len(shape) == len(bound):
             raise ShapeError(f"input {name!r} has shape {shape}, but {bound} is bound")
         source = source.reshape(bound)

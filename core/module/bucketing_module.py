@@ -182,6 +182,8 @@ class BucketingModule(BucketingNames, BaseModule):
         module = self._buckets.get(bucket_key)
         if module is None:
             current = self._current("switch_bucket()")
+            # Binding makes many objects that live as long as the bucket; searching them for
+            # garbage would only delay the first batch of every bucket.
             with collector_paused():
                 module = self._new_module(bucket_key)
                 module.bind(
@@ -215,6 +217,7 @@ class BucketingModule(BucketingNames, BaseModule):
         original = self._curr_bucket_key
         self._switch_to(data_batch)
         self._current("prepare()").prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
+        # fit() prepares the next batch while callbacks still read the outputs of this one.
         self.switch_bucket(original, None)
 
     # -- parameters and optimizer -----------------------------------------------------------
@@ -377,6 +380,7 @@ class BucketingModule(BucketingNames, BaseModule):
         arguments, auxiliary = load_params(prefix, epoch)
         if sym_gen is None:
             sym_gen, keys = _saved_symbols(prefix, arguments)
+            # The default bucket is the largest, as that of BucketSentenceIter.
             default_bucket_key = max(keys) if default_bucket_key is None else default_bucket_key
         module = cls(sym_gen, default_bucket_key, **kwargs)
         module._preloaded = (arguments, auxiliary)

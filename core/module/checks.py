@@ -40,6 +40,7 @@ def fill_parameter(
             f"{desc} is not presented; pass allow_missing=True to let the initializer fill it in"
         )
     elif initializer is not None and values.stype != "default":
+        # Initializers assign to all elements, and a row_sparse array of zeros stores none.
         dense = values.tostype("default")
         initializer(desc, dense)
         dense.copyto(values)

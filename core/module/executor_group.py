@@ -81,7 +81,8 @@ class DataParallelExecutorGroup:
         )
 
     def __getattr__(self, name: str) -> Any:
-        # Not set yet while an instance is being copied, or after __init__ raised.
+        # `bound` is missing while an instance is being copied or unpickled; looking it up on
+        # itself would recurse without end.
         if name == "bound":
             raise AttributeError(name)
         return getattr(self.bound, name)

@@ -38,6 +38,7 @@ def split_batch(batch_size: int, work_load: Sequence[float]) -> list[slice]:
     """
     total = sum(work_load)
     counts = [round(load * batch_size / total) for load in work_load]
+    # As in MXNet the last device makes up for rounding, so that the same device gets the same rows.
     counts[-1] += batch_size - sum(counts)
     slices, start = [], 0
     for count in counts:
@@ -231,6 +232,7 @@ class ExecutorGroup(GroupNames):
         if len(set(sizes.values())) > 1:
             raise ShapeError(f"all data must have the same batch size, got {sizes}")
         if not sizes:
+            # Every device gets whole inputs; its slice only holds its place, nothing is cut by it.
             return 0, [slice(i, i + 1) for i in range(len(self.spec.contexts))]
         size = next(iter(sizes.values()))
         return size, split_batch(size, self.spec.work_load)
@@ -269,6 +271,7 @@ class ExecutorGroup(GroupNames):
             if requests.get(name, "null") == "null":
                 continue
             gradient = parameters.gradient(name) if name in held else None
+            # An input's, or a parameter's that the module with the shared memory does not train.
             if gradient is None:
                 gradient = zeros(shapes[name], dtypes[name], arrays[name].context)
             grads[name] = gradient
@@ -308,6 +311,7 @@ class ExecutorGroup(GroupNames):
             return sparse_zeros(stype, shape, context, dtype)
         known = self.shared_data_arrays[position]
         array = known.get(name)
+        # Executors bound earlier keep the smaller array, which their plans point to.
         if array is None or array.dtype != dtype or array.size < shape_size(shape):
             array = known[name] = zeros(shape, dtype, context)
         return resized(array, shape)
@@ -320,6 +324,8 @@ class ExecutorGroup(GroupNames):
         attributes = self._attributes
         dtypes = {}
         for desc in named:
+            # var(..., dtype=) stores MXNet's number of a dtype, -1 for none. It takes precedence
+            # over the description's, which is float32 when nobody chose one.
             code = attributes.get(desc.name, {}).get("__dtype__", "-1")
             dtypes[desc.name] = to_dtype(desc.dtype if code == "-1" else int(code))
         return infer_graph(spec.symbol.heads, shapes, dtypes)
@@ -410,6 +416,7 @@ def _merge(arrays: Sequence[Sequence[NDArray]], axes: Sequence[int]) -> list[NDA
     merged = []
     for parts, axis in zip(arrays, axes, strict=True):
         if len(parts) == 1 or axis < 0:
+            # As in MXNet, which takes the devices' outputs without a batch axis to be the same.
             merged.append(parts[0])
         else:
             same = [part.as_in_context(parts[0].context) for part in parts]

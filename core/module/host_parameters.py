@@ -59,7 +59,7 @@ class HostParameters:
             _copy_common(self.auxiliary, auxiliary)
         attributes = group.spec.symbol.attr_dict()
         for values, given in ((arguments, arg_params), (auxiliary, aux_params)):
-            for name in sorted(values):
+            for name in sorted(values):  # MXNet's order, on which the random values depend
                 desc = InitDesc(name, attributes.get(name))
                 fill_parameter(desc, values[name], given, initializer, allow_missing)
         group.set_params(arguments, auxiliary)

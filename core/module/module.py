@@ -256,6 +256,7 @@ class Module(ModuleNames, BaseModule):
         key = shape_key(data, labels)
         known = self._groups.get(key)
         group = known or ExecutorGroup(current.spec, data, labels, current)
+        # Covers callbacks that a script set on the executors; _use_group() installs the module's.
         for executor, watched in zip(group.execs, current.execs, strict=True):
             executor.adopt_monitor(watched)
         self._use_group(group)
@@ -444,6 +445,8 @@ class Module(ModuleNames, BaseModule):
             data_batch: a batch, or a list of one batch per device.
             is_train: run a training pass; None for what the module was bound for.
         """
+        # The state before reshape(), which resets it: an inference pass of another shape between
+        # backward() and update() must not invalidate the gradients.
         group, step = self._initialized_group("forward()"), self._step
         other = other_shapes(data_batch, group)
         if other is not None:

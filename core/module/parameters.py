@@ -46,11 +46,15 @@ class DeviceParameters:
     ) -> None:
         places = places or {}
         self.context = context
+        # MXNet's rule (Optimizer.set_wd_mult): by default only these are decayed. The sort is
+        # stable, so that each half keeps the symbol's order.
         decayed_first = sorted(trained, key=lambda name: not name.endswith(("_weight", "_gamma")))
         self.apart = [name for name in decayed_first if name in {*by_rows, *gradients_by_rows}]
         together = [name for name in decayed_first if name not in self.apart]
         self.weights = _by_dtype(context, shapes, dtypes, together)
         self.gradients = [buffer.like() for buffer in self.weights]
+        # Parameters stored separately are among the fixed ones here, since a buffer in `weights`
+        # needs a gradient of the same layout.
         self.fixed = _by_dtype(context, shapes, dtypes, [*self.apart, *others])
         self._values = _handles([*self.weights, *self.fixed], context, places)
         for name in by_rows:

@@ -108,6 +108,7 @@ class SequentialModule(SequentialNames, BaseModule):
                 shapes,
                 label_shapes if meta.get(self.META_TAKE_LABELS) else None,
                 for_training,
+                # The previous module's backward pass starts from them.
                 inputs_need_grad or (for_training and position > 0),
                 force_rebind,
                 grad_req=grad_req,
@@ -166,7 +167,7 @@ class SequentialModule(SequentialNames, BaseModule):
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Run the modules in order."""
         self._require("forward()", Stage.INITIALIZED)
-        batch = copy.copy(data_batch)
+        batch = copy.copy(data_batch)  # its data is replaced, which the caller must not see
         for position, module in enumerate(self._modules):
             module.forward(batch, is_train=is_train)
             if position + 1 == len(self._modules):

@@ -30,6 +30,7 @@ def other_shapes(batch: Any, group: ExecutorGroup) -> tuple[Any, Any] | None:
         ShapeError: the batches of a list have different shapes.
     """
     several = isinstance(batch, list)
+    # The usual case, first and short because it precedes every pass.
     if not several and [array.shape for array in batch.data] == group.input_shapes:
         return None
     if several:

@@ -47,6 +47,7 @@ class GroupUpdater:
     ) -> None:
         self.param_names = list(group.spec.param_names)
         self.devices = len(group.spec.contexts)
+        # MXNet's numbering of the parameters' copies, by which .states files name them.
         self._indices = [
             {name: i * self.devices + device for i, name in enumerate(self.param_names)}
             for device in range(self.devices)
@@ -129,7 +130,7 @@ class GroupUpdater:
             return partial(write_states, copy_states(updater.states))
         with tempfile.TemporaryDirectory(prefix="modserve-") as directory:
             path = Path(directory) / "optimizer.states"
-            self.save_states(str(path))
+            self.save_states(str(path))  # now, since later steps change the states
             return partial(bytes, path.read_bytes())
 
     def set_states(self, content: bytes) -> None:
