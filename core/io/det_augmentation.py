@@ -24,7 +24,7 @@ Boxes = np.ndarray[Any, Any]
 Region = tuple[float, float, float, float]
 """Left, top, width and height in parts of the image."""
 
-_LEAST_PADDING = 1.05
+_LEAST_PADDING = 1.05  # as in MXNet, which does not pad or change the contrast by less
 _LEAST_CONTRAST = 1e-3
 
 
@@ -138,9 +138,11 @@ class DetCropping:
         return image, boxes
 
     def _propose(self, sampler: int, random: np.random.RandomState, aspect: float) -> Region:
-        scale = random.uniform(*self._range("scales", sampler)) + 1e-12
+        scale = random.uniform(*self._range("scales", sampler)) + 1e-12  # it is divided by
+        # Ratios relative to the image's. Outside of the bounds the crop would be wider or higher
+        # than the image. If the range is empty, uniform() gives a number between its ends.
         least, most = (ratio / aspect for ratio in self._range("aspect_ratios", sampler))
-        ratio = math.sqrt(random.uniform(max(least, scale**2), min(most, 1.0)))
+        ratio = math.sqrt(random.uniform(max(least, scale**2), min(most, 1 / scale**2)))
         width, height = min(1.0, scale * ratio), min(1.0, scale / ratio)
         return random.uniform(0, 1 - width), random.uniform(0, 1 - height), width, height
 

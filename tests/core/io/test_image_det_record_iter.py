@@ -51,7 +51,7 @@ def _marked(boxes: np.ndarray) -> np.ndarray:
         {
             "rand_crop_prob": 1.0,
             "num_crop_sampler": 2,
-            "min_crop_scales": (0.5, 0.3),
+            "min_crop_scales": (0.5, 0.4),
             "max_crop_scales": 0.8,
             "min_crop_aspect_ratios": 0.5,
             "max_crop_aspect_ratios": 2.0,
@@ -105,6 +105,20 @@ def test_crops_contain_the_requested_share_of_an_object() -> None:
         _, boxes = augment(IMAGE, one.copy(), random)
         inside = float(np.prod(boxes[0, 3:5] - boxes[0, 1:3]))
         assert inside > 0.3
+
+
+def test_crops_of_a_high_image_keep_their_aspect_ratio() -> None:
+    augment = DetAugmentation(
+        (3, 40, 40),
+        rand_crop_prob=1.0,
+        min_crop_scales=0.4,
+        max_crop_scales=0.6,
+    )
+    random = np.random.RandomState(0)
+    for _ in range(10):
+        image, _ = augment.cropping(np.zeros((200, 100, 3), np.uint8), BOXES[:0], random)
+        assert 50 <= image.shape[1] <= 90
+        assert abs(image.shape[0] - image.shape[1]) <= 1
 
 
 def test_colors_change_randomly() -> None:
