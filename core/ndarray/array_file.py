@@ -36,28 +36,28 @@ class ArrayFile:
         try:
             with open(self._path, "rb") as stream:
                 size = os.fstat(stream.fileno()).st_size
-                source = _Passing(stream, size, self._path)
-                places: list[int] = []
+                source = _SkippingSource(stream, size, self._path)
+                offsets: list[int] = []
 
-                def pass_over(source: Source) -> None:
-                    places.append(stream.tell())
+                def note_offset(source: Source) -> None:
+                    offsets.append(stream.tell())
                     read_array(source)
 
-                _, names = read_entries(source, pass_over)
+                _, names = read_entries(source, note_offset)
         except OSError as error:
             raise MXNetError(f"cannot read {self._path!r}: {error}") from error
-        if places and not names:
+        if offsets and not names:
             raise FormatError(f"{self._path}: the arrays have no names")
-        self._places = dict(zip(names, places, strict=True))
+        self._offsets = dict(zip(names, offsets, strict=True))
         self._size = size
 
     @property
     def names(self) -> list[str]:
         """Names of the arrays, in the order of the file."""
-        return list(self._places)
+        return list(self._offsets)
 
     def read(self, name: str) -> np.ndarray[Any, Any]:
-        """Return one array, sparse ones in full.
+        """Return one array, a sparse one as a dense one.
 
         Raises:
             FormatError: it is damaged.
@@ -65,31 +65,32 @@ class ArrayFile:
         """
         try:
             with open(self._path, "rb") as stream:
-                stream.seek(self._places[name])
-                left = self._size - self._places[name]
+                stream.seek(self._offsets[name])
+                left = self._size - self._offsets[name]
                 source = Source(stream, left, f"{self._path}: {name}")
-                return _in_full(read_array(source))
+                return _densified(read_array(source))
         except OSError as error:
             raise MXNetError(f"cannot read {self._path!r}: {error}") from error
 
 
-class _Passing(Source):
-    """Passes over elements, and reads all else."""
+class _SkippingSource(Source):
+    """Skips the elements of arrays, and reads everything else."""
 
     def __init__(self, stream: BinaryIO, size: int, name: str) -> None:
         super().__init__(stream, size, name)
-        self._passed = stream
+        self._skipped = stream
 
     def array(self, shape: Shape, dtype: np.dtype[Any], what: str) -> np.ndarray[Any, Any]:
         if what != "elements":
-            return super().array(shape, dtype, what)  # indices, which are compared
+            return super().array(shape, dtype, what)  # indices, whose values are checked
+        # An array of this shape and dtype without memory for its elements, which nobody reads.
         outline = np.broadcast_to(np.zeros((), dtype), shape)
         self._need(outline.size * dtype.itemsize, what)
-        self._passed.seek(outline.size * dtype.itemsize, os.SEEK_CUR)
+        self._skipped.seek(outline.size * dtype.itemsize, os.SEEK_CUR)
         return outline
 
 
-def _in_full(stored: StoredArray) -> np.ndarray[Any, Any]:
+def _densified(stored: StoredArray) -> np.ndarray[Any, Any]:
     if stored.stype == "default":
         return stored.data
     array: NDArray = STORAGE_CLASSES[stored.stype]()

@@ -45,8 +45,11 @@ STORAGE_TYPES = ("default", "row_sparse", "csr")
 AUXILIARY = {"default": 0, "row_sparse": 1, "csr": 2}
 """How many auxiliary arrays a storage type has: row indices; row pointers and column indices."""
 
-MAX_AXES = 32
-MAX_SIZE = 2**60
+MAX_AXES = 32  # NumPy's limit before version 2
+MAX_SIZE = 2**59
+"""The most elements: NumPy refuses 2**63 bytes, even if a length of 0 leaves no elements."""
+
+_INT64 = np.dtype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +72,7 @@ class StoredArray:
 
 
 def host_context(context: Context) -> Context:
-    """Return the context itself where it is in host memory, else ``cpu(0)``."""
+    """Return the context itself if it is in host memory, else ``cpu(0)``."""
     return Context("cpu", 0) if context.device_type == "gpu" else context
 
 
@@ -121,7 +124,7 @@ class Source:
 
 
 def decode_array(data: bytes) -> StoredArray:
-    """Return the array that one encoded array holds; raise FormatError where it is damaged."""
+    """Return the array that one encoded array holds; raise FormatError if it is damaged."""
     source = Source(io.BytesIO(data), len(data), "pickled array")
     source.part = "array"
     return read_array(source)
@@ -186,14 +189,14 @@ def _read_current(source: Source, *, np_shape: bool) -> StoredArray:
     layouts = []
     for index in range(AUXILIARY[stype]):
         auxiliary_code = _read_code(source)
-        if DTYPE_NAMES[auxiliary_code : auxiliary_code + 1] != ("int64",):
+        if auxiliary_code != dtype_code(_INT64):
             raise source.error(f"auxiliary array {index} has dtype code {auxiliary_code}, not 6")
         layouts.append(_read_shape(source, f"shape of auxiliary array {index}"))
     if stored_shape is not None:
         _check_layout(source, stype, shape, stored_shape, layouts)
     data = _read_elements(source, shape if stored_shape is None else stored_shape, code)
     auxiliary = tuple(
-        source.array(layout, np.dtype(np.int64), f"auxiliary array {index}")
+        source.array(layout, _INT64, f"auxiliary array {index}")
         for index, layout in enumerate(layouts)
     )
     if stype != "default":
@@ -243,6 +246,7 @@ def _read_elements(source: Source, shape: Shape, code: int) -> np.ndarray[Any, A
         raise source.error(f"dtype code is {code}; expected 0 to {len(DTYPE_NAMES) - 1}")
     dtype = np.dtype(DTYPE_NAMES[code])
     if dtype == np.bool_:
+        # Converted, because a bool whose byte is neither 0 nor 1 gives wrong results in NumPy.
         return source.array(shape, np.dtype(np.uint8), "elements").astype(np.bool_)
     return source.array(shape, dtype, "elements")
 

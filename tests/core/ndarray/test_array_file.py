@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -42,3 +43,16 @@ def test_truncated_files_and_files_without_names_are_refused(tmp_path: Path) -> 
         ArrayFile(path)
     with pytest.raises(MXNetError, match="cannot read"):
         ArrayFile(tmp_path / "none")
+
+
+def test_a_shape_that_numpy_refuses_is_a_damaged_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.params"
+    mx.nd.save(path, {"arg:w": mx.nd.zeros((3, 5), dtype="float64")})
+    lengths = struct.pack("<qq", 3, 5)
+    whole = path.read_bytes()
+    assert whole.count(lengths) == 1
+    path.write_bytes(whole.replace(lengths, struct.pack("<qq", 0, 2**60)))
+    with pytest.raises(FormatError, match="too large for any array"):
+        ArrayFile(path)
+    with pytest.raises(FormatError, match="too large for any array"):
+        mx.nd.load(path)
