@@ -173,6 +173,7 @@ class Block(BlockNames):
         """
         params = self._params_by_place()
         if deduplicate:
+            # Backwards, so that the first place of a shared parameter is the one that stays.
             first = {id(param): place for place, param in reversed(params.items())}
             params = {place: one for place, one in params.items() if first[id(one)] == place}
         save_arrays(filename, {place: param._reduce() for place, param in params.items()})
@@ -193,7 +194,11 @@ class Block(BlockNames):
         loaded = load_arrays(filename)
         if not isinstance(loaded, Mapping):
             raise UsageError(f"{filename}: its arrays have no names")
-        if not any("." in name for name in loaded) and any("_" in name for name in loaded):
+        places = ParameterDict()
+        places.update(self._params_by_place())
+        # collect_params().save writes full names, such as dense0_weight, in which no dots occur. A
+        # layer saved alone has none in its places either.
+        if not any("." in name for name in loaded) and not places.keys() & loaded.keys():
             self.collect_params().load_dict(
                 loaded,
                 ctx,
@@ -205,8 +210,6 @@ class Block(BlockNames):
                 dtype_source,
             )
             return
-        places = ParameterDict()
-        places.update(self._params_by_place())
         places.load_dict(
             loaded,
             ctx,

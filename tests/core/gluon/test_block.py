@@ -109,6 +109,20 @@ def test_shared_parameters_train_together(tmp_path: Path) -> None:
     net.load_parameters(path)
 
 
+def test_a_lone_block_loads_what_it_saved_under_its_attributes(tmp_path: Path) -> None:
+    class Scaled(mx.gluon.HybridBlock):
+        def __init__(self) -> None:
+            super().__init__()
+            self.my_scale = self.params.get("scale", shape=(2,))
+
+    one, other = Scaled(), Scaled()
+    one.initialize()
+    one.save_parameters(str(tmp_path / "scaled.params"))
+    other.load_parameters(str(tmp_path / "scaled.params"))
+    saved, loaded = one.my_scale.data().asnumpy(), other.my_scale.data().asnumpy()
+    np.testing.assert_array_equal(loaded, saved)
+
+
 def test_a_sparse_embedding_followed_by_a_dense_layer() -> None:
     class Net(mx.gluon.Block):
         def __init__(self) -> None:
