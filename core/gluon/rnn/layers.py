@@ -144,7 +144,7 @@ class _Layers(HybridBlock):
             parameter.shape = (self._gates * self._hidden_size, args[0].shape[2])
 
     def __call__(self, inputs: Any, states: Any = None, sequence_length: Any = None) -> Any:
-        """Return the outputs, and the states where such are given."""
+        """Return the outputs, and the last states if states are given."""
         given = states
         if given is None and isinstance(inputs, NDArray):
             size = inputs.shape[self._layout.index("N")]
@@ -167,6 +167,7 @@ class _Layers(HybridBlock):
         if isinstance(x, NDArray):
             self._check_states(x, states)
         weights = ("i2h", "h2h", "h2r") if self._projection_size else ("i2h", "h2h")
+        # cuDNN's order, in which the operator reads them: all weights, then all biases.
         joined = F._internal._rnn_param_concat(
             *[
                 kwargs[f"{direction}{layer}_{source}_{kind}"].reshape((-1,))
@@ -234,11 +235,12 @@ class _Layers(HybridBlock):
 
     def _params_by_place(self, prefix: str = "") -> dict[str, Parameter]:
         # Files have the names that the same layers have as cells.
-        cell = "{0}_cell." if len(self._directions) == 2 else ""
-        return {
-            f"{prefix}_unfused.{name[1]}.{cell.format(name[0])}{name.split('_', 1)[1]}": parameter
-            for name, parameter in self._reg_params.items()
-        }
+        places = {}
+        for name, parameter in self._reg_params.items():
+            layer, part = name.split("_", 1)
+            cell = f"{layer[0]}_cell." if len(self._directions) == 2 else ""
+            places[f"{prefix}_unfused.{layer[1:]}.{cell}{part}"] = parameter
+        return places
 
     def __repr__(self) -> str:
         rows, features = self._reg_params["l0_i2h_weight"].shape or (0, 0)

@@ -88,6 +88,19 @@ def test_parameter_names_in_files(tmp_path: Path) -> None:
     assert "_unfused.1.h2h_bias" in mx.nd.load(path)
 
 
+def test_more_than_ten_layers_have_different_names_in_files(tmp_path: Path) -> None:
+    deep = rnn.GRU(2, num_layers=11, input_size=2)
+    deep.initialize()
+    deep.save_parameters(str(tmp_path / "deep.params"))
+    saved = mx.nd.load(str(tmp_path / "deep.params"))
+    assert len(saved) == len(deep.collect_params()) == 44
+    assert "_unfused.10.i2h_weight" in saved
+    other = rnn.GRU(2, num_layers=11, input_size=2)
+    other.load_parameters(str(tmp_path / "deep.params"))
+    x = mx.nd.ones((3, 1, 2))
+    np.testing.assert_array_equal(other(x).asnumpy(), deep(x).asnumpy())
+
+
 def test_valid_lengths_end_the_sequences() -> None:
     layers = _layers("LSTM", {"use_sequence_length": True}, 5)
     x = mx.nd.array(X)
