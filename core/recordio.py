@@ -116,7 +116,7 @@ class MXRecordIO:
             part = self._stream.read(length + -length % 4)
             if len(part) < length + -length % 4:
                 raise FormatError(f"{self.uri}: the record at byte {start} is cut off")
-            if (kind in (_WHOLE, _FIRST)) is bool(parts):
+            if (kind in (_WHOLE, _FIRST)) is bool(parts):  # a start within, or a rest without one
                 raise FormatError(f"{self.uri}: parts of records are out of order at byte {start}")
             parts.append(part[:length])
             if kind in (_WHOLE, _LAST):
@@ -133,6 +133,7 @@ class MXRecordIO:
 
     def read_at(self, place: int) -> bytes:
         """Return the record at an offset; raise FormatError if there is none."""
+        # A forked process shares the position in the file with its parent, so it opens it anew.
         self._check_pid(allow_reset=True)
         self._stream.seek(place)
         record = self.read()
@@ -146,7 +147,7 @@ class MXRecordIO:
 
     def __getstate__(self) -> dict[str, Any]:
         is_open = self.is_open
-        self.close()
+        self.close()  # as in MXNet; it writes what is buffered before the copy opens the file
         state = dict(self.__dict__, is_open=is_open)
         state.pop("_stream", None)
         return state
@@ -260,7 +261,7 @@ class IRHeader(NamedTuple):
     id2: int
 
 
-_HEADER = struct.Struct("IfQQ")
+_HEADER = struct.Struct("IfQQ")  # MXNet's: in the machine's byte order, without a prefix
 
 
 def pack(header: Any, s: bytes) -> bytes:

@@ -8,8 +8,6 @@ from ..ndarray import CSRNDArray, NDArray, RowSparseNDArray
 
 __all__ = ["class_of", "name_of", "register_pickled"]
 
-_ARRAY_MODULES = ("mxnet.ndarray.ndarray", "mxnet.ndarray.sparse")
-
 _classes: dict[tuple[str, str], type] = {
     ("mxnet.ndarray.ndarray", "NDArray"): NDArray,
     ("mxnet.ndarray.sparse", "RowSparseNDArray"): RowSparseNDArray,

@@ -23,6 +23,8 @@ PROTOCOL = 4
 """The default of Python 3.8 and later, and thus the protocol of files that MXNet writes there."""
 
 _NOTHING = (None,)
+"""The arguments in MXNet's ``NDArray.__reduce__``. As there, they are one object for all arrays:
+the pickler writes it once and then refers to it, which makes the files equal byte for byte."""
 
 
 def read_states(data: bytes) -> Any:

@@ -20,8 +20,10 @@ from .known_names import class_of
 __all__ = ["unpickle"]
 
 MAX_NESTING = 32
+"""The most levels of values in values: states have few, and code that copies them recurses."""
 
 _SCALAR_NAMES = {"numpy.core.multiarray", "numpy._core.multiarray"}
+"""The module of NumPy's ``scalar`` before version 2 and since."""
 _MARK = object()
 
 
@@ -252,7 +254,11 @@ def _children(value: Any) -> Iterator[Any]:
 
 
 def _check_nesting(root: Any) -> None:
-    """Raise FormatError if values contain themselves or nest too deeply for recursion."""
+    """Raise FormatError if values contain themselves or nest too deeply for recursion.
+
+    A pickle can refer to one value many times. Each is walked once and its depth remembered, since
+    a few lists that hold the next one twice would make 2**n paths.
+    """
     depths: dict[int, int] = {}
     open_values: set[int] = {id(root)}
     stack = [(root, _children(root), 0)]

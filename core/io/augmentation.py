@@ -23,6 +23,7 @@ _ALL_METHODS = (*range(5), pixels.AUTOMATIC, RANDOM_METHOD)
 _CROP_TRIALS = 10
 _MAX_IMAGE_SIZE = 1e10
 
+# The principal components of ImageNet's RGB values, as in AlexNet (Krizhevsky et al., 2012, 4.1).
 _PCA_VALUES = np.array([55.46, 4.794, 1.148])
 _PCA_VECTORS = np.array(
     [[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]
@@ -135,6 +136,8 @@ class Turning:
         scale = random.uniform(self.min_random_scale, self.max_random_scale)
         ratio = random.uniform(*self.aspect_range) if ratio_too else 1.0
         cosine, sine = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+        # The factors of height and width (MXNet's `hs` and `ws`, and its matrix): their ratio is
+        # the aspect ratio and their mean the scale.
         down = 2 * scale / (1 + ratio)
         across = ratio * down
         turn = np.array(
@@ -312,6 +315,7 @@ class Colors:
         ranges = (self.random_h, self.random_l, self.random_s)
         change = [int(random.uniform(-most, most)) for most in ranges]
         moved = pixels.to_hls(image).astype(int) + change
+        # As in MXNet hue is clipped too, although it is an angle.
         return pixels.from_hls(np.clip(moved, 0, (180, 255, 255)))
 
 

@@ -20,6 +20,7 @@ _HEAD = 4
 """Numbers before a label: channels, height and width of the image, and the label's length."""
 _LEAST_HEAD, _LEAST_OBJECT = 2, 5
 _NOT_NORMALIZING = {"mirror", "rand_mirror", "max_random_contrast", "max_random_illumination"}
+"""Options that MXNet's iterator for detectors does not have, or that mean an augmentation there."""
 
 
 class ImageDetRecordIter(ImageRecordIter):

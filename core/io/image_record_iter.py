@@ -26,7 +26,7 @@ __all__ = [
     "ImageRecordUInt8Iter_v1",
 ]
 
-_SEEDS = 2**32
+_SEEDS = 2**32  # RandomState takes seeds from 0 to below this
 
 
 class ImageRecordIter(RowIter):
@@ -180,7 +180,7 @@ class ImageRecordIter(RowIter):
             return None
         if os.path.exists(path):
             return read_mean_image(path, self._shape)
-        self._mean_image = None
+        self._mean_image = None  # for the passes of _read() below
         total = np.zeros(self._shape, dtype=np.float64)
         for number in range(len(self._places)):
             total += self._read(number)[0]

@@ -102,6 +102,6 @@ def read_idx(path: str, rank: int) -> Rows:
         raise FormatError(f"{path} is no idx file of bytes with {rank} dimensions")
     shape = struct.unpack(f">{rank}I", content[4:head])
     pixels = np.frombuffer(content, np.uint8, offset=head)
-    if pixels.size != np.prod(shape, dtype=object):
+    if pixels.size != math.prod(shape):
         raise FormatError(f"{path} holds {pixels.size} values, its shape {shape} needs others")
     return pixels.reshape(shape)

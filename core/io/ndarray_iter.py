@@ -99,6 +99,7 @@ class NDArrayIter(DataIter):
             self._shuffle_data()
         rest = self.num_data - self.cursor
         if self.last_batch_handle == "roll_over" and 0 < rest < self.batch_size:
+            # iter_next() adds the batch size: the first batch begins `rest` rows before the start.
             self.cursor = -rest - self.batch_size
         else:
             self.cursor = -self.batch_size
@@ -232,6 +233,7 @@ def _named_arrays(source: Any, default_name: str) -> list[tuple[str, NDArray]]:
             f"{default_name} is {type(source).__name__}; expected an NDArray, a numpy.ndarray, "
             "a list of them or a dict with them as values"
         )
+    # As in MXNet the arrays of a batch are in the order of their names.
     return [(name, _as_ndarray(name, values)) for name, values in sorted(source.items())]
 
 

@@ -18,7 +18,7 @@ from .row_iter import RowIter, Rows
 __all__ = ["CSVIter", "LibSVMIter"]
 
 CSV_TYPES = ("float32", "int32", "int64")
-NO_FILE = ("", "NULL", None)
+NO_FILE = ("", "NULL", None)  # "NULL" is MXNet's default
 
 
 class CSVIter(RowIter):

@@ -51,6 +51,7 @@ class NDArray(OperatorMethods, ArrayNames):
 
     __slots__ = ("__weakref__", "_context", "_data", "_origin", "version", "writable")
 
+    # Makes NumPy leave `numpy_array + nd_array` to __radd__ instead of iterating over the NDArray.
     __array_priority__: ClassVar[float] = 1000.0
 
     def __init__(
@@ -152,6 +153,7 @@ class NDArray(OperatorMethods, ArrayNames):
     __lt__ = arithmetic.lesser
     __le__ = arithmetic.lesser_equal
 
+    # By identity, with MXNet's formula: __eq__ compares elements, which would leave no hash.
     def __hash__(self) -> int:
         return id(self) // 16
 
@@ -168,7 +170,7 @@ class NDArray(OperatorMethods, ArrayNames):
         return self.asnumpy() if dtype is None else self.asnumpy().astype(dtype)
 
     def asscalar(self) -> Any:
-        """Return the only element as a NumPy scalar; raise ValueError where there are more."""
+        """Return the only element as a NumPy scalar; raise ValueError if there are more."""
         if self.size != 1:
             raise ValueError("The current array is not a scalar")
         return self.asnumpy().reshape(-1)[0]
@@ -191,7 +193,7 @@ class NDArray(OperatorMethods, ArrayNames):
     def to_dlpack_for_write(self) -> Any:
         """Return a DLPack capsule whose consumer may write to the memory at any time."""
         if self.version is not None:
-            self.version.lose()
+            self.version.lose()  # the consumer's writes go unnoticed
         return self.to_dlpack_for_read()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -240,7 +242,7 @@ class NDArray(OperatorMethods, ArrayNames):
         return other
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
-        """Return a copy of another dtype; with ``copy=False`` this array where it has it."""
+        """Return a copy of another dtype; with ``copy=False``, this array if it has that dtype."""
         dtype = to_dtype(dtype)
         if not copy and dtype == self.dtype:
             return self
@@ -248,7 +250,7 @@ class NDArray(OperatorMethods, ArrayNames):
         return cast(NDArray, self.copyto(NDArray(raw, self._context)))
 
     def as_in_context(self, context: Context) -> NDArray:
-        """Return this array where it is on the device, else a copy there."""
+        """Return this array if it is on the device, else a copy there."""
         return self if self._context == context else cast(NDArray, self.copyto(context))
 
     as_in_ctx = as_in_context
@@ -382,6 +384,7 @@ class NDArray(OperatorMethods, ArrayNames):
         backend_of(self._context).copy_into(self._data, raw)
         if self.version is not None:
             self.version.bump()
+        # Releases the node of a computation that a backward pass has freed; variables stay.
         self._origin = live(self._origin)
 
     def stored(self) -> StoredArray:
@@ -434,7 +437,7 @@ def invoke(
         context: device of an operator without inputs, by default the current context.
 
     Returns:
-        the output, or the list of them where the operator shows several.
+        the output, or the list of them if the operator has several visible ones.
     """
     given: Sequence[NDArray] = () if out is None else [out] if isinstance(out, NDArray) else out
     if inputs:
@@ -445,6 +448,8 @@ def invoke(
         stored = apply_stored(op, context, inputs)
         if stored is not None:
             return cast(NDArray, stored)
+    # What MXNet calls storage fallback: computed on dense values, then cast to the storage type
+    # that the operator infers for its output.
     raw, node = apply(op, context, inputs, given)
     results = [
         given[index] if index < len(given) else NDArray(raw[index], context)
@@ -479,6 +484,7 @@ def call_operator(
     out = kwargs.pop("out", None)
     kwargs.pop("name", None)
     name = operator.names[0]
+    # The usual call, whose arguments need no sorting into inputs and attributes.
     if args and operator.variadic is None and _are_plain(operator, args, kwargs):
         op = operator_of(name, kwargs)
         if len(args) == len(op.input_names()):

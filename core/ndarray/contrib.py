@@ -25,7 +25,7 @@ from .functions import make_function
 from .np_shape import is_np_shape
 from .random import uniform
 from .sparse_array import CSRNDArray
-from .zipfian import counted
+from .zipfian import sample_zipfian
 
 __all__ = [
     "adamw_update",
@@ -124,7 +124,7 @@ def rand_zipfian(
     context = ctx or current_context()
     limit = math.log(range_max + 1)
     exponents = uniform(0, limit, shape=(num_sampled,), dtype="float64", ctx=context)
-    return counted(exponents, true_classes.as_in_context(context), num_sampled, range_max)
+    return sample_zipfian(exponents, true_classes.as_in_context(context), num_sampled, range_max)
 
 
 def boolean_mask(data: NDArray, index: NDArray, axis: int = 0) -> NDArray:
@@ -146,6 +146,7 @@ def boolean_mask(data: NDArray, index: NDArray, axis: int = 0) -> NDArray:
         raise MXNetError(f"boolean_mask: index has shape {index.shape}, data {data.shape}")
     rows = np.flatnonzero(index.asnumpy())
     if not rows.size and not is_np_shape():
+        # `take` would refuse the empty index, whose length of 0 means "unknown" to operators.
         return data.wrap(data.dense()[:0])
     return cast(NDArray, data.take(array(rows, ctx=data.context, dtype=rows.dtype)))
 

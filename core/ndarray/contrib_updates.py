@@ -38,9 +38,10 @@ def adamw_update(
     Args:
         weight: of any shape; pass ``out=weight`` to write the new one over it.
         grad: of the weight's shape.
-        mean: mean of gradients, moved in place.
-        var: mean of squared gradients, moved in place.
-        rescale_grad: factor of the gradient; nothing changes where it is 0, infinite or NaN.
+        mean: running mean of the gradients, updated in place.
+        var: running mean of the squared gradients, updated in place.
+        rescale_grad: factor of the gradient; nothing changes if it is 0, infinite or NaN, as after
+            an overflow of scaled gradients in half precision.
         lr: learning rate.
         eta: factor of the whole step.
         kwargs: the operator's other attributes, and ``out``.
@@ -135,7 +136,7 @@ def multi_lamb_update(
 
     Args:
         weights, grads: a list of arrays each.
-        mean, var: means of gradients and of their squares, moved in place.
+        mean, var: running means of the gradients and of their squares, updated in place.
         step_count: number of each weight's step, from 1.
         lrs, wds: learning rate and decay of each weight.
         out: arrays that the new weights are written to.

@@ -40,6 +40,7 @@ def foreach(
         TypeError: something else than arrays is given or returned.
     """
     states = init_states
+    # For their checks alone: anything but arrays is refused before the first step runs.
     list(_leaves("data", data))
     list(_leaves("init_states", init_states))
     slices = [data] if isinstance(data, NDArray) else list(data)
@@ -69,7 +70,7 @@ def while_loop(
 
     Returns:
         the outputs of all steps stacked along axis 0, filled up with zeros to ``max_iterations``
-        (an empty list where there was no step), and the last ``loop_vars``.
+        (an empty list if there was no step), and the last ``loop_vars``.
 
     Raises:
         ValueError: an argument is missing, or steps return different forms.

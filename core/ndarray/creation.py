@@ -193,9 +193,10 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray
         return array(ndarray, Context("cpu", 0), ndarray.dtype)
     if not ndarray.flags.c_contiguous:
         raise ValueError("Only c-contiguous arrays are supported for zero-copy")
-    to_dtype(ndarray.dtype)
+    to_dtype(ndarray.dtype)  # raises for dtypes that MXNet does not have
     if ndarray.flags.owndata:
-        ndarray.flags.writeable = True  # It may have been given away before.
+        # An earlier call has made it read-only, as this one does below; so would be its views.
+        ndarray.flags.writeable = True
     shared = ndarray.view()
     ndarray.flags.writeable = False
     return NDArray(shared, Context("cpu", 0))

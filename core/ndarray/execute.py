@@ -36,6 +36,7 @@ def operator_of(name: str, attributes: Mapping[str, Any]) -> Operator:
         return make_operator(name, name, attributes)
 
 
+# typed, because 1, 1.0 and True are equal as keys but differ as attributes.
 @lru_cache(maxsize=4096, typed=True)
 def _cached_operator(name: str, attributes: tuple[tuple[str, Any], ...]) -> Operator:
     return make_operator(name, name, dict(attributes))
@@ -100,6 +101,7 @@ def execute(
         targets.append(backend.empty(shape, dtype))
         if wanted is not None:
             copies.append(index)
+    # Read once, since another thread may start or stop the profiler while the operator runs.
     recorder = profiler.recorder
     started = perf_counter_ns()
     with backend.scope():
@@ -112,7 +114,7 @@ def execute(
                 raise
             raise found from error
     if recorder is not None and recorder.switches.imperative:
-        backend.synchronize()
+        backend.synchronize()  # otherwise only the launch of GPU kernels would be timed
         recorder.add_span("operator", op.names[0], started, perf_counter_ns())
     for index in copies:
         backend.copy_into(given[index], targets[index])
@@ -163,6 +165,7 @@ def _specs(
         raise MXNetError(f"{where} has {len(op.output_names())} outputs, got {len(given)} in out=")
     nothing: list[Any] = [None] * missing
     if np_shape:
+        # Inference takes a plain 0 as an unknown length; these arrays exist, so theirs are known.
         inputs = tuple((with_known_zeros(shape), dtype) for shape, dtype in inputs)
         given = tuple(spec and (with_known_zeros(spec[0]), spec[1]) for spec in given)
     try:

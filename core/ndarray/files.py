@@ -31,6 +31,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+    # The rename is an entry of the folder; without this a power failure may undo it.
     _sync_folder(folder)
 
 

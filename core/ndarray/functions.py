@@ -16,7 +16,7 @@ def make_function(operator: type[Operator], name: str) -> Callable[..., Any]:
     """Return the function of an operator.
 
     It takes inputs and attributes as MXNet does, ``out`` (where to write), ``name`` (ignored), and
-    ``ctx`` where the operator has no inputs.
+    ``ctx`` if the operator has no inputs.
     """
 
     def function(*args: Any, **kwargs: Any) -> Any:

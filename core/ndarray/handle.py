@@ -21,7 +21,8 @@ A = TypeVar("A", bound="Handle[Any]")
 A_co = TypeVar("A_co", bound="Handle[Any]", covariant=True)
 
 STORAGE_CLASSES: dict[str, type[Any]] = {}
-"""The class of arrays of each storage type; each is entered where it is defined."""
+"""The class of arrays of each storage type. The modules that define them, which import this one,
+enter them here."""
 
 
 def is_array(value: object) -> TypeGuard[Handle[Any]]:

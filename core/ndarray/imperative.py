@@ -93,7 +93,7 @@ def record(
 
 
 def check_not_recorded(arrays: Iterable[Any]) -> None:
-    """Raise MXNetError where an array about to be overwritten takes part in a recording."""
+    """Raise MXNetError if an array about to be overwritten takes part in a recording."""
     if mode.recording and any(live(array._origin) is not None for array in arrays):
         raise MXNetError(IN_GRAPH)
 

@@ -112,6 +112,7 @@ class IndexNode(Node):
         assert dy is not None
         with backend.scope():
             dx = backend.xp.zeros(self.source.shape, self.source.dtype)
+            # The result may have an axis more than NumPy's: a scalar has shape (1,) in MXNet.
             region = dx[self.key]
             dy = dy.reshape(region.shape)
             if self.is_advanced:

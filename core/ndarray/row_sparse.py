@@ -117,6 +117,8 @@ class RowSparseNDArray(BaseSparseNDArray):
             backend = backend_of(self._context)
             indices = backend.empty((0,), _INT64)
             values = backend.empty((0, *self.shape[1:]), self._data.dtype)
+        # The operator may have passed on its input's index array, which `indices` lets scripts
+        # write to.
         self._hold(values, (indices.copy(),))
 
     def take_gradient(self, gradient: NDArray, *, add: bool) -> None:
@@ -157,6 +159,7 @@ class RowSparseNDArray(BaseSparseNDArray):
             places, is_stored = self._find(rows)
             if is_stored.all():
                 self._data[places] = values
+                # The stored rows are the memory itself only as long as all rows are stored.
                 if self._memory is not None and self._data is not self._memory:
                     self._memory[rows] = values
                 self._changed()
@@ -171,6 +174,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         """Return where rows are stored, and which of them are."""
         xp, stored = backend_of(self._context).xp, self._auxiliary[0]
         if stored.shape[0] == self.shape[0]:
+            # Ascending distinct indices as many as rows: each row is stored at its own number.
             return rows, xp.ones(rows.shape, bool)
         if not stored.shape[0]:
             return xp.zeros(rows.shape, _INT64), xp.zeros(rows.shape, bool)
@@ -198,7 +202,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         return super()._binary(array_op, scalar_op, other)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Raise MXNetError where the indices do not make an array of this shape."""
+        """Raise MXNetError if the indices do not make an array of this shape."""
         rows = backend_of(self._context).to_host(self._auxiliary[0])
         ok = self._data.shape == (rows.size, *self.shape[1:])
         if ok and full_check and rows.size:

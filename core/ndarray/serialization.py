@@ -63,7 +63,7 @@ def load(fname: str | os.PathLike[str]) -> ArrayList | ArrayDict:
     """Read the arrays of a file, written by any version of MXNet.
 
     Returns:
-        a dict by name where the file has names, else a list; all on ``cpu(0)``, as in MXNet.
+        a dict by name if the file has names, else a list; all on ``cpu(0)``, as in MXNet.
 
     Raises:
         FormatError: truncated, damaged or no such file format; nothing is allocated for more than
@@ -124,7 +124,7 @@ def read_entries(source: Source, read: Callable[[Source], T]) -> tuple[list[T], 
 
 
 def write_list(stream: BinaryIO, arrays: Sequence[StoredArray], names: Sequence[str]) -> None:
-    """Write a whole list as V2; in np-shape mode, or where an array is a scalar, all as V3."""
+    """Write a whole list as V2; in np-shape mode, or if an array is a scalar, all as V3."""
     np_shape = is_np_shape() or any(array.shape == () for array in arrays)
     stream.write(struct.pack("<QQQ", LIST_MAGIC, 0, len(arrays)))
     for array in arrays:

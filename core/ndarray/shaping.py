@@ -31,7 +31,7 @@ __all__ = [
 
 
 def reshape(array: Handle[A], *shape: Any, **kwargs: Any) -> A:
-    """Return the same memory under another shape (a copy where the memory is strided).
+    """Return the same memory under another shape (a copy if the memory is strided).
 
     Args:
         *shape: dimensions, or one tuple. 0 keeps a dimension, -1 is inferred, -2 keeps the
@@ -74,6 +74,7 @@ def squeeze(array: Handle[A], axis: Any = None, inplace: bool = False) -> A:
     """Return the array without axes of length 1; a view with ``inplace``, else a copy."""
     if not inplace:
         return cast(A, array._call_operator("squeeze", array, axis=axis))
+    # NumPy computes the shape and checks the axes on an array that takes no memory.
     target = np.broadcast_to(np.False_, array.shape).squeeze(axis).shape
     return array.reshape(target or (1,))
 

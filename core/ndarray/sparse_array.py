@@ -86,17 +86,20 @@ class CSRNDArray(BaseSparseNDArray):
         """Replace what is stored by an operator's result, sharing its arrays."""
         assert isinstance(container, Csr)
         pattern = container.pattern
+        # Copied, because operators share the pattern of a matrix between their inputs and outputs,
+        # and scripts can write to these arrays.
         self._hold(container.data, (pattern.indptr.copy(), pattern.columns.copy()))
 
     def asscipy(self) -> Any:
         """Return a ``scipy.sparse.csr_matrix``; needs SciPy."""
+        # Imported here, because nothing else in the engine needs SciPy.
         import scipy.sparse  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
         parts = self.data.asnumpy(), self.indices.asnumpy(), self.indptr.asnumpy()
         return scipy.sparse.csr_matrix(parts, shape=self.shape, dtype=self.dtype)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Raise MXNetError where pointers and columns do not make a matrix of this shape."""
+        """Raise MXNetError if pointers and columns do not make a matrix of this shape."""
         to_host = backend_of(self._context).to_host
         indptr, columns = (to_host(part) for part in self._auxiliary)
         ok = indptr.shape == (self.shape[0] + 1,) and columns.shape == self._data.shape
@@ -133,7 +136,7 @@ class CSRNDArray(BaseSparseNDArray):
 
     def __getitem__(self, key: Any) -> NDArray:
         if isinstance(key, (int, np.integer)):
-            key = slice(key, key + 1 or None)
+            key = slice(key, key + 1 or None)  # the slice -1:0 would be empty
         if not isinstance(key, slice):
             raise ValueError("CSRNDArray only supports an integer or a slice on axis 0")
         if key.step not in (None, 1):

@@ -72,7 +72,7 @@ class BaseSparseNDArray(NDArray):
         raise NotImplementedError(f"{type(self).__name__} has no size; use data.size or shape")
 
     def _binary(self, array_op: str, scalar_op: str, other: Any) -> NDArray:
-        # The elementwise operators give sparse arrays where the broadcasting ones give dense ones.
+        # For equal shapes, because only the elementwise operators have sparse results.
         if isinstance(other, NDArray) and other.shape == self.shape:
             array_op = _ELEMENTWISE.get(array_op, array_op)
         return super()._binary(array_op, scalar_op, other)
@@ -95,7 +95,7 @@ class BaseSparseNDArray(NDArray):
         return super().copyto(other)
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
-        """Return a copy of another dtype; with ``copy=False`` this array where it has it."""
+        """Return a copy of another dtype; with ``copy=False``, this array if it has that dtype."""
         dtype = to_dtype(dtype)
         if not copy and dtype == self.dtype:
             return self
@@ -123,7 +123,7 @@ class BaseSparseNDArray(NDArray):
         raise NotImplementedError
 
     def check_format(self, full_check: bool = True) -> None:
-        """Raise MXNetError where the indices do not make an array of this shape.
+        """Raise MXNetError if the indices do not make an array of this shape.
 
         Args:
             full_check: check the values of the indices as well as their number.

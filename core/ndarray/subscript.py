@@ -75,6 +75,7 @@ def set_item(array: Handle[A], key: Any, value: Any) -> None:
     if is_array(value):
         if value is array:
             return
+        # A copy, which autograd can record, other than an assignment to a part.
         if covers(index, array.shape) and _squeezed(value.shape) == _squeezed(array.shape):
             source = value if value.shape == array.shape else value.reshape(array.shape)
             source.copyto(array)
@@ -169,7 +170,10 @@ def _squeezed(shape: Shape) -> Shape:
 
 
 def _without_leading(raw: Array, ndim: int) -> Array:
-    """Drop leading axes of length 1 until ``ndim`` are left."""
+    """Drop leading axes of length 1 until ``ndim`` are left.
+
+    NumPy does so itself except for a single element, which MXNet assigns from shape (1,).
+    """
     while raw.ndim > ndim and raw.shape[0] == 1:
         raw = raw[0]
     return raw

@@ -114,7 +114,7 @@ class Node(ABC):
         """Return the gradient of each input, None if its parent is None or it has none.
 
         An entry of ``out_grads`` is None if nothing depends on that output. A gradient may be
-        ``core.ops.rows.Rows`` where it has few.
+        ``core.ops.rows.Rows`` if only few of its rows differ from zero.
         """
 
     def forget(self) -> None:
@@ -169,7 +169,7 @@ def walk(heads: Iterable[tuple[Origin, G]], step: Step[G], *, retain: bool) -> d
                 if parent is not None and in_grad is not None:
                     arrive(parent, in_grad)
         if not retain:
-            node.forget()
+            node.forget()  # at once, so that memory shrinks while the pass proceeds
     return at_variables
 
 
@@ -181,7 +181,8 @@ def live(origin: Origin | None) -> Origin | None:
 
 
 def nodes_behind(origins: Iterable[Origin]) -> list[Node]:
-    """Return all nodes that the origins depend on, inputs first."""
+    """Return all nodes that the origins depend on, inputs first (a depth-first post-order)."""
+    # Without recursion: a recorded loop may be deeper than Python's recursion limit.
     order: list[Node] = []
     seen: set[Node] = set()
     for origin in origins:

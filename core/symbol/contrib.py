@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, cast
 
-from ..ndarray.zipfian import counted
+from ..ndarray.zipfian import sample_zipfian
 from ..ops.namespace import OperatorNamespace
 from . import _internal
 from .control_flow import cond, foreach, while_loop
@@ -26,7 +26,7 @@ def rand_zipfian(
     """
     limit = math.log(range_max + 1)
     exponents = uniform(0, limit, shape=(num_sampled,), dtype="float64")
-    return counted(exponents, true_classes, num_sampled, range_max)
+    return sample_zipfian(exponents, true_classes, num_sampled, range_max)
 
 
 def adamw_update(
