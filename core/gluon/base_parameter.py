@@ -246,6 +246,7 @@ class Parameter(ParameterNames):
             return
         trainer = self._trainer
         if trainer is not None and store_updates(trainer, self):
+            # The store has a copy of the value, which the next step would write over this one.
             trainer._reset_kvstore()
         for array in self._data:
             array[:] = data
@@ -387,6 +388,7 @@ class Parameter(ParameterNames):
         self._deferred_init = ()
         with autograd.pause():
             if data is None:
+                # On the CPU and then copied, so that all devices start from the same values.
                 dense = zeros(self.shape or (), dtype=self.dtype, ctx=cpu())
                 desc = InitDesc(self.name, {"__init__": init})
                 initializer.create(default_init)(desc, dense)

@@ -24,7 +24,7 @@ class ExecutorPool:
     intermediate values for the backward pass. Other passes get other executors meanwhile.
 
     Attributes:
-        goes_back: True during a backward pass, in which the hook is not called.
+        in_backward: True during a backward pass, in which the hook is not called.
 
     Args:
         symbol: the graph.
@@ -47,7 +47,7 @@ class ExecutorPool:
     ) -> None:
         self._hook = hook
         self._variables = frozenset(symbol.list_inputs())
-        self.goes_back = False
+        self.in_backward = False
         self.context = context
         self.inputs = list(inputs)
         self.names = symbol.list_arguments()
@@ -70,7 +70,7 @@ class ExecutorPool:
             return [outputs] if isinstance(outputs, NDArray) else list(outputs)
         executor = self.take(with_gradients=False, values=given)
         executor.forward(is_train=autograd.is_training(), **given)
-        outputs = [one.copy() for one in executor.outputs]
+        outputs = [one.copy() for one in executor.outputs]  # the next pass overwrites them
         self.give_back(executor, with_gradients=False)
         return outputs
 
@@ -80,6 +80,7 @@ class ExecutorPool:
         if idle:
             return idle.pop()
         arguments = {
+            # Every pass writes its inputs into these arrays; the caller's must stay as they are.
             name: values[name].copy() if name in values else self._arguments[name]
             for name in self.names
         }
@@ -101,7 +102,7 @@ class ExecutorPool:
 
     def _show(self, name: str, operator: str, array: NDArray) -> None:
         """Call the hook with an array of a forward pass, under the operator's name for it."""
-        if self._hook is not None and not self.goes_back and name not in self._variables:
+        if self._hook is not None and not self.in_backward and name not in self._variables:
             self._hook[0](name, operator, array)
 
     def give_back(self, executor: Executor, with_gradients: bool) -> None:
@@ -117,7 +118,7 @@ class _Recorded(autograd.Function):
         self._pool = pool
         self._executor: Executor | None = None
         self._is_train = autograd.is_training()
-        self._has_gone_back = False
+        self._has_run_backward = False
 
     def __del__(self) -> None:
         if self._executor is not None:
@@ -139,13 +140,14 @@ class _Recorded(autograd.Function):
     def backward(self, *out_grads: NDArray) -> Any:
         """Return the gradient of every argument."""
         assert self._executor is not None
-        if self._has_gone_back:
+        if self._has_run_backward:
+            # The first backward pass has reused the memory of intermediate values.
             self._executor.repeat_forward()
-        self._has_gone_back = True
-        self._pool.goes_back = True
+        self._has_run_backward = True
+        self._pool.in_backward = True
         try:
             self._executor.backward(list(out_grads), is_train=autograd.is_training())
         finally:
-            self._pool.goes_back = False
+            self._pool.in_backward = False
         gradients = [one.copy() for one in self._executor.grad_arrays if one is not None]
         return gradients[0] if len(gradients) == 1 else gradients

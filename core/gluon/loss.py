@@ -169,7 +169,7 @@ class LogisticLoss(_ElementLoss):
         """Return the loss of each element."""
         if self._label_format == "signed":
             label = (label + 1.0) / 2.0
-        return F.relu(pred) - pred * label + _softplus(F, -F.abs(pred))
+        return _logistic(F, pred, label)
 
 
 class SigmoidBinaryCrossEntropyLoss(Loss):
@@ -200,8 +200,9 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
             hit = hit if positive is None else F.broadcast_mul(hit, positive)
             loss = -(hit + F.log(1.0 - x + 1e-12) * (1.0 - label))
         elif positive is None:
-            loss = F.relu(x) - x * label + _softplus(F, -F.abs(x))
+            loss = _logistic(F, x, label)
         else:
+            # The last factor is log(1 + exp(-x)), as in _logistic.
             factor = 1 + F.broadcast_mul(positive - 1, label)
             loss = x - x * label + factor * (_softplus(F, -F.abs(x)) + F.relu(-x))
         return self.mean(F, loss, sample_weight)
@@ -438,6 +439,11 @@ class SDMLLoss(Loss):
         labels = own * (1 - self.smoothing_parameter) + (1 - own) * rest
         logs = F.log_softmax(-distances, axis=1)
         return self.kl_loss(logs, labels.as_in_context(distances.context))
+
+
+def _logistic(F: Any, x: Any, label: Any) -> Any:
+    """Return log(1 + exp(x)) - x * label, in a form in which exp cannot overflow."""
+    return F.relu(x) - x * label + _softplus(F, -F.abs(x))
 
 
 def _softplus(F: Any, x: Any) -> Any:

@@ -243,7 +243,7 @@ class ParameterDict:
             elif not ignore_extra:
                 raise UsageError(
                     f"Parameter '{name}' loaded from {source} is not present in ParameterDict"
-                    f"{did_you_mean(name, self._params)}; ignore_extra=True passes over it"
+                    f"{did_you_mean(name, self._params)}; ignore_extra=True skips it"
                 )
 
     def _find(self, name: str) -> Parameter | None:

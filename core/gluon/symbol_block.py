@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,6 +65,7 @@ class SymbolBlock(Block):
                         f"SymbolBlock doesn't support Parameter '{name}' because its storage type "
                         "is 'row_sparse'."
                     )
+                # A shared parameter keeps its own grad_req, which a script may have changed.
                 shared = params is not None and name in params
                 self._params.get(name, **({} if shared else options), allow_deferred_init=True)
 
@@ -104,8 +106,6 @@ class SymbolBlock(Block):
         """Return the parameters, optionally only those whose names match a regular expression."""
         if select is None:
             return self._params
-        import re
-
         chosen = ParameterDict(self._params.prefix)
         pattern = re.compile(select)
         chosen.update({name: one for name, one in self._params.items() if pattern.match(name)})
@@ -209,7 +209,8 @@ class SymbolBlock(Block):
         context = inputs[0].context
         shapes = tuple((one.shape, np.dtype(one.dtype).name) for one in inputs)
         self._complete(inputs)
-        # Executors are bound to the parameters' arrays, which cast and reset_ctx replace.
+        # Executors are bound to the parameters' arrays, which cast and reset_ctx replace. A pool
+        # keeps its arrays alive, so that no other array gets their ids.
         arrays = {name: param.data(context) for name, param in self._params.items()}
         key = (context, shapes, tuple(id(array) for array in arrays.values()))
         pool = self._pools.get(key)

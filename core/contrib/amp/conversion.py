@@ -142,7 +142,8 @@ class _Conversion:
         self._know(node, [_FLOAT32] * node.output_count())
         updated = _updated_inputs(node)
         for index, (entry, version) in enumerate(zip(node.inputs, node.versions, strict=True)):
-            # Variables are float32 already, unless a script declares them otherwise.
+            # Variables are float32 already, unless a script declares them otherwise. MXNet's pass
+            # relies on that too, except for operators on a condition (`casts_variables`).
             is_left = entry.node.is_variable and not casts_variables
             if entry not in self._known[_FLOAT32] and (is_left or index in updated):
                 copy.inputs.append(self._copy(entry))
@@ -156,6 +157,7 @@ class _Conversion:
         updated = _updated_inputs(node)
         for index, (entry, version) in enumerate(zip(node.inputs, node.versions, strict=True)):
             is_stored_low = self._is_stored_low(entry)
+            # Also left are inputs that the operator wants in another dtype, as BatchNorm its gamma.
             is_left = is_stored_low or index in updated or inputs[index] not in (low, None)
             if entry in self._known[low] or not is_left:
                 copy.inputs.append(self.in_dtype(entry, version, low))
@@ -192,6 +194,7 @@ class _Conversion:
         cast = Node(
             make_operator("amp_multicast", name, attrs), name, attrs, inputs, list(node.versions)
         )
+        # Which dtype is the widest is not known here, so that nothing is noted about the outputs.
         copy.inputs = [Entry(cast, index) for index in range(len(inputs))]
 
     def _in_dtype_of_first(self, node: Node, op: Operator, copy: Node) -> None:

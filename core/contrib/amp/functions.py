@@ -35,6 +35,7 @@ Function = Callable[..., Any]
 Wrap = Callable[[Function], Function]
 
 _FLOAT32 = np.dtype("float32")
+# MXNet casts arrays only between these dtypes, and leaves all others as they are.
 _CAST_ON_CPU = frozenset({_FLOAT32, to_dtype("bfloat16")})
 _CAST_ON_GPU = frozenset({_FLOAT32, np.dtype("float16")})
 
@@ -98,7 +99,7 @@ def _replace(package: ModuleType, operator: str, wrap: Wrap) -> None:
     wrapped = functools.wraps(function)(wrap(function))
     setattr(module, name, wrapped)
     if module is package:
-        setattr(package.op, name, wrapped)
+        setattr(package.op, name, wrapped)  # `mx.nd.op` has functions of its own
 
 
 def _location(package: ModuleType, operator: str) -> tuple[ModuleType, str]:

@@ -10,7 +10,7 @@ from ...ndarray import NDArray, multi_all_finite
 
 __all__ = ["LossScaler"]
 
-_ARRAYS_AT_ONCE = 200
+_ARRAYS_AT_ONCE = 200  # in one call of the operator, as in MXNet
 
 
 class LossScaler:
@@ -35,6 +35,8 @@ class LossScaler:
             not multi_all_finite(*part, num_arrays=len(part)).asscalar()
             for part in _parts(grads, _ARRAYS_AT_ONCE)
         )
+        # As in MXNet a new factor takes effect one step late: the next loss is scaled by the one
+        # that the step before this chose.
         self._loss_scale = self._next_loss_scale
         if overflows:
             self._next_loss_scale = self._loss_scale / 2

@@ -98,6 +98,7 @@ class DataLoader:
     def __iter__(self) -> Iterator[Any]:
         if self._iter is None:
             self.refresh()
+        # Taken, so that a loop within a loop over the loader gets a round of its own.
         batches, self._iter = self._iter, None
         assert batches is not None
         yield from batches
@@ -144,7 +145,7 @@ class _Round:
         return self
 
     def __next__(self) -> Any:
-        self._ask()
+        self._ask()  # before waiting, so that the workers never run out of requests
         if not self._asked:
             raise StopIteration
         batch = self._asked.popleft()
@@ -162,6 +163,7 @@ class _Round:
         samples = next(self._samples, None)
         if samples is None:
             return
+        # Hashed, so that the seeds of successive batches have nothing in common.
         content = self._seed + self._count.to_bytes(8, "little")
         seed = int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
         self._asked.append(self._pool.submit(samples, seed))

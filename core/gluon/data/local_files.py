@@ -25,7 +25,7 @@ def first_existing(root: str, names: Sequence[str]) -> str | None:
 def require_files(
     root: str, names: Sequence[str], found: Sequence[str | None], instead: str = ""
 ) -> None:
-    """Raise MXNetError where one of the files has not been found.
+    """Raise MXNetError if one of the files has not been found.
 
     Args:
         root: folder in which they were looked for.

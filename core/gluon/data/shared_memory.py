@@ -23,6 +23,8 @@ from ...ndarray import NDArray
 __all__ = ["Rows", "SharedObject", "write_object"]
 
 _ALIGNMENT = 64
+"""Bytes: a cache line, and the widest vector of a processor (AVX-512)."""
+
 _VECTORS = 1024
 """Largest number of buffers in one system call (IOV_MAX)."""
 

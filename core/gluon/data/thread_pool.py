@@ -43,7 +43,7 @@ class ThreadPool:
             return batch.result(timeout)
         except FutureTimeout:
             if batch.done():
-                raise
+                raise  # the dataset's own TimeoutError
             raise multiprocessing.TimeoutError(
                 f"a thread of the DataLoader has not made its batch within {timeout} s; give a "
                 "greater timeout if transformations take long"

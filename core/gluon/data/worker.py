@@ -33,7 +33,8 @@ it."""
 DONE, FAILED = range(2)
 
 LONGEST_REQUEST = 1 << 15
-"""Largest size in bytes; a longer request is sent in shared memory, with an offset."""
+"""Largest size in bytes; a longer request is sent in shared memory, with an offset. A packet that
+exceeds the socket's buffer (at least 200 KB on Linux by default) could never be sent."""
 
 _CHECK_SECONDS = 1.0
 """Interval at which to check whether the parent is still alive."""
@@ -86,7 +87,7 @@ def run_worker(
         task: the dataset, and how to make batches of it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, too, and stops us
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a server's handler would not end the worker
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     for other in others:
         other.close()
@@ -140,6 +141,8 @@ def _seed(seed: int) -> None:
 
 
 def _use_one_thread() -> None:
+    """Limit BLAS and OpenMP, which would otherwise start as many threads as cores per worker."""
+    # Imported here, because `make gpu-test` runs the engine on a Python that may lack it.
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(1)

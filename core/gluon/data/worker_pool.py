@@ -46,6 +46,7 @@ class _Worker:
 
     def __init__(self, task: Task) -> None:
         self.asked: set[int] = set()
+        # Sequenced packets keep the boundaries of messages, and can carry files.
         self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.connection.setblocking(False)
         _connections.add(self.connection)
@@ -85,6 +86,7 @@ class WorkerPool:
         self._forgotten: set[int] = set()
         self._results: dict[int, tuple[int, SharedObject] | MXNetError] = {}
         self._workers: list[_Worker] = []
+        # The finalizer gets the list, not self, which it would keep alive.
         self._closing = weakref.finalize(self, _stop, self._workers, os.getpid())
         for _ in range(count):
             self._workers.append(_Worker(self._task))
@@ -96,7 +98,7 @@ class WorkerPool:
             samples: the indices.
             seed: seed of all random generators for this batch.
         """
-        self._receive(0)
+        self._receive(0)  # the answers that dead workers sent still count
         self._replace_dead()
         number, self._next = self._next, self._next + 1
         content = pickle.dumps((number, samples, seed))
@@ -154,6 +156,7 @@ class WorkerPool:
                     _send_in_memory(worker.connection, content)
                 return True
             except BlockingIOError:
+                # The worker may itself be waiting until this process takes its answers.
                 self._receive(_CHECK_SECONDS, worker)
             except ConnectionError:
                 self._replace(worker)

@@ -110,7 +110,8 @@ class BatchNorm(_Normalization):
         )
 
     def cast(self, dtype: Any) -> None:
-        """Change the dtype of all parameters; for float16 they stay float32."""
+        """Change the dtype of all parameters; for float16 they stay float32, which the operator
+        takes for float16 data."""
         super().cast("float32" if np.dtype(dtype) == np.float16 else dtype)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:

@@ -22,7 +22,7 @@ def make_state(func: Callable[..., Any], name: str, info: dict[str, Any]) -> Any
     """Return a state made by a function of arrays or symbols.
 
     Args:
-        func: the function; it is given ``name`` and ``__layout__`` where it takes them, as
+        func: the function; it is given ``name`` and ``__layout__`` if it takes them, as
             functions of symbols do.
         name: of the state.
         info: the other arguments.
@@ -106,12 +106,12 @@ class RecurrentCell(Block):
             length: number of steps.
             inputs: one array or symbol (batch, length, ...) in ``layout``, or one (batch, ...)
                 for each step.
-            begin_state: states before the first step; zeros where None.
+            begin_state: states before the first step; None for zeros.
             layout: ``"NTC"`` or ``"TNC"``.
             merge_outputs: True for one array or symbol in ``layout``, False for one a step,
                 None for whatever needs no further operator.
-            valid_length: (batch,), length of each sequence, where some are shorter: outputs
-                behind it are 0, the states returned those at its end.
+            valid_length: (batch,), length of each sequence, if some are shorter: outputs
+                beyond it are 0, and the states returned are those at its end.
 
         Returns:
             the outputs and the states after the last step.

@@ -60,7 +60,7 @@ class DropoutCell(HybridRecurrentCell):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
-        """Drop from all steps, at once where they are one array or symbol."""
+        """Drop from all steps, at once if they are one array or symbol."""
         self.reset()
         inputs, _, functions, _ = format_sequence(length, inputs, layout, merge_outputs)
         if is_merged(inputs):
@@ -110,7 +110,7 @@ class ModifierCell(HybridRecurrentCell):
     ) -> list[Any]:
         """Return the states of the cell inside before the first step."""
         self._require_unmodified()
-        self.base_cell._modified = False
+        self.base_cell._modified = False  # or its own check would refuse the call
         try:
             return self.base_cell.begin_state(func=func, **kwargs)
         finally:
@@ -216,5 +216,7 @@ def has_both_directions(cell: RecurrentCell) -> bool:
 
 
 def _mixed(F: Any, part: float, new: Any, old: Any) -> Any:
+    # Dropout makes some ones zeros and scales the others, which `where` takes as true; outside of
+    # training it changes nothing, so that all are new.
     mask = F.Dropout(F.ones_like(new), p=part)
     return F.where(mask, new, old)

@@ -28,11 +28,11 @@ def format_sequence(
     """Return a sequence in the form asked for.
 
     Args:
-        length: number of steps; None or 0 where the sequence tells.
+        length: number of steps; None or 0 for that of the sequence.
         inputs: one array or symbol with a time axis, or one for each step.
         layout: as ``"NTC"``; ``T`` marks the time axis.
         merge: True for one, False for one a step, None for whatever is given.
-        in_layout: layout of a merged sequence, where it is another.
+        in_layout: layout of a merged sequence, if it is another.
 
     Returns:
         the sequence, its time axis, ``mx.nd`` or ``mx.sym``, and the size of the batch (0 for
@@ -95,7 +95,7 @@ def as_steps(
 def mask_padding(
     functions: Any, data: Any, length: int, valid_length: Any, axis: int, merge: bool | None
 ) -> Any:
-    """Return a sequence with zeros behind the length of each of the batch.
+    """Return sequences with zeros beyond the length of each.
 
     Args:
         functions: ``mx.nd`` or ``mx.sym``.
@@ -114,7 +114,7 @@ def mask_padding(
 
 
 def reverse_sequences(steps: Sequence[Any], length: int, valid_length: Any = None) -> list[Any]:
-    """Return the steps from the last to the first; padding stays behind its sequence."""
+    """Return the steps from the last to the first; padding stays at the end of its sequence."""
     if valid_length is None:
         return list(reversed(steps))
     functions = symbol if isinstance(steps[0], Symbol) else ndarray

@@ -45,7 +45,7 @@ CONDITIONAL_FP32_FUNCS = [
     ("Activation", "act_type", ["softrelu"]),
     ("LeakyReLU", "act_type", ["elu", "selu"]),
 ]
-"""Computed in float32 where an attribute has one of these values."""
+"""Computed in float32 if an attribute has one of these values."""
 
 WIDEST_TYPE_CASTS = str.split("""
     _Plus _plus _Minus _sub _Mul _Div _div _scatter_elemwise_div _Mod _Not_Equal _Equal _equal

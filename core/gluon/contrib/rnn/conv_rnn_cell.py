@@ -34,8 +34,8 @@ class _ConvCell(HybridRecurrentCell):
         h2h_kernel, h2h_dilate: of the convolution over the state; odd, so that its size stays.
         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
             h2h_bias_initializer: initializers or their names.
-        conv_layout: ``"NCW"`` or ``"NWC"``, and so for more dimensions; channels come second
-            where None.
+        conv_layout: ``"NCW"`` or ``"NWC"``, and so for more dimensions; by default channels come
+            second.
         activation: its name, or a block.
         prefix, params: as of ``Block``.
 

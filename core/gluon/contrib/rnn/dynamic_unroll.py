@@ -26,8 +26,8 @@ def dynamic_unroll(
         begin_state: states before the first step.
         drop_inputs, drop_outputs: parts of inputs and outputs dropped, the same at every step.
         layout: ``"TNC"``, the faster one, or ``"NTC"``.
-        valid_length: (batch,), length of each sequence: outputs behind it are 0, the states
-            returned those at its end.
+        valid_length: (batch,), length of each sequence: outputs beyond it are 0, and the states
+            returned are those at its end.
 
     Returns:
         the outputs in ``layout`` and the states after the last step.

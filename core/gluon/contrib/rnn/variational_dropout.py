@@ -81,6 +81,8 @@ class VariationalDropoutCell(ModifierCell):
         if self.drop_states:
             return super().unroll(length, inputs, begin_state, layout, merge_outputs, valid_length)
         self.reset()
+        # Masks of the whole sequence, constant along the time axis, leave the cell inside free to
+        # run all steps at once. Those of states are needed between the steps.
         inputs, axis, functions, batch_size = format_sequence(length, inputs, layout, True)
         states = first_states(self, functions, begin_state, inputs, batch_size)
         if self.drop_inputs:

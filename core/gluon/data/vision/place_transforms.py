@@ -163,8 +163,8 @@ class RandomRotation(Block):
 
     Args:
         angle_limits: smallest and largest angle in degrees.
-        zoom_in, zoom_out: as for ``mx.image.imrotate``. rotate_with_proba: probability of any
-        rotation.
+        zoom_in, zoom_out: as for ``mx.image.imrotate``.
+        rotate_with_proba: probability of any rotation.
 
     Raises:
         ValueError: limits are in the wrong order, or the probability is not between 0 and 1.

@@ -103,6 +103,7 @@ class BottleneckV1(_BlockV1):
     """A convolution of 3x3 over a quarter of the channels, between two of 1x1."""
 
     def _convolutions(self, channels: int, stride: int, in_channels: int) -> Any:
+        # MXNet's convolutions of 1x1 have a bias here, although BatchNorm makes it superfluous.
         yield nn.Conv2D(channels // 4, 1, stride)
         yield _conv3(channels // 4, 1, channels // 4)
         yield nn.Conv2D(channels, 1, 1)
@@ -128,6 +129,7 @@ class _BlockV2(HybridBlock):
         layers = self._convolutions(channels, stride, in_channels)
         for number, layer in enumerate(layers, 1):
             setattr(self, f"bn{number}", nn.BatchNorm())
+            # Made here, not in _convolutions, because the order of creation numbers the names.
             setattr(self, f"conv{number}", layer())
         self.downsample = _conv1(channels, stride, in_channels) if downsample else None
 
