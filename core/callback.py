@@ -79,7 +79,7 @@ class Speedometer:
     def __call__(self, param: Any) -> None:
         """Log if ``frequent`` batches have passed."""
         count = param.nbatch
-        if self.last_count > count:
+        if self.last_count > count:  # a new epoch, whose first batch starts the clock
             self.init = False
         self.last_count = count
         if not self.init:

@@ -1,20 +1,20 @@
 """Errors of the engine.
 
     MXNetError
-    ├── GraphError a symbol or symbol JSON that is not a valid graph
+    ├── GraphError            a symbol or symbol JSON that is not a valid graph
     │   ├── UnknownOperator
     │   └── AttributeValueError   unknown, missing or malformed operator attribute
     ├── ShapeError            contradicting or unknown shapes
     ├── TypeInferenceError    contradicting or unknown dtypes
     ├── FormatError           a .params, .states or symbol file that cannot be read
-    ├── StageError            a call made before what it needs
+    ├── StageError            a call made before another that it depends on
     ├── UsageError            arguments or calls that contradict each other, where MXNet asserts
     │   └── WrongType             an argument of a type that cannot be used
     ├── NotImplementedForSymbol   an NDArray method called on a symbol
     ├── NotSupportedForSparseNDArray   a method called on a sparse array that only dense ones have
     ├── OutOfRange            an index in the data that lies outside an axis
-    ├── DeviceError a device that does not exist
-    └── KernelError a device's library failed to run an operator
+    ├── DeviceError           a device that does not exist
+    └── KernelError           a device's library failed to run an operator
 
 Every message names the node or argument, what was given, what was expected and what to do.
 """

@@ -14,7 +14,7 @@ from .ndarray import NDArray, array
 __all__ = ["Monitor"]
 
 
-def _mean_magnitude(values: NDArray) -> NDArray:
+def _root_mean_square(values: NDArray) -> NDArray:
     host = values.asnumpy().reshape(-1)
     return array(np.array([np.linalg.norm(host) / np.sqrt(max(host.size, 1))], dtype=np.float32))
 
@@ -24,7 +24,7 @@ class Monitor:
 
     Args:
         interval: batches between two collections.
-        stat_func: computes the statistic of an NDArray; norm / sqrt(size) by default.
+        stat_func: computes the statistic of an NDArray; the root mean square by default.
         pattern: regular expression for the names to collect.
         sort: sort the results by name.
         monitor_all: also collect the inputs of operators.
@@ -39,7 +39,7 @@ class Monitor:
         monitor_all: bool = False,
     ) -> None:
         self.interval = interval
-        self.stat_func = stat_func or _mean_magnitude
+        self.stat_func = stat_func or _root_mean_square
         self.re_prog = re.compile(pattern)
         self.sort = sort
         self.monitor_all = monitor_all

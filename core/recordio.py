@@ -317,6 +317,7 @@ def encode_image(img: Image, quality: int = 95, img_fmt: str = ".jpg") -> bytes:
     Raises:
         UsageError: the format, shape or dtype is not supported.
     """
+    # Imported here, as in core.pixels: the engine works without Pillow until it meets an image.
     from PIL import Image as pillow
 
     if img.dtype != np.uint8 or not (img.ndim == 2 or (img.ndim == 3 and img.shape[2] in (1, 3))):

@@ -67,14 +67,14 @@ class Features(dict[str, Feature]):
     """
 
     def __init__(self) -> None:
-        there = {
+        enabled = {
             "CUDA": gpu_count() > 0,
             "OPENMP": has_onednn(),
             "LAPACK": True,
             "MKLDNN": has_onednn(),
             "PROFILER": True,
         }
-        super().__init__({name: Feature(name, there.get(name, False)) for name in _NAMES})
+        super().__init__({name: Feature(name, enabled.get(name, False)) for name in _NAMES})
 
     def __repr__(self) -> str:
         return str(list(self.values()))

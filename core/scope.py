@@ -44,7 +44,10 @@ class Scope(metaclass=ScopeType):
 
 
 class _Stacks(threading.local):
-    """The scopes that each thread has entered, innermost last; the first is the default scope."""
+    """The scopes that each thread has entered, innermost last; the first is the default scope.
+
+    ``threading.local`` calls ``__init__`` again in every thread, which gives each its own default.
+    """
 
     def __init__(self, outermost: type[Scope]) -> None:
         self.scopes: list[Any] = [outermost()]

@@ -85,8 +85,8 @@ class _Table:
         _require_symbol(symbol)
         graph = json.loads(symbol.tojson())
         self.nodes: list[Json] = graph["nodes"]
-        # Reproduces an error of MXNet, which takes all numbers of the first head's entry for node
-        # indices.
+        # As MXNet does by mistake: the entry (node, output, version) of the first head is taken
+        # for three nodes.
         self._heads = set(graph["heads"][0])
         self._shapes = None if shape is None else _inferred_shapes(symbol, shape)
 

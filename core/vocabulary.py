@@ -23,7 +23,7 @@ class Vocabulary:
         most_freq_count: how many of the counter's tokens are taken at most.
         min_freq: how often a token must occur to be taken, 1 or more.
         unknown_token: what any unknown token is turned into.
-        reserved_tokens: tokens that are always there.
+        reserved_tokens: tokens that the vocabulary has in any case.
 
     Raises:
         AssertionError: reserved tokens twice, or with the unknown one among them; ``min_freq``
@@ -77,7 +77,7 @@ class Vocabulary:
 
     @property
     def reserved_tokens(self) -> list[Any] | None:
-        """Tokens that are always there, None if none were named."""
+        """Tokens that the vocabulary has in any case; None if none were given."""
         return self._reserved_tokens
 
     def to_indices(self, tokens: Any) -> Any:

@@ -42,6 +42,7 @@ class FactorScheduler(LearningRateScheduler):
         """Return the learning rate of an iteration; a new one is logged."""
         rate = float(self.base_lr * self.factor ** (iteration // self.step))
         if rate != (self.base_lr if self._last is None else self._last):
+            # MXNet's own words, spelling included.
             logging.info("At Iteration [%d]: Swith to new learning rate %.5f", iteration, rate)
         self._last = rate
         return rate

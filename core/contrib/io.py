@@ -15,8 +15,8 @@ __all__ = ["DataLoaderIter"]
 class DataLoaderIter(DataIter):
     """A data iterator over a loader of pairs of data and labels.
 
-    Its first batch tells the shapes, so that the loader is begun once more. A shorter batch at the
-    end is filled with zeros, which ``getpad`` counts.
+    The shapes are those of the first batch, for which the loader is iterated once more. A shorter
+    batch at the end is filled with zeros, which ``getpad`` counts.
 
     Args:
         loader: a ``gluon.data.DataLoader``, or anything else that yields such pairs.

@@ -26,7 +26,7 @@ __all__ = [
     "color_normalize",
 ]
 
-_GREY = [[[0.299, 0.587, 0.114]]]
+_GREY = [[[0.299, 0.587, 0.114]]]  # luma of ITU-R BT.601, the Y of YIQ
 _TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
 _FROM_YIQ = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
 
@@ -65,6 +65,7 @@ class ContrastJitterAug(Augmenter):
         """Change the image in place and return it."""
         alpha = _factor(self.contrast)
         grey = src * self.coef
+        # `grey` has three weighted channels, whose sum is a pixel's grey: 3 / size is 1 / pixels.
         mean = (3.0 * (1.0 - alpha) / grey.size) * sum_of(grey)
         src *= alpha
         src += mean
@@ -154,6 +155,7 @@ class RandomGrayAug(Augmenter):
     def __init__(self, p: float) -> None:
         super().__init__(p=p)
         self.p = p
+        # Other than above these are about the weights of BT.709, as in MXNet.
         self.mat = array([[0.21, 0.21, 0.21], [0.72, 0.72, 0.72], [0.07, 0.07, 0.07]])
 
     def __call__(self, src: NDArray) -> NDArray:

@@ -28,6 +28,8 @@ from .color_augmenters import (
 
 __all__ = ["CreateAugmenter", "color_augmenters", "per_channel"]
 
+# Of ImageNet's RGB values from 0 to 255; the components are those of AlexNet (Krizhevsky et al.,
+# 2012, 4.1).
 _IMAGENET = {
     "mean": np.array([123.68, 116.28, 103.53]),
     "std": np.array([58.395, 57.12, 57.375]),

@@ -122,6 +122,7 @@ class ImageIter(DataIter):
     def reset(self) -> None:
         """Go back to the start, keeping images that roll over."""
         self._shuffle()
+        # With images that roll over, next_sample() has gone back to the start at the end.
         if self.last_batch_handle != "roll_over" or self._cache is None:
             self._rewind()
 

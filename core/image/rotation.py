@@ -81,6 +81,7 @@ def _zoom(size: tuple[int, ...], radians: Any, is_out: bool) -> Any:
     corner, length = np.arctan2(height, width), np.hypot(height, width)
     angles = np.abs(radians)
     ends = [np.array([np.cos(corner + s * angles), np.sin(corner + s * angles)]) for s in (1, -1)]
+    # How far the corners of the turned image reach; the other two lie opposite to these.
     reach_x, reach_y = np.maximum(*(np.abs(length * end) for end in ends))
     scales = np.array([reach_x / width, reach_y / height])
     factor = scales.max(axis=0) if is_out else (1 / scales).min(axis=0)

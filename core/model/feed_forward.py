@@ -39,10 +39,10 @@ class FeedForward:
         symbol: the network; or a function from a bucket key to it.
         ctx: a device, or several among which each batch is divided when training.
         num_epoch: number of the epoch to train up to.
-        epoch_size: batches of an epoch; the iterator's where None.
+        epoch_size: batches of an epoch; None for those of the iterator.
         optimizer: an optimizer, or the name of one made of ``kwargs``.
         initializer: called with the name and the array of each parameter that is not given.
-        numpy_batch_size: examples of a batch where data are arrays.
+        numpy_batch_size: examples of a batch if the data are arrays.
         arg_params, aux_params: parameters by name.
         allow_extra_params: leave out parameters that the network does not have.
         begin_epoch: number of the first epoch.
@@ -348,7 +348,7 @@ class FeedForward:
             reset: reset the iterator first.
 
         Returns:
-            One array, or a list where there are several outputs; the same for data and labels.
+            One array, or a list if there are several outputs; the same for data and labels.
         """
         data = self._as_iterator(X, None, is_train=False)
         parts: list[list[list[Any]]] = []
@@ -450,7 +450,7 @@ class FeedForward:
         if labels is None and isinstance(data, DataIter):
             return data
         data, labels = (np.array(x) if isinstance(x, list) else x for x in (data, labels))
-        return self._as_iterator(data, labels, is_train=True)
+        return self._as_iterator(data, labels, is_train=True)  # as in MXNet, shuffled too
 
 
 def _train_on(module: BaseModule, batch: DataBatch, metric: Any, monitor: Any) -> None:

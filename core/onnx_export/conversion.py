@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import MXNetError
 from ..ops import Operator
 from ..types import DType, Shape
-from .graph import INT64, Graph, Tensor, onnx_type
+from .graph import BOOL, INT64, Graph, Tensor, onnx_type
 
 __all__ = ["Call", "ConversionError", "Converter", "converter_of", "converts", "inputs_read"]
 
@@ -196,7 +196,7 @@ class Call:
 
     def is_true(self, tensor: Tensor) -> str:
         """Return a bool tensor that is True where a tensor is not 0."""
-        return self.emit("Cast", tensor.name, to=9)
+        return self.emit("Cast", tensor.name, to=BOOL)
 
     def indices(self, tensor: Tensor, size: int, mode: str) -> str:
         """Return numbers as int64 indices of an axis, clipped or wrapped like MXNet's."""
@@ -211,4 +211,5 @@ class Call:
 
 def _bounds(part: slice, length: int) -> tuple[int, int, int]:
     start, stop, step = part.indices(length)
+    # A slice backwards to the first element stops at -1, which ONNX would take as the last one.
     return start, -length - 1 if stop < 0 else stop, step

@@ -87,6 +87,7 @@ def _transposed_convolution(
 def _up_sampling(call: Call, op: UpSampling) -> str:
     wanted = tuple(call.static_length(call.output, axis) for axis in (2, 3))
     if op.sample_type == "bilinear":
+        # The kernel and padding of bilinear interpolation by this factor, as in MXNet.
         size, half = 2 * op.scale - op.scale % 2, op.scale // 2
         window = Window((size, size), (op.scale, op.scale), (1, 1), (half, half))
         data, weight = call.names

@@ -11,7 +11,7 @@ from ..ops.elemwise_special import AddN, Clip, DivSqrtDim, HardSigmoid
 from ..ops.identity import Cast
 from ..ops.selection import Where
 from .conversion import Call, converts
-from .graph import Tensor
+from .graph import BOOL, Tensor
 
 _ACTIVATIONS = {
     "relu": "Relu",
@@ -121,7 +121,7 @@ def _unary(call: Call, op: Unary) -> str:
         case "cbrt":
             root = call.emit("Pow", call.emit("Abs", data), call.number(1 / 3))
             return call.emit("Mul", call.emit("Sign", data), root)
-        case "rint":
+        case "rint":  # MXNet's rounds halves down, ONNX's Round to even
             return call.emit("Ceil", call.emit("Sub", data, call.number(0.5)))
         case "round":
             size = call.emit("Abs", data)
@@ -163,6 +163,8 @@ _BINARY = {
     "Hypot": ("_hypot",),
     "SmoothL1": ("smooth_l1",),
 }
+# By identity: elementwise, broadcasting and scalar operators of one function share its row in the
+# table of functions.
 _KIND_OF_ROW = {
     id(getattr(get_operator(name), "row")): kind  # noqa: B009
     for kind, names in _BINARY.items()
@@ -192,7 +194,8 @@ def _combined(call: Call, row: int, a: str, b: str) -> str:
     if kind in _COMPARISONS:
         return _as_number(call, call.emit(kind, a, b))
     if kind in _CONNECTIVES:
-        return _as_number(call, call.emit(kind, *(call.emit("Cast", one, to=9) for one in (a, b))))
+        bools = (call.emit("Cast", one, to=BOOL) for one in (a, b))
+        return _as_number(call, call.emit(kind, *bools))
     if kind == "Pow" and call.output.dtype.kind in "iu" and call.output.dtype.itemsize < 4:
         raise call.cannot("ONNX has no powers of short integers")
     if kind in ("Hypot", "SmoothL1") and call.output.dtype.kind in "iu":

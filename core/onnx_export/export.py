@@ -88,6 +88,7 @@ def export_onnx(
         exporter = _Exporter(given, given.specs(inputs), None, 1, None)
         return Export(exporter.model(), "no input has a batch axis", left_out)
     batch = inputs[source][axes[source]]
+    # Shapes are inferred for two batch sizes: lengths that differ depend on the batch.
     larger = {name: _with_one_more(shape, axes[name], batch) for name, shape in inputs.items()}
     specs = given.specs(inputs)
     try:

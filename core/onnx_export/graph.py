@@ -11,13 +11,19 @@ from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from ..types import DType, Shape
 
-__all__ = ["INT64", "OPSET", "Graph", "Tensor", "onnx_type"]
+__all__ = ["BOOL", "INT64", "OPSET", "Graph", "Tensor", "onnx_type"]
 
 OPSET = 17
 """The first opset with LayerNormalization; ONNX Runtime supports it since version 1.12."""
 
 _IR_VERSION = 8
+"""That of ONNX 1.12, which defines this opset."""
+
+BOOL = int(TensorProto.BOOL)
 INT64 = np.dtype("int64")
+
+_MOST_SHARED = 16
+"""Elements of the largest constant that is shared: shapes and numbers, which recur, are smaller."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,13 +97,15 @@ class Graph:
 
     def constant(self, values: Any, dtype: Any, hint: str) -> str:
         """Return the name of a constant; small constants with equal values are shared."""
+        # Reshaped, because ascontiguousarray gives a scalar an axis.
         array = np.ascontiguousarray(np.asarray(values, dtype)).reshape(np.shape(values))
-        key = (array.dtype.str, array.shape, array.tobytes() if array.size <= 16 else b"")
-        if array.size <= 16 and key in self._small:
+        is_small = array.size <= _MOST_SHARED
+        key = (array.dtype.str, array.shape, array.tobytes() if is_small else b"")
+        if is_small and key in self._small:
             return self._small[key]
         name = self._fresh(f"{hint}_constant")
         self._constants[name] = array
-        if array.size <= 16:
+        if is_small:
             self._small[key] = name
         return name
 

@@ -17,7 +17,7 @@ def _embedding(call: Call, op: Embedding) -> str:
 def _take(call: Call, op: Take) -> str:
     source, places = call.inputs
     axis = op.axis % source.rank
-    mode = "clip" if op.mode == "raise" else op.mode
+    mode = "clip" if op.mode == "raise" else op.mode  # a graph cannot raise an error
     indices = call.indices(places, call.static_length(source, axis), mode)
     return call.emit("Gather", source.name, indices, axis=axis)
 

@@ -51,6 +51,7 @@ def _pooled(call: Call, op: Pooling, data: str) -> str:
     if max(beyond) <= 0:
         pads = [*before, *after]
         return call.emit("AveragePool", data, **window, pads=pads, count_include_pad=1)
+    # The attribute's padding becomes part of the data, so that only what lies beyond is left out.
     padded = _padded(call, data, before, before)
     rest = [0] * len(before) + [max(0, extra) for extra in beyond]
     return call.emit("AveragePool", padded, **window, pads=rest)

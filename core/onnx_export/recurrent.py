@@ -58,7 +58,7 @@ def _attributes(op: RNN) -> dict[str, Any]:
         "direction": "bidirectional" if op.bidirectional else "forward",
     }
     if op.mode == "gru":
-        found["linear_before_reset"] = 1
+        found["linear_before_reset"] = 1  # cuDNN's form: the reset gate acts after the product
     elif op.mode != "lstm":
         found["activations"] = ["Relu" if op.mode == "rnn_relu" else "Tanh"] * op.directions
     return found

@@ -42,10 +42,12 @@ def _norm(call: Call, op: Norm) -> str:
 def _reduced(call: Call, kind: str, axes: tuple[int, ...], keepdims: bool) -> str:
     if not axes:
         raise call.cannot("it reduces no axis")
+    # Until opset 18 ReduceSum alone takes its axes as an input.
     if kind == "ReduceSum":
         out = call.emit(kind, call.data.name, call.integers(*axes), keepdims=int(keepdims))
     else:
         out = call.emit(kind, call.data.name, axes=list(axes), keepdims=int(keepdims))
+    # ONNX's result has no axes then, MXNet's one of length 1.
     everything = len(axes) == call.data.rank and not keepdims
     return call.reshaped(out, call.output) if everything else out
 

@@ -52,5 +52,6 @@ def _sequence_reverse(call: Call, op: SequenceReverse) -> str:
             time_axis=op.axis,
             batch_axis=1 - op.axis,
         )
+    # From the last element to before the first one: the least end is clipped to any length.
     columns = ([-1], [-(2**63)], [op.axis], [-1])
     return call.emit("Slice", data.name, *(call.integers(*one) for one in columns))

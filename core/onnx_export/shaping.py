@@ -64,7 +64,7 @@ def _slice(call: Call, op: Slice | SliceAxis | SliceLike | Crop) -> str:
 def _reverse(call: Call, op: Reverse) -> str:
     axes = op.axis if isinstance(op.axis, tuple) else (op.axis,)
     axes = tuple(axis % call.data.rank for axis in axes)
-    least = -(2**63)
+    least = -(2**63)  # an end before the first element, whatever the length
     columns = ([-1] * len(axes), [least] * len(axes), axes, [-1] * len(axes))
     return call.emit("Slice", call.data.name, *(call.integers(*one) for one in columns))
 

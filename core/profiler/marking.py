@@ -92,7 +92,8 @@ class Counter:
     """A value that changes over time.
 
     Args:
-        domain: its domain. name: its name.
+        domain: its domain.
+        name: its name.
         value: its initial value; if omitted it is 0 and not recorded.
     """
 

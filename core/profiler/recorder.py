@@ -90,7 +90,11 @@ class Recorder:
         stop: int,
         detail: Mapping[str, str] | None = None,
     ) -> None:
-        """Record that something took from ``start`` to ``stop`` (``time.perf_counter_ns``)."""
+        """Record that something took from ``start`` to ``stop`` (``time.perf_counter_ns``).
+
+        Without the lock, which would cost more than short operators take: appending to a list is
+        atomic. A record that another thread appends during ``flush`` may be lost.
+        """
         if category == OPERATOR and _inside.name:
             category, name = CUSTOM_OPERATOR, f"{_inside.name}::{name}"
         self._records.append(

@@ -124,5 +124,5 @@ class TraceFile:
                 file.seek(self._length)
                 file.write(b",\n")
             file.write(text)
-            self._length = file.tell()
+            self._length = file.tell()  # of the events; the next append overwrites the tail
             file.write(_TAIL)

@@ -127,6 +127,7 @@ def check_symbolic_backward(
     ctx = ctx or default_context()
     arguments = _arguments(sym, location, ctx, dtype)
     wanted = _by_name(expected, sym.list_arguments())
+    # Random, so that a gradient added instead of written, or the other way round, is noticed.
     before = {name: np.random.normal(size=wanted[name].shape) for name in sorted(wanted)}
     gradients = {
         name: array(values, ctx=ctx, dtype=arguments[name].dtype) for name, values in before.items()

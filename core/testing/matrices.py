@@ -24,6 +24,7 @@ def new_matrix_with_real_eigvals_2d(n: int) -> Array:
     while True:
         direction = np.random.uniform(-1, 1, (n, 1))
         direction /= np.linalg.norm(direction)
+        # A Householder reflection is orthogonal, so that the diagonal decides the condition.
         reflection = np.eye(n) - 2 * direction @ direction.T
         basis = reflection @ np.diag(np.random.uniform(-1, 1, n))
         if np.linalg.cond(basis, 2) < _WELL_CONDITIONED:

@@ -69,6 +69,7 @@ def chi_square_check(
         ends = np.array(buckets, dtype=np.float32).ravel()
         if (np.diff(ends) < 0).any():
             raise AssertionError(f"buckets are not in ascending order or overlap: {buckets}")
+        # As in MXNet a sample between two buckets counts for the one after it.
         places = np.searchsorted(ends, samples, side="right")
         numbers = np.arange(len(buckets))
         observed = ((places[:, None] // 2) == numbers).sum(axis=0)

@@ -198,6 +198,7 @@ def convert_bucketing_module(
         )
         for key, module in bucketing_mod._buckets.items()
     }
+    # All buckets share the parameters; as in MXNet those converted for the last one are taken.
     _, arguments, auxiliary = list(converted.values())[-1]
     return BucketingModule.load_dict(
         {key: symbol for key, (symbol, _, _) in converted.items()},

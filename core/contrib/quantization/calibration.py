@@ -26,8 +26,8 @@ Ranges = dict[str, tuple[float, float]]
 Histogram = tuple[Any, Any, Any, Any, Any]
 """Counts, bin edges, minimum, maximum, and the largest magnitude that the edges cover."""
 
-_BINS = 8001
-_QUANTIZED_BINS = 255
+_BINS = 8001  # MXNet's number; an odd one, so that zero is in the middle of a bin
+_QUANTIZED_BINS = 255  # the levels of int8 from -127 to 127
 
 
 class Collector(ABC):
@@ -42,10 +42,10 @@ class Collector(ABC):
     def collect(self, name: str, arr: NDArray) -> None:
         """Observe a tensor if it is one of those to be calibrated."""
         if name in self.include_layer:
-            self.see(name, arr.asnumpy())
+            self.observe(name, arr.asnumpy())
 
     @abstractmethod
-    def see(self, name: str, numbers: Any) -> None:
+    def observe(self, name: str, numbers: Any) -> None:
         """Update the statistics with a tensor."""
 
     @abstractmethod
@@ -66,7 +66,7 @@ class MinMaxCollector(Collector):
         super().__init__(include_layer, logger)
         self.min_max_dict: Ranges = {}
 
-    def see(self, name: str, numbers: Any) -> None:
+    def observe(self, name: str, numbers: Any) -> None:
         low, high = float(numbers.min()), float(numbers.max())
         known = self.min_max_dict.get(name, (low, high))
         self.min_max_dict[name] = min(known[0], low), max(known[1], high)
@@ -94,7 +94,7 @@ class HistogramCollector(Collector):
         self.hist_dict: dict[str, Histogram] = {}
         self.num_bins = num_bins
 
-    def see(self, name: str, numbers: Any) -> None:
+    def observe(self, name: str, numbers: Any) -> None:
         low, high = numbers.min(), numbers.max()
         reach = max(abs(low), abs(high))
         if name in self.hist_dict:
@@ -125,6 +125,7 @@ def combine_histogram(
     if new_th <= reach:
         added, _ = np.histogram(arr, bins=len(counts), range=(-reach, reach))
         return counts + added, edges, low, high, reach
+    # Widened by whole bins on both sides, so that the old bins stay where they are.
     step = 2 * reach / len(counts)
     more = int((new_th - reach) // step + 1)
     reach = more * step + reach
@@ -143,6 +144,7 @@ def optimal_threshold(
     """
     counts, edges, low, high, _ = histogram
     if low >= 0 and quantized_dtype in ("auto", "uint8"):
+        # The lower half of the histogram is empty; so many levels leave 255 to the upper half.
         num_quantized_bins = num_quantized_bins * 2 + 1
     threshold, divergence = nd_contrib.calibrate_entropy(
         hist=array(counts.astype("float32")),

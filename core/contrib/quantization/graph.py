@@ -54,7 +54,7 @@ def quantized_graph(
     made = _Quantizer(found, parameters, dtype)
     for node in nodes:
         made.visit(node)
-    heads = tuple(made.number(head) for head in symbol._heads)
+    heads = tuple(made.in_float(head) for head in symbol._heads)
     return Symbol(heads), _to_be_calibrated(heads)
 
 
@@ -93,19 +93,21 @@ class _Quantizer:
         """The floating-point counterpart of each node."""
         self._bytes: dict[Node, Node] = {}
         """The quantized counterpart of each node, which also outputs the range."""
-        self._made: dict[Entry, tuple[Entry, Entry, Entry]] = {}
+        self._quantize_nodes: dict[Entry, tuple[Entry, Entry, Entry]] = {}
+        """Outputs of the ``quantize`` nodes, one for each floating-point output, shared by all its
+        readers."""
 
     def visit(self, node: Node) -> None:
         """Create the counterpart of a node."""
         if node in self._found:
             self._bytes[node] = self._on_bytes(node, self._found[node])
             return
-        inputs = [self.number(entry) for entry in node.inputs]
+        inputs = [self.in_float(entry) for entry in node.inputs]
         copy = Node(node.op, node.name, dict(node.attrs), inputs, list(node.versions))
         copy.updates = node.updates
         self._copies[node] = copy
 
-    def number(self, entry: Entry) -> Entry:
+    def in_float(self, entry: Entry) -> Entry:
         """Return the floating-point counterpart of an output, dequantized if necessary."""
         node = entry.node
         if node not in self._found:
@@ -119,7 +121,7 @@ class _Quantizer:
         tensors, ranges, versions = [], [], []
         for index, entry in enumerate(node.inputs):
             if index in form.numbers:
-                tensors.append(self.number(entry))
+                tensors.append(self.in_float(entry))
                 versions.append(node.versions[index])
                 continue
             versions.append(0)
@@ -139,9 +141,9 @@ class _Quantizer:
         if source in self._found:
             made = self._bytes[source]
             return Entry(made, 0), Entry(made, 1), Entry(made, 2)
-        if entry not in self._made:
-            self._made[entry] = self._quantized(entry)
-        return self._made[entry]
+        if entry not in self._quantize_nodes:
+            self._quantize_nodes[entry] = self._quantized(entry)
+        return self._quantize_nodes[entry]
 
     def _quantized(self, entry: Entry) -> tuple[Entry, Entry, Entry]:
         source = entry.node
@@ -154,7 +156,7 @@ class _Quantizer:
             part = source.output_parts()[entry.output] if source.op.names_outputs else entry.output
             suffix = f"_{part}"
         name = f"{source.name}{suffix}_quantize"
-        made = _node(_QUANTIZE, name, {"out_type": self._dtype}, [self.number(entry)])
+        made = _node(_QUANTIZE, name, {"out_type": self._dtype}, [self.in_float(entry)])
         return Entry(made, 0), Entry(made, 1), Entry(made, 2)
 
 
@@ -192,6 +194,7 @@ def calibrated_graph(symbol: Symbol, ranges: Mapping[str, tuple[float, float]]) 
         op, attrs = node.op, dict(node.attrs)
         if name is not None and name in ranges and isinstance(op, Calibrated):
             low, high = ranges[name]
+            # Six decimals, as std::to_string in MXNet's pass writes them.
             attrs |= {"max_calib_range": f"{high:.6f}", "min_calib_range": f"{low:.6f}"}
             op = make_operator(op.names[0], node.name, attrs)
         copies[node] = Node(op, node.name, attrs, inputs, list(node.versions))

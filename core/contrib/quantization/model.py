@@ -94,7 +94,7 @@ def quantize_model(
     if collector is not None:
         _check_data(calib_mode, calib_data)
         runner = Runner(sym, arg_params, aux_params, data_names, label_names or (), ctx)
-        count = runner.show(collector, calib_data, num_calib_examples)
+        count = runner.calibrate(collector, calib_data, num_calib_examples)
         ranges = _ranges(collector, quantized_dtype)
         if logger is not None:
             logger.info("calibrated %d tensors with %d examples", len(ranges), count)
@@ -291,7 +291,7 @@ class Runner:
         self._params = arg_params, aux_params
         self._inputs = data_names, [n for n in label_names if n in sym.list_arguments()]
 
-    def show(self, collector: Any, data: Any, most: int | None) -> int:
+    def calibrate(self, collector: Any, data: Any, most: int | None) -> int:
         """Run up to ``most`` examples with a collector as the monitor; return their number."""
         descs = (data.provide_data, data.provide_label)
         shapes: dict[str, Any] = {

@@ -82,7 +82,7 @@ def quantize_net_v2(
             is not quantized either, since it needs a range.
         calib_data: a ``DataIter``, or batches such as a ``DataLoader`` has: an array, data and
             label, or a list of several inputs and perhaps a label.
-        data_shapes: descriptions of the inputs, needed where ``calib_data`` is not given.
+        data_shapes: descriptions of the inputs, needed if ``calib_data`` is not given.
         calib_mode: as of ``quantize_graph``.
         ctx: the device on which the network is calibrated, and where the parameters of the new
             block are; the CPU by default.
@@ -124,7 +124,7 @@ def quantize_net_v2(
     if collector is not None:
         assert calib_mode is not None
         runner = Runner(symbol, arguments, auxiliary, inputs, (), context)
-        count = runner.show(collector, calib_data, num_calib_examples)
+        count = runner.calibrate(collector, calib_data, num_calib_examples)
         if logger is not None:
             logger.info("calibrated with %d examples", count)
         qsym, qargs, _ = calib_graph(

@@ -124,7 +124,7 @@ class _TokenEmbedding(Vocabulary):
             if token == self.unknown_token and unknown is None:
                 unknown = row
             elif token in self._token_to_idx:
-                warnings.warn(f"{where} {token} is there twice; skipped.", stacklevel=3)
+                warnings.warn(f"{where} {token} occurs a second time; skipped.", stacklevel=3)
             elif len(row) == 1:
                 warnings.warn(f"{where} {token} is likely a header; skipped.", stacklevel=3)
             elif rows and len(row) != len(rows[0]):

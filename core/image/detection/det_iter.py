@@ -14,6 +14,7 @@ from ...ndarray import NDArray, full
 from ..image_iter import ImageIter
 from .augmenters import Boxes
 from .creation import CreateDetAugmenter
+from .drawing import draw_boxes, restored
 
 __all__ = ["ImageDetIter"]
 
@@ -145,8 +146,6 @@ class ImageDetIter(ImageIter):
             waitKey, window_name: ignored: no window is opened.
             id2labels: names of the classes, drawn into the boxes.
         """
-        from .drawing import draw_boxes, restored
-
         if waitKey is not None:
             warnings.warn(f"there is no window {window_name!r}; show the images", stacklevel=2)
         while True:

@@ -90,6 +90,7 @@ class DetRandomCropAug(DetAugmenter):
         ratio = random.uniform(*self.aspect_ratio_range)
         h, max_h = round(sqrt(least / ratio)), round(sqrt(greatest / ratio))
         if round(max_h * ratio) > width:
+            # The highest crop whose width still rounds to at most that of the image.
             max_h = int((width + 0.4999999) / ratio)
         max_h = min(max_h, height)
         h = min(h, max_h)
@@ -133,6 +134,7 @@ class DetRandomCropAug(DetAugmenter):
         boxes[:, (1, 3)] = (boxes[:, (1, 3)] - x) / w
         boxes[:, (2, 4)] = (boxes[:, (2, 4)] - y) / h
         boxes[:, 1:5] = np.clip(boxes[:, 1:5], 0, 1)
+        # Boxes without area have no coverage; NaN compares as false below.
         with np.errstate(divide="ignore", invalid="ignore"):
             coverage = _areas(boxes[:, 1:]) * w * h / _areas(label[:, 1:])
         kept = (boxes[:, 3] > boxes[:, 1]) & (boxes[:, 4] > boxes[:, 2])

@@ -148,9 +148,9 @@ def test_a_custom_collector() -> None:
 
 def test_a_histogram_widens_with_its_values() -> None:
     collector = HistogramCollector({"x"}, num_bins=5)
-    collector.see("x", np.array([-1.0, 1.0, 0.1]))
-    collector.see("x", np.array([0.2, -0.9]))
-    collector.see("x", np.array([2.0]))
+    collector.observe("x", np.array([-1.0, 1.0, 0.1]))
+    collector.observe("x", np.array([0.2, -0.9]))
+    collector.observe("x", np.array([2.0]))
     counts, edges, low, high, reach = collector.hist_dict["x"]
     assert (counts.sum(), low, high) == (6, -1.0, 2.0)
     assert len(edges) == len(counts) + 1

@@ -103,7 +103,8 @@ class Inception3(Classifier):
     """Inception v3, for images of 299 x 299.
 
     Args:
-        classes: number of outputs. **kwargs: as for ``Block``.
+        classes: number of outputs.
+        **kwargs: as for ``Block``.
     """
 
     def __init__(self, classes: int = 1000, **kwargs: Any) -> None:
