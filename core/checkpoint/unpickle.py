@@ -103,7 +103,7 @@ class _Machine:
         raise FormatError(".states file ends without its last instruction")
 
     def _result(self) -> Any:
-        (value,) = self._stack
+        (value,) = self._stack  # a ValueError, and so a damaged file, unless it is the only one
         return _plain(value)
 
     # -- instructions -----------------------------------------------------------------------
@@ -331,6 +331,7 @@ _HANDLERS: dict[str, _Handler] = {
     "MEMOIZE": _Machine.memoize,
     "BINGET": _Machine.recall,
     "LONG_BINGET": _Machine.recall,
+    # genops() joins the two names by a space.
     "GLOBAL": lambda machine, names: machine.name(*names.split(" ", 1)),
     "STACK_GLOBAL": _Machine.stack_name,
     "REDUCE": _Machine.reduce,

@@ -1,6 +1,7 @@
 """Private attributes of MXNet's modules that scripts and subclasses of theirs use nevertheless.
 
-The classes of ``core.module`` import these mix-ins, so protocols stand here for what is there.
+The classes of ``core.module`` derive from these mix-ins, so that these can name them only by
+protocols.
 """
 
 from __future__ import annotations

@@ -137,6 +137,7 @@ class Parameter(ParameterNames):
         if self._data is None:
             return
         if req == "null":
+            # Detached arrays are no variables, so that autograd does not record what uses them.
             self._grad = None
             self._data = [array.detach() for array in self._data]
         else:

@@ -196,6 +196,7 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
         label, sample_weight, positive = _arguments(names, args, kwargs)
         label = F.reshape_like(label, x)
         if self._from_sigmoid:
+            # Here and below 1e-12, as in MXNet, keeps logarithms and quotients finite at 0.
             hit = F.log(x + 1e-12) * label
             hit = hit if positive is None else F.broadcast_mul(hit, positive)
             loss = -(hit + F.log(1.0 - x + 1e-12) * (1.0 - label))

@@ -76,6 +76,7 @@ class Trainer:
         self._compression_params = compression_params
         self._contexts = self._check_contexts()
         self._optimizer = self._make_optimizer(optimizer, dict(optimizer_params or {}))
+        # One per device, each with states of its own, over one optimizer.
         self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
         self._scale = self._amp_original_scale = self._optimizer.rescale_grad
         self._amp_loss_scaler: LossScaler | None = None
@@ -168,8 +169,10 @@ class Trainer:
             states = Path(fname).read_bytes()
             for updater in self._updaters:
                 updater.set_states(states)
+                # Each has read an optimizer of its own from the file; they share one again.
                 updater.optimizer = self._updaters[0].optimizer
             self._optimizer = self._updaters[0].optimizer
+        # Not in the file: MXNet leaves the parameters out of a pickled optimizer.
         self._optimizer.param_dict = dict(enumerate(self._params))
 
     # -- inside -----------------------------------------------------------------------------
@@ -228,6 +231,7 @@ class Trainer:
     def _choose_kvstore(self) -> tuple[Any, bool]:
         wanted, given = self._kvstore_params["update_on_kvstore"], self._kvstore_params["kvstore"]
         if self._contains_sparse_weight:
+            # Only the store has all rows; devices fetch those that a batch needs.
             store = choose_sparse_kvstore(given)
             if wanted is False:
                 raise ValueError(
@@ -285,6 +289,7 @@ class Trainer:
             grads = param.list_grad()
             if grads[0].stype != "default":
                 self._kvstore.push(index, grads, priority=-index)
+                # The rows of a sparse value are pulled when they are asked for.
                 if param._stype == "default":
                     out = param.list_data() if self._update_on_kvstore else grads
                     self._kvstore.pull(index, out, priority=-index, ignore_sparse=False)

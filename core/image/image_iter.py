@@ -149,6 +149,7 @@ class ImageIter(DataIter):
         if self.seq is None:
             return self._next_record()
         if self.cur >= len(self.seq):
+            # Images that fill the last batch, now or in the next epoch, come from the start.
             if self.last_batch_handle != "discard":
                 self.cur = 0
             raise StopIteration
@@ -189,7 +190,7 @@ class ImageIter(DataIter):
                 raise StopIteration
             self._batchify(data, label, count)
             if self.last_batch_handle == "pad":
-                self._allow_read = False
+                self._allow_read = False  # a padded batch is the last; the start has been read
             else:
                 self._cache = None
         return DataBatch([data], [label], pad=pad)

@@ -207,6 +207,7 @@ class Module(ModuleNames, BaseModule):
             grad_req: ``"write"``, ``"add"`` or ``"null"``, for all or by argument.
         """
         if force_rebind and self._exec_group is not None:
+            # Values that only the devices have would be lost with the executors.
             self._host.sync(self._exec_group)
             self._exec_group = None
             self._groups.clear()

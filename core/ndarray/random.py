@@ -96,7 +96,7 @@ def exponential(
     out: NDArray | None = None,
 ) -> NDArray:
     """Draw from the exponential distribution with mean ``scale``."""
-    return _draw("exponential", [1.0 / scale], shape, dtype, ctx, out)
+    return _draw("exponential", [1.0 / scale], shape, dtype, ctx, out)  # it takes the rate
 
 
 def gamma(
@@ -200,6 +200,7 @@ def _draw(
     if shape is None and out is None:
         given["shape"] = 1
     if out is not None:
+        # The operators' default would contradict an array of any other dtype than float32.
         given.setdefault("dtype", out.dtype)
     operator = get_operator(f"_random_{name}")
     return cast(NDArray, call_operator(operator, tuple(parameters), {**given, "ctx": ctx}))

@@ -80,6 +80,7 @@ class Recorder:
             if settings.filename != self._settings.filename:
                 self._file = TraceFile(Path(settings.filename))
             self._settings, self.switches = settings, settings.switches
+            # Records from before are not counted, even if only the new settings ask for statistics.
             self._counted = len(self._records)
 
     def add_span(

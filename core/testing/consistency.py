@@ -206,6 +206,7 @@ def _train(bound: Sequence[Any]) -> None:
     """Run training passes with the first binding's outputs as head gradients."""
     for executor in bound:
         executor.forward(is_train=True)
+    # Rounded to the coarsest dtype of all bindings, so that all start from the same numbers.
     heads = []
     for place, output in enumerate(bound[0].outputs):
         dtype = np.dtype(output.dtype)

@@ -132,6 +132,7 @@ class _Quantizer:
         made.versions = [*versions, *(0 for _ in ranges)]
         if not (isinstance(made.op, Quantized) and made.op.has_sums):
             return made
+        # int32 sums, which become bytes again before the next node reads them.
         parts = [Entry(made, index) for index in range(3)]
         return _node(_REQUANTIZE, f"requantize_{node.name}", {"out_type": self._dtype}, parts)
 

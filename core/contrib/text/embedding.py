@@ -125,7 +125,7 @@ class _TokenEmbedding(Vocabulary):
                 unknown = row
             elif token in self._token_to_idx:
                 warnings.warn(f"{where} {token} occurs a second time; skipped.", stacklevel=3)
-            elif len(row) == 1:
+            elif len(row) == 1:  # fastText's files begin with the counts of tokens and elements
                 warnings.warn(f"{where} {token} is likely a header; skipped.", stacklevel=3)
             elif rows and len(row) != len(rows[0]):
                 raise AssertionError(

@@ -113,6 +113,7 @@ class MaxPool2D(_MaxPooling):
     _axes = 2
 
 
+# Not derived from _MaxPooling, because in MXNet its ceil_mode precedes layout.
 class MaxPool3D(_Pooling):
     __doc__ = f"Max pooling over three axes.\n{_MaxPooling.__doc__}"
     _axes, _kind = 3, "max"

@@ -163,6 +163,7 @@ class LSTMCell(DenseCell):
         prefix = f"t{self._counter}_"
         i2h, h2h = self._dense(F, x, states[0], kwargs, prefix)
         total = F.elemwise_add(i2h, h2h, name=f"{prefix}plus0")
+        # In the order of the weights' rows, which is cuDNN's: input, forget, cell, output.
         gates = F.SliceChannel(total, num_outputs=4, name=f"{prefix}slice")
         write, forget, candidate, show = (
             self._get_activation(F, gate, activation, name=f"{prefix}{name}")
@@ -215,6 +216,6 @@ class GRUCell(DenseCell):
         ones = F.ones_like(update, name=f"{prefix}ones_like0")
         rest = F.elemwise_sub(ones, update, name=f"{prefix}minus0")
         new = F.elemwise_mul(rest, candidate, name=f"{prefix}mul1")
-        kept = F.elemwise_mul(update, states[0], name=f"{prefix}mul20")
+        kept = F.elemwise_mul(update, states[0], name=f"{prefix}mul20")  # MXNet's name, too
         output = F.elemwise_add(new, kept, name=f"{prefix}out")
         return output, [output]

@@ -76,6 +76,7 @@ class _ConvCell(HybridRecurrentCell):
             raise UsageError(f"Only support odd number, get h2h_kernel= {h2h_kernel}")
         self._i2h = self._convolution(kernel, self._sizes(i2h_pad), self._sizes(i2h_dilate))
         dilate = self._sizes(h2h_dilate)
+        # "Same" padding: the convolved state has the size of the state.
         pad = tuple(by * (size - 1) // 2 for by, size in zip(dilate, state_kernel, strict=True))
         self._h2h = self._convolution(state_kernel, pad, dilate)
         channels = self._input_shape[self._channel_axis - 1]
@@ -94,7 +95,7 @@ class _ConvCell(HybridRecurrentCell):
         """(batch, hidden_channels, ...) of each state, in the cell's layout."""
         spatial = self._input_shape[1:] if self._channel_axis == 1 else self._input_shape[:-1]
         sizes = tuple(
-            size and size + 2 * pad - dilate * (kernel - 1)
+            size and size + 2 * pad - dilate * (kernel - 1)  # 0 is unknown, and stays so
             for size, kernel, pad, dilate in zip(
                 spatial, self._i2h["kernel"], self._i2h["pad"], self._i2h["dilate"], strict=True
             )
