@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,10 @@ from .graph_function import ExecutorPool
 from .parameter_dict import ParameterDict
 
 __all__ = ["SymbolBlock"]
+
+_SHAPES_KEPT = 8
+"""The number of input shapes whose executors a block keeps on each device, as many as a Module; the
+least recently used are freed."""
 
 
 class SymbolBlock(Block):
@@ -50,7 +55,7 @@ class SymbolBlock(Block):
         self._inputs = _input_names([inputs] if isinstance(inputs, Symbol) else list(inputs))
         self._symbol = outputs if isinstance(outputs, Symbol) else sym.Group(list(outputs))
         self._params = ParameterDict("", params)
-        self._pools: dict[Any, ExecutorPool] = {}
+        self._pools: dict[Context, OrderedDict[Any, ExecutorPool]] = {}
         self._hook: tuple[Any, bool] | None = None
         attributes = self._symbol.attr_dict()
         for names, options in (
@@ -212,11 +217,12 @@ class SymbolBlock(Block):
         # Executors are bound to the parameters' arrays, which cast and reset_ctx replace. A pool
         # keeps its arrays alive, so that no other array gets their ids.
         arrays = {name: param.data(context) for name, param in self._params.items()}
-        key = (context, shapes, tuple(id(array) for array in arrays.values()))
-        pool = self._pools.get(key)
+        key = (shapes, tuple(id(array) for array in arrays.values()))
+        pools = self._pools.setdefault(context, OrderedDict())
+        pool = pools.get(key)
         if pool is None:
             auxiliary = set(self._symbol.list_auxiliary_states())
-            pool = self._pools[key] = ExecutorPool(
+            pool = pools[key] = ExecutorPool(
                 self._symbol,
                 context,
                 self._inputs,
@@ -224,6 +230,9 @@ class SymbolBlock(Block):
                 {name: one for name, one in arrays.items() if name in auxiliary},
                 self._hook,
             )
+            if len(pools) > _SHAPES_KEPT:
+                pools.popitem(last=False)
+        pools.move_to_end(key)
         return pool
 
     def _complete(self, inputs: Sequence[NDArray]) -> None:

@@ -80,9 +80,23 @@ def test_executors_are_reused(tmp_path: Path) -> None:
     assert losses[-1] < losses[0]
     del loss
     gc.collect()
-    (pool,) = block._pools.values()
+    (pool,) = block._pools[mx.cpu()].values()
     # A pass may begin before the previous recording is freed, but no earlier ones.
     assert len(pool._idle[True]) in (1, 2)
+
+
+def test_executors_of_few_input_shapes_are_kept() -> None:
+    block = mx.gluon.SymbolBlock(2 * mx.sym.Variable("data"), mx.sym.Variable("data"))
+    first = mx.nd.ones((1,))
+    first.attach_grad()
+    with mx.autograd.record():
+        output = block(first)
+    for length in range(2, 20):
+        assert block(mx.nd.ones((length,))).shape == (length,)
+    (pools,) = block._pools.values()
+    assert len(pools) == 8
+    output.backward()  # its executor is no longer kept by the block
+    assert first.grad.asscalar() == 2
 
 
 def test_running_statistics_change_only_while_recording(tmp_path: Path) -> None:
