@@ -111,7 +111,7 @@ def test_malformed_lines_are_refused(file: Path, line: str) -> None:
 def test_headers_and_repeated_tokens_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / "vectors.txt"
     path.write_text("2 2\nand 3 4\nand 5 6\n")
-    with pytest.warns(UserWarning, match="likely a header|there twice"):
+    with pytest.warns(UserWarning, match="likely a header|a second time"):
         embedding = text.embedding.CustomEmbedding(str(path))
     assert embedding.idx_to_vec.asnumpy().tolist() == [[0, 0], [3, 4]]
     with pytest.raises(ValueError, match="valid path"):
