@@ -83,7 +83,7 @@ class Turning:
             1 - max_aspect_ratio to 1 + max_aspect_ratio.
         min_img_size, max_img_size: limits of the new height and width, which do not concern what
             is in the image.
-        fill_value: of what lies outside of the image, also where it is padded.
+        fill_value: the value of pixels outside of the image, also of those that pad it.
     """
 
     max_rotate_angle: int = 0
@@ -107,7 +107,7 @@ class Turning:
 
     @property
     def angles(self) -> tuple[int, ...]:
-        """Angles to choose from, in degrees; none where they come from a range."""
+        """Angles to choose from, in degrees; none if they come from a range."""
         if isinstance(self.rotate_list, str):
             return tuple(int(part) for part in self.rotate_list.split(",") if part.strip())
         if self.rotate_list:

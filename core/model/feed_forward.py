@@ -108,7 +108,7 @@ class FeedForward:
 
     @staticmethod
     def load(prefix: str, epoch: int, ctx: Any = None, **kwargs: Any) -> FeedForward:
-        """Return a model from its files; training goes on with epoch ``epoch``."""
+        """Return a model from its files; training continues with epoch ``epoch``."""
         symbol, arguments, auxiliary = load_checkpoint(prefix, epoch)
         return FeedForward(
             symbol,

@@ -35,9 +35,12 @@ class StepState(enum.Enum):
     FRESH = "fresh"
     """Just bound: the gradients are zeros, and as in MXNet an update may use them."""
     IDLE = "idle"
+    """Only inference passes have run since it was bound, or none since it was reshaped: there are
+    no gradients to update with."""
     FORWARDED = "forwarded"
+    """A training pass has run, so that a backward pass may follow."""
     BACKWARDED = "backwarded"
-
+    """The gradients are those of the latest training pass."""
     PASSED = "passed"
     """An inference pass has run since the backward pass; the gradients are still valid."""
 

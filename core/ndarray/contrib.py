@@ -83,7 +83,7 @@ def getnnz(data: NDArray, axis: int | None = None) -> NDArray:
 
 
 def edge_id(data: NDArray, u: NDArray, v: NDArray) -> NDArray:
-    """Return the values that a csr matrix stores at rows ``u`` and columns ``v``, -1 where none.
+    """Return a csr matrix's values at rows ``u`` and columns ``v``, -1 where none is stored.
 
     Args:
         data: a ``CSRNDArray``, such as the adjacency matrix of a graph.

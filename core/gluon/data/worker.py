@@ -1,7 +1,9 @@
 """A worker process of a ``DataLoader``, which makes batches until it is stopped.
 
-It is forked, so that datasets and functions need not be picklable. The work runs on a new thread,
-while the main thread waits for the end of the parent.
+It is forked, so that datasets and functions need not be picklable. A fork does not copy the
+threads of the parent's OpenMP team, which an operator on the forked thread could wait for forever;
+so the work runs on a new thread, which gets a team of its own, while the main thread waits for the
+end of the parent.
 """
 
 from __future__ import annotations
