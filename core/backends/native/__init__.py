@@ -47,6 +47,7 @@ from .regions import region_maxima, region_means
 from .rotated_regions import rotated_regions
 from .sampling import bilinear_sampler, spatial_transformer
 from .softmax import softmax, softmax_output
+from .softmax_gradient import softmax_output_backward
 from .special import special
 
 __all__ = ["is_available", "register_kernels"]
@@ -62,7 +63,7 @@ def register_kernels(table: KernelTable) -> None:
     table.register("numpy", fused.FULLY_CONNECTED, fused_fully_connected)
     table.register("numpy", layers.RNN, recurrent)
     table.register("numpy", arrays.SOFTMAX, softmax)
-    table.register("numpy", arrays.SOFTMAX_OUTPUT, softmax_output)
+    table.register("numpy", arrays.SOFTMAX_OUTPUT, softmax_output, softmax_output_backward)
     table.register("numpy", fused.RECURRENT, recurrent_layer)
     table.register("numpy", layers.BATCH_NORM, batch_norm, batch_norm_backward)
     table.register(

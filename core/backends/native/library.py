@@ -7,7 +7,7 @@ import functools
 import logging
 import zlib
 from collections.abc import Callable, Sequence
-from ctypes import POINTER, c_float, c_int, c_long, c_uint, c_void_p
+from ctypes import POINTER, c_double, c_float, c_int, c_long, c_uint, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ __all__ = [
     "Sampling",
     "SamplingWindow",
     "Softmax",
+    "SoftmaxGradient",
     "SuppressionLimit",
     "Systems",
     "Targets",
@@ -249,6 +250,19 @@ class Softmax(ctypes.Structure):
     _fields_ = (("rows", c_long), ("columns", c_long), ("data", c_void_p), ("result", c_void_p))
 
 
+class SoftmaxGradient(ctypes.Structure):
+    """The gradient of a softmax loss; mirrors the structure in ``softmax_gradient.c``."""
+
+    _fields_ = (
+        *((name, c_long) for name in ("samples", "classes", "places", "labels")),
+        *((name, c_void_p) for name in ("probabilities", "label", "grad")),
+        ("scale", c_double),
+        ("ignored_label", c_float),
+        ("ignores", c_int),
+        ("counts", c_int),
+    )
+
+
 class RecurrentSizes(ctypes.Structure):
     """Sizes of a recurrent layer; mirrors the structure in ``recurrent.c``."""
 
@@ -307,6 +321,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "matrix_vector": (None, (POINTER(MatrixVector),)),
     "update": (None, (c_void_p, c_int, c_long, *[c_void_p] * 5, c_long)),
     "softmax": (None, (POINTER(Softmax),)),
+    "softmax_gradient": (None, (POINTER(SoftmaxGradient),)),
     "recurrent": (None, (POINTER(RecurrentTensors),)),
     "recurrent_scratch": (c_long, (POINTER(RecurrentSizes),)),
     "batch_norm_scratch": (c_long, (_MAPS,)),
@@ -376,6 +391,7 @@ class Library:
     matrix_vector: Callable[..., None]
     update: Callable[..., None]
     softmax: Callable[..., None]
+    softmax_gradient: Callable[..., None]
     recurrent: Callable[..., None]
     recurrent_scratch: Callable[..., int]
     batch_norm_scratch: Callable[..., int]

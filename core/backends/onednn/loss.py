@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,18 +15,57 @@ from .kernel import are_float32, present
 from .memory import plain
 from .primitive import Primitive, launch, scratchpad_bytes
 
-__all__ = ["softmax_output_backward"]
+__all__ = ["LossRows", "softmax_output_backward"]
 
 _FLOAT32, _INT64 = np.dtype("float32"), np.dtype("int64")
 
 
-class _SoftmaxOutputBackward(Kernel):
-    """The gradient for labels that are class indices.
+class LossRows(NamedTuple):
+    """The rows of probabilities, one for each label, which is the index of a class.
 
-    A row holds the probabilities of one label: with ``multi_output``, those of one place along
-    axis 1. All are multiplied by their row's factor; then this factor is subtracted from the
-    element of the row's label, found by flat index.
+    Attributes:
+        samples, classes, places: the shape; a row lies along axis 1. There are several places with
+            ``multi_output`` alone.
+        labels: number of labels; may exceed the rows.
+        scale: factor of the gradient, before it is divided by the number of valid labels.
     """
+
+    samples: int
+    classes: int
+    places: int
+    labels: int
+    scale: float
+
+    @classmethod
+    def of(cls, request: KernelRequest[SoftmaxOutput]) -> LossRows | None:
+        """Return the rows of a request for the gradient; None if the labels are probabilities, or
+        an option modifies the gradient in a way that no kernel knows."""
+        operator, out, label = request.operator, request.outputs[0], request.inputs[1]
+        if not are_float32(request) or out is None or label is None:
+            return None
+        if operator.out_grad or (operator.smooth_alpha and not operator.multi_output):
+            return None
+        if label.shape == out.shape:
+            return None
+        samples, classes, places = out.shape[0], shape_size(out.shape[1:]), 1
+        if operator.multi_output:
+            classes, places = out.shape[1], shape_size(out.shape[2:])
+        elif operator.preserve_shape:
+            samples, classes = shape_size(out.shape[:-1]), out.shape[-1]
+        labels = shape_size(label.shape)
+        divisor = 1
+        if operator.normalization != "valid":
+            of_batch = operator.normalization == "batch"
+            if operator.multi_output:
+                divisor = places * samples if of_batch else places
+            elif of_batch:
+                divisor = labels
+        return cls(samples, classes, places, labels, operator.grad_scale / divisor)
+
+
+class _SoftmaxOutputBackward(Kernel):
+    """The gradient: all probabilities are multiplied by their row's factor; then this factor is
+    subtracted from the element of the row's label, found by flat index."""
 
     name = "onednn:softmax_output_backward"
     backward_inputs = (1,)
@@ -34,24 +73,18 @@ class _SoftmaxOutputBackward(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, operator: SoftmaxOutput, shape: Shape, label: Shape) -> None:
-        self._operator = operator
-        self._shape = (shape[0], shape_size(shape[1:]), 1)
-        if operator.multi_output:
-            self._shape = (shape[0], shape[1], shape_size(shape[2:]))
-        elif operator.preserve_shape:
-            self._shape = (shape_size(shape[:-1]), shape[-1], 1)
-        self._labels = shape_size(label)
-        samples, _, places = self._shape
-        desc, factors = plain(self._shape), plain((samples, 1, places))
+    def __init__(self, operator: SoftmaxOutput, rows: LossRows) -> None:
+        self._operator, self._rows = operator, rows
+        samples, classes, places, *_ = rows
+        desc, factors = plain((samples, classes, places)), plain((samples, 1, places))
         if places == 1:
-            desc, factors = plain(self._shape[:2]), plain((samples, 1))
+            desc, factors = plain((samples, classes)), plain((samples, 1))
         self._scale = Primitive.of("binary", Algorithm.BINARY_MULTIPLY, desc, factors, desc)
         self.scratchpad_bytes = scratchpad_bytes(self._scale)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that writes the gradient."""
-        samples, classes, places_each = self._shape
+        samples, classes, places_each, *_ = self._rows
         rows = samples * places_each
         # If there are more labels than rows, MXNet reads the first ones only.
         all_labels = present(arrays.inputs[1]).reshape(-1)
@@ -91,15 +124,6 @@ class _SoftmaxOutputBackward(Kernel):
 
         return call
 
-    def _divisor(self) -> int:
-        samples, _, places = self._shape
-        of_batch = self._operator.normalization == "batch"
-        if self._operator.normalization == "valid":
-            return 1
-        if self._operator.multi_output:
-            return places * samples if of_batch else places
-        return self._labels if of_batch else 1
-
     def _factors(
         self,
         factors: Array,
@@ -109,12 +133,12 @@ class _SoftmaxOutputBackward(Kernel):
     ) -> Callable[[], None]:
         """Return a closure that writes the factor of each row."""
         operator = self._operator
-        fixed = operator.grad_scale / self._divisor()
+        fixed = self._rows.scale
         factors.fill(fixed)
         ignored, counts = operator.use_ignore, operator.normalization == "valid"
         if not ignored and not counts:
             return lambda: None
-        valid = allocate((self._labels,), np.dtype("bool"))
+        valid = allocate((self._rows.labels,), np.dtype("bool"))
 
         def write() -> None:
             np.not_equal(all_labels, operator.ignore_label, out=valid)
@@ -128,12 +152,6 @@ class _SoftmaxOutputBackward(Kernel):
 
 
 def softmax_output_backward(request: KernelRequest[SoftmaxOutput]) -> Kernel | None:
-    """Prepare the gradient if labels are class indices and no option modifies it."""
-    operator, out, label = request.operator, request.outputs[0], request.inputs[1]
-    if not are_float32(request) or out is None or label is None:
-        return None
-    if operator.out_grad or (operator.smooth_alpha and not operator.multi_output):
-        return None
-    if label.shape == out.shape:
-        return None
-    return _SoftmaxOutputBackward(operator, out.shape, label.shape)
+    """Prepare the gradient for labels that are class indices."""
+    rows = LossRows.of(request)
+    return None if rows is None else _SoftmaxOutputBackward(request.operator, rows)
