@@ -65,6 +65,7 @@ class Allocator:
         self._lent = frozenset(lent_names or ())
         self._buffer = buffer
         self._inputs = inputs
+        # MXNet accepts unknown names where there is no executor to share them with.
         for name in lent_names or ():
             if lender is not None and name not in self._arguments:
                 raise ValueError(

@@ -104,6 +104,7 @@ class Scratch:
 
     def take(self, shape: Shape, dtype: DType) -> Array:
         """Return an uninitialised array that the step may use until it ends."""
+        # A step takes the same arrays at each run, and NumPy needs a microsecond for a new view.
         found = self._arrays.get((self.top, shape, dtype))
         if found is None:
             return self._take_new(shape, dtype)
@@ -115,7 +116,8 @@ class Scratch:
         self._arrays.clear()
 
     def settle(self) -> int:
-        """Return the size in bytes that the region should have; to be called after each run."""
+        """Return the size in bytes that the region should have; to be called after a run that had
+        misses."""
         self.misses = 0
         return self._most
 
@@ -163,7 +165,7 @@ class Arena:
     @property
     def nbytes(self) -> int:
         """Bytes of intermediate results, including those of loop bodies and branches."""
-        inner = self.__dict__.get("inner")
+        inner = self.__dict__.get("inner")  # the property would create it
         return self.values.nbytes + (inner.nbytes if isinstance(inner, Arena) else 0)
 
     def reserve(self, values: int, outputs: int) -> None:

@@ -16,6 +16,8 @@ from .ir import Place, Program, Step
 __all__ = ["prefers_blocks"]
 
 _BLOCK = 16
+"""Channels in a block: as many float32 as a vector of AVX-512 holds."""
+
 _AXES_OF_IMAGES = 4
 _POINTWISE, _SQUARE = (1, 1), (3, 3)
 _POINTWISE_SHARE = 0.4
@@ -26,7 +28,7 @@ these take 0.85 to 1 of the time of channels last, other convolutions up to 1.1.
 def prefers_blocks(program: Program) -> bool:
     """Return whether to store images in blocks of channels."""
     if program.is_train or program.backward_steps:
-        return False
+        return False  # where oneDNN by itself mostly chooses blocks
     joins = [step for step in program.steps if step.op.kind is arrays.CONCATENATION]
     if any(_joins_images(program, step) for step in joins):
         return all(_is_as_fast(program, step) for step in program.steps)
@@ -41,7 +43,7 @@ def _joins_images(program: Program, step: Step) -> bool:
         len(value.shape) == _AXES_OF_IMAGES
         and value.shape[0] == 1
         and value.shape[1] % _BLOCK == 0
-        and shape_size(value.shape[2:]) > 1
+        and shape_size(value.shape[2:]) > 1  # single pixels are joined without copies in any layout
         for value in values
     )
 
@@ -55,7 +57,7 @@ def _is_as_fast(program: Program, step: Step) -> bool:
         return step.op.kind is not layers.DECONVOLUTION
     data, weight = (program.values[slot] for slot in step.reads()[:2])
     if data.place is Place.ARGUMENT:
-        return True
+        return True  # with its few channels, it chooses its own layouts whatever is preferred
     window = layer.window
     is_plain = window.stride == window.dilate == (1, 1) and layer.num_group == 1
     is_simple = is_plain and weight.shape[2:] in (_POINTWISE, _SQUARE)

@@ -24,6 +24,7 @@ from .trace import Graph, SpecOf, specs_of
 __all__ = ["CompiledBodies", "CompiledBody"]
 
 _MOST_RECENT = 1000
+"""Limit for ``CompiledBodies._recent``, whose entries keep arrays alive."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +106,8 @@ class CompiledBodies:
         self._recent.clear()
         self._tapes.clear()
         arrays = (*bindings.arguments, *bindings.auxiliaries)
+        # Bodies receive arrays, not names; by the memory they recognize parameters of the plan,
+        # from which kernels may cache what they compute. The size excludes slices that begin there.
         self._versions = {
             (self._address(array), array.nbytes): version
             for array, version in zip(arrays, bindings.versions, strict=True)
@@ -225,6 +228,7 @@ class CompiledBody:
             if head not in made:
                 made[head] = arena.backend.empty(*program.spec_of(head))
         self.outputs = [made[head] for head in program.graph.heads]
+        # The program has its own order of variables; those of the subgraph are in ``inputs``.
         arguments, auxiliaries = program.arguments, program.auxiliaries
         bindings = Bindings(
             arguments=[inputs[position] for position in arguments],

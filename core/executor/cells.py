@@ -71,11 +71,12 @@ class _Pattern:
     Patterns are compared by identity: one object that occurs twice must match the same value.
 
     Attributes:
-        head: what ``_head`` returns for the step that wrote the value; empty matches any value.
+        operation: what ``_operation`` returns for the step that wrote the value; empty matches any
+            value.
         operands: patterns of that step's inputs, as far as they matter, tried in this order.
     """
 
-    head: str = ""
+    operation: str = ""
     operands: tuple[_Pattern, ...] = ()
 
 
@@ -146,14 +147,14 @@ class _CellPattern:
     may_swap: bool = False
 
     @functools.cached_property
-    def heads(self) -> frozenset[str]:
-        """All heads in it."""
-        heads, stack = set(), [self.output]
+    def operations(self) -> frozenset[str]:
+        """All operations in it."""
+        operations, stack = set(), [self.output]
         while stack:
             pattern = stack.pop()
-            heads.add(pattern.head)
+            operations.add(pattern.operation)
             stack += pattern.operands
-        return frozenset(heads - {""})
+        return frozenset(operations - {""})
 
 
 def _lstm() -> _CellPattern:
@@ -205,7 +206,8 @@ def _gru(blend: _Blend) -> _CellPattern:
     of_data, of_state = _dense(data), _dense(state)
     parts = [(_part(3, of_data), _part(3, of_state)) for _ in range(3)]
     reset, update = (_sigmoid(_plus(*pair)) for pair in parts[:2])
-    # The state's part is matched first, because it decides which layer is the state's.
+    # The state's part comes first, because it decides which layer is the state's: the reset gate
+    # multiplies only that, whereas data and state enter the other two gates alike.
     candidate = _tanh(_plus(_times(parts[2][1], reset), parts[2][0]))
     return _CellPattern(
         "gru",
@@ -262,16 +264,16 @@ def find_cells(program: Program, uses: Uses) -> list[Cell]:
     No step outside a cell reads its intermediate values, except for its next memory. A cell that
     treats data and state alike is returned twice, once for each assignment of the two.
     """
-    heads = {value: _head(program, step) for value, step in uses.writer.items()}
-    present = frozenset(heads.values())
+    operations = {value: _operation(program, step) for value, step in uses.writer.items()}
+    present = frozenset(operations.values())
     patterns: dict[str, list[_CellPattern]] = {}
     for pattern in _CELLS:
-        if pattern.heads <= present:
-            patterns.setdefault(pattern.output.head, []).append(pattern)
+        if pattern.operations <= present:
+            patterns.setdefault(pattern.output.operation, []).append(pattern)
     cells: list[Cell] = []
-    for output, head in heads.items():
-        for pattern in patterns.get(head, ()):
-            match = _Match(uses, heads)
+    for output, operation in operations.items():
+        for pattern in patterns.get(operation, ()):
+            match = _Match(uses, operations)
             if match.fits(pattern.output, output):
                 cells += _cells_of(program, uses, pattern, match.found)
                 break
@@ -281,7 +283,7 @@ def find_cells(program: Program, uses: Uses) -> list[Cell]:
 def _cells_of(
     program: Program, uses: Uses, pattern: _CellPattern, found: Mapping[_Pattern, int]
 ) -> Iterator[Cell]:
-    steps = frozenset(uses.writer[value] for one, value in found.items() if one.head)
+    steps = frozenset(uses.writer[value] for one, value in found.items() if one.operation)
     memory = None if pattern.memory is None else found[pattern.memory]
     next_memory = None if pattern.next_memory is None else found[pattern.next_memory]
     output = found[pattern.output]
@@ -293,6 +295,7 @@ def _cells_of(
         range(len(places))
     ):
         return
+    # The rows of the layers after the first are concatenated behind those of the first.
     order += range(len(order), len(order) + len(pattern.of_data) - 1)
     cell = Cell(
         mode=pattern.mode,
@@ -362,8 +365,8 @@ def _parameters(step: Step) -> Dense:
     return Dense(weight, bias[0] if bias else None)
 
 
-def _head(program: Program, step: Step) -> str:
-    """Return the head that patterns use for a step: an elementwise function of operands of its own
+def _operation(program: Program, step: Step) -> str:
+    """Return a step's operation as patterns call it: an elementwise function of operands of its own
     shape, a layer applied to rows, or a split of columns; empty if no pattern has such a step."""
     function = _function(step.op)
     shapes = [program.values[slot].shape for slot in step.inputs if slot is not None]
@@ -397,17 +400,22 @@ class _Match:
         found: the value matched with each pattern.
     """
 
-    def __init__(self, uses: Uses, heads: Mapping[int, str]) -> None:
+    def __init__(self, uses: Uses, operations: Mapping[int, str]) -> None:
         self._uses = uses
-        self._heads = heads
+        self._operations = operations
         self.found: dict[_Pattern, int] = {}
 
     def fits(self, pattern: _Pattern, value: int) -> bool:
-        """Return whether a value matches a pattern, consistently with what was matched before."""
+        """Return whether a value matches a pattern, consistently with what was matched before.
+
+        The first order in which the operands of a commutative operation fit is kept, even if a
+        later operand then does not. So patterns name the operand first that can fit in one place
+        only.
+        """
         known = self.found.get(pattern)
         if known is not None:
             return known == value
-        if pattern.head and self._heads.get(value) != pattern.head:
+        if pattern.operation and self._operations.get(value) != pattern.operation:
             return False
         mark = len(self.found)
         self.found[pattern] = value
@@ -416,7 +424,7 @@ class _Match:
         sources = self._uses.writer[value].reads()[: len(pattern.operands)]
         if self._all_fit(pattern.operands, sources):
             return True
-        if pattern.head in _COMMUTATIVE and self._all_fit(pattern.operands, sources[::-1]):
+        if pattern.operation in _COMMUTATIVE and self._all_fit(pattern.operands, sources[::-1]):
             return True
         self._forget(mark)
         return False

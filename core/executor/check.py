@@ -21,6 +21,8 @@ __all__ = ["KernelMismatch", "checked", "tolerance"]
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _BYTES = (np.dtype("int8"), np.dtype("uint8"))
 _LARGEST_BYTE = 255
+_SMALLEST_SCALE = 1e-6
+"""Deviations are fractions of at least this, so that rounding errors around 0 are no mismatch."""
 
 
 class KernelMismatch(MXNetError):
@@ -30,12 +32,15 @@ class KernelMismatch(MXNetError):
 def tolerance(dtype: DType) -> float:
     """Return the largest deviation allowed, as a fraction of the largest magnitude.
 
-    Integers of 8 bits may differ by one, because a kernel may round halves the other way.
+    Integers of 8 bits may differ by one, because a kernel may round halves the other way. The
+    others leave room for sums in another order: thousands of roundings in float32.
     """
     if dtype in _BYTES:
         return 1 / _LARGEST_BYTE
     if not is_floating(dtype):
         return 0.0
+    # By size in bytes; the two kinds of half precision share the tolerance of bfloat16, the
+    # coarser one.
     return {2: 2e-2, 4: 2e-4, 8: 1e-9}[dtype.itemsize]
 
 
@@ -81,6 +86,7 @@ class _Check:
         self._reads_rounded = any(one is not None and one.spec.is_rounded for one in self._inputs)
 
     def __call__(self) -> None:
+        # Copies, because the kernel may work in place and update auxiliary states.
         inputs = _values(self._inputs)
         if self._step.source is None:
             self._call()
@@ -129,7 +135,7 @@ class _Check:
             assert self._step.kernel is not None
             is_rounded = tensor.spec.is_rounded or self._reads_rounded
             allowed = tolerance(_BFLOAT16 if is_rounded else wanted.dtype)
-            if not deviation <= allowed:
+            if not deviation <= allowed:  # NaN, too, is a mismatch
                 raise KernelMismatch(
                     f"kernel {self._step.kernel.name} of {self._step}: {what} {position} deviates "
                     f"from the reference by {deviation:.3g} of its largest magnitude, at most "
@@ -182,5 +188,5 @@ def _deviation(xp: Any, expected: Array, got: Array) -> float:
     difference = xp.abs(expected.astype(wide) - got.astype(wide))
     both_nan = xp.isnan(expected) & xp.isnan(got)
     difference = xp.where(both_nan | (expected == got), 0.0, difference)
-    scale = max(float(xp.max(xp.abs(xp.where(xp.isfinite(expected), expected, 0)))), 1e-6)
-    return float(xp.max(difference)) / scale
+    largest = float(xp.max(xp.abs(xp.where(xp.isfinite(expected), expected, 0))))
+    return float(xp.max(difference)) / max(largest, _SMALLEST_SCALE)

@@ -31,6 +31,8 @@ def eliminate_common_subexpressions(graph: Graph, spec_of: SpecOf) -> tuple[Grap
     made: dict[Node, Node] = {}
     originals: dict[Node, Node] = {}
     for node in graph.nodes:
+        # A representative that is an output of the graph may come after the node it stands for. It
+        # is made in the place of that node, because nodes in between may read it.
         for kept in (stands_for.get(node, node), node):
             if kept in made or (kept in stands_for and kept not in heads):
                 continue
@@ -54,8 +56,10 @@ def _representatives(graph: Graph, spec_of: SpecOf, heads: Set[Node]) -> dict[No
     known: dict[Hashable, list[Node]] = {}
     first_of: dict[Node, Node] = {}
     chosen: dict[Node, Node] = {}
+    # One pass finds duplicates of any depth, because inputs are compared after being replaced.
     for node in graph.nodes:
         inputs = [(first_of.get(source, source), output) for source, output in node.inputs]
+        # As in MXNet, operators without inputs, such as ``zeros``, are never duplicates.
         alike = known.setdefault((type(node.op), *inputs), []) if inputs else []
         for first in alike:
             if _is_repeated(first, node, spec_of):
@@ -77,6 +81,8 @@ def _is_repeated(first: Node, node: Node, spec_of: SpecOf) -> bool:
     twice the gradient of one.
     """
     op = node.op
+    # Several outputs: MXNet never merges SliceChannel, the most frequent such operator, which is a
+    # stateful one there.
     if op is None or node.attrs != first.attrs or node.visible_outputs() > 1:
         return False
     if op.uses_random or op.auxiliary_names() or op.nested_graphs():

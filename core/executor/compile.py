@@ -102,7 +102,10 @@ def compile_graph(
     """
     options = options or CompileOptions()
     program = trace(graph, spec_of, is_train=is_train, storage=storage)
+    # From here on these are ids of values: ``trace`` gives each variable its position as its id.
     program.strided = frozenset(strided)
+    # Before any pass replaces steps: these are the steps of the graph's nodes, in order, but for
+    # the dense copies that ``trace`` has put between them.
     of_nodes = [step for step in program.steps if not isinstance(step.op, Primitive)]
     forced = {of_nodes[position] for position in forced_steps(graph)}
     if options.rewrite:
@@ -125,6 +128,7 @@ def compile_graph(
     ):
         verify_program(program, requests, after="choose_kernels")
     if not options.plan:
+        # A step that ran in place would overwrite a value that a monitor is still to see.
         return Compiled(program, lifetimes(program), None)
     if options.rewrite and join(program):
         verify_program(program, requests, after="join")
@@ -177,9 +181,11 @@ def _fuse(
     if options.table is None or not options.table.has_any(backend):
         return constants
     if has_half(program):
+        # Before fusion, which folds batch norms only into float32 convolutions.
         constants = widen(program, constants)
         verify_program(program, requests, after="widen", operators=options.check_kernels)
     kernels = options.table.kinds(backend)
+    # A tuple, because ``or`` would skip the passes that follow the first success.
     fused = (
         fuse(program, kernels, constants),
         fuse_bytes(program, kernels),

@@ -68,6 +68,7 @@ class Edit:
 
     def finish(self) -> None:
         """Write the steps back to the program, in order and without dead ones."""
+        # In reverse, because a step may be dead only once its readers are removed.
         for step in reversed(self.program.steps):
             if self.uses.has(step) and not self.is_wanted(step.writes()):
                 self.uses.remove(step)
@@ -91,6 +92,7 @@ class Edit:
         outputs = []
         for name, shape in zip(op.output_names(), shapes, strict=True):
             assert shape is not None
+            # Passes add only operators whose outputs have the dtype of their first input.
             value = self.program.new_value(f"{self.node}_{name}", shape, values[0].dtype)
             outputs.append(value.id)
         return Step(op, self.node, inputs, tuple(outputs))

@@ -120,11 +120,13 @@ class Executor:
         self._monitor: OperatorHook | None = None
         self._monitor_all = False
         self._plans: dict[Mode, Plan] = {}
+        # The plans that ``forward`` runs, by its argument: to create and hash a Mode for each pass
+        # would take microseconds.
         self._fast: dict[bool, Plan] = {}
         self._last: Plan | None = None
         self._has_modal_backward = has_modal_backward(graph)
         self._draws = draws_numbers(graph)
-        self._position: dict[str, Any] | None = None
+        self._random_state: dict[str, Any] | None = None
         entries = [Entry(node, 0) for node in (*graph.arguments, *graph.auxiliaries)]
         variables = dict(zip(entries, [*bound.arguments, *bound.auxiliaries], strict=True))
         contexts = output_contexts(graph, context, group2ctx or {})
@@ -159,7 +161,7 @@ class Executor:
             plan = self._fast[is_train] = self._plan(mode)
         self._last = plan
         if self._draws:
-            self._position = device_random(self._ctx).get_state()
+            self._random_state = device_random(self._ctx).get_state()
         plan.forward()
         return self.outputs
 
@@ -191,6 +193,7 @@ class Executor:
             self.forward(is_train=True)
         plan, is_train = self._last, bool(is_train)
         was_train = is_train if plan is None else plan.compiled.program.is_train
+        # Where no operator minds, one plan serves both modes of the backward pass.
         other = is_train if self._has_modal_backward and is_train is not was_train else None
         wanted = self._plan(Mode(was_train, True, self._monitor is not None, other))
         self._check_head_gradients(wanted, gradients)
@@ -204,12 +207,13 @@ class Executor:
         assert self._last is not None
         random = device_random(self._ctx)
         present = random.get_state()
-        if self._position is not None:
-            random.set_state(self._position)
+        if self._random_state is not None:
+            random.set_state(self._random_state)
         try:
             self._last.forward()
         finally:
-            if self._position is not None:
+            # The script goes on with the numbers that it would have drawn without the repetition.
+            if self._random_state is not None:
                 random.set_state(present)
 
     def forward_backward(self, out_grads: Any = None, **kwargs: Any) -> list[NDArray]:
@@ -328,6 +332,7 @@ class Executor:
         """As ``set_monitor_callback``, for a function that also receives the operator's name."""
         self._monitor = hook
         self._monitor_all = bool(monitor_all)
+        # Watched plans call the hook that they were compiled with.
         self._plans = {mode: plan for mode, plan in self._plans.items() if not mode.is_watched}
         self._fast.clear()
 
@@ -369,6 +374,8 @@ class Executor:
 
     def _compile(self, mode: Mode) -> Plan:
         options, observer = self._options, None
+        # Monitors see each node by itself. Kernels and rewritten steps know a single mode, that of
+        # the program, whereas references take theirs from the Run that a pass gives them.
         if mode.is_watched or mode.backward_is_train is not None:
             options = dataclasses.replace(options, rewrite=False, plan=False, table=None)
         if mode.is_watched:
@@ -433,7 +440,7 @@ class Executor:
                     f"{did_you_mean(unknown[0], self._output_names)}"
                 )
             given = [given.get(name) for name in self._output_names]
-        given = given[: len(self._output_names)]
+        given = given[: len(self._output_names)]  # as MXNet, which ignores surplus ones
         for array in given:
             if array is not None and not isinstance(array, NDArray):
                 raise TypeError(f"out_grads must be NDArrays, got {type(array).__name__}")

@@ -7,6 +7,7 @@ from .trace import Graph
 __all__ = ["fixed_scales"]
 
 _GAMMA = 1
+"""The position of gamma among a batch norm's inputs."""
 
 
 def fixed_scales(graph: Graph) -> tuple[int, ...]:

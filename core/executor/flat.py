@@ -15,6 +15,7 @@ from ..types import Array, DType, Shape, shape_size
 __all__ = ["FlatBuffer"]
 
 _ALIGNMENT = 64
+"""Bytes: a cache line."""
 
 
 class FlatBuffer:

@@ -9,7 +9,7 @@ from ..backends import Backend
 __all__ = ["free_bytes"]
 
 _MACHINE = Path("/proc/meminfo")
-_VERY_MUCH = 2**63 - 1
+_UNKNOWN = 2**63 - 1
 
 
 def free_bytes(backend: Backend) -> int:
@@ -19,8 +19,9 @@ def free_bytes(backend: Backend) -> int:
         used, total = own
         return total - used
     if not _MACHINE.exists():
-        return _VERY_MUCH
+        return _UNKNOWN
     for line in _MACHINE.read_text(encoding="ascii").splitlines():
+        # Not MemFree, which leaves out the page cache that the system would give up.
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
-    return _VERY_MUCH
+    return _UNKNOWN

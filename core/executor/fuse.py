@@ -70,6 +70,7 @@ class Fused(Primitive, Generic[L]):
         self.layer.forward(run, inputs[:count], [out])
         if self.batch_norm is not None:
             vectors = inputs[count : count + 4]
+            # The operator always writes its mean and variance, which nothing reads here.
             statistics = [run.scratch(vectors[0].shape, vectors[0].dtype) for _ in range(2)]
             self.batch_norm.forward(run, [out, *vectors], [out, *statistics])
         if self.has_residual:
@@ -211,6 +212,7 @@ class _Fuser:
         self._readers = {value: step for step in program.steps for value in step.reads()}
         self._fused: dict[Step, Step] = {}
         self._absorbed: set[Step] = set()
+        # A value that others are views of has readers that ``_reads`` does not count.
         viewed = (value.base for value in program.values if value.base is not None)
         self._kept = {*program.outputs, *viewed}
 
@@ -230,6 +232,7 @@ class _Fuser:
             return
         if step in self._absorbed or step in self._fused:
             return
+        # These two gain from fusion even without a follower: they drop outputs that nothing reads.
         is_alone = kind in (FusedNorm, FusedLocalResponse)
         if is_alone and not self._hides_statistics(step):
             return
@@ -243,7 +246,7 @@ class _Fuser:
             self._absorbed.add(last)
             last = follower
         if last is not step or is_alone:
-            self._absorbed.discard(last)
+            # In the place of the last, because a residual may be written after the layer.
             self._fused[last] = Step(fused, last.node, tuple(inputs), last.outputs[:1])
 
     def _follower(self, step: Step) -> Step | None:
@@ -264,6 +267,7 @@ class _Fuser:
         if fused.activation is not None or isinstance(fused, FusedLocalResponse):
             return False
         function = op.pointwise()
+        # oneDNN's batch norm applies no other activation.
         if isinstance(fused, FusedNorm) and not is_relu(function):
             return False
         if function is not None and not function.is_special:
@@ -271,7 +275,7 @@ class _Fuser:
             return True
         if not isinstance(fused, FusedConvolution) or fused.has_residual:
             return False
-        if op.arithmetic() is Arithmetic.ADD and self._is_even(follower):
+        if op.arithmetic() is Arithmetic.ADD and self._is_uniform(follower):
             fused.has_residual = True
             inputs.extend(other for other in follower.inputs if other != out)
             return True
@@ -281,7 +285,7 @@ class _Fuser:
             return True
         return False
 
-    def _is_even(self, step: Step) -> bool:
+    def _is_uniform(self, step: Step) -> bool:
         """Return whether all values that a step reads and writes have one shape and dtype."""
         values = (self._program.values[slot] for slot in (*step.reads(), *step.writes()))
         return len({(value.shape, value.dtype) for value in values}) == 1
@@ -295,7 +299,9 @@ class _Fuser:
             and self._is_inference(norm)
             and self._hides_statistics(norm)
             and self._constants >= {*inputs[1:], *norm.inputs[1:]}
+            # The norm is over axis 1, which in these layouts are the channels of the filters.
             and getattr(fused.layer, "layout", None) in (None, "NCW", "NCHW", "NCDHW")
+            # Kernels fold in float32, which ``widen`` has made of half precision by now.
             and values[data].dtype.itemsize == 4
         )
 

@@ -76,6 +76,7 @@ def fuse_bytes(program: Program, kernels: Set[Kind[Any]]) -> bool:
     for step in program.steps:
         if step.op.kind not in _SUMMING or kept & {*step.outputs}:
             continue
+        # The requantization reads all three outputs: the sums, and the range they stand for.
         behind = {reader for value in step.writes() for reader in readers.get(value, ())}
         if len(behind) != 1:
             continue

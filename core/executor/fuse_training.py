@@ -27,7 +27,7 @@ from .primitives import Primitive
 
 __all__ = ["NormActivation", "fuse_local_responses", "fuse_norms"]
 
-_FLOAT32 = np.dtype("float32")
+_FLOAT32 = np.dtype("float32")  # the only dtype that these kernels compute in
 _IMAGE_AXES = 4
 
 
@@ -58,6 +58,7 @@ class NormActivation(Primitive):
         return 1
 
     def backward_reads(self) -> Reads:
+        # Beta, too, which the batch norm's own backward does not read: data is normalized again.
         return Reads(inputs=(0, 1, 2, 3, 4), outputs=(0, *self.norm.backward_reads().outputs))
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -79,6 +80,7 @@ class NormActivation(Primitive):
         grad, out = out_grads[0], outputs[0]
         normal, masked = (run.scratch(out.shape, out.dtype) for _ in range(2))
         again = [run.scratch(one.shape, one.dtype) for one in outputs[1:]]
+        # This changes no state: the running averages are updated by ``norm.backward`` alone.
         self.norm.forward(run, inputs, [normal, *again])
         self.activation.backward(run, [grad], [normal], [out], [masked])
         self.norm.backward(run, [masked, *out_grads[1:]], inputs, outputs, in_grads)
@@ -157,6 +159,8 @@ class _Fuser:
 
     def run(self) -> bool:
         program = self._program
+        # The fused steps stand in the places of the activation forwards and of the batch norm
+        # backwards: each is the later one of its pair, so all that they read is written by then.
         replaced: dict[Step, Step | None] = {}
         for norm in program.forward_steps:
             last = self._activation_behind(norm)

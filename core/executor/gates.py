@@ -96,11 +96,12 @@ class Gate(Primitive):
             xp.subtract(1, factor, out=slope)
             xp.multiply(slope, factor, out=slope)
             return
-        inside, below = (run.scratch(data.shape, "bool") for _ in range(2))
+        inside, above = (run.scratch(data.shape, "bool") for _ in range(2))
         xp.add(data, self.shift, out=slope)
+        # Both ends belong to the slope, as in the gradient of MXNet's clip.
         xp.less_equal(slope, self.width, out=inside)
-        xp.greater_equal(slope, 0, out=below)
-        inside &= below
+        xp.greater_equal(slope, 0, out=above)
+        inside &= above
         xp.multiply(inside, 1 / self.width, out=slope, casting="unsafe")
 
 
@@ -123,6 +124,7 @@ def find_gates(program: Program) -> bool:
     """
     finder = _Finder(program)
     replaced: dict[Step, Step | None] = {}
+    # Products first, because their factors are part of them.
     for find in (finder.product, finder.factor):
         for step in program.steps:
             chain = None if step in replaced else find(step)
@@ -154,7 +156,7 @@ class _Finder:
             if before is None:
                 return None
             scale, last = factor, before
-        if last.op.arithmetic() is not Arithmetic.MULTIPLY or not self._is_even(last):
+        if last.op.arithmetic() is not Arithmetic.MULTIPLY or not self._has_equal_inputs(last):
             return None
         for one, other in (last.inputs, last.inputs[::-1]):
             chain = self._hidden(other)
@@ -196,12 +198,13 @@ class _Finder:
             return None
         (source,) = shifting.inputs
         assert source is not None
+        # Not of integers, whose quotient is truncated.
         if self._values[source].dtype.kind != "f":
             return None
         gate = Gate(is_hard=True, multiplies=False, shift=shift, width=width)
         return _Chain(source, (*steps, shifting), gate, 1 / width if factor is None else 1.0)
 
-    def _is_even(self, step: Step) -> bool:
+    def _has_equal_inputs(self, step: Step) -> bool:
         """Return whether all inputs of a step have one shape and dtype."""
         read = (self._values[slot] for slot in step.reads())
         return len({(value.shape, value.dtype) for value in read}) == 1
@@ -218,6 +221,7 @@ class _Finder:
 
 
 _CLOSE = 1e-6
+"""Relative difference of a graph's factor from 1 / width, which exporters round: 0.16666667."""
 
 
 def _factor(step: Step) -> float | None:

@@ -28,7 +28,9 @@ _ACCUMULATE, _COPY, _ZEROS = Accumulate(), Copy(), Zeros()
 _TO_DENSE, _SUM_ROWS, _KEEP_ROWS = ToDense(), SumRows(), KeepRows()
 
 _FEWEST_SHARED = 4
-"""Fewest layers sharing a weight for which concatenating their rows pays off."""
+"""Fewest layers sharing a weight for which concatenating their rows pays off, as in a decoder that
+is fed its own outputs, which ``roll`` leaves as it is: 2 layers of 650 units train in 0.84 of the
+time."""
 
 
 def append_gradients(
@@ -108,11 +110,13 @@ class _Backward:
             return
         reads = op.backward_reads()
         arrived = [self._gradients.get(_id(output)) for output in step.outputs]
+        # A loss, which ignores gradients of its outputs, is differentiated even if none arrives.
         if reads.out_grads and all(gradient is None for gradient in arrived):
             return
         if not self._takes(step, arrived):
             arrived = [None if one is None else self._as_dense(one) for one in arrived]
         if step in self._shared:
+            # Weight and bias wait for the other layers; see ``_close``.
             self._shared[step].rows.append((_id(step.inputs[0]), _id(arrived[0])))
             wanted = [index for index in wanted if index == 0]
         gradients = self._passed(step, wanted, arrived)
@@ -125,9 +129,11 @@ class _Backward:
     def _passed(self, step: Step, wanted: list[int], arrived: list[int | None]) -> dict[int, int]:
         """Return, by input, the gradients that are merely views of the outputs' gradients."""
         program, op = self._program, step.op
+        # ``ToDense``, for example, has no backward and can only pass its gradient on.
         if not self._pass_on and op.has_backward():
             return {}
         pairs = op.passes_gradient()
+        # A loss may be the identity forwards, as MakeLoss in inference, but ignores what arrives.
         if op.is_identity(program.is_train) and op.backward_reads().out_grads:
             pairs = ((0, 0),)
         views: dict[int, int] = {}
@@ -162,6 +168,7 @@ class _Backward:
                 out_grads=self._completed(step, arrived) if reads.out_grads else _none(arrived),
                 in_grads=tuple(targets),
                 source=step,
+                # It can update only the states it reads, those of ``Operator.updates_backwards``.
                 updates=tuple(state for state in step.updates if state in inputs),
             )
         )
@@ -213,6 +220,8 @@ class _Backward:
         by_rows, only_rows = self._given_as_rows(step, arrived)
         for index in step.op.gradient_inputs(len(step.inputs)) if every else wanted:
             value, name = _id(step.inputs[index]), f"{step.node}_backward{index}"
+            # Registered at once: if the step has the value as a second input, the contribution to
+            # that one must go elsewhere.
             if index in wanted and self._is_written(value, index in by_rows, index in only_rows):
                 targets[index] = self._gradients[value] = self._new_bound(value)
                 continue
@@ -250,9 +259,11 @@ class _Backward:
         if known is None:
             known = self._new_bound(value)
             if request == "write":
+                # Only for a view: what a step computes, it has written there in the first place.
                 self._emit(_COPY, name, (gradient,), known)
                 self._gradients[value] = known
                 return
+            # With "add", the first sum reads what the caller has left in the array.
         self._gradients[value] = self._add(name, known, gradient, base=known)
 
     def _add(self, name: str, known: int, gradient: int, base: int | None = None) -> int:
@@ -375,6 +386,7 @@ def _drop_unread(program: Program, kept_rows: Set[int]) -> None:
             continue
         if step.is_backward and not step.op.needs_every_gradient():
             step.in_grads = tuple(g if g in live else None for g in step.in_grads)
+        # The data, because no step writes a view.
         live.update(program.data(value) for value in step.reads())
         kept.append(step)
     program.replace_steps(program.forward_steps, kept[::-1])

@@ -38,7 +38,8 @@ class Place(enum.Enum):
     """Planned memory, alive from the start of the backward pass, when the array is copied in."""
 
     CACHE = "cache"
-    """Cached between runs; recomputed only when the version of an argument has changed."""
+    """Cached between runs; recomputed only when the version of a variable has changed, whose id is
+    ``Value.index``."""
 
     SPARSE = "sparse"
     """The stored elements of a sparse value, in memory that its writer allocates at each run."""
@@ -56,7 +57,7 @@ class Value:
     Attributes:
         id: position in ``Program.values``.
         name: as the monitor and errors show it.
-        index: position among the arrays of its place; -1 in the arena.
+        index: position among the arrays of its place; -1 in the arena. See ``Place.CACHE``.
         layout: None for plain C order, else one specific to a backend.
         stype: storage type of a value in ``Place.SPARSE``.
         declared: the dtype that the graph gives the value, where the compiler has widened it.
@@ -93,6 +94,7 @@ class Value:
         return shape_size(self.shape) * self.dtype.itemsize
 
 
+# Compared by identity, because passes use steps as keys of dicts while they change them.
 @dataclasses.dataclass(slots=True, eq=False)
 class Step:
     """One operator, forwards or backwards.
@@ -132,6 +134,7 @@ class Step:
         """Ids of all values read, one for each operand."""
         if self.source is None:
             return [value for value in self.inputs if value is not None]
+        # To a backward step the outputs and the workspace of its forward step are inputs.
         operands = (*self.out_grads, *self.inputs, *self.outputs, self.workspace)
         return [value for value in operands if value is not None]
 

@@ -4,7 +4,8 @@ If the inputs of a concatenation lie one after the other in its output, each inp
 a part of the output's memory, and nothing is left to copy. In a chain of concatenations, where each
 reads the one before, all lie in the memory of the last.
 
-Only plans without a backward pass do this.
+Only plans without a backward pass do this: along channels, only single images lie so, and training
+has batches.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def join(program: Program) -> bool:
 
 def _may_join(program: Program, step: Step, written: set[int]) -> bool:
     parts = None if step.kernel is None else step.kernel.parts
+    # A value that is an input twice cannot lie in two places.
     if parts is None or len(set(step.inputs)) != len(step.inputs):
         return False
     (out,) = step.outputs
@@ -46,7 +48,7 @@ def _may_join(program: Program, step: Step, written: set[int]) -> bool:
         return False
     return all(
         slot is not None
-        and begin % ALIGNMENT == 0
+        and begin % ALIGNMENT == 0  # as for every planned value
         and _is_free(program.values[slot], written, is_whole=False)
         for slot, begin in zip(step.inputs, parts, strict=True)
     )

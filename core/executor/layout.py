@@ -123,6 +123,7 @@ class _Chooser:
         return step.parts or without_last(self._program, step) or ()
 
     def _select(self, step: Step) -> Kernel | None:
+        # Kernels take addresses only, and read memory in C order.
         if any(self._program.memory(slot).id in self._program.strided for slot in step.reads()):
             return None
         request = self._request(step)
@@ -150,6 +151,8 @@ class _Chooser:
             return None
         ((layout, _),) = Counter(value.layout for value in read).most_common(1)
         first = read[0]
+        # Without padding, which must stay 0 where the function of 0 is not, and with elements of
+        # the tensor's own dtype, as which the reference reads the bytes.
         is_dense = layout is not None and (
             layout.nbytes(first.shape, first.dtype)
             == shape_size(first.shape) * first.dtype.itemsize
@@ -201,6 +204,8 @@ class _Chooser:
         return bool(multiplied) and all(value.declared == _BFLOAT16 for value in multiplied)
 
     def _read_what_the_kernel_reads(self, step: Step, source: Step, kernel: Kernel) -> None:
+        """Give a backward step the operands of its kernel, which may be others than those of the
+        reference that ``append_gradients`` has given it."""
         if kernel.backward_inputs is not None:
             inputs = self._newest(source.inputs, step.inputs)
             step.inputs = self._only(inputs, kernel.backward_inputs, step.inputs)
@@ -240,6 +245,7 @@ class _Chooser:
         target = program.new_value(value.name, value.shape, value.dtype)
         target.layout = layout
         if slot in self._constants:
+            # ``widen`` has made some constants; these remember the variable they were made from.
             is_made = value.place is Place.CACHE
             target.place, target.index = Place.CACHE, value.index if is_made else slot
         self._reorder(slot, target.id)
@@ -263,6 +269,7 @@ class _Chooser:
             blocked.layout = layout
             targets[position] = blocked.id
             self._reorder(blocked.id, slot)
+            # Steps that want this layout need not reorder the plain copy back.
             self._reordered[slot, layout] = blocked.id
         return tuple(targets)
 
@@ -274,6 +281,7 @@ class _Chooser:
 
     def _add_workspace(self, step: Step) -> None:
         kernel = step.kernel
+        # Backward kernels that need a workspace decline programs that are not in training mode.
         if kernel is not None and kernel.workspace_bytes and self._program.is_train:
             name = f"{step.node}_workspace"
             size = (kernel.workspace_bytes,)

@@ -108,6 +108,7 @@ class Lowering:
         self._scratch = scratch
         self._check_kernels = check_kernels
         self.refreshes: list[Refresh] = []
+        # Weak, because what a kernel shares has to go with the last closure that uses it.
         self._shared: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
         self._arrays: list[Array | None] = [None] * len(program.values)
         self._bound: dict[Place, Sequence[Array | None]] = {
@@ -165,6 +166,7 @@ class Lowering:
         if value.base is not None:
             array = self.array(value.base)
             if value.part is not None:
+                # ``part`` counts bytes, whatever the dtype or layout of the output.
                 array = array.reshape(-1).view(_BYTES)[value.part : value.part + value.nbytes]
             return _as(array, shape, dtype)
         bound = self._bound.get(value.place)
@@ -181,6 +183,7 @@ class Lowering:
     def _cached(self, value: Value) -> tuple[Cached, tuple[Version]]:
         version = self._bindings.versions[value.index]
         assert version is not None
+        # The layout tells apart all copies of one variable: the only plain one is that in float32.
         return self._arena.cached((version,), value.layout, value.nbytes), (version,)
 
     # -- closures ---------------------------------------------------------------------------
@@ -252,6 +255,7 @@ class Lowering:
         )
         call = kernel.bind(arrays, resources)
         if kernel.uses_scratch:
+            # The kernel's scratchpad lies at the beginning of the same region.
             call = _scratched(call, self._scratch, aligned(kernel.scratchpad_bytes))
         if self._check_kernels:
             return checked(call, step, self.program, arrays, resources, self._run)

@@ -30,7 +30,8 @@ _MOST_BY_SIZE = 2000
 """Largest number of values for which placement by size, which takes quadratic time, is tried."""
 
 _TOLERATED_HOLES = 100
-"""Smallest fraction of memory lost to fragmentation for which placement by size is tried."""
+"""Placement by size is tried if fragmentation costs more than one byte in this many: what
+fragmentation costs is the most that can be gained."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ def assign_inplace(program: Program) -> None:
             ):
                 taken.add(owner.id)
                 value.base = owner.id
+                # Later steps in turn may overwrite the memory after the last read of this value.
                 last_read[owner.id] = max(last_read.get(value.id, -1), position)
                 if value.place is Place.OUTPUT:
                     owner.place, owner.index = value.place, value.index
@@ -100,6 +102,7 @@ def _may_overwrite(
         or owner.nbytes != value.nbytes
     ):
         return False
+    # If the value is another operand as well, the step would read it after overwriting parts of it.
     readers = (operand for operand in step.reads() if program.memory(operand).id == owner.id)
     return sum(1 for _ in readers) == 1
 
@@ -198,7 +201,8 @@ def _place_in_order(lives: Mapping[int, Lifetime]) -> tuple[dict[int, int], int]
 
 
 def _place_by_size(lives: Mapping[int, Lifetime]) -> tuple[dict[int, int], int]:
-    """First fit in order of decreasing size; takes O(n²) time."""
+    """First fit in order of decreasing size ("greedy by size for offset calculation": Pisarchyk and
+    Lee, arXiv:2001.03288); takes O(n²) time."""
     offsets: dict[int, int] = {}
     placed: list[tuple[int, int, Lifetime]] = []
     for owner in sorted(lives, key=lambda o: (-lives[o].nbytes, lives[o].start)):
@@ -215,7 +219,10 @@ def _place_by_size(lives: Mapping[int, Lifetime]) -> tuple[dict[int, int], int]:
 
 
 def aligned(nbytes: int) -> int:
-    """Return a size rounded up to a multiple of the alignment."""
+    """Return a size rounded up to a multiple of the alignment, at least one.
+
+    Even an empty value gets an address of its own: free blocks are identified by their offsets.
+    """
     return -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
 
 

@@ -37,6 +37,7 @@ def observer_of(hook: OperatorHook, monitor_all: bool, context: Context) -> Obse
     """Return an observer that passes each step's outputs to a hook, and its inputs if wanted."""
 
     def observe(step: Step, lowering: Lowering, is_before: bool) -> None:
+        # MXNet's graphs have no such steps.
         if isinstance(step.op, Primitive) or (is_before and not monitor_all):
             return
         if is_before:

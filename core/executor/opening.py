@@ -33,6 +33,7 @@ def _opened(
         is_last = number == len(parts) - 1
         inputs = tuple(step.inputs[index] for index in indices)
         target = out if is_last else _like(program, step, out)
+        # Only a batch norm has hidden outputs, and it always follows a layer.
         hidden = [_vector(program, step, inputs) for _ in op.output_names()[1:]]
         read = inputs if current is None else (current, *inputs)
         made.append(Step(op, step.node, read, (target, *hidden)))

@@ -59,6 +59,7 @@ class Outputs:
         offset = 0
         layout = zip(self._heads, self._specs, self._sizes, self._contexts, strict=True)
         for head, (shape, dtype), size, context in layout:
+            # Equal heads are one array, of the first one's place (``trace``).
             if head not in made:
                 raw = self._arena.outputs.array(offset, shape, dtype)
                 made[head] = NDArray(raw, context)

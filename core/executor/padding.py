@@ -95,6 +95,7 @@ def pad_data(edit: Edit, data: int, lengths: int) -> int:
     lengths = edit.applied(make_operator("_maximum_scalar", edit.node, {"scalar": "1"}), lengths)
     zeros = _filled(edit, (steps, batch, 1), 0.0, data)
     is_padding = edit.applied(SequenceMask(use_sequence_length=True, value=1.0), zeros, lengths)
+    # Padding may hold anything, such as NaN, which no weight of the new column could outvote.
     masked = edit.applied(SequenceMask(use_sequence_length=True), data, lengths)
     return edit.applied(Concat(num_args=2, dim=2), masked, is_padding)
 

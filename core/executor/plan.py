@@ -138,6 +138,8 @@ class Plan:
         )
         if compiled.memory is not None:
             arena.reserve(compiled.memory.nbytes, 0)
+        # Scratchpads need a fixed address when kernels are bound; other scratch memory is found out
+        # about by the first run.
         kernels = [step.kernel for step in compiled.program.steps if step.kernel is not None]
         arena.reserve_scratch(max((one.scratchpad_bytes for one in kernels), default=0))
         self._misses = 0
@@ -191,6 +193,7 @@ class Plan:
     def _begin_forward(self) -> None:
         if self._generation != self._arena.generation:
             self._lower()
+        # Both before the first step runs, so that a pass that fails leaves nothing for backward.
         self._arena.owner = self._token
         self._is_spent = True
         if self._watch.poll():
@@ -227,6 +230,7 @@ class Plan:
                 for refresh in self._refreshes:
                     refresh()
         except BaseException:
+            # ``poll`` will not tell of this change again, but some entries still lack it.
             self._watch.forget()
             raise
 
@@ -245,6 +249,7 @@ class Plan:
             else:
                 _call_in_order(remaining)
         except Exception as error:
+            # The iterator knows how far the loop has come, which then need not count.
             stopped_at = len(run.chains) - length_hint(remaining) - 1
             reached = run.step_reached(stopped_at)
             unsupported = unsupported_dtype(error, str(reached))
@@ -253,6 +258,7 @@ class Plan:
             error.add_note(f"while running {reached}")
             raise
         finally:
+            # Even after a failure: some states may have been updated.
             for version in self._updated:
                 version.bump()
         self._misses = scratch.misses
@@ -328,5 +334,6 @@ def _call_in_order(chains: Iterable[Chain]) -> None:
     """Call each chain; raise the library's failure at the first that returns a status."""
     for chain in chains:
         status = chain.call()
+        # Some closures are NumPy functions, which return their output.
         if status.__class__ is int and status:
             raise library_failure(status)

@@ -28,6 +28,7 @@ def pool_before_convolutions(program: Program) -> None:
     writers = {slot: step for step in program.steps for slot in step.writes()}
     steps = list(program.steps)
     for pool in program.steps:
+        # The pooling moves up a chain of 1x1 convolutions, one at a time.
         while _is_mean(program, pool):
             (data,) = pool.reads()
             convolution = writers.get(data)
@@ -48,11 +49,16 @@ def _is_pointwise(program: Program, step: Step) -> bool:
     is_single = math.prod(window.kernel) == math.prod(window.stride) == 1
     value = program.values[step.writes()[0]]
     is_hidden = value.place is Place.ARENA
+    # A padded convolution adds a border, and means of integers are rounded.
     return is_single and not any(window.pad) and is_hidden and is_floating(value.dtype)
 
 
 def _is_mean(program: Program, step: Step) -> bool:
-    """Return whether a step makes an image smaller, by means over windows that lie inside it."""
+    """Return whether a step makes an image smaller, by means over windows that lie inside it.
+
+    In others the zeros around the image would count, to which a convolution would add its bias if
+    it came last.
+    """
     operator = step.op
     if not is_of(operator, layers.POOLING) or operator.layout not in _CHANNELS_FIRST:
         return False

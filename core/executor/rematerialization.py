@@ -87,6 +87,7 @@ def _choose(program: Program, policy: Rematerialization, forced: Set[Step]) -> s
 
 def _is_repeatable(program: Program, step: Step) -> bool:
     hidden = all(program.values[value].place is Place.ARENA for value in step.writes())
+    # An operator that updates in backward only leaves its states as they are forwards.
     leaves_states = not step.updates or step.op.updates_backwards
     return hidden and leaves_states and not step.op.uses_random
 
@@ -139,5 +140,6 @@ class _Recomputation:
             self._values[slot] = again.id
             outputs.append(again.id)
         if not is_view:
+            # Without ``updates``: a step chosen for this leaves its states as they are forwards.
             self._again[step] = Step(step.op, step.node, inputs, tuple(outputs))
             self._steps.append(self._again[step])

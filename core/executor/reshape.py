@@ -43,6 +43,7 @@ def reshape_bound(
         if name not in known:
             raise ShapeError(f"the graph has no input {name!r}{did_you_mean(name, known)}")
     spec_of = _infer(graph, bound, {name: tuple(shape) for name, shape in shapes.items()})
+    # By identity: an array that is bound in several places stays one array.
     made: dict[int, NDArray] = {}
 
     def fit(name: str, array: NDArray, shape: Shape) -> NDArray:

@@ -36,12 +36,15 @@ def fold_views(program: Program) -> bool:
 def _folded(program: Program, step: Step, read: Set[int]) -> bool:
     if not (step.op.is_view() or step.op.is_identity(program.is_train)):
         return False
+    # Without the step, nothing would write its hidden outputs, such as the mask of a Dropout.
     if any(hidden in read for hidden in step.outputs[1:]):
         return False
     source, target = step.inputs[0], step.outputs[0]
     assert source is not None
     assert target is not None
     value, memory = program.values[target], program.memory(source)
+    # To reshape a strided array may take a copy, and a view of an auxiliary state would change when
+    # an operator updates it.
     if memory.id in program.strided or memory.place is Place.AUXILIARY:
         return False
     if value.place is Place.OUTPUT:

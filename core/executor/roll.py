@@ -49,6 +49,7 @@ def roll(program: Program, kept: Set[Step] = frozenset()) -> None:
     if not chains:
         return
     roller = _Roller(program, uses, (step for chain in chains for step in _steps(chain)))
+    # Only concatenations that may be over the time steps of a layer.
     lengths = {len(chain) for chain in chains}
     for step in program.steps:
         if len(step.inputs) in lengths:
@@ -173,6 +174,7 @@ class _Roller(Sequences):
         outputs = [cell.output for cell in chain]
         self.join(joined, outputs)
         targets = [*layer.outputs]
+        # The values of the graph keep their ids, whoever writes them now: other steps read them.
         if self.is_wanted(outputs[:-1]):
             split = SliceChannel(num_outputs=len(outputs), axis=0, squeeze_axis=True)
             self.add(Step(split, self.node, (joined,), tuple(outputs)))
@@ -209,6 +211,8 @@ class _Roller(Sequences):
         """Return the concatenated rows of a cell's parameters, with the signs that ``RNN`` uses."""
         rows = list(parts)
         if cell.inverted is not None:
+            # The logistic function of -x is 1 - that of x, so the sign of the gate's rows swaps
+            # which of state and candidate it weights.
             count = len(cell.order) - len(parts) + 1
             split = self.made(SliceChannel(num_outputs=count, axis=0), (parts[0],))
             self.add(split)

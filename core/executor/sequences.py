@@ -41,6 +41,7 @@ class Sequences(Edit):
     def flatten_stacks(self) -> None:
         """Flatten the sequences stacked so far whose parts nothing else reads."""
         known = 0
+        # Until none is new: flattening one stack may stack the operands of its parts.
         while known < len(self._stacks):
             steps = list(self._stacks.values())
             known = len(steps)
@@ -53,6 +54,7 @@ class Sequences(Edit):
         if axis is None:
             return
         self.begin(join.node, [join])
+        # Taken out first, so that it does not count as a reader of the parts.
         removed = self._take_out(join)
         writers = self._alike(parts)
         operator = None if writers is None else self._on_sequences(writers)
@@ -96,6 +98,7 @@ class Sequences(Edit):
             return self.applied(Reverse(axis=(0,)), behind.writes()[0])
         if parts not in self._stacks:
             stack = self.made(Stack(num_args=len(parts), axis=0), parts)
+            # Before it is added, because it would be among the concatenations to be replaced.
             self.join(stack.writes()[0], parts)
             self.add(stack)
             self._stacks[parts] = stack

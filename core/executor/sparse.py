@@ -134,6 +134,7 @@ class SparseExecutor(Executor):
         return self.outputs
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
+        # Gradients requested with "add" start from what is in the caller's arrays.
         _copy(self.grad_arrays, self.bound.gradients)
         for index, rows in self.bound.rows.items():
             rows.clear()
@@ -183,5 +184,6 @@ def _copy(sources: Sequence[NDArray | None], targets: Sequence[NDArray | None]) 
         if source is target or source is None or target is None:
             continue
         raw = source.dense()
+        # A sparse array with a dense buffer of its own shares that with its "copy".
         if raw is not target.dense():
             target.assign_dense(raw)

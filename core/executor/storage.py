@@ -84,6 +84,7 @@ def _without_detours(graph: Graph, plan: StoragePlan, lent: Set[Node]) -> Storag
     readers = Counter(
         node.inputs[index].node for node, kernel in kernels.items() for index in kernel.stored
     )
+    # In reverse, because dropping one kernel may leave those before it without a sparse reader.
     for node in reversed(graph.nodes):
         if node not in kernels or node not in copied or readers[node]:
             continue
@@ -118,6 +119,8 @@ def _gigabytes(nbytes: int) -> str:
 def _kernel(node: Node, kept: Mapping[Node, str], spec_of: SpecOf) -> SparseKernel | None:
     assert node.op is not None
     entries = [*node.inputs, Entry(node, 0)]
+    # ``StoragePlan.kept`` has one storage type for a node, and ``widen`` cannot convert sparse
+    # values.
     if node.output_count() > 1 or any(is_half(spec_of(entry)[1]) for entry in entries):
         return None
     return _kernel_of(node.op, [kept.get(source, "default") for source, _ in node.inputs])

@@ -266,7 +266,10 @@ def verify_memory(lives: Mapping[int, Lifetime], plan: MemoryPlan) -> None:
         offset = plan.offsets.get(owner, -1)
         if offset < 0 or offset % ALIGNMENT or offset + life.nbytes > plan.nbytes:
             raise InvalidPlan(f"memory plan: value {owner} lies at {offset}, outside or unaligned")
+        # Lifetimes include both ends, so at one step those that begin come before those that end.
         events += [(life.start, 0, owner), (life.stop, 1, owner)]
+    # Sorted by offset. None of these overlap, so a new value need only be compared with the two
+    # that it lies between.
     live: list[tuple[int, int]] = []
     for _, is_end, owner in sorted(events):
         offset = plan.offsets[owner]
@@ -274,7 +277,7 @@ def verify_memory(lives: Mapping[int, Lifetime], plan: MemoryPlan) -> None:
             del live[bisect.bisect_left(live, (offset, owner))]
             continue
         position = bisect.bisect_left(live, (offset, owner))
-        for start, other in (live[position - 1 : position] or []) + live[position : position + 1]:
+        for start, other in live[max(position - 1, 0) : position + 1]:
             if start < offset + lives[owner].nbytes and offset < start + lives[other].nbytes:
                 raise InvalidPlan(f"memory plan: values {other} and {owner} overlap at {offset}")
         bisect.insort(live, (offset, owner))

@@ -90,10 +90,13 @@ class _Widener:
             return self._follows.get(step.source, False)
         values = self._program.values
         if isinstance(step.op, Primitive):
+            # Sums accumulate into the bound array itself, which keeps its dtype.
             return not any(values[slot].place is Place.GRADIENT for slot in step.writes())
+        # States that are updated in place cannot be replaced by a converted copy.
         if not step.op.may_widen or any(is_half(values[slot].dtype) for slot in step.updates):
             return False
         inputs, outputs = self._dtypes(step.inputs), self._dtypes(step.outputs)
+        # An attribute may demand half precision: then inference says so, or contradicts float32.
         try:
             _, found = step.op.infer_type(list(inputs), [None] * len(outputs))
         except MXNetError:
@@ -130,6 +133,7 @@ class _Widener:
         wide = self._converted(value, _WIDE)
         wide.declared = value.dtype
         if (data := program.data(value.id)) in self._constants:
+            # Now the step that converts it runs only when the variable has changed.
             wide.place, wide.index = Place.CACHE, data
             self._constants.add(wide.id)
         return wide
@@ -176,5 +180,6 @@ class _Widener:
         wide = self._program.new_value(value.name, value.shape, _WIDE)
         wide.declared = value.dtype
         self._steps.append(Step(Copy(), value.name, (wide.id,), (slot,)))
+        # Later steps read the unrounded value, not the copy that was made for the caller.
         self._wide[slot] = wide.id
         return wide.id
