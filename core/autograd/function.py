@@ -67,6 +67,7 @@ class Function:
                 "Each Function instance can only be called once. Please create another instance."
             )
         self._used = True
+        # What ``forward`` does within is not recorded: ``backward`` is its only derivative.
         recording, mode.recording = mode.recording, False
         try:
             outputs = self.forward(*inputs)
@@ -99,6 +100,7 @@ class FunctionNode(Node):
     ) -> None:
         super().__init__(inputs[0].context, parents, len(outputs))
         self.function: Function | None = function
+        # Not the arrays: those that ``backward`` needs, the function itself has saved.
         self._inputs: list[tuple[Shape, DType]] = [(x.shape, np.dtype(x.dtype)) for x in inputs]
         self._outputs: list[tuple[Shape, DType, Context]] = [
             (y.shape, np.dtype(y.dtype), y.context) for y in outputs

@@ -42,6 +42,8 @@ def _operator_step(
     node: OperatorNode, out_grads: Sequence[NDArray | None]
 ) -> Sequence[NDArray | None]:
     if node.op.has_derivative():
+        # The arrays of the recorded pass with their old origins, so that what is computed from them
+        # now is differentiated through the whole recording.
         inputs = [_handle(*pair, node) for pair in zip(node.inputs, node.parents, strict=True)]
         outputs = [_handle(raw, Entry(node, i), node) for i, raw in enumerate(node.outputs)]
         heads = [y * 0 if dy is None else dy for y, dy in zip(outputs, out_grads, strict=True)]
@@ -50,6 +52,7 @@ def _operator_step(
             return cast(Sequence[NDArray | None], derived)
     grads = numeric_step(node, out_grads)
     if node.op.is_linear:
+        # The gradient of y = Ax is A'dy: linear in dy, and independent of x.
         return _mark(_OperatorAdjoint(node, out_grads), grads)
     if not node.op.gradient_inputs(len(node.inputs)):
         return grads  # zeros, whatever the inputs are
@@ -147,6 +150,8 @@ class _Opaque(Node):
     __slots__ = ("_name",)
 
     def __init__(self, node: Node, out_grads: Sequence[NDArray | None]) -> None:
+        # Such a gradient depends on the inputs as well; to leave them out would give wrong numbers
+        # instead of an error.
         parents = [*_origins(out_grads), *(live(parent) for parent in node.parents)]
         super().__init__(node.context, parents, len(node.parents))
         self._name = (

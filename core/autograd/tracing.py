@@ -102,7 +102,7 @@ def _slice(node: IndexNode) -> Operator:
         if part is None:
             continue
         if not isinstance(part, slice):
-            part = slice(part, part + 1 or None)
+            part = slice(part, part + 1 or None)  # of the last element, -1, the end is not 0
         begins.append(part.start)
         ends.append(part.stop)
         steps.append(part.step)

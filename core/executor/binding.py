@@ -142,6 +142,7 @@ def simple_bind(
     spec_of = _infer(graph, known, dtypes)
     requests = _requests(grad_req, [node.name for node in graph.arguments])
     storages = declared_storages(graph, stype_dict or {})
+    # Variables whose shapes are given are taken for inputs; parameters follow from these.
     allocator = Allocator(
         ctx, group2ctx, spec_of, shared_exec, shared_arg_names, shared_buffer, *storages, known
     )

@@ -107,7 +107,8 @@ class Edit:
         return any(value in self._outputs or self.uses.readers(value) for value in values)
 
     def _in_order(self) -> list[Step]:
-        """Return the steps in topological order, otherwise in their previous order."""
+        """Return the steps in topological order, otherwise in their previous order (Kahn's
+        algorithm)."""
         steps = [step for step in self._positions if self.uses.has(step)]
         ranks = {step: (self._positions[step], rank) for rank, step in enumerate(steps)}
         missing = {step: len(self._written_by(step)) for step in steps}

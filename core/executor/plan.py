@@ -234,24 +234,24 @@ class Plan:
             self._watch.forget()
             raise
 
-    def _execute(self, run: _Pass) -> None:
+    def _execute(self, pass_: _Pass) -> None:
         if profiler.recorder is None:
-            self._run_chains(run)
+            self._run_chains(pass_)
         else:
-            self._record(run, profiler.recorder)
+            self._record(pass_, profiler.recorder)
 
-    def _run_chains(self, run: _Pass) -> None:
-        scratch, remaining = self._scratch, iter(run.chains)
+    def _run_chains(self, pass_: _Pass) -> None:
+        scratch, remaining = self._scratch, iter(pass_.chains)
         try:
-            if run.needs_scope:
+            if pass_.needs_scope:
                 with self._arena.backend.scope():
                     _call_in_order(remaining)
             else:
                 _call_in_order(remaining)
         except Exception as error:
             # The iterator knows how far the loop has come, which then need not count.
-            stopped_at = len(run.chains) - length_hint(remaining) - 1
-            reached = run.step_reached(stopped_at)
+            stopped_at = len(pass_.chains) - length_hint(remaining) - 1
+            reached = pass_.step_reached(stopped_at)
             unsupported = unsupported_dtype(error, str(reached))
             if unsupported is not None:
                 raise unsupported from error
@@ -265,16 +265,16 @@ class Plan:
         if scratch.misses:
             self._arena.reserve_scratch(scratch.settle())
 
-    def _record(self, run: _Pass, recorder: Recorder) -> None:
+    def _record(self, pass_: _Pass, recorder: Recorder) -> None:
         """Run a pass and record it."""
         wait = self._arena.backend.synchronize
-        is_backward = any(step.is_backward for step in run.steps[:1])
+        is_backward = pass_ is self._backward
         if recorder.switches.symbolic:
-            run = run.stepwise(
+            pass_ = pass_.stepwise(
                 lambda step, call: partial(recorded, call, label_of(step), recorder, wait)
             )
         with span("api", f"Executor.{'backward' if is_backward else 'forward'}"):
-            self._run_chains(run)
+            self._run_chains(pass_)
             wait()
         if recorder.switches.memory:
             arena = self._arena

@@ -75,6 +75,7 @@ def infer_graph(
     shapes = infer_shapes(nodes, known_shapes)
     if not partial:
         _refuse_unknown_shapes(shapes)
+    # ``NO_ELEMENTS`` matters to inference alone; from here on a length of 0 is one.
     for found in shapes.values():
         found[:] = [shape and with_plain_zeros(shape) for shape in found]
     dtypes = infer_dtypes(nodes, known_dtypes, default=None if partial else to_dtype("float32"))
@@ -142,6 +143,7 @@ def infer_dtypes(
     system.assume_entries(entries)
     system.solve()
     if default is not None:
+        # In turn, because the default of one may decide on others: a weight follows its data.
         for node in nodes:
             if node.is_variable and system.values[node][0] is None:
                 system.assume(node, default)
@@ -220,6 +222,7 @@ class _System(Generic[T]):
         inputs = [self.values[source][output] for source, output in node.inputs]
         outputs = list(self.values[node])
         try:
+            # Copies, because operators may change the lists and the originals are compared below.
             found_inputs, found_outputs = self._infer(op, list(inputs), list(outputs))
         except self._error as error:
             raise self._error(f"{_title(node)}: {error}") from None
@@ -233,6 +236,8 @@ class _System(Generic[T]):
         for output, found in enumerate(found_outputs):
             if _is_news(found, outputs[output]):
                 self._learn(node, node, output, node.output_parts()[output], found)
+        # ``_wake`` never wakes the rule that has learned. If it found inputs from outputs, it may
+        # find more outputs from these inputs.
         if changed and not all(map(self._complete, (*found_inputs, *found_outputs))):
             self._dirty.add(node)
 
@@ -248,6 +253,7 @@ class _System(Generic[T]):
         if not _is_news(new, old):
             return False
         self.values[source][output] = new
+        # The writer, and all readers: facts flow in both directions.
         for node in (source, *self._neighbours[source]):
             self._wake(node, rule)
         return True
@@ -275,6 +281,7 @@ def _title(node: Node) -> str:
 def _assumed_shape(variable: Node, given: Shape | None) -> Shape | None:
     """Return the shape given, completed by the one that the variable declares."""
     given = None if given is None else _of_mode(given)
+    # As in MXNet, a complete shape wins over a declared one, whatever that is.
     declared = None if is_known(given) else _declared_shape(variable)
     try:
         shape = merge_shapes(given, declared)

@@ -55,6 +55,7 @@ class Node:
 
     def output_parts(self) -> tuple[str, ...]:
         """Return what the operator calls its outputs, hidden ones included."""
+        # Cached with the operator, which ``set_attributes`` may replace.
         if self._outputs[0] is not self.op and self.op is not None:
             self._outputs = (self.op, self.op.output_names())
         return self._outputs[1]
@@ -91,7 +92,11 @@ def joined_name(node: str, part: str) -> str:
 
 
 def topological_order(heads: Iterable[Entry]) -> list[Node]:
-    """Return all nodes the heads depend on, inputs first, in MXNet's depth-first order."""
+    """Return all nodes the heads depend on, inputs first, in MXNet's depth-first order.
+
+    That order is visible: in ``list_arguments``, in files, and in the positions of bound arrays.
+    """
+    # A stack of its own, because unrolled graphs are deeper than Python's recursion may be.
     order: list[Node] = []
     seen: set[int] = set()
     stack: list[tuple[Node, int]] = []
@@ -119,7 +124,7 @@ def auxiliary_variables(nodes: Iterable[Node]) -> set[Node]:
     for node in nodes:
         updated = () if node.op is None else node.op.auxiliary_names()
         if node.op is not None and updated:
-            inputs = zip(node.op.input_names(), node.inputs, strict=False)
+            inputs = zip(node.op.input_names(), node.inputs, strict=True)
             found.update(entry.node for name, entry in inputs if name in updated)
     return found
 

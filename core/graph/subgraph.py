@@ -23,6 +23,7 @@ T = TypeVar("T")
 _Known = tuple[tuple[T | None, ...], tuple[T | None, ...], bool]
 
 _MOST_REMEMBERED = 100
+"""Entries in a cache of inference, which is then cleared."""
 
 
 class Subgraph:

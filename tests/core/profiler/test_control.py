@@ -93,6 +93,17 @@ def test_the_steps_of_a_pass_add_up_to_at_most_the_pass(trace: Path) -> None:
         assert one["Avg"] == pytest.approx(one["Total"] / one["Count"])
 
 
+def test_a_backward_pass_is_counted_as_one_whatever_its_first_step_is(trace: Path) -> None:
+    parts = mx.sym.SliceChannel(mx.sym.Variable("x"), num_outputs=2)
+    executor = parts[0].simple_bind(mx.cpu(), x=(2, 4))
+    mx.profiler.set_state("run")
+    executor.forward(is_train=True)
+    executor.backward([mx.nd.ones((2, 2))])  # begins with zeros for the other part
+    mx.profiler.set_state("stop")
+    times = statistics()["Time"]["api"]
+    assert times["Executor.forward"]["Count"] == times["Executor.backward"]["Count"] == 1
+
+
 def test_the_trace_lists_each_step_with_its_node_and_kernel(trace: Path) -> None:
     module = classifier()
     mx.profiler.set_state("run")
