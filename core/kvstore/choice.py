@@ -14,7 +14,7 @@ from .store import create
 __all__ = ["choose_kvstore", "choose_sparse_kvstore"]
 
 _UPDATE_LIMIT = 16 * 1024 * 1024
-"""Elements of the largest parameter up to which a local store updates."""
+"""Elements of the largest parameter up to which a local store updates, as in MXNet."""
 
 
 def choose_kvstore(kvstore: Any, devices: int, arrays: Iterable[NDArray]) -> tuple[Any, bool]:

@@ -22,6 +22,7 @@ def add_up(arrays: Sequence[NDArray], context: Context) -> NDArray:
     rows = [array for array in arrays if isinstance(array, RowSparseNDArray)]
     if len(rows) == len(arrays):
         return add_row_sparse([cast(RowSparseNDArray, row.as_in_context(context)) for row in rows])
+    # ``tostype`` copies, so that adding to the total leaves the pushed array as it is.
     total = arrays[0].tostype("default").as_in_context(context)
     for other in arrays[1:]:
         total += other.tostype("default").as_in_context(context)

@@ -75,6 +75,7 @@ class KVStore(KVStoreBase):
             if one in self._values:
                 raise UsageError(f"key {one!r} is initialized already; push to it instead")
             self._check_key(one)
+            # Of values by device the first counts, as in MXNet.
             self._values[one] = arrays[0].copy()
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
@@ -185,6 +186,7 @@ class KVStore(KVStoreBase):
         elif total.stype == stored.stype:
             total.copyto(stored)
         else:
+            # A copy, because a single pushed array is its own total.
             self._values[key] = total.copy()
 
     def _stored(self, key: Any) -> NDArray:

@@ -97,6 +97,7 @@ class Adamax(RuleOptimizer):
         xp.absolute(gradient, out=gradient)
         norm *= self.beta2
         xp.maximum(norm, gradient, out=norm)
+        # norm, but 1 where that is 0. There the mean is 0, too, and so is the step.
         divisor = gradient
         xp.equal(norm, 0, out=divisor)
         divisor += norm

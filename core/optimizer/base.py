@@ -65,6 +65,8 @@ class Optimizer(OptimizerNames):
         self.wd_mult: dict[Any, float] = {}
         self.begin_num_update = begin_num_update
         self.num_update = begin_num_update
+        # By device: parameters have the same index on each, and would otherwise count every update
+        # once per device. MXNet's name, because pickled optimizers contain it.
         self._all_index_update_counts: dict[int, dict[Any, int]] = {0: {}}
         self._index_update_count = self._all_index_update_counts[0]
         self.clip_gradient = clip_gradient
@@ -191,6 +193,7 @@ class Optimizer(OptimizerNames):
             self.num_update = max(count, self.num_update)
 
     def __getstate__(self) -> dict[str, Any]:
+        # As in MXNet: states saved with their optimizer must not contain the parameters as well.
         state = self.__dict__.copy()
         del state["param_dict"]
         return state
@@ -215,6 +218,7 @@ class Optimizer(OptimizerNames):
                 stacklevel=2,
             )
         Optimizer.opt_registry[name] = klass
+        # Under the module that files written by MXNet name.
         own = klass.__module__.startswith(f"{__package__}.")
         register_pickled(klass, "mxnet.optimizer.optimizer" if own else klass.__module__)
         return klass

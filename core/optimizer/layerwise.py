@@ -78,6 +78,7 @@ class LARS(MomentumOptimizer):
         lr, wd = super()._get_rates(index, weight, grad)
         if self.idx2name.get(index, str(index)).endswith(("gamma", "beta", "bias")):
             return lr, wd
+        # Of the gradient before clipping, as in MXNet.
         weight_norm = math.sqrt(_sum_of_squares(weight))
         grad_norm = math.sqrt(_sum_of_squares(grad)) * self.rescale_grad
         if weight_norm > 0 and grad_norm > 0:
@@ -248,6 +249,7 @@ class LAMB(RuleOptimizer):
         piece.weight -= direction
 
     def _trust_ratio(self, xp: Any, weight: Any, step: Any) -> float:
+        # Arrays of one element, because the operators call ``trust_ratio`` with arrays.
         norm, step_norm = (np.sqrt([sum_of_squares(xp, one)]) for one in (weight, step))
         ratio = trust_ratio(norm, step_norm, self.lower_bound or None, self.upper_bound or None)
         return float(ratio[0])
@@ -261,5 +263,6 @@ def _sum_of_squares(array: NDArray) -> float:
 
 def _layer_multiplier(weight: NDArray, grad: NDArray, wd: float) -> float:
     squares = _sum_of_squares(weight)
+    # The constants are MXNet's; the first only keeps the divisor from being 0.
     ratio = math.sqrt(squares / (_sum_of_squares(grad) + wd * squares + 1e-18))
     return min(max(ratio, 0.01), 100.0)

@@ -91,6 +91,7 @@ class FactorScheduler(LRScheduler):
     def __call__(self, num_update: int) -> float:
         if num_update < self.warmup_steps:
             return self.get_warmup_lr(num_update)
+        # A loop, because training that is resumed begins with a large count.
         while num_update > self.count + self.step:
             self.count += self.step
             self.base_lr *= self.factor
@@ -170,6 +171,7 @@ class _DecayScheduler(LRScheduler):
             progress = (num_update - self.warmup_steps) / self.max_steps
             span = self.base_lr_orig - self.final_lr
             self.base_lr = self.final_lr + span * self._curve(progress)
+        # After ``max_update`` the rate stays what it was last.
         return self.base_lr
 
 

@@ -170,6 +170,7 @@ class RuleOptimizer(Optimizer):
         flat = [array.reshape(-1) for array in written]
         flat.insert(1, grad.dense().reshape(-1))
         self.update_span(weight.context, flat, lr, wd, count)
+        # Of an array that is not contiguous, ``reshape`` has made a copy.
         for array, copy in zip(written, [flat[0], *flat[2:]], strict=True):
             if not array.flags.c_contiguous:
                 array[...] = copy.reshape(array.shape)
@@ -183,6 +184,7 @@ class RuleOptimizer(Optimizer):
         if fused is not None and backend.update(flat[0], flat[1], flat[2:], fused):
             return
         size = flat[0].shape[0]
+        # A GPU gains nothing from pieces: there each operation is a launch over all elements.
         in_pieces = backend.xp is np and not self.whole_parameters
         step = _PIECE if in_pieces else max(size, 1)
         widens = backend.xp is np and is_half(flat[0].dtype)
@@ -249,6 +251,8 @@ def sum_of_squares(xp: Any, array: Array) -> float:
 
 
 _local = threading.local()
+"""Scratch arrays by context and dtype, for each thread: optimizers of several models may run at the
+same time."""
 
 
 def _scratch(context: Context, size: int, dtype: DType) -> tuple[Array, Array]:

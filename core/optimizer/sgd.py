@@ -44,6 +44,7 @@ class MomentumOptimizer(RuleOptimizer):
         """
         is_list = isinstance(index, (list, tuple))
         if self._keeps_master_copy(weight[0] if is_list else weight):
+            # The base class has the copy first.
             if is_list:
                 grad = [one.tostype("default") for one in grad]
                 state = [(master, inner) for inner, master in state]
@@ -195,6 +196,7 @@ class DCASGD(RuleOptimizer):
         other *= self.lamda
         previous[...] = piece.weight
         gradient += other
+        # After the compensation, which squares the gradient without the decay.
         if wd:
             xp.multiply(piece.weight, wd, out=other)
             gradient += other

@@ -62,6 +62,7 @@ def _update_whole(arrays: Sequence[NDArray], grad: NDArray, update: Update) -> N
         array.dense() if isinstance(array, BaseSparseNDArray) else array.dense_for_write()
         for array in arrays
     ]
+    # Contiguous, so that ``reshape`` gives views and the update arrives in the pieces.
     pieces = [xp.ascontiguousarray(raw) for raw in whole]
     flat = [piece.reshape(-1) for piece in pieces]
     update([flat[0], grad.dense().reshape(-1), *flat[1:]])

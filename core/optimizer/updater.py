@@ -24,6 +24,7 @@ class Updater:
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}
         self.aggregate_updates = optimizer.aggregate_num > 0
+        # Weak, because a module may be bound again, with new buffers.
         self._flat_states: WeakKeyDictionary[FlatBuffer, list[FlatBuffer]] = WeakKeyDictionary()
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
@@ -95,6 +96,7 @@ class Updater:
             self.aggregate_updates = self.optimizer.aggregate_num > 0
         else:
             self.states = loaded
+        # They may be on another device than their weights; the next update of each moves them.
         self.states_synced = dict.fromkeys(self.states, False)
         self._flat_states.clear()
 
@@ -162,6 +164,8 @@ class Updater:
     def _group_by_rates(
         self, indices: Mapping[str, Any]
     ) -> dict[tuple[float, float, int], list[str]]:
+        """Return names of parameters by learning rate, weight decay and count of updates, which a
+        pass over memory has in common."""
         optimizer = self.optimizer
         groups: dict[tuple[float, float, int], list[str]] = {}
         for name, key in indices.items():

@@ -49,6 +49,9 @@ class _Operand(Protocol[S_co]):
 class Meaning(NamedTuple):
     """What a Python operator stands for, with the hints that name the results.
 
+    A hint is the name, in lower case, by which MXNet calls the operator there: ``_PlusScalar``
+    gives ``_plusscalar0``, ``_equal_scalar`` gives ``_equal_scalar0``.
+
     Attributes:
         symbols: operator on two symbols, whose shapes must be equal.
         hint: names of its results start with this.

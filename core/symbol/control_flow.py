@@ -235,7 +235,11 @@ def _separate(outputs: Sequence[Symbol], name: str, stacked: int | None = None) 
 
 
 def _inner_name(symbol: Symbol) -> str:
-    """Return the name of the variable that stands for a symbol inside of a loop."""
+    """Return the name of the variable that stands for a symbol inside of a loop.
+
+    The form is MXNet's, and is found in files. The hyphen keeps it apart from names of outputs that
+    are cut (``Node.output_name``).
+    """
     return f"{symbol.name}-{symbol.attr('_value_index')}"
 
 
@@ -250,6 +254,7 @@ def _union(
     for graph in graphs:
         own = []
         for name in graph.names:
+            # As in MXNet, what condition and body both read from outside is an input of each.
             if name not in variables:
                 own.append(len(inputs))
                 inputs.append(graph.source(name))
@@ -308,6 +313,7 @@ def _regroup(symbols: list[Symbol], form: Any) -> Nested:
 
 
 def _take(rest: list[Symbol], form: Any) -> Nested:
+    """Remove as many symbols from the front as a form has, and return them in that form."""
     if isinstance(form, list):
         return [_take(rest, inner) for inner in form]
     if form == 0:

@@ -54,6 +54,7 @@ def poisson(lam: Any = 1, shape: Any = None, dtype: Any = None, **kw: Any) -> Sy
 
 def exponential(scale: Any = 1, shape: Any = None, dtype: Any = None, **kw: Any) -> Symbol:
     """Return samples of the exponential distribution with mean ``scale``."""
+    # The operator takes the rate.
     return _sample("exponential", {"lam": 1.0 / scale}, shape, dtype, kw)
 
 

@@ -34,7 +34,7 @@ __all__ = ["read_graph"]
 _log = logging.getLogger(__name__)
 
 _OLDEST = 800
-"""The version assumed for files that do not state one."""
+"""The version assumed for files that do not state one, as by MXNet: 0.8.0."""
 
 _GRAPH_FIELDS = ("nodes", "arg_nodes", "heads", "node_row_ptr", "attrs")
 _NODE_FIELDS = (
@@ -226,6 +226,7 @@ def _read_node(index: int, value: Any) -> _RawNode:
     inputs = []
     for position, item in enumerate(_list(f"{where}.inputs", fields["inputs"])):
         reference = _read_reference(f"{where}.inputs[{position}]", item)
+        # This also rules out cycles.
         if reference.node >= index:
             raise GraphError(
                 f"{where}.inputs[{position}] refers to node {reference.node}; "
@@ -245,6 +246,8 @@ def _read_node(index: int, value: Any) -> _RawNode:
 
 def _read_attributes(where: str, fields: Mapping[str, Any]) -> dict[str, str]:
     attrs: dict[str, str] = {}
+    # MXNet before 0.9 has the operator's own in "param" and all others in "attr", MXNet up to 0.12
+    # all in "attr", and later ones in "attrs".
     for field in ("param", "attr", "attrs"):
         values = fields.get(field, {})
         if not isinstance(values, dict):
@@ -293,6 +296,7 @@ def _make_node(
     if raw.has_control_deps:
         raise GraphError(f"node {raw.name[:80]!r} has control_deps, which it can have no use for")
     given = len(raw.inputs) + len(subgraphs)
+    # Before ``input_names``, which would make as many names as a malicious file asks for.
     if op is not None and op.variadic and getattr(op, op.variadic) > given:
         raise GraphError(
             f"{op.names[0]} {raw.name[:80]!r} has {len(raw.inputs)} inputs; its {op.variadic} is "
@@ -343,6 +347,7 @@ def _check_inputs(node: Node) -> None:
 
 
 def _check_argument_nodes(value: Any, raw: list[_RawNode]) -> None:
+    """Check the list of variables, which has no other use: the nodes tell by themselves."""
     for position, item in enumerate(_list("arg_nodes", value)):
         index = _number(f"arg_nodes[{position}]", item)
         if index >= len(raw):

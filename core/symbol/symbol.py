@@ -149,6 +149,7 @@ class Symbol(SymbolMethods["Symbol"], BackendSymbols):
 
     def get_children(self) -> Symbol | None:
         """Return the inputs of the outputs' nodes, as one symbol; None if there are none."""
+        # Each node once, even if several of its outputs are heads.
         nodes = list(dict.fromkeys(head.node for head in self._heads))
         heads = [entry for node in nodes for entry in node.inputs]
         return Symbol(heads, [v for node in nodes for v in node.versions]) if heads else None
@@ -249,6 +250,7 @@ class Symbol(SymbolMethods["Symbol"], BackendSymbols):
     __isub__ = arithmetic.subtract_inplace
     __imul__ = arithmetic.multiply_inplace
     __itruediv__ = arithmetic.divide_inplace
+    # As in MXNet; ``==`` returns a symbol, so that no dict could find one again.
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
@@ -281,6 +283,7 @@ class Symbol(SymbolMethods["Symbol"], BackendSymbols):
             {**(attributes or {}), **AttrScope.active().get(attr)},
             [symbol._entry() for symbol in positional],
             {key: symbol._entry() for key, symbol in (named or {}).items()},
+            # Copies: a subgraph is immutable, but the nodes of a symbol may still be composed.
             [Subgraph(copy_graph(graph._heads), graph._versions) for graph in subgraphs],
         )
         return Symbol([Entry(node, output) for output in range(node.visible_outputs())])
@@ -381,6 +384,7 @@ class Symbol(SymbolMethods["Symbol"], BackendSymbols):
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # A copy through pickle has to compute the same, casts of mixed precision included.
         return load_json, (self.tojson(remove_amp_cast=False),)
 
     # -- execution --------------------------------------------------------------------------

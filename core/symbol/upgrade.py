@@ -45,6 +45,7 @@ def upgrade_attributes(
             for_inputs[key] = value
         else:
             own[key] = value
+    # MXNet 1.9.1 refuses this switch between implementations, on which no result depends.
     if operator is not None and "mkldnn_off" not in attribute_fields(get_operator(operator)):
         own.pop("mkldnn_off", None)
     if (
@@ -66,6 +67,7 @@ def upgrade_inputs(node: Node, for_inputs: Mapping[str, str], version: int) -> d
     names = node.op.input_names()
     if version < _STORES_AUXILIARY_STATES:
         for name in names[len(node.inputs) :]:
+            # As when they are composed, they inherit all attributes of the operator.
             variable = Node(None, joined_name(node.name, name), dict(node.attrs))
             node.inputs.append(Entry(variable, 0))
             node.versions.append(0)

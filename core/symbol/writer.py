@@ -1,4 +1,7 @@
-"""Write a graph as MXNet 1.9.1 writes it, byte for byte."""
+"""Write a graph as MXNet 1.9.1 writes it, byte for byte.
+
+The rules for line breaks and escapes are those of the JSON writer in dmlc-core.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,7 @@ def _graph_fields(heads: Sequence[Entry], versions: Sequence[int], depth: int) -
     """Return what a graph and a subgraph both have; ``depth`` is that of their braces."""
     nodes = topological_order(heads)
     ids = {node: index for index, node in enumerate(nodes)}
+    # Entries are numbered through all nodes; ``node_row_ptr`` has the number of each node's first.
     starts = [0]
     for node in nodes:
         starts.append(starts[-1] + (1 if node.op is None else node.op.stored_outputs()))
@@ -59,6 +63,7 @@ def without_amp_casts(heads: Sequence[Entry]) -> Sequence[Entry]:
     """Return the graph without the casts that mixed precision put in (heads keep theirs)."""
     if not any(_before_cast(entry) for node in topological_order(heads) for entry in node.inputs):
         return heads
+    # A copy, because other symbols share the nodes.
     heads = copy_graph(heads)
     for node in topological_order(heads):
         node.inputs = [_before_cast(entry) or entry for entry in node.inputs]
