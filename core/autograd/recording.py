@@ -46,7 +46,9 @@ def _operator_step(
         # now is differentiated through the whole recording.
         inputs = [_handle(*pair, node) for pair in zip(node.inputs, node.parents, strict=True)]
         outputs = [_handle(raw, Entry(node, i), node) for i, raw in enumerate(node.outputs)]
-        heads = [y * 0 if dy is None else dy for y, dy in zip(outputs, out_grads, strict=True)]
+        # Not ``y * 0``, which would be NaN where an output is infinite.
+        pairs = zip(outputs, out_grads, strict=True)
+        heads = [nd.zeros_like(y) if dy is None else dy for y, dy in pairs]
         derived = node.op.derivative(nd, inputs, outputs, heads)
         if derived is not None:
             return cast(Sequence[NDArray | None], derived)

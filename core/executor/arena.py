@@ -1,12 +1,12 @@
 """Memory in which the plans of one executor, and of all executors that share it, run.
 
-This is the whole list of what tells that something computed earlier is no longer valid:
+All that tells whether an earlier result is still valid:
 
-``Version`` (``backends/kernels.py``): the values of a bound array may have changed. Who writes to
-    an array calls ``bump``; who gives its memory away to code that does not, calls ``lose``, after
-    which every question is answered with "changed". Who has computed something from arrays asks
-    ``Watch.poll`` before each use. ``Version.clock`` changes with any version: when it has not,
-    which is the case between most predictions, that one comparison is the whole answer.
+``Version`` (``backends/kernels.py``): the values of a bound array may have changed. Whoever writes
+    to an array calls ``bump``; whoever hands its memory to code that does not, calls ``lose``, and
+    from then on it always counts as changed. Whoever has computed something from arrays asks
+    ``Watch.poll`` before each use. ``Version.clock`` changes with any version: if it has not, as
+    between most predictions, that one comparison is the whole answer.
 ``Cached.seen``: the sum of the versions from which a cached copy was computed. Plans share the
     copy, and each has a ``Watch`` of its own; so the first to find a change computes the copy, and
     the others see here that it is done.

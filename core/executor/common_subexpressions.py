@@ -78,7 +78,7 @@ def _is_repeated(first: Node, node: Node, spec_of: SpecOf) -> bool:
     """Return whether the second of two nodes with the same inputs duplicates the first.
 
     Losses are never duplicates: they ignore the incoming gradient, so that two of them contribute
-    twice the gradient of one.
+    twice the gradient of one. Of all others the incoming gradients are summed, to the same effect.
     """
     op = node.op
     # Several outputs: MXNet never merges SliceChannel, the most frequent such operator, which is a

@@ -55,6 +55,6 @@ def _left(folder: Path) -> int | None:
 
 
 def _number(folder: Path, files: tuple[str, ...]) -> int | None:
-    """Return the number in the first of these files that exists; None for none, or for "max"."""
+    """Return the number in the first of these files that exists; None for "max", or without one."""
     text = next((lines[0] for name in files if (lines := lines_of(folder / name))), "")
     return int(text) if text.isdecimal() else None

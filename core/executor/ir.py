@@ -38,8 +38,8 @@ class Place(enum.Enum):
     """Planned memory, alive from the start of the backward pass, when the array is copied in."""
 
     CACHE = "cache"
-    """Cached between runs; recomputed only when the version of a variable has changed, whose id is
-    ``Value.index``."""
+    """Cached between runs, and computed again only when the version of the variable that it comes
+    from has changed; ``Value.index`` is the id of that variable."""
 
     SPARSE = "sparse"
     """The stored elements of a sparse value, in memory that its writer allocates at each run."""

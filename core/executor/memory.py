@@ -137,6 +137,7 @@ def lifetimes(program: Program) -> dict[int, Lifetime]:
     """Return the lifetime of each planned buffer, by id of the value that owns it."""
     start: dict[int, int] = {}
     stop: dict[int, int] = {}
+    # Copied in between the two passes.
     for given in program.head_gradients:
         if given is not None:
             start[given] = stop[given] = program.forward_length
@@ -193,8 +194,10 @@ def _place_in_order(lives: Mapping[int, Lifetime]) -> tuple[dict[int, int], int]
     free = _FreeList()
     offsets: dict[int, int] = {}
     for position in sorted(born.keys() | dying.keys()):
+        # Larger ones first, because fewer free blocks are large enough for them.
         for owner in sorted(born.get(position, ()), key=lambda o: -lives[o].nbytes):
             offsets[owner] = free.take(aligned(lives[owner].nbytes))
+        # After these, because a value is alive throughout its last step.
         for owner in dying.get(position, ()):
             free.give(offsets[owner], aligned(lives[owner].nbytes))
     return offsets, free.end
@@ -227,10 +230,14 @@ def aligned(nbytes: int) -> int:
 
 
 class _FreeList:
-    """Free blocks of an arena that grows at its end."""
+    """Free blocks of an arena that grows at its end.
+
+    No two blocks touch each other: ``give`` merges them.
+    """
 
     def __init__(self) -> None:
         self.end = 0
+        # The same blocks in two orders: neighbours are found by offset, the best fit by size.
         self._by_offset: list[int] = []
         self._sizes: dict[int, int] = {}
         self._by_size: list[tuple[int, int]] = []

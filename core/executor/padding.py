@@ -67,6 +67,7 @@ def hides_padding(program: Program, uses: Uses, chain: Sequence[Cell], padding: 
     behind = {
         reader for value in memories if value is not None for reader in uses.readers(value)
     } - steps
+    # In padding, the outputs differ from the graph's as well, whose data is not masked there.
     if behind != {padding.stack} or not memories.union(outputs).isdisjoint(program.outputs):
         return False
     return all(_is_cut(program, uses, stack, outputs, padding.lengths) for stack in outside)

@@ -74,6 +74,7 @@ class RecurrentLayer(Primitive):
         )
 
     def needs_every_gradient(self) -> bool:
+        # ``RNN`` has one vector of parameters, whose gradient it computes as a whole.
         return True
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:

@@ -67,6 +67,8 @@ def rematerialize(
 
 def _choose(program: Program, policy: Rematerialization, forced: Set[Step]) -> set[Step]:
     chosen: set[Step] = set()
+    # A step kept at an interval ends a chain of recomputed ones, of which the backward pass needs
+    # all values at once: a long chain would take the memory that it saves.
     count = 0
     # Values available in the backward pass: bound arrays, values it reads anyway, recomputed ones.
     read = {value for step in program.backward_steps for value in step.reads()}

@@ -75,6 +75,8 @@ def _chains(program: Program, uses: Uses, cells: Iterable[Cell], paddings: Paddi
     found = [chain for layer in layers.values() for chain in _linked(uses, layer, shown, stacks)]
     taken: set[Step] = set()
     chains: list[Chain] = []
+    # Of a cell that is there in both assignments of data and state, only the right one continues
+    # a chain, along which it is the state that is passed on.
     for chain in sorted(found, key=len, reverse=True):
         steps = _steps(chain)
         if len(chain) < 2 or not _hides_memories(program, uses, chain, paddings):

@@ -93,6 +93,7 @@ class Sequences(Edit):
 
     def _stacked(self, parts: tuple[int, ...]) -> int:
         """Return the stack of these parts; the same value for every request."""
+        # The other direction of a bidirectional layer reads the same parts from the end.
         behind = self._stacks.get(parts[::-1])
         if behind is not None:
             return self.applied(Reverse(axis=(0,)), behind.writes()[0])
@@ -106,6 +107,7 @@ class Sequences(Edit):
 
     def _computed(self, writers: Sequence[Step], operator: Operator) -> int:
         """Replace equal steps by an operator that works on whole sequences; return its output."""
+        # Before their operands become sequences, which nothing but these steps may read.
         for step in writers:
             self.uses.remove(step)
         sources = [
@@ -120,6 +122,7 @@ class Sequences(Edit):
         if len(parts) < 2 or len(set(writers)) < len(parts) or not self._kept.isdisjoint(writers):
             return None
         op = writers[0].op
+        # ``flatten`` has taken out the concatenation: a reader that is left needs the part itself.
         if any(step.op != op or self.is_wanted(step.writes()) for step in writers):
             return None
         return writers

@@ -31,7 +31,7 @@ __all__ = [
 def plan_storage(
     graph: Graph,
     storages: Mapping[Node, str],
-    lent: Set[Node],
+    also_dense: Set[Node],
     wanted: Set[Node],
     spec_of: SpecOf,
     free: int,
@@ -41,7 +41,7 @@ def plan_storage(
     Args:
         graph: what to compute.
         storages: storage types of the arguments that are sparse.
-        lent: those of them that also exist as dense arrays.
+        also_dense: those of them that also exist as dense arrays.
         wanted: arguments whose gradients are requested.
         spec_of: inferred shapes and dtypes.
         free: bytes available for dense copies.
@@ -70,14 +70,14 @@ def plan_storage(
         for index, source in enumerate(inputs):
             if source in kept and index not in stored and source not in copied:
                 copied.add(source)
-                if source not in lent:
+                if source not in also_dense:
                     free -= _size_of_copy(node, source, kept[source], spec_of, free)
     copied.update(node for node, _ in graph.heads if node in kept)
     plan = StoragePlan(kept, kernels, copied)
-    return _without_detours(graph, plan, lent)
+    return _without_detours(graph, plan, also_dense)
 
 
-def _without_detours(graph: Graph, plan: StoragePlan, lent: Set[Node]) -> StoragePlan:
+def _without_detours(graph: Graph, plan: StoragePlan, also_dense: Set[Node]) -> StoragePlan:
     """Drop sparse kernels whose output is only read as a dense array and whose inputs also exist as
     dense arrays: converting the output would cost more than computing it densely."""
     kept, kernels, copied = dict(plan.kept), dict(plan.kernels), set(plan.copied)
@@ -89,7 +89,7 @@ def _without_detours(graph: Graph, plan: StoragePlan, lent: Set[Node]) -> Storag
         if node not in kernels or node not in copied or readers[node]:
             continue
         sources = [node.inputs[index].node for index in kernels[node].stored]
-        if all(source in lent for source in sources):
+        if all(source in also_dense for source in sources):
             readers.subtract(sources)
             del kernels[node], kept[node]
             copied.remove(node)

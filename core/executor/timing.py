@@ -96,6 +96,7 @@ def _writers(steps: Iterable[Step], program: Program, known: Set[str]) -> dict[s
     found: dict[str, list[Step]] = {}
     for value in program.values:
         data = program.data(value.id)
+        # A view of what another node has computed is not computed itself.
         is_own = data == value.id or program.values[data].name not in known
         if data in writer and is_own and value.name in known:
             found.setdefault(value.name, []).append(writer[data])

@@ -96,6 +96,7 @@ def trace(
     for index, head in enumerate(graph.heads):
         value = program.values[ids[head]]
         program.outputs.append(value.id)
+        # Not a variable, nor a head that an equal one before it has placed.
         if value.place is Place.ARENA:
             value.place, value.index = Place.OUTPUT, index
     return program

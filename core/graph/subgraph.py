@@ -38,12 +38,12 @@ class Subgraph:
         depth: how many levels of subgraphs there are below this one.
 
     Raises:
-        GraphError: there are no heads, two variables have the same name, or it is too deep.
+        GraphError: there are no heads, two variables have the same name, or it is nested too deep.
     """
 
     def __init__(self, heads: Sequence[Entry], versions: Sequence[int]) -> None:
         if not heads:
-            raise GraphError("a subgraph has no outputs; expected one at least")
+            raise GraphError("a subgraph has no outputs; expected at least one")
         self.heads = tuple(heads)
         self.versions = tuple(versions)
         self._nodes = topological_order(heads)
@@ -57,8 +57,7 @@ class Subgraph:
         self.depth = max(map(_depth, self._nodes))
         if self.depth >= DEEPEST:
             raise GraphError(
-                f"loops and branches are inside of {self.depth} others; expected at most "
-                f"{DEEPEST - 1}"
+                f"loops and branches are nested {self.depth + 1} deep; expected at most {DEEPEST}"
             )
         self._shapes: dict[_Known[Shape], tuple[list[Shape | None], list[Shape | None]]] = {}
         self._dtypes: dict[_Known[DType], tuple[list[DType | None], list[DType | None]]] = {}
@@ -75,7 +74,7 @@ class Subgraph:
 
     @cached_property
     def applications(self) -> tuple[Application, ...]:
-        """Its operators, each behind those it reads from."""
+        """Its operators, each after those it reads from."""
         operators = [node for node in self._nodes if not node.is_variable]
         numbers = {node: number for number, node in enumerate((*self.variables, *operators))}
         return tuple(

@@ -41,7 +41,7 @@ class KVStoreBase:
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Return whether the store has a capability: ``"optimizer"`` is the one that exists.
+        """Return whether the store has a capability: ``"optimizer"`` is the only one.
 
         A subclass may make it a method of its objects.
         """
@@ -110,7 +110,7 @@ class TestStore(KVStoreBase):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Tell that there is no optimizer."""
+        """Return False: there is no optimizer."""
         if capability.lower() != KVStoreBase.OPTIMIZER:
             raise ValueError(f"Unknown capability: {capability}")
         return False

@@ -26,7 +26,7 @@ def choose_kvstore(kvstore: Any, devices: int, arrays: Iterable[NDArray]) -> tup
         arrays: the parameters.
 
     Raises:
-        TypeError: no store and no name.
+        TypeError: ``kvstore`` is neither a store nor a name.
     """
     wanted = updates_on_kvstore()
     if kvstore is None or (isinstance(kvstore, str) and devices == 1 and "dist" not in kvstore):
@@ -47,7 +47,8 @@ def choose_sparse_kvstore(kvstore: Any) -> Any:
     """Return the store of ``row_sparse`` parameters, which always updates them.
 
     Raises:
-        TypeError: no store and no name; UsageError: a store that cannot update.
+        TypeError: ``kvstore`` is neither a store nor a name.
+        UsageError: the store cannot update.
     """
     store = create(kvstore) if isinstance(kvstore, str) else kvstore
     if not isinstance(store, KVStoreBase):

@@ -67,9 +67,7 @@ def make_compression(params: Mapping[str, Any]) -> TwoBitCompression:
                 f"use {' and '.join(_OPTIONS)}"
             )
     if params.get("type") != "2bit":
-        raise UsageError(
-            f"compression_params: type is {params.get('type')!r}; the one that exists is '2bit'"
-        )
+        raise UsageError(f"compression_params: type is {params.get('type')!r}; expected '2bit'")
     threshold = float(params.get("threshold", 0.5))
     if not threshold > 0:
         raise UsageError(f"compression_params: threshold is {threshold}; expected one above 0")

@@ -55,7 +55,7 @@ class KVStore(KVStoreBase):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Return whether the store has a capability: ``"optimizer"`` is the one that exists."""
+        """Return whether the store has a capability: ``"optimizer"`` is the only one."""
         if capability.lower() != KVStoreBase.OPTIMIZER:
             raise ValueError(f"Unknown capability: {capability}")
         return True
@@ -129,7 +129,7 @@ class KVStore(KVStoreBase):
             row_ids: row numbers for each array of ``out``, or one for all.
 
         Raises:
-            UsageError: a dense array, here or stored, or numbers that do not go with ``out``.
+            UsageError: ``out`` or the stored value is dense, or ``row_ids`` do not match ``out``.
         """
         _given("row_ids", row_ids)
         for one, arrays in self._pairs(key, _given("out", out)):
@@ -148,7 +148,7 @@ class KVStore(KVStoreBase):
         """Compress gradients on their way, as ``{'type': '2bit', 'threshold': 0.5}`` says.
 
         Raises:
-            UsageError: the store does not compress, or the parameters are not understood.
+            UsageError: the store does not compress, or a parameter is invalid.
         """
         if "device" not in self._kind:
             raise UsageError(

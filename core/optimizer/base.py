@@ -208,7 +208,7 @@ class Optimizer(OptimizerNames):
     def register(klass: _T) -> _T:
         """Register an optimizer class under its name in lower case."""
         if not isinstance(klass, type):
-            raise WrongType(f"{klass!r} is no class of optimizers")
+            raise WrongType(f"{klass!r} is not a class; expected a subclass of Optimizer")
         name = klass.__name__.lower()
         if name in Optimizer.opt_registry:
             other = Optimizer.opt_registry[name]

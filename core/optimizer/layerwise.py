@@ -113,7 +113,7 @@ class LBSGD(RuleOptimizer):
         warmup_epochs: length of the warm-up.
         batch_scale: how many batches make a large one.
         updates_per_epoch: calls in an epoch.
-        begin_epoch: epochs that the warm-up has behind it at the start.
+        begin_epoch: epochs of the warm-up that are over at the start.
         num_epochs: epochs to train; kept for scripts that read it.
     """
 

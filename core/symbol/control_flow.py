@@ -101,12 +101,12 @@ def while_loop(
         name: name of the loop, made unique.
 
     Returns:
-        the outputs of all steps stacked along axis 0, which has ``max_iterations`` of them, zeros
-        where no step was, and the last ``loop_vars``.
+        the outputs of all steps stacked along axis 0, whose length is ``max_iterations``, with
+        zeros after the last step that ran, and the last ``loop_vars``.
 
     Raises:
-        ValueError: an argument is missing or of no use, or the number of ``loop_vars`` changes.
-        UsageError: something else than symbols is given or returned.
+        ValueError: an argument is missing or invalid, or the number of ``loop_vars`` changes.
+        UsageError: something other than symbols is given or returned.
     """
     flat_vars, form = _flatten("while loop_vars", loop_vars)
     steps = _to_int(max_iterations)
@@ -163,7 +163,7 @@ def cond(
 
     Raises:
         ValueError: ``pred`` is not a single output, or the branches have different numbers.
-        UsageError: something else than symbols is given or returned.
+        UsageError: something other than symbols is given or returned.
     """
     test, _ = _branch_graph(lambda: pred, f"{name}_pred")
     if len(test.symbol) != 1:
@@ -218,7 +218,7 @@ def _branch_graph(compose: Callable[[], Nested], hint: str) -> tuple[Cut, Any]:
 def _separate(outputs: Sequence[Symbol], name: str, stacked: int | None = None) -> list[Symbol]:
     """Return outputs, replacing those that are inputs or come from outside by copies made inside.
 
-    So are those behind the first ``stacked`` that have the name of one of these.
+    After the first ``stacked`` outputs, those with the name of one of these are replaced, too.
     """
     inputs = set(group(outputs).list_inputs())
     taken = {one.name for one in outputs[:stacked]} if stacked is not None else set()
@@ -235,7 +235,7 @@ def _separate(outputs: Sequence[Symbol], name: str, stacked: int | None = None) 
 
 
 def _inner_name(symbol: Symbol) -> str:
-    """Return the name of the variable that stands for a symbol inside of a loop.
+    """Return the name of the variable that stands for a symbol inside a loop.
 
     The form is MXNet's, and is found in files. The hyphen keeps it apart from names of outputs that
     are cut (``Node.output_name``).

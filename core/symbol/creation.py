@@ -230,7 +230,7 @@ _HYPOT = Meaning("_hypot", "_hypot", "_hypot_scalar", "_hypotscalar")
 def _two_operands(
     meaning: Meaning, left: Any, right: Any, of_numbers: Callable[[Any, Any], Any]
 ) -> Any:
-    """Apply an operator to operands in either order, or to two numbers right away."""
+    """Apply an operator to operands in either order, or compute at once with two numbers."""
     if isinstance(left, Symbol) and isinstance(right, (Symbol, Number)):
         return left._binary(meaning, right)
     if isinstance(left, Number) and isinstance(right, Symbol):

@@ -68,7 +68,7 @@ class _RawNode(NamedTuple):
     subgraphs: list[Any]
     """As they stand in the file."""
     has_control_deps: bool
-    """True if that field is filled, which no operator known here has a use for."""
+    """True if that field is filled, which none of the operators here supports."""
 
 
 def read_graph(text: str) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
@@ -108,9 +108,9 @@ def _make_subgraphs(node: _RawNode, version: int, depth: int) -> list[Subgraph]:
         return []
     where = f"node {node.name[:80]!r}"
     if node.operator is None or not get_operator(node.operator).graph_names:
-        raise GraphError(f"{where} has subgraphs, which it can have no use for")
+        raise GraphError(f"{where} has subgraphs, but its operator takes none")
     if depth == DEEPEST:
-        raise FormatError(f"{where} has subgraphs inside of {DEEPEST} others; expected fewer")
+        raise FormatError(f"{where} has subgraphs nested more than {DEEPEST} deep")
     made = []
     for index, value in enumerate(node.subgraphs):
         try:
@@ -165,7 +165,7 @@ def _string(where: str, value: Any) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise FormatError(f"{where} is {value[:80]!r}, which is no valid Unicode") from None
+        raise FormatError(f"{where} is {value[:80]!r}, which is not valid Unicode") from None
     return value
 
 
@@ -294,7 +294,7 @@ def _make_node(
     if raw.operator is not None:
         op = make_operator(raw.operator, raw.name[:80], attrs, subgraphs)
     if raw.has_control_deps:
-        raise GraphError(f"node {raw.name[:80]!r} has control_deps, which it can have no use for")
+        raise GraphError(f"node {raw.name[:80]!r} has control_deps, which are not supported")
     given = len(raw.inputs) + len(subgraphs)
     # Before ``input_names``, which would make as many names as a malicious file asks for.
     if op is not None and op.variadic and getattr(op, op.variadic) > given:
@@ -316,7 +316,7 @@ def _make_node(
         for key in upgrade_inputs(node, for_inputs, version):
             raise AttributeValueError(
                 f"{op.names[0]} {raw.name[:80]!r}: attribute {key[:80]!r} is for an input that is "
-                f"none of its variables; it has {', '.join(op.input_names())}"
+                f"not one of its variables; it has {', '.join(op.input_names())}"
             )
     _check_inputs(node)
     return node
@@ -355,7 +355,7 @@ def _check_argument_nodes(value: Any, raw: list[_RawNode]) -> None:
         if raw[index].operator is not None:
             raise GraphError(
                 f"arg_nodes[{position}] is node {index} {raw[index].name[:80]!r}, "
-                "which is no variable"
+                "which is not a variable"
             )
 
 

@@ -444,8 +444,8 @@ class Symbol(SymbolMethods["Symbol"], BackendSymbols):
     def gradient(self, wrt: Sequence[str]) -> Symbol:
         """Refuse, as MXNet does: gradients come from an executor's ``backward``."""
         raise MXNetError(
-            f"no symbol of the gradient by {', '.join(wrt)} can be made; bind this symbol and use "
-            "backward() and grad_dict of the executor"
+            f"there is no symbol of the gradient with respect to {', '.join(wrt)}; bind this "
+            "symbol and use backward() and grad_dict of the executor"
         )
 
     grad = gradient
@@ -479,7 +479,7 @@ def load(fname: str) -> Symbol:
     except OSError as error:
         raise MXNetError(f"cannot read {fname!r}: {error}") from error
     except UnicodeDecodeError as error:
-        raise FormatError(f"{fname} is no text in UTF-8: {error}") from None
+        raise FormatError(f"{fname} is not UTF-8 text: {error}") from None
     return load_json(text)
 
 

@@ -83,7 +83,7 @@ def test_invalid_calls_are_refused(call: object, words: str) -> None:
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"type": "1bit"}, "the one that exists is '2bit'"),
+        ({"type": "1bit"}, "expected '2bit'"),
         ({"threshold": 0.5}, "type is None"),
         ({"type": "2bit", "threshold": 0}, "expected one above 0"),
         ({"type": "2bit", "treshold": 1}, "did you mean 'threshold'"),

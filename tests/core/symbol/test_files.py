@@ -75,7 +75,7 @@ def test_invalid_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(mx.MXNetError, match="cannot read"):
         mx.sym.load(str(tmp_path / "missing"))
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(FormatError, match="no text in UTF-8"):
+    with pytest.raises(FormatError, match="not UTF-8 text"):
         mx.sym.load(str(tmp_path / "binary"))
 
 
