@@ -167,6 +167,7 @@ def _executor(
     options: CompileOptions | None = None,
 ) -> Executor:
     """Return an executor for a graph and matching arrays."""
+    # Here and not in the compiler, because ``get_optimized_symbol`` shows the result.
     graph, spec_of = eliminate_common_subexpressions(graph, spec_of)
     arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
     if has_sparse(bound):
@@ -224,7 +225,9 @@ def _requests(given: Requests, names: Sequence[str]) -> list[str]:
     elif len(given) == len(names):
         requests = list(given)
     else:
-        raise UsageError(f"grad_req has {len(given)} entries for the {len(names)} arguments")
+        raise UsageError(
+            f"grad_req has {len(given)} entries; expected one for each of the {len(names)} arguments"
+        )
     for name, request in zip(names, requests, strict=True):
         if request not in GRAD_REQS:
             raise UsageError(

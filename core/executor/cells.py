@@ -182,11 +182,13 @@ _Blend = Callable[[_Pattern, _Pattern, _Pattern], _Pattern]
 
 
 def _with_number(candidate: _Pattern, update: _Pattern, state: _Pattern) -> _Pattern:
+    """As ``mx.rnn.GRUCell`` writes it: ``1 - update`` by a number."""
     rest = _Pattern("one minus", (update,))
     return _plus(_times(candidate, rest), _times(update, state))
 
 
 def _with_ones(candidate: _Pattern, update: _Pattern, state: _Pattern) -> _Pattern:
+    """As Gluon's ``GRUCell`` writes it: ``ones_like(update) - update``."""
     rest = _Pattern("minus", (_Pattern("one", (update,)), update))
     return _plus(_times(candidate, rest), _times(update, state))
 
@@ -276,7 +278,7 @@ def find_cells(program: Program, uses: Uses) -> list[Cell]:
             match = _Match(uses, operations)
             if match.fits(pattern.output, output):
                 cells += _cells_of(program, uses, pattern, match.found)
-                break
+                break  # no other pattern fits what fits this one
     return cells
 
 
@@ -290,6 +292,8 @@ def _cells_of(
     places = [{_place(program, uses, found[part]) for part in gate} for gate in pattern.gates] or [
         {0}
     ]
+    # If the layers of data and state have a gate in different places, both are in ``order``, which
+    # then is too long.
     order = list(itertools.chain.from_iterable(places))
     if not _is_closed(program, uses, steps, shown={output, next_memory}) or sorted(order) != list(
         range(len(places))

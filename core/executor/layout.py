@@ -151,8 +151,8 @@ class _Chooser:
             return None
         ((layout, _),) = Counter(value.layout for value in read).most_common(1)
         first = read[0]
-        # Without padding, which must stay 0 where the function of 0 is not, and with elements of
-        # the tensor's own dtype, as which the reference reads the bytes.
+        # No padding: it has to stay 0, and a function of 0 may not be 0. And elements of the
+        # tensor's own dtype, as which the reference reads the bytes.
         is_dense = layout is not None and (
             layout.nbytes(first.shape, first.dtype)
             == shape_size(first.shape) * first.dtype.itemsize

@@ -138,8 +138,8 @@ class Plan:
         )
         if compiled.memory is not None:
             arena.reserve(compiled.memory.nbytes, 0)
-        # Scratchpads need a fixed address when kernels are bound; other scratch memory is found out
-        # about by the first run.
+        # Scratchpads need a fixed address when kernels are bound. How much other scratch memory
+        # steps need shows in the first run.
         kernels = [step.kernel for step in compiled.program.steps if step.kernel is not None]
         arena.reserve_scratch(max((one.scratchpad_bytes for one in kernels), default=0))
         self._misses = 0

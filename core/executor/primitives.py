@@ -119,7 +119,7 @@ class SumRows(Primitive):
         return ("sum", "contribution")
 
     def forward(self, run: Run, inputs: Sequence[Rows], outputs: Sequence[Rows]) -> None:
-        outputs[0].clear()
+        outputs[0].clear()  # of the last run
         for rows in inputs:
             if rows.indices is not None:
                 outputs[0].add_ordered(run.xp, rows.indices, rows.values)

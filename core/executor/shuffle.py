@@ -51,6 +51,7 @@ class ChannelShuffle(Primitive):
         """Apply the inverse permutation to the gradient."""
         grad, target = out_grads[0], in_grads[0]
         assert target is not None
+        # Transposing (groups, rest) is undone by transposing (rest, groups).
         _deal(run, grad, target, grad.shape[1] // self.groups)
 
 

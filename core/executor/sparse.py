@@ -42,6 +42,7 @@ def with_stored(bound: Bound, graph: Graph, spec_of: SpecOf, context: Context) -
     """
     storage = _planned(bound, graph, spec_of, context)
     by_rows = _gradients_by_rows(bound)
+    # Containers of nodes' outputs are values of the plan; only those of arguments are bound.
     read = {
         source
         for node, kernel in storage.kernels.items()

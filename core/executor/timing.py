@@ -59,7 +59,7 @@ def nodes_of_steps(graph: Graph, program: Program) -> dict[Step, tuple[str, ...]
     """
     known = {name: node for node in graph.nodes for name in _output_names(node)}
     steps = [step for step in program.forward_steps if not _is_added(step)]
-    parts = _joined(steps, program, known.keys())
+    components = _components(steps, program, known.keys())
     writers = _writers(steps, program, known.keys())
     views = {value.name for value in program.values if value.is_view}
     found: dict[Step, list[str]] = {step: [] for step in program.forward_steps}
@@ -75,7 +75,7 @@ def nodes_of_steps(graph: Graph, program: Program) -> dict[Step, tuple[str, ...]
             readers.setdefault(source, []).append(node)
         is_view = not own and any(name in views for name in outputs)
         if steps_of[node] and not (node.is_variable or is_view):
-            for step in parts[min(steps_of[node], key=order.__getitem__)]:
+            for step in components[min(steps_of[node], key=order.__getitem__)]:
                 found[step].append(node.name)
     return {step: tuple(reversed(names)) for step, names in found.items()}
 
@@ -103,8 +103,8 @@ def _writers(steps: Iterable[Step], program: Program, known: Set[str]) -> dict[s
     return found
 
 
-def _joined(steps: Sequence[Step], program: Program, known: Set[str]) -> dict[Step, list[Step]]:
-    """Return for each step the steps connected with it by values that the graph does not have."""
+def _components(steps: Sequence[Step], program: Program, known: Set[str]) -> dict[Step, list[Step]]:
+    """Return for each step those connected with it by values that the graph does not have."""
     writer = {value: step for step in steps for value in step.writes()}
     together = {step: [step] for step in steps}
     for step in steps:

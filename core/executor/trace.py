@@ -129,6 +129,7 @@ def _sparse_step(
     """Return the step of a node that reads sparse values; ``ids`` has their dense copies."""
     assert node.op is not None
     kernel, entry = storage.kernels[node], Entry(node, 0)
+    # A bound argument is one value in both forms: lowering picks its container or its dense array.
     inputs = tuple(
         stored.get(source, ids[source]) if index in kernel.stored else ids[source]
         for index, source in enumerate(node.inputs)

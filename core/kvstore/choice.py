@@ -29,6 +29,7 @@ def choose_kvstore(kvstore: Any, devices: int, arrays: Iterable[NDArray]) -> tup
         TypeError: ``kvstore`` is neither a store nor a name.
     """
     wanted = updates_on_kvstore()
+    # With a single device, only other workers could have anything to add.
     if kvstore is None or (isinstance(kvstore, str) and devices == 1 and "dist" not in kvstore):
         return None, False
     if isinstance(kvstore, str):

@@ -197,6 +197,7 @@ class KVStore(KVStoreBase):
     def _check_key(self, key: Any) -> None:
         if not isinstance(key, (int, str)):
             raise UsageError(f"unexpected type for keys: {type(key).__name__}; use int or str")
+        # MXNet refuses mixed types, too: it numbers keys that are texts by itself.
         first = next(iter(self._values), key)
         if isinstance(first, str) is not isinstance(key, str):
             raise UsageError(
@@ -231,6 +232,7 @@ def _rows_of_key(key: Any, one: Any, row_ids: Any, count: int) -> Sequence[NDArr
 
 
 _KINDS = ("local", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device", "device")
+"""MXNet's names, which say where it computes sums."""
 
 
 def create(name: str = "local") -> Any:

@@ -168,7 +168,8 @@ class _DecayScheduler(LRScheduler):
         if num_update < self.warmup_steps:
             return self.get_warmup_lr(num_update)
         if num_update <= self.max_update:
-            progress = (num_update - self.warmup_steps) / self.max_steps
+            # A warm-up may take all updates; MXNet then divides by zero at the last.
+            progress = (num_update - self.warmup_steps) / self.max_steps if self.max_steps else 1.0
             span = self.base_lr_orig - self.final_lr
             self.base_lr = self.final_lr + span * self._curve(progress)
         # After ``max_update`` the rate stays what it was last.

@@ -133,6 +133,7 @@ def _parse(text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and Infinity, which Python's parser takes although JSON has none."""
     raise ValueError(f"{name} is not a JSON number")
 
 
@@ -162,6 +163,7 @@ def _list(where: str, value: Any) -> list[Any]:
 def _string(where: str, value: Any) -> str:
     if not isinstance(value, str):
         raise FormatError(f"{where} is {_kind(value)}; expected a string")
+    # JSON may escape half of a surrogate pair, with which nothing could be written again.
     try:
         value.encode()
     except UnicodeEncodeError:
