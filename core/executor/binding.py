@@ -226,7 +226,7 @@ def _requests(given: Requests, names: Sequence[str]) -> list[str]:
         requests = list(given)
     else:
         raise UsageError(
-            f"grad_req has {len(given)} entries; expected one for each of the {len(names)} arguments"
+            f"grad_req has {len(given)} entries; expected one for each of {len(names)} arguments"
         )
     for name, request in zip(names, requests, strict=True):
         if request not in GRAD_REQS:

@@ -78,6 +78,7 @@ class _Check:
         self._call = call
         self._step = step
         self._resources = resources
+        # With memory of its own: taken from the plan's scratch, it would count as needed there.
         self._run = Run(run.xp, run.is_train, run.random, resources.allocate)
         self._inputs = self._tensors(program, step.inputs, arrays.inputs)
         self._outputs = self._tensors(program, step.outputs, arrays.outputs)

@@ -274,6 +274,7 @@ class Lowering:
             for version in (self._version(step.inputs[position]) for position in positions)
             if version is not None
         )
+        # ``KernelRequest.is_constant`` has told the kernel which inputs have versions.
         assert len(versions) == len(positions), (step, positions)
         cached = self._arena.cached(versions, key, nbytes)
         self.refreshes.append(Refresh(cached, versions, partial(make, cached.array)))
@@ -299,6 +300,7 @@ def _as(array: Array, shape: Shape, dtype: DType) -> Array:
     if array.shape == shape and array.dtype == dtype:
         return array
     if array.dtype != dtype:
+        # NumPy changes the size of elements only along a contiguous axis.
         array = array.reshape(-1).view(dtype)
     return array.reshape(shape)
 

@@ -130,6 +130,7 @@ class SparseExecutor(Executor):
         for index, container in self.bound.stored.items():
             array = self.arg_arrays[index]
             assert isinstance(array, BaseSparseNDArray)
+            # Plans are bound to this container, but the array may store its elements elsewhere now.
             container.share(array.container())
         super().forward(is_train)
         return self.outputs

@@ -181,6 +181,7 @@ def _given_gradients(op: Operator, inputs: Sequence[str], arrived: str) -> list[
     """Return the storage types of the inputs' gradients, from that of the output's."""
     kernel = _kernel_of(op, inputs)
     if kernel is not None and kernel.gradients:
+        # A gradient that it does not take as stored is made dense.
         kinds = kernel.gradients.get(arrived) or kernel.gradients["default"]
         return [kind or "default" for kind in kinds]
     rows = op.row_gradients()

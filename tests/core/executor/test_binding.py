@@ -104,7 +104,7 @@ def test_wrong_gradient_arrays_are_refused():
     ("grad_req", "match"),
     [
         ("wirte", "grad_req of 'a' is 'wirte'; expected one of write, add, null"),
-        (["write"], "grad_req has 1 entries for the 2 arguments"),
+        (["write"], "grad_req has 1 entries; expected one for each of 2 arguments"),
         ({"b": "put"}, "grad_req of 'b' is 'put'"),
     ],
 )
