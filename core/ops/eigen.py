@@ -12,6 +12,9 @@ from .registry import register
 
 __all__ = ["Syevd"]
 
+_SMALLEST_GAP = {"float32": 1e-30, "float64": 1e-100}
+"""MXNet's bounds for the difference of two eigenvalues in the gradient, by dtype."""
+
 
 @register("_linalg_syevd", "linalg_syevd")
 class Syevd(Operator):
@@ -46,6 +49,7 @@ class Syevd(Operator):
         xp = run.xp
         values, vectors = computed(run, "eigh", inputs[0], self.names[0])
         rows = turned(vectors)
+        # An eigenvector and its negative are equally good; LAPACK may return either.
         largest = xp.abs(rows).argmax(axis=-1)[..., None]
         xp.multiply(rows, xp.sign(xp.take_along_axis(rows, largest, axis=-1)), out=outputs[0])
         xp.copyto(outputs[1], values)
@@ -62,9 +66,12 @@ class Syevd(Operator):
         rows, values = outputs
         rows_grad, values_grad = out_grads
         index = run.xp.arange(values.shape[-1])
+        # With ascending eigenvalues, the gaps of the lower triangle are not negative. Equal ones
+        # are taken to be this far apart, so that a loss of the eigenvalues alone has a gradient.
         gaps = values[..., :, None] - values[..., None, :]
-        gaps[..., index, index] = 1
-        inner = rows_grad @ turned(rows) / (2 * gaps)
+        gaps = run.xp.maximum(gaps, _SMALLEST_GAP[gaps.dtype.name])
+        pull = rows_grad @ turned(rows)
+        inner = run.xp.tril((pull - turned(pull)) / (2 * gaps), -1)
         inner = inner + turned(inner)
         inner[..., index, index] = values_grad
         in_grads[0][...] = turned(rows) @ inner @ rows
