@@ -31,6 +31,7 @@ _FUNCTIONS = {
 }
 """By ``act_type`` of Activation. Like MXNet's, this ReLU turns NaN into 0."""
 
+# The fixed point with mean 0 and variance 1 (Klambauer et al., 2017).
 _SELU_ALPHA = 1.6732632423543772
 _SELU_SCALE = 1.0507009873554805
 
@@ -38,7 +39,8 @@ _SELU_SCALE = 1.0507009873554805
 @register("Activation", "_npx_activation")
 @implements(kinds.POINTWISE)
 class Activation(Operator):
-    """Apply ``relu``, ``sigmoid``, ``tanh``, ``softrelu`` (log(1+e^x)) or ``softsign``."""
+    """Apply ``relu``, ``sigmoid``, ``tanh``, ``softrelu`` (log(1 + e^x)) or ``softsign``
+    (x / (1 + |x|)) to each element of floating-point data of any shape."""
 
     byte_form: ClassVar[ByteForm | None] = ByteForm("_contrib_quantized_act")
     names_outputs: ClassVar[bool] = True
@@ -57,9 +59,12 @@ class Activation(Operator):
         return True
 
     def backward_reads(self) -> Reads:
+        # All derivatives but that of softsign follow from the output, which may therefore replace
+        # the input.
         return Reads(inputs=(0,)) if self.act_type == "softsign" else Reads(outputs=(0,))
 
     def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        # ``forward`` of softsign writes 1 + |x| to the output and then reads x again.
         return () if self.act_type == "softsign" else ((0, 0),)
 
     def inplace_backward(self) -> tuple[tuple[int, int], ...]:
@@ -95,6 +100,7 @@ class Activation(Operator):
             case "sigmoid":
                 sigmoid(run, x, y)
             case "softrelu":
+                # log(e^x + e^0), which does not overflow for large x.
                 xp.logaddexp(x, 0, out=y)
             case _:
                 xp.abs(x, out=y)
@@ -121,6 +127,7 @@ class Activation(Operator):
                 xp.subtract(1, outputs[0], out=slope)
                 slope *= outputs[0]
             case "softrelu":
+                # sigmoid(x) = 1 - exp(-y) for y = log(1 + e^x); expm1 keeps it exact for small y.
                 xp.negative(outputs[0], out=slope)
                 xp.expm1(slope, out=slope)
                 xp.negative(slope, out=slope)
@@ -269,7 +276,7 @@ class LeakyReLU(Operator):
             positive = run.scratch(grad.shape, "bool")
             if self.act_type in ("prelu", "selu"):
                 run.xp.greater(seen, 0, out=positive)
-            else:  # MXNet treats NaN as positive.
+            else:  # MXNet's oneDNN kernels for leaky and elu treat NaN as positive.
                 run.xp.less_equal(seen, 0, out=positive)
                 run.xp.logical_not(positive, out=positive)
             run.xp.copyto(slope, _SELU_SCALE if self.act_type == "selu" else 1, where=positive)
@@ -287,6 +294,7 @@ class LeakyReLU(Operator):
             case "rrelu":
                 run.xp.copyto(slope, outputs[1])
             case "elu":
+                # The derivative slope * exp(x), from y = slope * (exp(x) - 1).
                 run.xp.add(outputs[0], self.slope, out=slope)
             case _:
                 run.xp.add(outputs[0], _SELU_ALPHA, out=slope)
@@ -299,6 +307,7 @@ class LeakyReLU(Operator):
             slope[...] = (self.lower_bound + self.upper_bound) / 2
 
     def _gamma_gradient(self, run: Run, grad: Array, data: Array, gamma_grad: Array) -> None:
+        # The derivative by gamma is min(x, 0).
         product = run.scratch(grad.shape, grad.dtype)
         run.xp.minimum(data, 0, out=product)
         product *= grad

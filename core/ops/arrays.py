@@ -19,6 +19,7 @@ _FLOAT32 = np.dtype("float32")
 class _Arrays(Operator):
     """Base: arrays of any shapes in, float32 numbers out; nothing has a gradient."""
 
+    # In a float32 copy, a number that overflows half precision would still be finite.
     may_widen = False
     num_arrays: int
 
@@ -59,6 +60,7 @@ class MultiSumSquares(_Arrays):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         for number, array in enumerate(inputs):
+            # MXNet computes x * x in the dtype of x and adds it up in float32.
             squares = run.scratch(array.shape, array.dtype)
             run.xp.multiply(array, array, out=squares)
             outputs[0][number] = squares.sum(dtype=_FLOAT32)
@@ -105,6 +107,7 @@ class ResetArrays(_Arrays):
     num_arrays: int = attribute(minimum=1, doc="number of arrays")
 
     def auxiliary_names(self) -> tuple[str, ...]:
+        # Written in place, so a plan must treat them as states.
         return self.input_names()
 
     def output_names(self) -> tuple[str, ...]:

@@ -141,6 +141,8 @@ def _type_hints(operator: type[Operator]) -> dict[str, Any]:
     return _hint_cache[operator]
 
 
+# Attributes come from files that users upload. np.dtype reads text such as "(1 2)f4," by
+# ast.literal_eval, which raises any of the errors of Python's parser.
 _UNPARSABLE = (
     ValueError,
     OverflowError,
@@ -183,6 +185,7 @@ def _above(value: Any, limit: float) -> bool:
 
 def _parse(hint: Any, value: Any) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    # Optional[X] and X | None; no attribute is a union of two real types.
     if origin in (typing.Union, types.UnionType):
         if value is None or (isinstance(value, str) and value.strip() == "None"):
             return None
@@ -212,6 +215,7 @@ def _sequence(value: Any) -> tuple[Any, ...]:
 
 def _parse_int(value: Any) -> int:
     number = _to_int(value)
+    # MXNet's integer attributes are int64 or uint64 at most.
     if not -(2**63) <= number < 2**64:
         raise OverflowError(number)
     return number
@@ -219,6 +223,7 @@ def _parse_int(value: Any) -> int:
 
 def _to_int(value: Any) -> int:
     if isinstance(value, str):
+        # Files written under Python 2 hold 10L, the text of its long integers.
         text = value.strip().rstrip("lL")
         value = {"True": 1, "False": 0}.get(text, text)
         if isinstance(value, str):

@@ -43,8 +43,6 @@ class _ControlFlow(Operator):
     num_outputs: int = attribute(minimum=1, doc="number of outputs of the body")
     subgraphs: tuple[Subgraph, ...] = attribute((), is_graphs=True)
 
-    # -- names and counts -------------------------------------------------------------------
-
     def nested_graphs(self) -> tuple[Subgraph, ...]:
         return self.subgraphs
 
@@ -77,8 +75,6 @@ class _ControlFlow(Operator):
     def backward_reads(self) -> Reads:
         return Reads(inputs=(ALL,), outputs=(self.num_outputs,))
 
-    # -- checks -----------------------------------------------------------------------------
-
     def _check_graphs(self) -> None:
         if len(self.subgraphs) != len(self.graph_names):
             raise AttributeValueError(
@@ -102,8 +98,6 @@ class _ControlFlow(Operator):
                 f"{self.graph_names[graph]!r}"
             )
         _check_locations(name, locations, self._input_count())
-
-    # -- inference --------------------------------------------------------------------------
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -212,6 +206,7 @@ class Foreach(_ControlFlow):
         wanted: list[Array | bool] = [False] * len(inputs)
         for index, location in enumerate(self._locations):
             source = inputs[index]
+            # As in MXNet, which has no arrays without axes, slices of a vector have shape (1,).
             shape = (source.shape[1:] or (1,)) if index < count else source.shape
             given[location] = (shape, source.dtype) if index < moving else source
             if in_grads is None:
@@ -220,6 +215,7 @@ class Foreach(_ControlFlow):
             if index < count:
                 wanted[location] = gradient is not None
             elif index < moving:
+                # Even if the initial state's gradient is unwanted: it leads to earlier iterations.
                 wanted[location] = is_floating(source.dtype)
             elif gradient is not None:
                 wanted[location] = gradient
@@ -251,6 +247,7 @@ class Foreach(_ControlFlow):
         in_grads: Sequence[Array | None],
     ) -> None:
         count, stacked, states = len(self.in_data_locs), self.num_out_data, len(self.in_state_locs)
+        # The body adds its gradients to these in every iteration.
         _zero(in_grads[count + states :])
         body = self._body(run, inputs, in_grads)
         loop = Return(run, body, self.in_state_locs, outputs[-1], out_grads[stacked:-1])

@@ -29,6 +29,7 @@ from .window import (
 
 __all__ = ["Convolution", "ConvolutionAttributes", "ConvolutionV1", "Deconvolution"]
 
+# MXNet's list, which has no NWC.
 _LAYOUTS = ("NCW", "NCHW", "NCDHW", "NHWC", "NDHWC")
 
 
@@ -223,8 +224,7 @@ class Convolution(ConvolutionAttributes, _Filtering):
     is_costly: ClassVar[bool] = True
 
     def data_from_weight(self, weight: Shape) -> LayerData | None:
-        is_channels_last = self.layout is not None and self.layout.endswith("C")
-        if is_channels_last or len(weight) < 3:
+        if is_channels_last(self.layout) or len(weight) < 3:
             return None
         return LayerData(weight[1] * self.num_group, len(weight) - 2)
 
@@ -250,6 +250,7 @@ class Convolution(ConvolutionAttributes, _Filtering):
         counts = zip(data[2:], window.counts(data[2:]), strict=True)
         expected = (data[0], self.num_filter, *(n if size else 0 for size, n in counts))
         completed = self.expect("output", output, expected)
+        # Only with stride 1 does the output's size determine the data's.
         sizes = tuple(
             n - 1 + span - 2 * pad if n and stride == 1 else 0
             for n, span, pad, stride in zip(
@@ -286,7 +287,7 @@ class Convolution(ConvolutionAttributes, _Filtering):
 class ConvolutionV1(Convolution):
     """``Convolution`` under its name in old files; MXNet keeps both operators."""
 
-    byte_form = None
+    byte_form = None  # MXNet's quantization leaves it in float32.
 
 
 @register("Deconvolution", "_npx_deconvolution")
@@ -384,6 +385,8 @@ class Deconvolution(_Filtering):
         if not any(self.target_shape):
             return self.window
         window = self.window
+        # As in MXNet, the start loses the larger part of an odd excess: pad rounds up, and adj,
+        # which the output's shape implies, gives one element back at the end.
         pad = tuple(
             (stride * (size - 1) + span - target + 1) // 2
             for size, stride, span, target in zip(

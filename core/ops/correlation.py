@@ -60,6 +60,7 @@ class Correlation(Operator):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         data = self.expect("data2", inputs[1], inputs[0])
         data = self.expect("data1", data, (0, 0, 0, 0))
+        # Positions whose patch or most distant partner would leave the padded image have no output.
         border = self.max_displacement + self.kernel_size // 2
         sizes = []
         for size in data[2:]:
@@ -149,6 +150,7 @@ class Correlation(Operator):
                 if self.is_multiply:
                     xp.multiply(images[1 - i][windows[1 - i]], grad[:, channel, None], out=term)
                 else:
+                    # The derivative of |a - b|; where they are equal it is 1 by a, as in MXNet.
                     is_more = images[0][windows[0]] >= images[1][windows[1]]
                     sign = xp.where(is_more, 1 - 2 * i, 2 * i - 1)
                     xp.multiply(grad[:, channel, None], sign, out=term)

@@ -33,6 +33,8 @@ class Pattern:
     def rows(self) -> Array:
         """The row of each stored value."""
         count = self.columns.shape[0]
+        # Each row adds 1 where its values begin, so the running sum is the row's number; empty rows
+        # add theirs at the same offset, those at the end beyond the last value.
         begins = self.xp.bincount(self.indptr[1:-1], minlength=count + 1)[:count]
         return self.xp.cumsum(begins)
 
@@ -102,6 +104,7 @@ class Csr:
         ``terms`` (values, n)."""
         indptr, xp = self.pattern.indptr, self.pattern.xp
         terms *= self.data[:, None]
+        # For an empty segment, reduceat returns the element at its start instead of 0.
         has_any = indptr[1:] > indptr[:-1]
         if has_any.all():
             sum_segments(xp, terms, indptr[:-1], out)
@@ -127,6 +130,7 @@ def sum_segments(xp: Any, values: Array, starts: Array, out: Array | None = None
     if xp is np:
         np.add.reduceat(values, starts, axis=0, out=out)
         return out
+    # CuPy has no reduceat.
     marks = xp.zeros(values.shape[0], _INT64)
     marks[starts[1:]] = 1
     out[...] = 0

@@ -54,6 +54,7 @@ class Targets:
         count = labels.shape[1]
         used = xp.where(xp.arange(count) < label_lengths[:, None], labels, blank)
         check_range(used, 0, channels)
+        # Equal neighbors need a blank, and so a step, between them.
         repeats = (used[:, 1:] == used[:, :-1]) & (xp.arange(1, count) < label_lengths[:, None])
         needed = label_lengths + repeats.sum(axis=1)
         is_possible = (needed <= data_lengths) & (data_lengths > 0)
@@ -101,6 +102,8 @@ class _Lattice:
         xp, shares = self._run.xp, self._alphas
         self._multiply_backward()
         likelihoods = xp.where(self._is_possible, self._likelihoods, 0.0)
+        # alpha · beta / P is the probability of passing through a state. Graves et al. also divide
+        # by the state's emission, which both their factors include; here only alpha does.
         shares -= likelihoods[:, None]
         xp.exp(shares, out=shares)
         gradient = self._log_softmax
@@ -130,6 +133,7 @@ class _Lattice:
             now += self._emissions(step)
         last = alphas[xp.maximum(self._data_lengths - 1, 0), self._rows]
         ends = 2 * self._label_lengths
+        # Paths end in the last label or the blank behind it; without labels only in the blank.
         label_end = last[self._rows, xp.maximum(ends - 1, 0)]
         label_end = xp.where(self._label_lengths > 0, label_end, -xp.inf)
         self._likelihoods = xp.logaddexp(last[self._rows, ends], label_end)
@@ -146,6 +150,8 @@ class _Lattice:
             if step + 1 < self._steps:
                 beta = self._one_step_back(beta + self._emissions(step + 1))
             is_last = self._data_lengths == step + 1
+            # An example's recursion starts at its own last step; what later steps computed is
+            # discarded.
             beta = xp.where(is_last[:, None], end_cost, beta)
             self._alphas[step] += beta
 

@@ -79,6 +79,8 @@ class _Instances:
 
     def of(self, output: Array, make: Callable[[], Any]) -> Any:
         """Return the operator that writes an output, made at the first call."""
+        # Arrays are not hashable. An id is reused only after the array is gone, when the callback
+        # of its weak reference has removed the entry.
         key = id(output)
         if key not in self._found:
             reference = weakref.ref(output, lambda _: self._found.pop(key, None))
@@ -97,7 +99,7 @@ class Custom(Operator):
     """
 
     variadic: ClassVar[str | None] = ""
-    may_widen: ClassVar[bool] = False
+    may_widen: ClassVar[bool] = False  # The script's code must see the dtypes that it inferred.
     rest_attribute: ClassVar[str | None] = "arguments"
     uses_random: ClassVar[bool] = True  # Unknown before it runs, so assume it does.
 
@@ -140,6 +142,9 @@ class Custom(Operator):
             [next(numbers) for _ in range(count)] for count in (outputs, inputs, outputs)
         )
         read = self.properties.declare_backward_dependency(out_grad, in_data, out_data)
+        # ``backward`` of a script gets in_data and out_data as whole lists, whatever it declares.
+        # What matters is whether it reads out_grad: if not, it is a loss, where a backward pass
+        # begins.
         return Reads(out_grads=any(i in out_grad for i in read), inputs=(ALL,), outputs=(ALL,))
 
     # -- inference --------------------------------------------------------------------------
@@ -151,6 +156,7 @@ class Custom(Operator):
         try:
             answer = self.properties.infer_shape([list(shape or ()) for shape in inputs[:count]])
         except Exception as error:
+            # Code written for known shapes may fail on unknown ones, in any way.
             if not self.check_known(inputs[:count]):
                 return inputs, outputs
             raise ShapeError(f"{self.op_type}.infer_shape failed: {error!r}") from error
@@ -238,6 +244,7 @@ class Custom(Operator):
         targets, req = [], []
         for array, target in zip(inputs[:count], in_grads, strict=False):
             req.append("null" if target is None else "write")
+            # ``backward`` of a script may write to a gradient that nobody wants.
             targets.append(run.scratch(array.shape, array.dtype) if target is None else target)
         grads = [
             run.xp.zeros(output.shape, output.dtype) if grad is None else grad

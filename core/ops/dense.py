@@ -75,8 +75,10 @@ class FullyConnected(Operator):
         return Reads(inputs=(0, 1))
 
     def stacked(self, shapes: Sequence[Shape], is_shared: Sequence[bool]) -> Operator | None:
+        # With another weight for each entry, the product is a batched one, which this layer is not.
         if len(shapes[0]) != 2 or is_shared[0] or not all(is_shared[1:]):
             return None
+        # Unlike ``flatten``, this keeps the new axis and the batch apart.
         return FullyConnected(num_hidden=self.num_hidden, no_bias=self.no_bias, flatten=False)
 
     def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:

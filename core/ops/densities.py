@@ -111,6 +111,7 @@ def _log_generalized(run: Run, x: Array, mu: Array, alpha: Array) -> Any:
 
 def _generalized_slopes(run: Run, x: Array, mu: Array, alpha: Array) -> tuple[Any, ...]:
     p = 1 / (mu * alpha + 1)
+    # The chain rule, with k = 1 / alpha and p = 1 / (mu alpha + 1).
     _, of_k, of_p = _negative_binomial_slopes(run, x, 1 / alpha, p)
     return 0, -of_p * alpha * p**2, -of_k / alpha**2 - of_p * mu * p**2
 
@@ -164,6 +165,8 @@ class Density(Operator):
 
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        # Samples outside the support give log(0) or log of a negative number: densities of 0 or
+        # NaN.
         with np.errstate(divide="ignore", invalid="ignore"):
             log = self.row.log(run, *self._aligned(inputs))
         run.xp.copyto(outputs[0], log if self.is_log else run.xp.exp(log))

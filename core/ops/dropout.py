@@ -69,6 +69,7 @@ class Dropout(Operator):
         return Reads(outputs=(1,))
 
     def stacked(self, shapes: Sequence[Shape], is_shared: Sequence[bool]) -> Operator | None:
+        # ``axes`` would count from the new axis.
         return self if not self.axes else None
 
     def inplace_forward(self) -> tuple[tuple[int, int], ...]:

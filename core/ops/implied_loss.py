@@ -27,6 +27,7 @@ ImpliedLoss: TypeAlias = Callable[[Array, Array | None], float]
 """Returns the mean loss from the output and the label, None for operators without a label."""
 
 _SMALLEST_PROBABILITY = 1e-12
+"""The default ``eps`` of ``mx.metric.CrossEntropy``."""
 
 
 def cross_entropy(probabilities: Array, label: Array, ignored: int | None) -> float:

@@ -39,6 +39,8 @@ class Potrf(Square):
         xp, lower, grad = run.xp, outputs[0], out_grads[0]
         if not self.lower:
             lower, grad = turned(lower), turned(grad)
+        # dA = L⁻ᵀ copyltu(Lᵀ dL) L⁻¹ / 2, where copyltu copies the lower triangle to the upper one
+        # (Seeger et al., arXiv:1710.08717).
         half = xp.tril(turned(lower) @ xp.tril(grad))
         symmetric = half + turned(xp.tril(half, -1))
         symmetric *= 0.5
@@ -82,6 +84,7 @@ class Potri(Square):
         in_grads: Sequence[Array | None],
     ) -> None:
         assert in_grads[0] is not None
+        # B = (L Lᵀ)⁻¹ has dL = -B (dB + dBᵀ) B L.
         grad = out_grads[0] + turned(out_grads[0])
         of_factor = -(outputs[0] @ grad @ outputs[0] @ self._factor(run, inputs[0]))
         in_grads[0][...] = run.xp.tril(of_factor)

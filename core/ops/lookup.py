@@ -132,6 +132,8 @@ def add_rows(run: Run, target: Array, table: Shape, rows: Array, values: Array) 
     # the rest, and so on.
     while left.size:
         numbers = rows[left]
+        # Of equal targets the last assignment stays, which is the first occurrence. Scratch memory
+        # need not be cleared: only what was just written is read.
         first_of[numbers[::-1]] = left[::-1]
         is_first = first_of[numbers] == left
         chosen = left[is_first]

@@ -142,6 +142,7 @@ class SoftmaxOutput(_Labelled):
         if data_grad is None:
             return
         if label.shape == out.shape:
+            # As in MXNet, normalization, use_ignore and smooth_alpha have no effect here.
             run.xp.subtract(out, label, out=data_grad)
             data_grad *= self.grad_scale
         else:
@@ -229,6 +230,7 @@ class SoftmaxCrossEntropy(Operator):
         probability *= one_hot(run, label, data.shape, 1)
         chosen = run.scratch((data.shape[0],), data.dtype)
         xp.sum(probability, axis=1, out=chosen)
+        # MXNet's bound; its gradient does not know it either.
         xp.maximum(chosen, 1e-8, out=chosen)
         xp.log(chosen, out=chosen)
         xp.sum(chosen, axis=0, keepdims=True, out=outputs[0])
@@ -274,6 +276,7 @@ class MakeLoss(Operator):
         return mean_output
 
     def is_identity(self, is_train: bool) -> bool:
+        # In training the operator must stay for its gradient.
         return not is_train
 
     def inplace_forward(self) -> tuple[tuple[int, int], ...]:
@@ -343,7 +346,7 @@ class SVMOutput(_Labelled):
             return
         label = inputs[1]
         places = xp.nonzero((label > -1) & (label < out.shape[-1]))
-        # Of the labelled classes, which shall exceed the margin; the others shall stay below.
+        # The score of the labelled class should be above the margin, all others below its negative.
         own = (*places, label[places].astype("int64"))
         lacking = self.margin - out[own]
         xp.add(out, self.margin, out=data_grad)

@@ -118,6 +118,7 @@ class BatchNorm(Operator):
         data = self.expect_dtype("data", inputs[0], outputs[0])
         if data is None:
             return inputs, outputs
+        # Statistics of half precision would lose the small steps of a moving average.
         vector = _FLOAT32 if data.itemsize < _FLOAT32.itemsize else data
         vectors = [
             self.expect_dtype(name, dtype, vector)
@@ -201,6 +202,7 @@ class BatchNorm(Operator):
         return scale
 
     def _variance(self, run: Run, inverse: Array) -> Array:
+        """Return the variance, given ``1 / sqrt(variance + eps)``, the only one that is kept."""
         variance = run.scratch(inverse.shape, inverse.dtype)
         run.xp.multiply(inverse, inverse, out=variance)
         run.xp.reciprocal(variance, out=variance)
@@ -237,6 +239,7 @@ class BatchNormWithReLU(BatchNorm):
     kind = None
 
     def stored_outputs(self) -> int:
+        """MXNet has oneDNN's workspace, the mask of ReLU, as a hidden output."""
         return 4
 
     def backward_reads(self) -> Reads:

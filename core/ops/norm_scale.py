@@ -84,6 +84,7 @@ class L2Normalization(Operator):
         in_grads: Sequence[Array | None],
     ) -> None:
         xp, grad, out, data_grad = run.xp, out_grads[0], outputs[0], in_grads[0]
+        # With y = x / n, dx = (dy - y Σ dy y) / n: the part of dy along x changes only the norm.
         kept = self._kept_shape(grad.shape)
         product, along = run.scratch(grad.shape, grad.dtype), run.scratch(kept, grad.dtype)
         xp.multiply(grad, out, out=product)
@@ -161,6 +162,8 @@ class LRN(Operator):
         in_grads: Sequence[Array | None],
     ) -> None:
         xp, grad, data, norm, data_grad = run.xp, out_grads[0], inputs[0], outputs[1], in_grads[0]
+        # With y = x n^-beta and n = knorm + alpha / nsize · Σ x²,
+        # dx = dy n^-beta - 2 alpha beta / nsize · x Σ dy x n^(-beta - 1), over the same neighbors.
         power, spread = (run.scratch(grad.shape, grad.dtype) for _ in range(2))
         xp.power(norm, -self.beta - 1, out=power)
         power *= grad

@@ -219,8 +219,9 @@ class Operator:
         return ()
 
     def uncast(self, output: int) -> int | None:
-        """The input of which an output is the cast that mixed precision has put in; None if it is
-        none. Symbols are saved without such casts unless the caller wants them."""
+        """The input that an output is a cast of, if mixed precision inserted this operator; None
+        for all other operators. Symbols are saved without such casts unless the caller wants
+        them."""
         return None
 
     # -- inference --------------------------------------------------------------------------
@@ -301,11 +302,11 @@ class Operator:
 
     def opened(self) -> Sequence[tuple[Operator, tuple[int, ...]]]:
         """Return the chain of simpler operators that this one amounts to in inference; empty if it
-        is simple itself. A plan without backward then runs these, fused again as it can.
+        is simple itself. A plan without backward runs the chain instead, and fuses what it can.
 
         Returns:
-            for each operator, the indices of this one's inputs that it reads, in their order; from
-            the second on, behind the output of the one before.
+            the operators, each with the indices of this one's inputs that it reads; from the second
+            on, the output of the operator before precedes them.
         """
         return ()
 
@@ -313,7 +314,8 @@ class Operator:
         """True if each element that ``forward`` and ``backward`` write depends only on the elements
         at the same position of tensors of the same shape.
 
-        Where a plan keeps tensors in another layout, they then receive vectors, all in that order.
+        Where a plan keeps tensors in a blocked layout, ``forward`` and ``backward`` receive them as
+        vectors whose elements are in the order of that layout.
         """
         return False
 

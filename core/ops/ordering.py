@@ -23,6 +23,7 @@ _INT32 = np.dtype("int32")
 _PLACE = 0xFFFFFFFF
 """Mask of the lower half of a 64-bit key, which holds the element's position."""
 _MOST_KEYS = _PLACE + 1
+"""The number of positions that fit into it."""
 _MANY_TIMES = 8
 """Partitioning before sorting pays if there are this many times as many elements as wanted."""
 
@@ -47,6 +48,7 @@ def _keys(xp: Any, data: Array, axis: int, ascending: bool) -> Array:
     # floats the opposite order. Adding 0 turns -0 into 0, so that both are equal.
     bits = xp.ascontiguousarray(data + _FLOAT32.type(0)).view("uint32")
     bits ^= (bits >> 31) * xp.uint32(0x7FFFFFFF) | xp.uint32(0x80000000)
+    # NaN of either sign is the largest, as for a sort of NumPy.
     bits[xp.isnan(data)] = 0xFFFFFFFF
     keys = (bits if ascending else ~bits).astype("uint64") << 32
     shape = [1] * data.ndim

@@ -125,6 +125,8 @@ class Pad(Operator):
         if self.mode != "constant":
             folded = run.scratch(dy.shape, dy.dtype)
             run.xp.copyto(folded, dy)
+            # Corners of a later margin copy those of an earlier one, so its gradient comes back
+            # first.
             for margin, source in reversed(self._margins(folded)):
                 _add_copies(margin, source)
             dy = folded
@@ -174,6 +176,8 @@ class UpSampling(Operator):
 
     @cached_property
     def _deconvolution(self) -> Operator:
+        # The smallest kernel whose weight can hold the tent of bilinear interpolation, as in FCN
+        # (Long et al., 2015); pad is ceil((scale - 1) / 2).
         kernel = 2 * self.scale - self.scale % 2
         attributes = {
             "kernel": (kernel, kernel),

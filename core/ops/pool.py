@@ -130,6 +130,7 @@ class Pooling(PoolingAttributes):
             raise AttributeValueError("p_value is missing; pool_type lp needs 1, 2 or 3")
         if self.global_pool:
             return
+        # Zeros count as no padding, however many there are.
         pad = self.pad if any(self.pad) else ()
         check_window(self.kernel, stride=self.stride, pad=pad)
         check_layout(self.layout, len(self.kernel))
@@ -287,6 +288,7 @@ class Pooling(PoolingAttributes):
         data_grad: Array,
         intervals: list[_Interval],
     ) -> None:
+        # ``forward`` keeps only the final maxima; those along the later axes are found again.
         recomputed = run.scratch(out.shape, out.dtype) if len(intervals) > 1 else out
         sources = [data] if len(intervals) == 1 else self._maxima(run, data, recomputed, intervals)
         for interval, source in zip(intervals, sources, strict=True):
@@ -385,7 +387,8 @@ def _to_first_maximum(
     """Write into ``target`` the gradient of maxima taken from ``source`` along one axis."""
     xp = run.xp
     share = run.scratch(grad.shape, grad.dtype)
-    # Products with 0 and 1 are taken of the bits: of a gradient that is NaN they would all be NaN.
+    # Bit patterns are multiplied by 0 and 1 instead of numbers: 0 times a gradient of NaN or inf
+    # would be NaN.
     bits = f"i{grad.dtype.itemsize}"
     left_bits, share_bits = _copy(run, grad).view(bits), share.view(bits)
     is_maximum = run.scratch(grad.shape, "bool")

@@ -35,7 +35,7 @@ class PoolingV1(Operator):
     pooling_convention: str = attribute(
         "valid",
         choices=("valid", "full"),
-        doc="rounding of the output size: down (valid), up (full), or size / stride up (same)",
+        doc="rounding of the output size: down (valid) or up (full)",
     )
     stride: Shape = attribute(
         (), minimum=1, doc="steps of the window along each axis; 1 where not given"

@@ -46,6 +46,8 @@ class _Product(Operator):
         if a.ndim != rank or b.ndim != rank:
             return None
         left, right = self.transpose_a, self.transpose_b
+        # For y = a b: da = dy bᵀ and db = aᵀ dy. The gradient of an input that was transposed is
+        # transposed again by exchanging the factors.
         if left:
             da = dot(b, grad, transpose_a=right, transpose_b=True)
         else:

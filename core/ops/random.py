@@ -75,6 +75,7 @@ def _uniform(run: Run, out: Array, low: Any, high: Any) -> None:
 
 
 def _gamma(run: Run, out: Array, alpha: Any, beta: Any) -> None:
+    # As in MXNet, beta is a scale here, but a rate in random_pdf_gamma.
     _draw(run, out, "gamma", alpha, beta)
 
 
@@ -93,6 +94,7 @@ def _negative_binomial(run: Run, out: Array, k: Any, p: Any) -> None:
 
 def _generalized_negative_binomial(run: Run, out: Array, mu: Any, alpha: Any) -> None:
     """Draw from Poisson distributions with gamma-distributed rates: mean mu, dispersion alpha."""
+    # Without dispersion it is the Poisson distribution; the gamma distribution is not defined then.
     if isinstance(alpha, float) and alpha == 0:
         _poisson(run, out, mu)
         return
@@ -322,6 +324,7 @@ class UniqueZipfian(Operator):
         while classes.size < out.size:
             run.random.uniform(exponents)
             fresh = xp.exp(exponents * np.log(self.range_max + 1)).astype(_INT64) - 1
+            # exp may round up to range_max + 1, one class too many.
             classes = xp.concatenate([classes, fresh % self.range_max])
             positions = xp.concatenate([positions, draws + xp.arange(count)])
             _, first = xp.unique(classes, return_index=True)

@@ -149,6 +149,7 @@ def _count(x: Array, y: Array) -> int:
 
 
 def _sum(run: Run, x: Array, axes: Axes, y: Array) -> None:
+    # NumPy would add up integers of few bits in 64; MXNet lets their sums wrap around.
     run.xp.sum(x, axis=axes, dtype=x.dtype, keepdims=True, out=y)
 
 
@@ -174,6 +175,7 @@ def _product(run: Run, x: Array, axes: Axes, y: Array) -> None:
 
 
 def _product_gradient(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
+    # As in MXNet: NaN for an element of 0, although the product of the others is its derivative.
     run.xp.divide(y, x, out=dx, casting="unsafe")
     dx *= dy
 
@@ -400,6 +402,7 @@ class Norm(_Reducing):
         if self.ord == 1:
             run.xp.sign(x, out=dx)
         else:
+            # x / |x|, which like in MXNet is NaN if the norm is 0.
             run.xp.divide(x, self.kept(outputs[0], x.shape), out=dx, casting="unsafe")
         run.xp.multiply(dx, self.kept(out_grads[0], x.shape), out=dx, casting="unsafe")
 

@@ -86,7 +86,7 @@ def _read_codes(codes: Shape, data: Shape) -> Shape:
         code = codes[position]
         if code > 0:
             dims.append(code)
-            source += 1
+            source += 1  # A number and -1 also stand for a dimension of the data.
         elif code == 0:
             dims.append(take())
         elif code == -1:

@@ -148,6 +148,7 @@ class RNN(Operator):
         return len(self.output_names()) - 1
 
     def stored_outputs(self) -> int:
+        """MXNet keeps what ``backward`` needs outside of the graph."""
         return self.visible_outputs()
 
     # -- inference --------------------------------------------------------------------------
@@ -252,6 +253,8 @@ class RNN(Operator):
         reserves = self._reserves(inputs[0], outputs)
         cells = self._cells(run, inputs, outputs[0], reserves)
         parameters = None if in_grads[1] is None else self.split(in_grads[1], inputs[0])
+        # A layer reads its gradient from one of these and writes that of the layer below to the
+        # other.
         between = [
             run.scratch(outputs[0].shape, outputs[0].dtype)
             for _ in range(min(2, self.num_layers - 1))
@@ -339,7 +342,7 @@ class RNN(Operator):
         return self._reserve_layout(data.shape).split(outputs[self.visible_outputs()])
 
     def _states_of(self, states: Sequence[Array | None], layer: int, side: int) -> tuple[Any, Any]:
-        """Return state and memory of one layer and direction; None for what there is not."""
+        """Return state and memory of one layer and direction; None for one that is missing."""
         index = layer * self.directions + side
         state, memory = (*(None if s is None else s[index] for s in states), None, None)[:2]
         return state, memory
@@ -370,10 +373,11 @@ class RNN(Operator):
         return self.p > 0 and run.is_train
 
     def _drop(self, run: Run, reserve: LayerReserve) -> None:
-        """Drop out a layer's output, but the last layer's."""
+        """Apply dropout to the output of a layer; the last layer has no mask."""
         mask = reserve.mask
         if mask is None or not self._drops(run):
             return
         keeps = 1 - self.p
+        # With p 1 everything is dropped, whatever the factor is.
         run.random.bernoulli(mask, keeps, 1 / keeps if keeps else 1.0)
         run.xp.multiply(reserve.output, mask, out=reserve.dropped)

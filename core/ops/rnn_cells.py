@@ -100,6 +100,7 @@ class Lstm(Recurrence):
         xp.multiply(grad, self.memory_slope[t], out=self.work)
         xp.add(self.memory_grad, self.work, out=self.memory_grad_after)
         after = self.memory_grad_after
+        # The gradient of clipping is 0 at and beyond its bounds.
         if self.clip is not None:
             xp.copyto(after, 0, where=self.is_clipped[0, t])
         xp.multiply(after, candidate, out=self.gate(share, 0))
@@ -201,6 +202,8 @@ class Gru(GatedUnit):
 
     def input_bias(self, parameters: CellParameters, bias: Array) -> None:
         super().input_bias(parameters, bias)
+        # The candidate's hidden bias belongs to what the reset gate multiplies, so ``step`` adds
+        # it.
         self.xp.copyto(self.gate(bias, 2), self.gate(parameters.i2h_bias, 2))
 
     def step(self, cell: CellArrays, t: int, state: Array, memory: Array | None) -> None:
@@ -332,6 +335,7 @@ class ReluCell(Vanilla):
         self.xp.maximum(values, 0, out=values)
 
     def prepare_backward(self, cell: CellArrays, grads: CellGradients) -> None:
+        # ``gates`` holds the outputs, which are positive where the inputs were.
         self.xp.greater(cell.gates, 0, out=self.gate_grads)
 
 
@@ -342,4 +346,4 @@ CELLS: dict[str, type[Recurrence]] = {
     "gru": Gru,
     "gru_reset_first": ResetFirstGru,
 }
-"""The recurrence of each value of the attribute ``mode``, and of one that only plans have."""
+"""The recurrence of each value of the attribute ``mode``, and of one that only plans use."""

@@ -181,6 +181,7 @@ class Recurrence(abc.ABC):
             state = cell.state if before is None else states[before]
             xp.add(grads.output[t], self.next_grad, out=self.grad)
             self.step_backward(cell, t, before, state)
+            # A step past a sequence's end passed the state on unchanged, and so its gradient.
             if self.ended is not None:
                 xp.copyto(self.next_grad, self.grad, where=self.ended[t])
         if grads.state is not None:
@@ -225,6 +226,7 @@ class Recurrence(abc.ABC):
         xp.matmul(rows_of(gate_grads).T, rows_of(cell.data), out=target.i2h_weight)
         xp.sum(rows_of(gate_grads), axis=0, out=target.i2h_bias)
         xp.sum(rows_of(hidden_grads), axis=0, out=target.h2h_bias)
+        # The first step started from the initial state, which ``states`` does not hold.
         if cell.is_reversed:
             first, later, states = hidden_grads[-1], hidden_grads[:-1], states[1:]
         else:

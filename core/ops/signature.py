@@ -63,6 +63,8 @@ def argument_names(operator: type[Operator]) -> tuple[str, ...]:
 
 
 def _default_names(operator: type[Operator]) -> tuple[str, ...]:
+    # An instance without its required attributes, and without __post_init__, which would reject it:
+    # an input_names that depends on a required one then fails with AttributeError.
     probe = object.__new__(operator)
     for name, field in attribute_fields(operator).items():
         if field.default is not dataclasses.MISSING:
@@ -104,6 +106,8 @@ def split_arguments(
         if is_array(value):
             arrays[name] = value
         elif name not in inputs:
+            # np.float32 and float are both types; only a dtype attribute turns them into names, as
+            # in the functions that MXNet generates.
             attributes[name] = to_dtype(value).name if name == "dtype" else value
         elif value is not None:
             raise WrongType(

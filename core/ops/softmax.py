@@ -51,6 +51,7 @@ def write_softmax_gradient(run: Run, grad: Array, out: Array, axis: int, data_gr
 
 def positions(run: Run, count: int, dtype: DType) -> Array:
     """Return 0, 1, ..., count - 1 in scratch memory."""
+    # ``arange`` would allocate an array in every step of a plan.
     numbers = run.scratch((count,), dtype)
     numbers[...] = 1
     run.xp.cumsum(numbers, out=numbers)
@@ -177,6 +178,7 @@ class Softmax(_AlongAxis):
             return
         beyond = self._beyond(run, inputs[1], data.shape, axis)
         run.xp.copyto(out, data)
+        # Not -inf: for a length of 0 the difference from the maximum would be NaN.
         run.xp.copyto(out, lowest(out.dtype), where=beyond)
         write_softmax(run, out, axis, out)
         run.xp.copyto(out, 0, where=beyond)

@@ -90,6 +90,8 @@ class IdentityAttachKLSparseReg(Operator):
         if in_grads[0] is None:
             return
         active = run.scratch(moving.shape, moving.dtype)
+        # The derivative of the divergence, (1 - t) / (1 - m) - t / m, by the mean m. As in MXNet,
+        # every example gets all of it, not its share of the batch.
         xp.divide(self.sparseness_target, moving, out=active)
         xp.subtract(1, moving, out=batch)
         xp.divide(1 - self.sparseness_target, batch, out=batch)

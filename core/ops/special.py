@@ -61,7 +61,11 @@ _ERFC_LARGE = (
         1.23033935480374942e3,
     ),
 )
-"""Numerator and denominator of erfc(x) exp(x squared) in x, for x from 0.46875."""
+"""Numerator and denominator of erfc(x) exp(x squared) in x, for x from 0.46875.
+
+From 4 on, Cody has a third approximation. erf does not need it: erfc is so small there that its
+relative error does not show in 1 - erfc.
+"""
 
 _ERF_ONE = 6.0
 """From here on, erf rounds to 1 in float64."""
@@ -78,6 +82,8 @@ _LANCZOS = (
     9.9843695780195716e-6,
     1.5056327351493116e-7,
 )
+# The terms -B(2k) / 2k of the asymptotic series, with Bernoulli numbers B, and the number of steps
+# by which the argument is raised first, so that the series is accurate.
 _DIGAMMA_SERIES = (-1 / 12, 1 / 120, -1 / 252, 1 / 240, -1 / 132, 691 / 32760, -1 / 12)
 _DIGAMMA_SHIFT = 8
 
@@ -120,8 +126,10 @@ def erfinv(run: Run, x: Array, out: Array) -> None:
     """Write the inverse error function: infinite at -1 and 1, NaN outside."""
     xp = run.xp
     target = x.astype("float64")
+    # At -1 and 1 the logarithm below would be infinite.
     inside = xp.clip(target, -1 + 1e-16, 1 - 1e-16)
-    # Winitzki's closed form is accurate to 2e-3; each of Halley's steps triples the digits.
+    # Winitzki's closed form, with his constant 0.147, is accurate to 2e-3; each of Halley's steps
+    # triples the digits.
     tail = xp.log1p(-inside * inside)
     middle = 2 / (math.pi * 0.147) + tail / 2
     y = xp.sign(inside) * xp.sqrt(xp.sqrt(middle * middle - tail / 0.147) - middle)
@@ -149,6 +157,7 @@ def gammaln(run: Run, x: Array, out: Array) -> None:
     z = xp.where(is_left, 1 - wide, wide) - 1
     t = z + _LANCZOS_G + 0.5
     right = 0.5 * math.log(2 * math.pi) + (z + 0.5) * xp.log(t) - t + xp.log(_lanczos_sum(z))
+    # Euler's reflection formula: gamma(x) gamma(1 - x) = pi / sin(pi x).
     reflected = math.log(math.pi) - xp.log(xp.abs(_sin_pi(xp, wide))) - right
     result = xp.where(is_left, reflected, right)
     result = xp.where((wide == 1) | (wide == 2), 0.0, result)
@@ -196,6 +205,7 @@ def digamma(run: Run, x: Array, out: Array) -> None:
     for term in _DIGAMMA_SERIES:
         total += term * power
         power = power * inverse_square
+    # The reflection formula: digamma(x) = digamma(1 - x) - pi / tan(pi x).
     total = xp.where(is_left, total - math.pi / xp.tan(math.pi * wide), total)
     is_pole = (wide <= 0) & (wide == xp.floor(wide))
     total = xp.where(is_pole, xp.finfo("float64").max, total)

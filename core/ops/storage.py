@@ -59,7 +59,10 @@ class CastStorage(Operator):
 
 @register("_sparse_retain")
 class SparseRetain(Operator):
-    """Keep the rows of an array with the given indices; all others become 0."""
+    """Keep the rows of an array with the given indices (n,); all others become 0.
+
+    Indices of any dtype are truncated to integers, and clipped to the range.
+    """
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return of_first(inputs)

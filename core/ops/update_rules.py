@@ -70,8 +70,8 @@ def prepare(
 ) -> None:
     """Set ``step.gradient`` to ``clip(rescale * grad) + wd * weight``.
 
-    With ``decay_before_clip`` the sum is clipped, as in Adam and RMSProp. ``grad`` may have lower
-    precision than the weight.
+    With ``decay_before_clip`` the sum is clipped, as in MXNet's Adam, RMSProp and FTML. ``grad``
+    may have lower precision than the weight.
     """
     xp, gradient = step.xp, step.gradient
     xp.multiply(grad, rescale, out=gradient, dtype=gradient.dtype)
@@ -306,7 +306,11 @@ def rmsprop_centered(
 def ftrl(
     step: Step, states: Sequence[Array], *, lr: float, lamda1: float, beta: float, wd: float
 ) -> None:
-    """Follow the regularized leader: the weight is computed in closed form from the states."""
+    """Follow the regularized leader: the weight is computed in closed form from the states.
+
+    ``z += g - (sqrt(n + g²) - sqrt(n)) / lr * weight`` and ``n += g²``; then the weight is
+    ``-sign(z) * max(|z| - lamda1, 0) / ((beta + sqrt(n)) / lr + wd)``.
+    """
     z, n = states
     xp, root, other = step.xp, step.gradient, step.other
     z += step.gradient
@@ -321,6 +325,7 @@ def ftrl(
     root += beta
     root /= lr
     root += wd
+    # Soft thresholding of z, negated.
     xp.clip(z, -lamda1, lamda1, out=other)
     other -= z
     xp.divide(other, root, out=step.out)
@@ -336,7 +341,11 @@ def ftml(
     epsilon: float,
     count: int,
 ) -> None:
-    """Follow the moving leader: the weight is computed in closed form from the states."""
+    """Follow the moving leader: the weight is computed in closed form from the states.
+
+    With the means v of g² and z of g, ``new_d = (1 - beta1^t) / lr * (sqrt(v / (1 - beta2^t)) +
+    epsilon)``, ``z -= (new_d - beta1 * d) * weight``, and the weight is ``-z / new_d``.
+    """
     d, v, z = states
     xp, gradient, new_d = step.xp, step.gradient, step.other
     single1, single2 = as_single(beta1), as_single(beta2)

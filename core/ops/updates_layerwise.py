@@ -80,6 +80,7 @@ class MixedLambPhase1(LambPhase1):
         return ("weight", "grad", "mean", "var", "weight32")
 
     def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        # The output is float32, unlike the weight.
         return ()
 
     def infer_type(
