@@ -32,7 +32,7 @@ from .unary_row import (
     ufunc,
 )
 
-__all__ = ["UNARY", "sigmoid"]
+__all__ = ["UNARY", "round_half_away", "sigmoid", "sign"]
 
 
 def _exp(run: Run, x: Array, out: Array) -> None:
@@ -83,7 +83,7 @@ def _softsign(run: Run, x: Array, out: Array) -> None:
     run.xp.divide(x, size, out=out)
 
 
-def _sign(run: Run, x: Array, out: Array) -> None:
+def sign(run: Run, x: Array, out: Array) -> None:
     """Write the sign; as in MXNet it is 0 for NaN."""
     if not is_floating(x.dtype):
         run.xp.sign(x, out=out)
@@ -94,7 +94,7 @@ def _sign(run: Run, x: Array, out: Array) -> None:
     run.xp.copyto(out, 0, where=is_nan)
 
 
-def _round(run: Run, x: Array, out: Array) -> None:
+def round_half_away(run: Run, x: Array, out: Array) -> None:
     """Round half away from zero. Every step is exact; 0 keeps its sign."""
     whole, half = like(run, x), like(run, x)
     is_infinite = run.scratch(x.shape, "bool")
@@ -289,13 +289,13 @@ UNARY = (
         ("abs", "_sparse_abs"),
         "|x|.",
         ufunc("abs"),
-        slope_by(_sign),
+        slope_by(sign),
         keeps_integers=True,
         keeps_zeros=True,
         pointwise=Pointwise(Known.ABSOLUTE),
         derivative=lambda f, x, y: f.sign(x),
     ),
-    UnaryRow(("sign", "_sparse_sign"), "-1, 0 or 1.", _sign, keeps_integers=True, keeps_zeros=True),
+    UnaryRow(("sign", "_sparse_sign"), "-1, 0 or 1.", sign, keeps_integers=True, keeps_zeros=True),
     UnaryRow(
         ("negative", "_sparse_negative"),
         "-x.",
@@ -307,7 +307,7 @@ UNARY = (
     UnaryRow(
         ("round", "_sparse_round"),
         "Nearest integer, halves away from 0.",
-        _round,
+        round_half_away,
         keeps_zeros=True,
     ),
     UnaryRow(

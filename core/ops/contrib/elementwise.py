@@ -9,6 +9,7 @@ import numpy as np
 
 from ...types import Array, DType, Shape, is_floating, merge_dtypes
 from ..attributes import attribute
+from ..elemwise_unary import round_half_away, sign
 from ..operator import Operator, Reads, Run
 from ..registry import register
 
@@ -52,21 +53,18 @@ class StraightRound(_Straight):
     """Round to the nearest integer, halves away from zero; the gradient passes unchanged."""
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        xp, data = run.xp, inputs[0]
-        if not is_floating(data.dtype):
-            xp.copyto(outputs[0], data)
-            return
-        signs = xp.sign(data)
-        xp.floor(xp.abs(data) + 0.5, out=outputs[0])
-        outputs[0][...] *= signs
+        if is_floating(inputs[0].dtype):
+            round_half_away(run, inputs[0], outputs[0])
+        else:
+            run.xp.copyto(outputs[0], inputs[0])
 
 
 @register("_contrib_sign_ste", "_sparse__contrib_sign_ste")
 class StraightSign(_Straight):
-    """-1, 0 or 1; the gradient passes unchanged."""
+    """-1, 0 or 1 (0 for NaN); the gradient passes unchanged."""
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        run.xp.sign(inputs[0], out=outputs[0])
+        sign(run, inputs[0], outputs[0])
 
 
 @register("_contrib_gradientmultiplier")
@@ -112,6 +110,8 @@ class Quadratic(_Elementwise):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         data = inputs[0]
+        # Horner's scheme; of integers it computes fractions, of which the output keeps the whole
+        # part.
         terms = run.scratch(data.shape, data.dtype if is_floating(data.dtype) else "float64")
         run.xp.multiply(data, self.a, out=terms)
         terms += self.b

@@ -28,7 +28,9 @@ __all__ = ["OnRegions", "PSROIPooling", "ROIAlign", "half_away", "image_numbers"
 
 def half_away(xp: Any, x: Array) -> Array:
     """Round to integers, halves away from zero, like C's ``round``."""
-    return xp.sign(x) * xp.floor(abs(x) + x.dtype.type(0.5))
+    # Unlike in floor(|x| + 0.5), every step is exact: the sum would round 0.49999997 up to 1.
+    whole = xp.trunc(x)
+    return whole + xp.trunc((x - whole) * 2)
 
 
 def image_numbers(rois: Array, images: int) -> Array:
@@ -253,6 +255,7 @@ class ROIAlign(_Weighted):
         place = xp.arange(places, dtype=start.dtype)[:, None]
         sample = xp.arange(most, dtype=start.dtype)
         points = start[:, None, None] + place * step + (sample + 0.5) * step / counts
+        # As in Detectron's code, points up to one element outside count, with the border's value.
         counted = (points >= -1) & (points <= length) & (sample < counts)
         points = xp.clip(points, 0, length - 1)
         weights = xp.zeros((len(start), places, length), dtype=start.dtype)
@@ -307,6 +310,7 @@ class PSROIPooling(_Weighted):
         corners = half_away(xp, rois[:, 1:])
         scale = rois.dtype.type(self.spatial_scale)
         starts, ends = corners[:, :2] * scale, (corners[:, 2:] + 1) * scale
+        # No region is empty: that is what the authors' code does.
         sizes = xp.maximum(ends - starts, rois.dtype.type(0.1))
         return (
             image_numbers(rois, shape[0]),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from core.errors import AttributeValueError, MXNetError, OutOfRange, ShapeError
+from core.ops.contrib.regions import half_away
 from oracle.apply import apply, make
 
 POOL = {"pooled_size": (2, 3), "spatial_scale": 0.5}
@@ -79,3 +80,10 @@ def test_an_image_larger_than_the_feature_map_is_refused() -> None:
     inputs = [np.zeros(shape, "float32") for shape in ((1, 2, 5, 6), (1, 4, 5, 6))]
     with pytest.raises(MXNetError, match="im_info says 200 by 90 pixels, but cls_prob has 5 by 6"):
         apply("_contrib_Proposal", SMALL, [*inputs, np.float32([[200, 90, 1]])])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_halves_are_rounded_like_in_c(dtype: str) -> None:
+    below_half = np.nextafter(np.dtype(dtype).type(0.5), 0)
+    numbers = np.array([below_half, 0.5, 1.5, -below_half, -0.5, -2.5], dtype)
+    np.testing.assert_array_equal(half_away(np, numbers), [0, 1, 2, 0, -1, -3])
