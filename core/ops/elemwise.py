@@ -21,10 +21,11 @@ from ..capabilities.quantized import ByteForm
 from ..errors import TypeInferenceError
 from ..types import Array, DType, Shape, is_floating, is_half, merge_dtypes
 from .attributes import attribute
+from .binary_row import BinaryRow, Slope
 from .broadcasting import infer_broadcast, sum_to
 from .derivatives import Functions, Tensor
 from .derivatives import sum_to as gradient_of_shape
-from .elemwise_binary import BINARY, BinaryRow, Slope
+from .elemwise_binary import BINARY
 from .elemwise_unary import UNARY
 from .operator import Operator, Reads, Run
 from .registry import declares_attributes, get_operator, register
@@ -35,8 +36,7 @@ from .unary_row import UnaryRow
 
 __all__ = ["Broadcast", "Elementwise", "Reversed", "Scalar", "Unary", "multiply_into"]
 
-_INT64 = np.dtype("int64")
-_FLOAT64 = np.dtype("float64")
+_INT64, _FLOAT64 = np.dtype("int64"), np.dtype("float64")
 
 
 def multiply_into(run: Run, x: Array, factor: Array | float, out: Array) -> None:
@@ -190,11 +190,9 @@ class _Pair(_Binary):
         if self.row.partials is None:
             return None
         (a, b), (y,), (dy,) = inputs, outputs, out_grads
-        grads = (
-            dy * self.row.partials.by_left(f, a, b, y),
-            dy * self.row.partials.by_right(f, a, b, y),
-        )
-        return [gradient_of_shape(f, grads[0], a.shape), gradient_of_shape(f, grads[1], b.shape)]
+        left = dy * self.row.partials.by_left(f, a, b, y)
+        right = dy * self.row.partials.by_right(f, a, b, y)
+        return [gradient_of_shape(f, left, a.shape), gradient_of_shape(f, right, b.shape)]
 
 
 class Elementwise(_Pair):
@@ -281,6 +279,7 @@ class Broadcast(_Pair):
             if target is None:
                 continue
             if not isinstance(slope, Slope):
+                # A constant factor is applied after the sum, which has fewer elements.
                 sum_to(run, dy, target)
                 multiply_into(run, target, slope, target)
                 continue
@@ -404,11 +403,11 @@ class Scalar(_Binary):
         (slope,), dy = self._slopes(), out_grads[0]
         assert slope is not None
         data = inputs[0]
-        if self._divides_gradient and not is_floating(dy.dtype):
+        if self._divides_gradient and not is_floating(dy.dtype):  # 1 / scalar would be cut to 0.
             self.row.function(run, *self._operands(dy, dy.dtype), in_grads[0])
             return
         if isinstance(slope, Slope) and data is not None and data.dtype != dy.dtype:
-            # Integers, with a number that is none.
+            # Integers and a fraction: output and gradient are float64.
             data = run.scratch(data.shape, dy.dtype)
             run.xp.copyto(data, inputs[0])
         factor = _factor(run, slope, *self._operands(data, dy.dtype), dy.dtype)

@@ -7,22 +7,20 @@ with the type promotion of ``mx.np``, with a number on the right, and with a num
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from ..capabilities.functions import Arithmetic
 from ..capabilities.quantized import ByteForm
 from ..types import Array, is_floating
+from .binary_row import BinaryRow, Function, Operand, Slope
 from .derivatives import Factor, Functions, Partials, Tensor, logarithm
 from .operator import Run
 from .sparse_elementwise import product_kernel, quotient_kernel, sum_kernel
-from .sparse_kernel import SparseKernel, no_kernel
 from .storage_rules import (
-    StorageRule,
-    dense,
     if_alike,
     if_one_is_sparse,
     of_first,
@@ -30,68 +28,7 @@ from .storage_rules import (
     scaled_matrix,
 )
 
-__all__ = ["BINARY", "BinaryRow", "Slope"]
-
-Operand: TypeAlias = Any
-"""An array, or a number in the scalar forms."""
-
-Function: TypeAlias = Callable[[Run, Operand, Operand, Array], None]
-
-
-class Slope(NamedTuple):
-    """A derivative that depends on the operands.
-
-    Attributes:
-        function: returns the derivative by one operand: an operand, a new array or a number.
-        reads: which operands it reads (0: left, 1: right).
-        has_fractions: whether it is a fraction for integers, of which the whole part counts.
-    """
-
-    function: Callable[[Run, Operand, Operand], Any]
-    reads: tuple[int, ...]
-    has_fractions: bool = False
-
-
-class BinaryRow(NamedTuple):
-    """One function.
-
-    Attributes:
-        doc: what it computes from the operands a and b.
-        function: writes the function's value.
-        lhs: derivative by a, a constant, or None if the gradient is 0.
-        rhs: derivative by b, likewise.
-        elementwise, broadcast, mixed, scalar, reversed: names of each form; empty if there is no
-            such form.
-        elementwise_storage, broadcast_storage, scalar_storage: the storage type of each form's
-            output, given those of its inputs.
-        sparse_kernel: returns the kernel of the elementwise form for sparse arrays, if there is
-            one.
-        keeps_zeros: whether the scalar form with a given number maps 0 to 0, so that sparse arrays
-            stay sparse.
-        arithmetic: the known function that it is, if any.
-        partials: the derivatives in terms of operators, for higher-order gradients.
-        on_bytes: the counterpart of the elementwise form on int8, if any.
-        names_outputs: as in ``Operator``, of the elementwise form.
-    """
-
-    doc: str
-    function: Function
-    lhs: Slope | float | None = None
-    rhs: Slope | float | None = None
-    elementwise: tuple[str, ...] = ()
-    broadcast: tuple[str, ...] = ()
-    mixed: tuple[str, ...] = ()
-    scalar: tuple[str, ...] = ()
-    reversed: tuple[str, ...] = ()
-    elementwise_storage: StorageRule = dense
-    broadcast_storage: StorageRule = dense
-    scalar_storage: StorageRule = dense
-    sparse_kernel: Callable[[Sequence[str]], SparseKernel | None] = no_kernel
-    keeps_zeros: Callable[[float], bool] | None = None
-    arithmetic: Arithmetic | None = None
-    partials: Partials | None = None
-    on_bytes: ByteForm | None = None
-    names_outputs: bool = False
+__all__ = ["BINARY"]
 
 
 def _ufunc(name: str) -> Function:
@@ -139,6 +76,7 @@ def _where(name: str) -> Slope:
 def _inverse(run: Run, a: Operand, b: Operand) -> Any:
     """Return 1 / b."""
     if isinstance(b, float):
+        # Python refuses to divide by 0; arrays follow IEEE 754.
         return 1 / b if b else math.copysign(math.inf, b)
     factor = run.scratch(b.shape, b.dtype)
     run.xp.reciprocal(b, out=factor)
@@ -158,6 +96,7 @@ def _power(run: Run, a: Operand, b: Operand, out: Array) -> None:
     if is_floating(out.dtype):
         run.xp.power(a, b, out=out)
     else:
+        # As in MXNet; NumPy refuses negative powers of integers.
         run.xp.power(a, b, out=out, dtype="float64", casting="unsafe")
 
 
@@ -194,6 +133,7 @@ def _mod(run: Run, a: Operand, b: Operand, out: Array) -> None:
         else:
             run.xp.mod(a, b, out=out)
         return
+    # Noted first, because the output may lie in the memory of b.
     is_zero = run.scratch(b.shape, "bool")
     run.xp.equal(b, 0, out=is_zero)
     run.xp.mod(a, b, out=out)
@@ -233,6 +173,7 @@ def _smooth_l1(run: Run, a: Operand, b: Operand, out: Array) -> None:
         run.xp.copyto(out, found, casting="unsafe")
         return
     square = b * b
+    # With bent = min(|a|, 1 / b**2), both cases are (|a| - bent / 2) * bent * b**2.
     bent = _scratch_like(run, a, b)
     run.xp.abs(a, out=out)
     run.xp.minimum(out, _inverse(run, a, square), out=bent)
@@ -244,6 +185,7 @@ def _smooth_l1(run: Run, a: Operand, b: Operand, out: Array) -> None:
 
 
 def _smooth_l1_slope(run: Run, a: Operand, b: Operand) -> Array:
+    """Return b**2 a, cut to [-1, 1]."""
     factor = _scratch_like(run, a, b)
     run.xp.multiply(a, b * b, out=factor)
     run.xp.clip(factor, -1, 1, out=factor)
@@ -485,6 +427,7 @@ BINARY = (
         scalar=("smooth_l1", "_npx_smooth_l1"),
         partials=Partials(_smooth_l1_partial, _no_partial),
     ),
+    # With a number on the right, 0 stays 0 where the comparison of 0 with it does not hold.
     _comparison("equal", "equal", "Equal", lambda b: b != 0),
     _comparison("not_equal", "not_equal", "Not Equal", lambda b: b == 0),
     _comparison("greater", "greater", "Greater", lambda b: not b < 0),
