@@ -107,6 +107,7 @@ class Initializer:
             desc.global_init = self
         own = desc.attrs.get("__init__", "")
         if own:
+            # Not by name: what was chosen for this parameter applies to biases as well.
             create(own)._init_weight(desc, arr)
             self._report(desc, own, arr)
         else:
@@ -164,6 +165,8 @@ class Initializer:
     __hash__ = None  # type: ignore[assignment]
 
 
+# In both tables the first pattern that is found decides. Names that end in min or max are ranges of
+# quantized parameters.
 _PATTERNS = (
     ("weight$", "_init_weight"),
     ("bias$", "_init_bias"),
@@ -173,6 +176,7 @@ _PATTERNS = (
     ("max$", "_init_one"),
 )
 
+# What MXNet does with a plain name: the names of layers decided before InitDesc existed.
 _LEGACY_PATTERNS = (
     ("^upsampling", "_init_bilinear"),
     ("^stn_loc.*weight$", "_init_zero"),
@@ -209,6 +213,7 @@ def _fill_normal(arr: NDArray, sigma: float) -> None:
 
 
 def _bilinear_kernel(shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    # Caffe's bilinear filler. As in MXNet, the width alone decides the slope and the center.
     half = math.ceil(shape[3] / 2.0)
     center = (2 * half - 1 - half % 2) / (2.0 * half)
     x = 1 - np.abs(np.arange(shape[3]) / half - center)
@@ -350,6 +355,7 @@ class Orthogonal(Initializer):
         self.rand_type = rand_type
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
+        # Of the two factors of the SVD that are orthogonal, the one with the weight's shape.
         rows = arr.shape[0]
         draws = np.empty((rows, math.prod(arr.shape[1:])), dtype=np.float32)
         if self.rand_type == "uniform":
@@ -429,7 +435,7 @@ class LSTMBias(Initializer):
         self.forget_bias = forget_bias
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
-        hidden = arr.shape[0] // 4
+        hidden = arr.shape[0] // 4  # gates: input, forget, candidate, output
         arr[:] = 0.0
         arr[hidden : 2 * hidden] = self.forget_bias
 

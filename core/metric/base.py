@@ -143,6 +143,7 @@ class EvalMetric:
         for name in self.state_names:
             current = getattr(self, name)
             value = state[name]
+            # ``get_state`` turned arrays into lists, so that the state is plain data.
             setattr(self, name, np.array(value) if isinstance(current, np.ndarray) else value)
 
 

@@ -108,6 +108,7 @@ class _Confusion:
         tp, fp, fn, tn = self.counts.tolist()
         if not self.total:
             return 0.0
+        # An empty row or column counts as 1, as in MXNet: the coefficient is then 0, not NaN.
         terms = [term for term in (tp + fp, tp + fn, tn + fp, tn + fn) if term]
         return float((tp * tn - fp * fn) / math.sqrt(math.prod(terms)))
 
@@ -148,6 +149,7 @@ class _BinaryMetric(EvalMetric):
             counts = _count_binary(self, label, pred)
             self._local.add(counts)
             self._global.add(counts)
+        # As in MXNet, a macro average is over the scores of single updates, so counts begin anew.
         if self.average == "macro":
             self.sum_metric += self.score(self._local)
             self.global_sum_metric += self.score(self._global)
@@ -238,6 +240,7 @@ class PCC(EvalMetric):
             np.add.at(counts, (guess.ravel(), truth.ravel()), 1)
             self._local = _sum_padded(self._local, counts)
             self._global = _sum_padded(self._global, counts)
+        # Not averaged: these only tell whether there was an update.
         self.num_inst += 1
         self.global_num_inst += 1
 
@@ -308,6 +311,7 @@ class Perplexity(EvalMetric):
             chosen = rows[np.arange(flat.size), np.clip(flat, 0, classes - 1)]
             if self.ignore_label is not None:
                 chosen = chosen[flat != self.ignore_label]
+            # MXNet's bound for probabilities.
             loss = -np.log(np.maximum(1e-10, chosen)).sum(dtype=np.float64)
             self.accumulate(float(loss), chosen.size)
 

@@ -30,7 +30,7 @@ class CustomMetric(EvalMetric):
     ) -> None:
         if name is None:
             name = feval.__name__
-            if "<" in name:
+            if "<" in name:  # the name of a lambda, "<lambda>"
                 name = f"custom({name})"
         super().__init__(
             name,

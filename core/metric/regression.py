@@ -28,6 +28,7 @@ class _BatchError(EvalMetric):
 
 
 def _columns(values: Any) -> Any:
+    # Labels (n,) and predictions (n, 1) would be broadcast to (n, n) by the subtraction.
     return values.reshape(-1, 1) if values.ndim == 1 else values
 
 
@@ -99,7 +100,7 @@ class PearsonCorrelation(EvalMetric):
             if self.average == "macro":
                 self.accumulate(float(np.corrcoef(x, y)[0, 1]), 1)
             else:
-                self.accumulate(0.0, 1)
+                self.accumulate(0.0, 1)  # only tells ``get`` that there was an update
                 self._moments = _merge_moments(self._moments, x, y)
 
     def reset(self) -> None:

@@ -18,10 +18,10 @@ from .window import Window
 
 __all__ = ["Correlation"]
 
-# Found by measurement on a CPU, as the bounds up to which processing several images at a time is
-# faster: images in a chunk, bytes of its columns, outputs of a map, and the fewest images for which
-# long rows make up for transposing the batch. A pointwise window saves no copies, so its bound is
-# lower. A GPU profits from large products; only memory limits its chunks.
+# Bounds for processing several images at a time on a CPU: images in a chunk, bytes of its columns,
+# outputs of a map (larger maps have long rows by themselves), and the fewest images for which long
+# rows make up for transposing the batch. A pointwise window needs no columns, so less is gained. A
+# GPU gains by large products; only memory limits its chunks.
 _CHUNK_IMAGES = 16
 _CHUNK_BYTES = 8 << 20
 _GPU_CHUNK_BYTES = 256 << 20

@@ -80,8 +80,7 @@ class Moments(Operator):
         count = data.size // out_grads[0].size
         mean_grad, variance_grad = (array.reshape(kept) for array in out_grads)
         if not is_floating(data.dtype):
-            # As in MXNet, which computes the two terms by separate operators, each in the data's
-            # dtype and so truncated by itself.
+            # As in MXNet, each of the two terms is truncated before they are added.
             steps = run.xp.subtract(data, outputs[0].reshape(kept), dtype="float64")
             steps *= variance_grad * 2
             steps = run.xp.trunc(steps / count) + run.xp.trunc(mean_grad / count)

@@ -118,7 +118,7 @@ class BatchNorm(Operator):
         data = self.expect_dtype("data", inputs[0], outputs[0])
         if data is None:
             return inputs, outputs
-        # Statistics of half precision would lose the small steps of a moving average.
+        # As in MXNet: in half precision, a moving average would lose its small steps.
         vector = _FLOAT32 if data.itemsize < _FLOAT32.itemsize else data
         vectors = [
             self.expect_dtype(name, dtype, vector)

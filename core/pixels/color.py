@@ -9,7 +9,8 @@ from .kernels import Values, saturated
 __all__ = ["from_hls", "grey_of_bytes", "to_hls"]
 
 _GREY = np.array([4899, 9617, 1868])
-"""Weights of red, green and blue, in units of 1 / 16384."""
+"""OpenCV's fixed-point weights of red, green and blue (0.299, 0.587, 0.114), in units of
+1 / 16384."""
 _SIXTH = 30
 """A sixth of the hue circle; OpenCV's hues range from 0 to 180 to fit into a byte."""
 
@@ -17,7 +18,7 @@ _SIXTH = 30
 def grey_of_bytes(image: Values) -> Values:
     """Return the grayscale image (height, width) uint8 of an RGB image."""
     weighted = image.astype(np.int64) @ _GREY
-    return saturated((weighted + (1 << 13)) >> 14)
+    return saturated((weighted + (1 << 13)) >> 14)  # rounded to the nearest
 
 
 def to_hls(image: Values) -> Values:
@@ -51,7 +52,7 @@ def from_hls(image: Values) -> Values:
     rising = np.floor(place)
     part = place - rising
     up, down = least + (most - least) * part, least + (most - least) * (1 - part)
-    sector = rising.astype(int) % 6
+    sector = rising.astype(int) % 6  # 180 is red again
     choices = {
         "red": (most, down, least, least, up, most),
         "green": (up, most, most, down, least, least),

@@ -49,8 +49,9 @@ def decode(encoded: bytes, channels: int | None = 3) -> Values:
             else:
                 pixels = _as_bytes(picture).convert(_MODES[channels])
                 values = np.array(pixels, dtype=np.uint8)
+    # Pillow raises SyntaxError for damaged PNG files.
     except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
-        if isinstance(error, FormatError):
+        if isinstance(error, FormatError):  # a ValueError, too
             raise
         raise FormatError(f"{len(encoded)} bytes are not an image: {error}") from None
     return values if values.ndim == 3 else values[..., None]
@@ -61,6 +62,7 @@ def _grey(picture: Any) -> Values:
     colors = np.array(picture.convert("RGB"), dtype=np.uint8)
     if picture.format != "PNG":
         return grey_of_bytes(colors)
+    # libpng truncates, OpenCV's own conversion rounds.
     grey: Values = (colors.astype(np.int64) @ _PNG_GREY) >> 15
     return grey.astype(np.uint8)
 

@@ -28,6 +28,7 @@ AUTOMATIC = 9
 """The method that chooses: cubic to enlarge both sides, area to shrink both, else linear."""
 
 _SHARPNESS = -0.75
+"""OpenCV's parameter of the cubic convolution kernel (Keys, 1981); other libraries have -0.5."""
 _LANCZOS_TAPS = 8
 
 

@@ -55,6 +55,7 @@ def resize(image: Values, size: tuple[int, int], method: int = LINEAR) -> Values
         rows, columns = (_nearest(*lengths) for lengths in zip(old, new, strict=True))
         nearest: Values = image[rows][:, columns]
         return nearest
+    # OpenCV takes INTER_LINEAR for INTER_AREA where both sides are halved.
     halves = all(was == 2 * is_ for was, is_ in zip(old, new, strict=True))
     shrinks = all(was >= is_ for was, is_ in zip(old, new, strict=True))
     if (method == AREA and shrinks) or (method == LINEAR and halves):
@@ -65,15 +66,23 @@ def resize(image: Values, size: tuple[int, int], method: int = LINEAR) -> Values
     return _of_floats(image, taps)
 
 
+def _step(length: int, wanted: int) -> float:
+    """Return the distance between new pixels, in source pixels.
+
+    OpenCV divides twice, which can differ from ``length / wanted`` in the last bit.
+    """
+    return 1.0 / (wanted / length)
+
+
 def _nearest(length: int, wanted: int) -> Values:
-    step = 1.0 / (wanted / length)
+    step = _step(length, wanted)
     numbers: Values = np.floor(np.arange(wanted) * step).astype(int)
     return np.minimum(numbers, length - 1)
 
 
 def _taps(length: int, wanted: int, method: int, is_across: bool) -> tuple[Values, Values]:
     """Return, for each new pixel, the indices of the source pixels and their weights."""
-    step = 1.0 / (wanted / length)
+    step = _step(length, wanted)
     if method == AREA:
         # If a side grows, OpenCV's AREA is linear interpolation aligned at the pixels' corners.
         first = np.floor(np.arange(wanted) * step)
@@ -114,7 +123,7 @@ def _of_bytes(image: Values, new: tuple[int, int], method: int) -> Values:
     wide = sum(wide[:, columns[:, i]] * across[:, i, 0] for i in range(columns.shape[1]))
     if method in (CUBIC, LANCZOS):
         total = sum(wide[rows[:, i]] * down[:, i] for i in range(rows.shape[1]))
-        mixed: Any = (total + (1 << 21)) >> 22
+        mixed: Any = (total + (1 << 21)) >> 22  # 2048 squared, rounded to the nearest
     else:
         # OpenCV's fixed-point arithmetic: both shifts truncate.
         wide >>= 4
@@ -147,6 +156,7 @@ def _by_whole_pixels(image: Values, size: tuple[int, int]) -> Values:
     high, wide = image.shape[0] // size[0], image.shape[1] // size[1]
     blocks = image.astype(np.int64).reshape(size[0], high, size[1], wide, image.shape[2])
     total = blocks.sum(axis=(1, 3))
+    # OpenCV rounds halves up in blocks of four pixels, and to even in all others.
     if (high, wide) == (2, 2):
         return saturated((total + 2) >> 2)
     return saturated(np.rint(total.astype(np.float32) * np.float32(1 / (high * wide))))
@@ -154,7 +164,7 @@ def _by_whole_pixels(image: Values, size: tuple[int, int]) -> Values:
 
 def _shares(length: int, wanted: int, precision: Any) -> tuple[Values, Values]:
     """Return the source pixels under each new pixel, and the fraction of it that each covers."""
-    scale = 1.0 / (wanted / length)
+    scale = _step(length, wanted)
     start = np.arange(wanted)[:, None] * scale
     width = np.minimum(scale, length - start)
     numbers = np.floor(start).astype(int) + np.arange(int(np.ceil(scale)) + 1)

@@ -9,9 +9,9 @@ from .kernels import AREA, LINEAR, NEAREST, Values, check_method, saturated, wei
 __all__ = ["warp_affine"]
 
 _STEPS = 1024
-"""OpenCV rounds the products of coordinates and the matrix to 1 / 1024 of a pixel,"""
+"""OpenCV rounds the products of coordinates and the matrix to 1 / 1024 of a pixel."""
 _PARTS = 32
-"""and interpolates at multiples of 1 / 32 of a pixel."""
+"""OpenCV interpolates at multiples of 1 / 32 of a pixel."""
 
 
 def warp_affine(
@@ -61,12 +61,15 @@ def _places(matrix: Values, size: tuple[int, int], rounding: int) -> tuple[Value
     pixel."""
     (a, b, c), (d, e, f) = np.asarray(matrix, dtype=np.float64)
     determinant = a * e - b * d
+    # As in OpenCV, a matrix without an inverse maps every pixel to one place.
     scale = 1 / determinant if determinant else 0.0
     a, b, d, e = e * scale, -b * scale, -d * scale, a * scale
     c, f = -a * c - b * f, -d * c - e * f
     y, x = np.arange(size[0])[:, None], np.arange(size[1])
     found = []
     for by_x, by_y, start in ((a, b, c), (d, e, f)):
+        # In OpenCV's order: the parts of the row and of the column are rounded before they are
+        # added.
         of_row = np.rint((by_y * y + start) * _STEPS).astype(np.int64) + rounding
         found.append(of_row + np.rint(by_x * x * _STEPS).astype(np.int64))
     return found[0], found[1]

@@ -26,11 +26,11 @@ def as_sequence(
     """Return inputs as one symbol, or as a symbol per step, and the time axis.
 
     Args:
-        length: number of steps; None if a list tells.
+        length: number of steps; None for the number of ``inputs`` in a list.
         inputs: one symbol with a time axis, or a symbol per step.
-        layout: as ``"NTC"``; ``T`` marks the time axis.
-        merge: True for one symbol, False for one a step, None for whatever is given.
-        in_layout: layout of a merged input, where it is another.
+        layout: such as ``"NTC"``; ``T`` marks the time axis.
+        merge: True for one symbol, False for one per step, None for whatever is given.
+        in_layout: layout of a merged input, if it differs from ``layout``.
 
     Raises:
         UsageError: None, a grouped symbol, or another number of symbols than steps.
@@ -155,8 +155,8 @@ class BaseRNNCell:
         """Return the states before the first step.
 
         Args:
-            func: what makes them: ``symbol.zeros``, ``symbol.Variable`` to feed them, ...
-            **kwargs: passed to ``func``, as ``dtype`` or ``mean``.
+            func: makes each: ``symbol.zeros``, ``symbol.Variable`` for states that are fed, ...
+            **kwargs: passed to ``func``, such as ``dtype`` or ``mean``.
         """
         self._require_unmodified()
         states = []
@@ -206,10 +206,10 @@ class BaseRNNCell:
 
         Args:
             length: number of steps.
-            inputs: one symbol (batch, length, ...) in ``layout``, or one (batch, ...) a step.
+            inputs: one symbol (batch, length, ...) in ``layout``, or one (batch, ...) per step.
             begin_state: states before the first step; ``begin_state()`` where None.
             layout: ``"NTC"`` or ``"TNC"``.
-            merge_outputs: True for one symbol in ``layout``, False for one a step, None for
+            merge_outputs: True for one symbol in ``layout``, False for one per step, None for
                 whatever needs no further operator.
 
         Returns:
@@ -233,6 +233,6 @@ class BaseRNNCell:
     def _require_unmodified(self) -> None:
         if self._modified:
             raise UsageError(
-                f"{type(self).__name__} is inside a modifier cell (as ZoneoutCell); "
+                f"{type(self).__name__} is inside a modifier cell (such as ZoneoutCell); "
                 "call the modifier cell instead"
             )

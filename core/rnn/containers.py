@@ -65,7 +65,7 @@ class SequentialRNNCell(_Container):
     """Cells one above the other: the output of each is the input of the next.
 
     Args:
-        params: variables of all its cells, made by them where None.
+        params: variables of all its cells; if None, the cells make them.
     """
 
     def __init__(self, params: RNNParams | None = None) -> None:
@@ -125,7 +125,7 @@ class BidirectionalCell(_Container):
     Args:
         l_cell: forwards.
         r_cell: backwards.
-        params: variables of both, made by them where None.
+        params: variables of both; if None, the cells make them.
         output_prefix: of the outputs' names.
     """
 

@@ -135,6 +135,7 @@ class ZoneoutCell(ModifierCell):
         """Take one step."""
         output, new_states = self.base_cell(inputs, states)
         if self.zoneout_outputs != 0:
+            # Before the first output there are zeros, whose shape is inferred from ``where``.
             before = self.prev_output if self.prev_output is not None else symbol.zeros((0, 0))
             output = _mixed(self.zoneout_outputs, output, before)
         if self.zoneout_states != 0:
@@ -150,7 +151,7 @@ class ResidualCell(ModifierCell):
     """Adds the input to the output (Wu et al., arXiv:1609.08144).
 
     Args:
-        base_cell: the cell inside; its outputs are shaped as its inputs.
+        base_cell: the cell inside; its outputs must have the shape of its inputs.
     """
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
@@ -184,6 +185,7 @@ class ResidualCell(ModifierCell):
 
 
 def _mixed(fraction: float, new: Symbol, old: Symbol) -> Symbol:
+    # Dropout of ones is 0 or 1 / (1 - p): a mask. In inference it is 1 everywhere, so all is new.
     mask = symbol.Dropout(symbol.ones_like(new), p=fraction)
     mixed: Symbol = symbol.where(mask, new, old)
     return mixed

@@ -33,12 +33,12 @@ def encode_sentences(
         sentences: lists of words.
         vocab: number of each word; made (and returned) where None.
         invalid_label: number of ``invalid_key``, given to no word.
-        invalid_key: the word that fills up.
+        invalid_key: the word that pads sentences.
         start_label: lowest number of a new vocabulary.
-        unknown_token: what words stand for that a given vocabulary lacks.
+        unknown_token: stands for words that a given vocabulary lacks.
 
     Raises:
-        UsageError: a word that the vocabulary lacks, and no ``unknown_token``.
+        UsageError: the vocabulary lacks a word, and there is no ``unknown_token``.
     """
     is_new = vocab is None
     numbers = {invalid_key: invalid_label} if vocab is None else vocab
@@ -55,6 +55,7 @@ def encode_sentences(
                     )
                 if following == invalid_label:
                     following += 1
+                # As in MXNet, each unknown word gives ``unknown_token`` another number.
                 word = unknown_token or word
                 numbers[word] = following
                 following += 1
@@ -72,8 +73,8 @@ class BucketSentenceIter(DataIter):
     Args:
         sentences: lists of numbers.
         batch_size: sentences in a batch.
-        buckets: lengths; where None, every length that at least a batch of sentences has.
-        invalid_label: fills up data and label.
+        buckets: lengths; if None, every length of which there is at least a batch of sentences.
+        invalid_label: pads data and label.
         data_name, label_name: names of the inputs.
         dtype: of both.
         layout: ``"NT"``, or ``"TN"`` for time first.
@@ -123,6 +124,7 @@ class BucketSentenceIter(DataIter):
     def reset(self) -> None:
         """Shuffle and go back to the start."""
         self.curr_idx = 0
+        # The global generators of both modules, which scripts seed.
         random.shuffle(self.idx)
         self.nddata, self.ndlabel = [], []
         for rows in self.data:
@@ -155,7 +157,7 @@ class BucketSentenceIter(DataIter):
     def _fill(
         self, sentences: Sequence[Sequence[int]], lengths: Sequence[int]
     ) -> tuple[list[int], list[np.ndarray[Any, Any]]]:
-        """Return the buckets that hold sentences, and their sentences filled up to the length."""
+        """Return the buckets that hold sentences, and their sentences padded to the length."""
         rows: list[list[np.ndarray[Any, Any]]] = [[] for _ in lengths]
         too_long = 0
         for sentence in sentences:

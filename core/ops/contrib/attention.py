@@ -81,6 +81,7 @@ class _Scores(_Attention):
         assert queries is not None
         assert keys is not None
         grad = self.by_head(out_grads[0]) / math.sqrt(queries.shape[3])
+        # The values have no part in the scores, but share an input with the keys.
         if len(in_grads) == 1 and in_grads[0] is not None:
             in_grads[0].fill(0)
         query_grad, key_grad = self.operands(in_grads)

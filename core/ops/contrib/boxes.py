@@ -92,6 +92,7 @@ class BipartiteMatching(WithoutGradient):
         rows, columns = shape[-2:]
         worst = xp.inf if self.is_ascend else -xp.inf
         count = shape_size(shape[:-2])
+        # A copy, because the scores of matched rows and columns are overwritten.
         scores = inputs[0].reshape(count, rows, columns).astype("float64")
         matches = [output.reshape(count, output.shape[-1]) for output in outputs]
         for match in matches:
@@ -258,7 +259,7 @@ class BoxNMS(Operator):
         return [data], [data, self.expect("output1", outputs[1], (*data[:-1], 1))]
 
     def _check_indices(self, width: int) -> None:
-        expected = 6 if self.id_index > 0 else 5
+        expected = 6 if self.id_index >= 0 else 5
         if width < expected:
             raise ShapeError(f"data has {width} numbers a box; expected at least {expected}")
         coordinates = range(self.coord_start, self.coord_start + 4)
@@ -291,7 +292,7 @@ class BoxNMS(Operator):
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         count, width = inputs[0].shape[-2:]
         data = inputs[0].reshape(shape_size(inputs[0].shape[:-2]), count, width)
-        if self.topk == 0:
+        if self.topk == 0:  # As in MXNet, nothing is suppressed then.
             run.xp.copyto(outputs[0], inputs[0])
             outputs[1].reshape(len(data), count)[...] = run.xp.arange(count)
             return

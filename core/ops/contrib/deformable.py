@@ -98,6 +98,7 @@ class _Columns:
 
 
 def _without_fading(xp: Any, y: Array, x: Array, height: int, width: int) -> list[Neighbor]:
+    # Beyond the last element the value is constant, so its slope is 0.
     counted = (y >= 0) & (y < height) & (x >= 0) & (x < width)
     falls, runs = counted & (y < height - 1), counted & (x < width - 1)
     found = neighbors(xp, xp.clip(y, 0, height - 1), xp.clip(x, 0, width - 1), height, width)

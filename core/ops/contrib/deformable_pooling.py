@@ -144,6 +144,8 @@ class DeformablePSROIPooling(OnRegions):
 
     def extents(self, xp: Any, rois: Array, images: int) -> tuple[Array, Array, Array]:
         """Return each region's image, and its start and size across and down."""
+        # As in the authors' code: corners are rounded and belong to the region, elements have their
+        # centers at whole numbers, and no region is empty.
         scale, half = rois.dtype.type(self.spatial_scale), rois.dtype.type(0.5)
         corners = half_away(xp, rois[:, 1:])
         starts = corners[:, :2] * scale - half

@@ -25,6 +25,7 @@ from .suppression import Suppression
 __all__ = ["MultiBoxDetection", "MultiBoxPrior", "MultiBoxTarget"]
 
 _VARIANCES = (0.1, 0.1, 0.2, 0.2)
+"""Those of the authors' SSD: of the center's offsets, and of the logarithms of the growth."""
 
 
 def _check_length(name: str, value: Sequence[float], length: int) -> None:
@@ -33,7 +34,10 @@ def _check_length(name: str, value: Sequence[float], length: int) -> None:
 
 
 def _sides(xp: Any, boxes: Array) -> Corners:
-    """Return the sides of boxes (..., 4); unlike in ``corners_of``, areas may be negative."""
+    """Return the sides of boxes (..., 4); unlike in ``corners_of``, areas may be negative.
+
+    MXNet computes areas so in the operators of this module.
+    """
     left, top, right, bottom = (xp.ascontiguousarray(boxes[..., i]) for i in range(4))
     return Corners(left, top, right, bottom, (right - left) * (bottom - top))
 
@@ -178,6 +182,7 @@ class MultiBoxTarget(WithoutGradient):
         for i, label in enumerate(labels):
             ends = run.xp.nonzero(label[:, 0] == -1)[0]
             objects = label[: int(ends[0])] if ends.size else label
+            # As in MXNet, an image without objects trains nothing: all its anchors are ignored.
             if len(objects):
                 shape = (len(places), 4)
                 found = self._assign(run.xp, places, objects, predictions[i], classes[i])
@@ -238,7 +243,7 @@ def _match_one_each(xp: Any, overlaps: Array) -> Array:
     match = xp.full(len(left), -1, dtype="int64")
     for _ in range(min(left.shape)):
         anchor, thing = divmod(int(left.argmax()), left.shape[1])
-        if not float(left[anchor, thing]) > 1e-6:
+        if not float(left[anchor, thing]) > 1e-6:  # MXNet's bound; NaN ends the matching, too.
             break
         match[anchor] = thing
         left[anchor] = -1
@@ -315,6 +320,7 @@ class MultiBoxDetection(WithoutGradient):
             return
         best, classes = _best_classes(xp, probabilities[:, 1:])
         for i, out in enumerate(outputs[0]):
+            # -1 where all probabilities are NaN.
             found = xp.nonzero((best[i] >= self.threshold) & (best[i] > -1))[0]
             rows = xp.concatenate(
                 (

@@ -88,6 +88,8 @@ class _Proposal(WithoutGradient):
 
     def _anchors(self, xp: Any, places: Shape, dtype: Any) -> Array:
         """Return the boxes that predictions are relative to, (height, width, anchors, 4)."""
+        # As in the authors' generate_anchors: boxes around the middle of the first stride, whose
+        # sides are rounded before they are scaled.
         stride = self.feature_stride
         middle = 0.5 * (stride - 1)
         sizes = []
@@ -127,6 +129,7 @@ class _Proposal(WithoutGradient):
         least = self.rpn_min_size * scale
         small = ((boxes[:, 2:] - boxes[:, :2] + 1) < least).any(axis=1)
         best[small] = -1
+        # As in MXNet, a box that is too small is enlarged; it comes last, if at all.
         grown = boxes[small]
         grown[:, :2] -= least / 2
         grown[:, 2:] += least / 2
@@ -148,7 +151,7 @@ class _Proposal(WithoutGradient):
         order = leading_order(run, scores, 0, False, min(count, len(scores)))
         boxes, scores = boxes[order], scores[order]
         left, top, right, bottom = (xp.ascontiguousarray(boxes[:, i]) for i in range(4))
-        right, bottom = right + 1, bottom + 1
+        right, bottom = right + 1, bottom + 1  # The pixels at both ends count.
         corners = Corners(left, top, right, bottom, (right - left) * (bottom - top))
         most = self.rpn_post_nms_top_n
         stays = Suppression.of(run, self.threshold).stays(corners, most=most)

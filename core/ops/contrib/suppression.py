@@ -13,6 +13,8 @@ from .geometry import Corners, overlap
 __all__ = ["Suppression"]
 
 _BLOCK = 64
+"""Boxes that are compared with each other and then with all that remain."""
+
 _MOST_PAIRS = 2_500_000
 """Largest number of candidate pairs to list at once, which bounds memory; with more, boxes are
 compared block by block."""
@@ -77,6 +79,7 @@ class Suppression:
         xp, count = self.xp, len(boxes.left)
         left, right = boxes.left.astype("float64"), boxes.right.astype("float64")
         reach = left + (1 - self.threshold) * (right - left)
+        # Margins for what rounding in the boxes' own dtype can change about an overlap.
         reach += 1e-4 * abs(right - left) + 1e-6 * (abs(left) + abs(right))
         span = float(reach.max() - left.min())
         if not math.isfinite(span):
@@ -94,6 +97,7 @@ class Suppression:
         if not total:
             return order[:0], order[:0]
         starts = xp.cumsum(counts) - counts
+        # The first box of each pair: the running sum counts the boxes whose pairs have begun.
         one = xp.cumsum(xp.bincount(starts[counts > 0], minlength=total)[:total]) - 1
         one = place[counts > 0][one]
         other = one + 1 + xp.arange(total) - starts[one]

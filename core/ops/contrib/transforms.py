@@ -71,6 +71,7 @@ class Fft(_Transform):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
+        # The adjoint of the transform is its inverse without the division by the length.
         assert in_grads[0] is not None
         _transform_back(run, out_grads[0], in_grads[0])
 

@@ -70,6 +70,7 @@ def product_reach(run: Run, dtypes: Sequence[DType], ranges: Sequence[Array]) ->
     unit = 1.0
     for dtype, low, high in zip(dtypes, ranges[::2], ranges[1::2], strict=True):
         unit = unit * (reach(run, low, high) / WHOLE_STEPS[dtype])
+    # The largest int32, 2**31 - 1, is this number in MXNet's float32.
     return unit * float(2**31)
 
 

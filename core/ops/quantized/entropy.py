@@ -17,6 +17,7 @@ from .base import FLOAT32
 __all__ = ["CalibrateEntropy"]
 
 _SMOOTHING = 1e-4
+"""What each empty bin gets; the others give as much, in equal shares."""
 
 
 @register("_contrib_calibrate_entropy")

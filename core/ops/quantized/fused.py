@@ -309,21 +309,6 @@ class SubgraphFullyConnected(FusedLayer):
     def parameter_dtype(self) -> DType:
         return INT8 if self.quantized and not self.channel_wise_quantize else FLOAT32
 
-    def opened(self) -> Sequence[tuple[Operator, tuple[int, ...]]]:
-        if self.quantized:
-            return ()
-        stages, count = self.stages, len(self.stages.layer.input_names())
-        parts: list[tuple[Operator, tuple[int, ...]]] = [(stages.layer, tuple(range(count)))]
-        if stages.norm is not None:
-            parts.append((self.inference_norm, tuple(range(count, count + 4))))
-        if stages.activation is not None:
-            parts.append((stages.activation, ()))
-        if stages.has_sum:
-            parts.append((get_operator("elemwise_add")(), (len(self.tensor_names()) - 1,)))
-        if stages.last_activation is not None:
-            parts.append((stages.last_activation, ()))
-        return parts
-
     @property
     def target(self) -> DType:
         return FLOAT32 if self.enable_float_output else super().target

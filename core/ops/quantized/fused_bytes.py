@@ -98,7 +98,7 @@ class ByteConvolution:
             xp.copyto(outputs[1], -furthest)
             xp.copyto(outputs[2], furthest)
         if getattr(stages.activation, "names", ("",))[0] != "clip":
-            # A clip follows from the range of the bytes.
+            # A clip that begins at 0 is what writing to uint8 of the known range does.
             _activate(run, stages.activation, numbers)
         if stages.has_sum:
             self._add(run, inputs[count - 1], out_scale, ranges[2:], numbers)
