@@ -153,7 +153,7 @@ def register(reg_name: str) -> Callable[[_T], _T]:
 
     def decorate(prop_cls: _T) -> _T:
         register_properties(reg_name, prop_cls)
-        forget_operators()
+        forget_operators()  # parsed ones may belong to an earlier class of this name
         return prop_cls
 
     return decorate
@@ -179,6 +179,8 @@ class _Calls:
             return _guarded(properties, "create_operator")(context, shapes, dtypes)
 
     def forward(self, op: Any, is_train: bool, req: list[str], **arrays: Sequence[Array]) -> None:
+        # What the script computes inside is not part of the caller's graph: its gradient is
+        # ``backward``.
         with _context_of(arrays["out_data"]), autograd.pause(is_train):
             handles = _handles(arrays, writable=("out_data", "aux"))
             _guarded(op, "forward")(is_train=is_train, req=req, **handles)

@@ -55,7 +55,7 @@ class Functions(Protocol):
 
 
 Factor: TypeAlias = Tensor | float
-"""Returns a derivative, by which the incoming gradient is multiplied."""
+"""A derivative, by which the incoming gradient is multiplied."""
 
 Partial: TypeAlias = Callable[[Functions, Any, Any, Tensor], Factor]
 """Returns one derivative of y = f(a, b), given a, b and y; a or b may be a number."""

@@ -20,6 +20,7 @@ __all__ = ["TRIGONOMETRY"]
 
 _TO_DEGREES, _TO_RADIANS = 180 / math.pi, math.pi / 180
 _UNDER_ROOT = (square, negative, plus(1), sqrt, inverse)
+"""1 / sqrt(1 - x**2), in steps."""
 
 TRIGONOMETRY = (
     UnaryRow(

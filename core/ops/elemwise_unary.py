@@ -55,6 +55,7 @@ def sigmoid(run: Run, x: Array, out: Array) -> None:
 
 
 def _sigmoid_slope(run: Run, y: Array) -> Array:
+    """Return ``y * (1 - y)``."""
     factor = like(run, y)
     run.xp.subtract(1, y, out=factor)
     factor *= y
@@ -128,6 +129,7 @@ def _logical_not(run: Run, x: Array, out: Array) -> None:
 
 
 def _gamma_slope(run: Run, x: Array) -> Array:
+    """Return ``gamma(x) * digamma(x)``: digamma is the derivative of the logarithm."""
     factor, value = like(run, x), like(run, x)
     special.digamma(run, x, factor)
     special.gamma(run, x, value)
@@ -136,6 +138,7 @@ def _gamma_slope(run: Run, x: Array) -> Array:
 
 
 def _rsqrt_slope(run: Run, x: Array) -> Array:
+    """Return ``-1/2 * x**(-3/2)``."""
     factor = like(run, x)
     run.xp.sqrt(x, out=factor)
     factor *= x
@@ -144,6 +147,7 @@ def _rsqrt_slope(run: Run, x: Array) -> Array:
 
 
 def _rcbrt_slope(run: Run, x: Array) -> Array:
+    """Return ``-1/3 * x**(-4/3)``."""
     factor = like(run, x)
     run.xp.cbrt(x, out=factor)
     factor *= x

@@ -185,6 +185,7 @@ class Take(_Indexing):
         data = inputs[0]
         axis = normalize_axis(self.axis, data.ndim)
         whole = whole_indices(run, inputs[1], data.shape[axis], self.mode)
+        # Rows are copied as a whole; along other axes, elements are copied one by one.
         if axis == 0:
             read_at(run, data, whole, outputs[0])
             return

@@ -83,6 +83,7 @@ class Full(_Constant):
     value: float = attribute(doc="the number")
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        # By way of an array, whose conversion wraps numbers that integers of few bits lack.
         outputs[0].fill(np.array(self.value).astype(outputs[0].dtype)[()])
 
 
@@ -108,6 +109,7 @@ class Eye(_Source):
 def _write_range(run: Run, out: Array, start: float, step: float, repeat: int = 1) -> None:
     """Write start, start + step, ... into a vector, each number ``repeat`` times."""
     place = run.xp.arange(out.size) // repeat
+    # Times a float32, integer positions would give float64.
     if isinstance(step, np.float32):
         place = place.astype("float32")
     run.xp.copyto(out, start + step * place, casting="unsafe")

@@ -55,6 +55,7 @@ class Loop:
 
     def step(self, outputs: Sequence[Array], iteration: int) -> None:
         """Run the body, and write its slice of each stacked output."""
+        # Recorded before they are overwritten, for ``backward`` to repeat this iteration.
         if self._tape is not None:
             states = (*self.states, *self._body.updated)
             self._tape.record(states, random_position(self._run, self._body))

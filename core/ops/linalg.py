@@ -322,6 +322,7 @@ class Trsm(_Triangular):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
+        # With A X = alpha B: dB = alpha A⁻ᵀ dX and dA = -A⁻ᵀ dX Xᵀ.
         grad, out = out_grads[0], outputs[0]
         pull = run.scratch(grad.shape, grad.dtype)
         self.solution(run, inputs[0], grad, pull, transpose=True)
@@ -363,6 +364,7 @@ class Inverse(Square):
         in_grads: Sequence[Array | None],
     ) -> None:
         assert in_grads[0] is not None
+        # From dA⁻¹ = -A⁻¹ dA A⁻¹.
         back = turned(outputs[0])
         in_grads[0][...] = -(back @ out_grads[0] @ back)
 
@@ -439,6 +441,7 @@ class Determinant(_Numbers):
     ) -> None:
         target = in_grads[0]
         assert target is not None
+        # Jacobi's formula: the derivative is det(A) A⁻ᵀ.
         factor = (out_grads[0] * outputs[0]).reshape(*target.shape[:-2], 1, 1)
         target[...] = factor * turned(inverse_of(run, inputs[0], self.names[0]))
 
@@ -471,5 +474,6 @@ class SignedLogDeterminant(_Numbers):
     ) -> None:
         target = in_grads[0]
         assert target is not None
+        # The derivative of log |det(A)| is A⁻ᵀ; the sign has none.
         factor = out_grads[1].reshape(*target.shape[:-2], 1, 1)
         target[...] = factor * turned(inverse_of(run, inputs[0], self.names[0]))

@@ -161,6 +161,7 @@ class _Triangle(_Entries):
         return side * (side + 1) // 2
 
     def size(self, entries: int) -> int:
+        # The positive solution of side * (side + 1) / 2 = entries.
         side = (math.isqrt(8 * entries + 1) - 1) // 2
         if side * (side + 1) // 2 != entries:
             raise ShapeError(

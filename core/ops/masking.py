@@ -30,6 +30,7 @@ def choose(run: Run, mask: Array, x: Array, y: Array, out: Array) -> None:
     chosen, differing = (run.scratch((min(out.size, _PIECE),), bits) for _ in range(2))
     for start, ones in _pieces(mask, chosen):
         part = slice(start, start + ones.size)
+        # ((x ^ y) & mask) ^ y is x where all bits of the mask are set, and y where none is.
         change = differing[: ones.size]
         np.bitwise_xor(flat_x[part], flat_y[part], out=change)
         np.bitwise_and(change, ones, out=change)
@@ -66,5 +67,5 @@ def _pieces(mask: Array, memory: Array) -> Iterator[tuple[int, Array]]:
     for start in range(0, flat.size, memory.size or 1):
         piece = flat[start : start + memory.size]
         ones = memory[: piece.size]
-        np.negative(piece, out=ones, dtype=ones.dtype)
+        np.negative(piece, out=ones, dtype=ones.dtype)  # -1 is the integer with all bits set
         yield start, ones

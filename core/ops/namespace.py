@@ -60,6 +60,7 @@ class OperatorNamespace:
             )
         function = self._make_function(get_operator(registered), name)
         function.__module__ = self._module
+        # From now on Python finds it without asking for it here.
         setattr(sys.modules[self._module], name, function)
         return function
 

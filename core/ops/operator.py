@@ -150,7 +150,8 @@ class Operator:
     """True if only ``backward`` updates the auxiliary states, so that ``forward`` may run again."""
 
     is_costly: ClassVar[bool] = False
-    """True if ``forward`` is too expensive to be recomputed for the sake of memory."""
+    """True if ``forward`` is too expensive to be recomputed for the sake of memory: the operators
+    that MXNet's ``MXNET_BACKWARD_DO_MIRROR`` does not recompute, and batch norms."""
 
     backward_reads_mode: ClassVar[bool] = False
     """True if ``backward`` computes something else in training than in inference."""

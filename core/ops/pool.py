@@ -47,6 +47,8 @@ class _Interval:
         """Yield (output slices, input slices) for every position in the window, without padding."""
         before = (slice(None),) * self.axis
         for offset in range(-self.pad, self.kernel - self.pad):
+            # The windows, from the first to the last, for which i * stride + offset is an element;
+            # -(offset // stride) is the ceiling of -offset / stride.
             first = max(0, -(offset // self.stride))
             last = min(self.count - 1, (self.size - 1 - offset) // self.stride)
             if first <= last:

@@ -30,6 +30,8 @@ def unsupported_dtype(error: Exception, what: str) -> TypeInferenceError | None:
         error: what was raised.
         what: names the operator or node, and dtypes if known.
     """
+    # NumPy's own subclasses of TypeError mean that a ufunc has no loop for these dtypes; a plain
+    # TypeError would be a mistake in the operator.
     if not isinstance(error, TypeError) or not type(error).__module__.startswith("numpy"):
         return None
     return TypeInferenceError(f"{what} cannot be computed; cast the inputs to float32")

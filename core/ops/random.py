@@ -63,6 +63,7 @@ def _draw(run: Run, out: Array, method: str, *parameters: Any) -> None:
 
 
 def _normal(run: Run, out: Array, loc: Any, scale: Any) -> None:
+    # A standard draw is scaled afterwards, because parameters may be arrays.
     run.random.normal(out)
     out *= scale
     out += loc
@@ -402,7 +403,8 @@ class SampleMultinomial(Operator):
         bounds = run.xp.cumsum(chances, axis=1, dtype="float64")[:, None, :]
         count = indices.size // chances.shape[0]
         drawn = run.random.draw("random", shape=(chances.shape[0], count, 1), dtype=_FLOAT64)
-        # Comparing with the last bound could yield an index out of range because of rounding.
+        # Inversion: draws are scaled to the last bound, as probabilities need not sum to exactly 1.
+        # Comparing with that bound, too, could yield an index out of range because of rounding.
         found = (drawn * bounds[..., -1:] >= bounds[..., :-1]).sum(axis=2)
         run.xp.copyto(indices, found.reshape(indices.shape), casting="unsafe")
         if self.get_prob:

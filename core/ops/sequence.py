@@ -155,6 +155,7 @@ class SequenceLast(_OnSequences):
             rows.fill(steps - 1)
         else:
             run.xp.subtract(self.lengths(run, lengths, steps), 1, out=rows)
+            # A sequence of length 0 gives its first step; MXNet reads what lies before the data.
             run.xp.maximum(rows, 0, out=rows)
         number = run.xp.arange(batch)
         if self.axis == 0:

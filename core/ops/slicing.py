@@ -434,6 +434,7 @@ class SplitV2(_Parting):
 
     def bounds(self, size: int) -> list[int]:
         if self.sections:
+            # As in numpy.array_split, the first parts are longer by 1 where there is a rest.
             length, longer = divmod(size, self.sections)
             return [i * length + min(i, longer) for i in range(self.sections + 1)]
         bounds = [*self.indices, size]

@@ -100,6 +100,7 @@ def sum_kernel(inputs: Sequence[str], sign: float) -> SparseKernel | None:
 
 def _add_rows(sign: float, run: Run, inputs: Sequence[Rows], outputs: Sequence[Rows]) -> None:
     out = outputs[0]
+    # Shared with the input: ``add`` replaces both arrays and writes into neither.
     out.keep(inputs[0].indices, inputs[0].values)
     if inputs[1].indices is not None:
         out.add(run.xp, inputs[1].indices, sign * inputs[1].values)
@@ -127,6 +128,7 @@ def _add_matrices(sign: float, run: Run, inputs: Sequence[Csr], outputs: Sequenc
     xp, out, width = run.xp, outputs[0], outputs[0].shape[1]
     places = [matrix.pattern.rows * width + matrix.pattern.columns for matrix in inputs]
     values = xp.concatenate([inputs[0].data, sign * inputs[1].data])
+    # Flat positions in ascending order are the order of CSR: by row, then by column.
     kept, sums = sum_rows(xp, xp.concatenate(places), values[:, None], out.dtype)
     counts = xp.bincount(kept // width, minlength=out.shape[0])
     indptr = xp.concatenate([xp.zeros(1, _INT64), xp.cumsum(counts)]).astype(_INT64)
@@ -195,6 +197,7 @@ def _multiply_matrix(run: Run, inputs: Sequence[Any], outputs: Sequence[Csr]) ->
 
 
 def _multiply_matrices(run: Run, inputs: Sequence[Csr], outputs: Sequence[Csr]) -> None:
+    # Keeps the pattern of the first matrix: values that the other one lacks become stored zeros.
     first, other = inputs
     xp, width = run.xp, first.shape[1]
     here, there = (one.pattern.rows * width + one.pattern.columns for one in inputs)

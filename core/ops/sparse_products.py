@@ -36,6 +36,7 @@ def _read_columns(run: Run, matrix: Csr, dense: Rows) -> Array:
     """Return, for each stored value of a matrix, the row of ``dense`` that it multiplies."""
     if dense.indices is None or dense.indices.shape[0] == dense.shape[0]:
         return dense.read(run.xp, matrix.pattern.columns)
+    # Each row is searched for once, however many values multiply it.
     return dense.read(run.xp, matrix.pattern.by_column[0])[matrix.pattern.places]
 
 

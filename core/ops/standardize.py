@@ -39,6 +39,8 @@ def center(
     xp.mean(data, axis=axes, keepdims=True, out=mean)
     xp.subtract(data, mean, out=centered)
     square = run.scratch(data.shape, data.dtype)
+    # Not as the mean of squares minus the squared mean, whose difference loses all digits where the
+    # mean is large.
     xp.multiply(centered, centered, out=square)
     xp.mean(square, axis=axes, keepdims=True, out=inverse)
     inverse += eps

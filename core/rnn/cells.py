@@ -153,6 +153,7 @@ def lstm_step(
     forget_gate = symbol.Activation(gates[1], act_type="sigmoid", name=f"{name}f")
     candidate = cell._get_activation(gates[2], activation, name=f"{name}c")
     out_gate = symbol.Activation(gates[3], act_type="sigmoid", name=f"{name}o")
+    # As functions, because these take names; + and * do not.
     plus, times = symbol._internal._plus, symbol._internal._mul
     next_c = plus(forget_gate * memory, in_gate * candidate, name=f"{name}state")
     next_h = times(out_gate, cell._get_activation(next_c, activation), name=f"{name}out")

@@ -56,6 +56,7 @@ class _Container(BaseRNNCell):
                 if not cell._own_params:
                     raise UsageError(PARAMS_TWICE.format(kind=type(self).__name__))
                 cell.params._params.update(self.params._params)
+        # Only now, so that no cell is given the variables of another.
         for cell in cells:
             cell._params.is_shared = cell.params.is_shared = True
             self.params._params.update(cell.params._params)
@@ -170,6 +171,7 @@ class BidirectionalCell(_Container):
                 r_outputs = _split(r_outputs, axis, length)
         if merge_outputs:
             return (
+                # Features lie along the last of three axes, in both layouts.
                 symbol.Concat(
                     l_outputs,
                     symbol.reverse(r_outputs, axis=axis),

@@ -103,6 +103,10 @@ class HawkesLikelihood(Operator):
 class _Walk:
     """A walk through all sequences at once, event by event.
 
+    The log likelihood is the sum of the logarithms of the rates at the events, minus the integral
+    of all rates over time. The integral is taken in parts: for each mark, from one of its events to
+    the next, and to the end.
+
     Attributes:
         likelihood: log likelihood so far of each sequence.
         left: the remaining excitation, for each sequence and mark.
@@ -148,6 +152,7 @@ class _Walk:
         wait, level, tilt = self.time - self.last[at], self.level[at], self.tilt[at]
         alpha, beta = self.alpha[mark], self.beta[mark]
         decay = xp.exp(-beta * wait)
+        # The padding of a sequence may hold anything; 1 has the logarithm 0.
         rate = xp.where(live, self.lda[at] + alpha * beta * level * decay, 1)
         expected = self.lda[at] * wait + alpha * level * (1 - decay)
         self.likelihood += xp.where(live, xp.log(rate) - expected, 0)

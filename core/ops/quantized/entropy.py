@@ -88,6 +88,7 @@ def _divergence(counts: Any, middle: int, width: int, bins: int) -> float:
     """Return the divergence if everything further than ``width`` bins from the middle is
     clipped."""
     start, stop = middle - width, middle + width + 1
+    # As in MXNet, the first bin counts as clipped, too, but the last one does not.
     inside = counts[start:stop].copy()
     inside[0] = 0
     kept = inside.copy()

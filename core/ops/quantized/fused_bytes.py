@@ -187,6 +187,8 @@ class ByteProduct:
         if not bias:
             return weight, None, scales
         unit = reach(run, *ranges[4:6]) / np.float32(STEPS[INT8])
+        # Rounded half away from 0, as by std::round in MXNet; in convolutions oneDNN rounds to
+        # even.
         in_sums = bias[0] * (unit * data_scale * scales)
         return weight, xp.trunc(in_sums + xp.copysign(np.float32(0.5), in_sums)), scales
 

@@ -34,6 +34,8 @@ _FLOAT64 = np.dtype("float64")
 
 def write_sums(run: Run, layer: Operator, data: Array, weight: Array, sums: Array) -> None:
     """Write the exact output of a layer without bias for integers, as float64."""
+    # Sums of products of bytes are exact in float64, for which there is a fast matrix product; for
+    # integers there is none.
     exact = [run.scratch(array.shape, _FLOAT64) for array in (data, weight)]
     for target, source in zip(exact, (data, weight), strict=True):
         run.xp.copyto(target, source)
