@@ -49,7 +49,10 @@ class _Arrays(Operator):
 
 @register("multi_sum_sq")
 class MultiSumSquares(_Arrays):
-    """The sum of the squares of each array: (num_arrays,). Squares are rounded to its dtype."""
+    """The sums of the squares of arrays of any shapes: float32 (num_arrays,).
+
+    Squares are rounded to their array's dtype; sums are float32.
+    """
 
     variadic = "num_arrays"
 
@@ -80,7 +83,7 @@ class _Finite(_Arrays):
 
 @register("all_finite")
 class AllFinite(_Finite):
-    """1 if all elements are finite, else 0, of shape (1,)."""
+    """1 if all elements of an array are finite, else 0: float32 (1,)."""
 
     init_output: bool = attribute(True, doc="False: what out= holds already counts, too")
 
@@ -90,7 +93,7 @@ class AllFinite(_Finite):
 
 @register("multi_all_finite")
 class MultiAllFinite(_Finite):
-    """1 if all elements of all arrays are finite, else 0, of shape (1,)."""
+    """1 if all elements of ``num_arrays`` arrays are finite, else 0: float32 (1,)."""
 
     variadic = "num_arrays"
 
@@ -100,7 +103,7 @@ class MultiAllFinite(_Finite):
 
 @register("reset_arrays")
 class ResetArrays(_Arrays):
-    """Fill arrays with zeros; there is no output."""
+    """Fill ``num_arrays`` arrays of any shapes with zeros, in place; there is no output."""
 
     variadic = "num_arrays"
 

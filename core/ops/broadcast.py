@@ -54,7 +54,7 @@ def _stretch(data: Shape, target: dict[int, int]) -> Shape:
 
 @register("broadcast_axis", "broadcast_axes")
 class BroadcastAxis(_Broadcasting):
-    """Repeat the data along axes of length 1."""
+    """Repeat the data along each of ``axis``, where it has length 1, to the length in ``size``."""
 
     is_linear: ClassVar[bool] = True
 
@@ -79,7 +79,7 @@ class BroadcastAxis(_Broadcasting):
 
 @register("broadcast_to")
 class BroadcastTo(_Broadcasting):
-    """Broadcast the data to a shape, in which 0 keeps the data's dimension."""
+    """Broadcast the data to ``shape``, of as many axes; 0 in it keeps the data's dimension."""
 
     is_linear: ClassVar[bool] = True
 
@@ -99,7 +99,8 @@ class BroadcastTo(_Broadcasting):
 
 @register("broadcast_like")
 class BroadcastLike(_Broadcasting):
-    """Repeat the left input to the right one's shape, or along given axes only."""
+    """Repeat ``lhs`` to the shape of ``rhs``, of as many axes; or only along ``lhs_axes``, to the
+    lengths of ``rhs_axes``. Only the shape of ``rhs`` is read."""
 
     lhs_axes: tuple[int, ...] | None = attribute(default=None, doc="axes to repeat; None for all")
     rhs_axes: tuple[int, ...] | None = attribute(

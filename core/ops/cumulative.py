@@ -14,7 +14,7 @@ __all__ = ["CumulativeSum"]
 
 @register("_np_cumsum", "cumsum")
 class CumulativeSum(Operator):
-    """The cumulative sum along an axis, or of the flattened data."""
+    """The cumulative sum along an axis, of data's shape, or of the flattened data, a vector."""
 
     axis: int | None = attribute(None, doc="the axis; None to flatten the data")
     dtype: DType | None = attribute(None, doc="dtype of the sums; None for that of the data")

@@ -215,16 +215,20 @@ def _dirichlet_slopes(run: Run, x: Array, alpha: Array) -> tuple[Any, ...]:
 
 @register("_random_pdf_dirichlet", "random_pdf_dirichlet")
 class DirichletDensity(Density):
-    """The density of the Dirichlet distribution; the last axis holds one sample."""
+    """The density of the Dirichlet distribution, or its logarithm, at each sample.
+
+    The last axis of ``sample`` and ``alpha`` holds one sample, and the output lacks it.
+    """
 
     row = DensityRow("dirichlet", ("alpha",), _log_dirichlet, _dirichlet_slopes)
     element_axes = 1
 
 
 def _define(row: DensityRow) -> None:
+    title = row.name.replace("_", " ").replace("poisson", "Poisson")
     body = {
         "__module__": __name__,
-        "__doc__": f"The density of the {row.name.replace('_', ' ')} distribution.",
+        "__doc__": f"The density of the {title} distribution, or its logarithm, at each sample.",
         "row": row,
     }
     names = (f"_random_pdf_{row.name}", f"random_pdf_{row.name}")

@@ -56,7 +56,7 @@ def _widened(run: Run, x: Array) -> Array:
 
 @implements(kinds.POINTWISE)
 class Unary(Operator):
-    """A function of each element of ``data``."""
+    """A function of each element of ``data``, which has any shape; the output has its dtype."""
 
     row: ClassVar[UnaryRow]
 
@@ -196,7 +196,7 @@ class _Pair(_Binary):
 
 
 class Elementwise(_Pair):
-    """A function of the elements of ``lhs`` and ``rhs``, which have equal shapes."""
+    """A function of the elements of ``lhs`` and ``rhs``, which have one shape and dtype."""
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return self.row.elementwise_storage(inputs)
@@ -235,7 +235,7 @@ class Elementwise(_Pair):
 
 
 class Broadcast(_Pair):
-    """A function of the elements of ``lhs`` and ``rhs``, broadcast against each other."""
+    """A function of ``lhs`` and ``rhs``, of one dtype, broadcast against each other."""
 
     def keeps_features(self) -> bool:
         return True
@@ -319,7 +319,7 @@ class BroadcastMixed(Broadcast):
 @declares_attributes
 @implements(kinds.POINTWISE)
 class Scalar(_Binary):
-    """A function of the elements of ``data`` and a number.
+    """A function of the elements of ``data``, which has any shape, and a number.
 
     Bool data gives int64; integer data gives float64 if ``is_int`` is False.
     """
@@ -420,7 +420,7 @@ class Scalar(_Binary):
 
 
 class Reversed(Scalar):
-    """A function of a number and the elements of ``data``."""
+    """A function of a number and the elements of ``data``; otherwise as with it on the right."""
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return "default"

@@ -100,7 +100,7 @@ class Clip(Operator):
 
 @register("hard_sigmoid")
 class HardSigmoid(Operator):
-    """``alpha * x + beta``, clipped to [0, 1]."""
+    """``alpha * x + beta``, clipped to [0, 1], for each element of floating-point data."""
 
     alpha: float = attribute(default=0.2, doc="slope")
     beta: float = attribute(default=0.5, doc="value at 0")
@@ -144,7 +144,10 @@ class HardSigmoid(Operator):
 
 @register("_contrib_div_sqrt_dim")
 class DivSqrtDim(Operator):
-    """The data divided by the square root of its last dimension; integers by its whole part."""
+    """The data divided by the square root of its last dimension, as attention scores are.
+
+    Integers are divided by the whole part of the root.
+    """
 
     def backward_reads(self) -> Reads:
         return Reads()
@@ -174,7 +177,7 @@ class DivSqrtDim(Operator):
 
 @register("add_n", "ElementWiseSum", "_sparse_add_n", "_sparse_ElementWiseSum")
 class AddN(Operator):
-    """The sum of all inputs."""
+    """The sum of ``num_args`` arrays of one shape and dtype, added in order."""
 
     is_linear: ClassVar[bool] = True
 

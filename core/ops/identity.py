@@ -77,7 +77,7 @@ class PassThrough(Operator):
 
 @register("_copy", "identity")
 class Copy(PassThrough):
-    """The input."""
+    """The input, unchanged; of a sparse one, its stored values."""
 
     is_linear: ClassVar[bool] = True
 
@@ -93,7 +93,7 @@ class Copy(PassThrough):
 
 @register("_np_copy")
 class NumpyCopy(PassThrough):
-    """The input; ``mx.np.copy`` has this name in symbols."""
+    """The input, unchanged; ``mx.np.copy`` has this name in symbols."""
 
     def keeps_features(self) -> bool:
         return True
@@ -104,7 +104,7 @@ class NumpyCopy(PassThrough):
 
 @register("BlockGrad", "stop_gradient", "_sparse_stop_gradient")
 class BlockGrad(PassThrough):
-    """The input, whose gradient is 0."""
+    """The input, unchanged, with a gradient of 0: what reads it does not train what computes it."""
 
     def keeps_features(self) -> bool:
         return True
@@ -124,7 +124,7 @@ class BlockGrad(PassThrough):
 
 @register("make_loss", "_sparse_make_loss")
 class MakeLossOfOnes(PassThrough):
-    """The input, whose gradient is 1 regardless of the output's gradient."""
+    """The input, unchanged, whose gradient is 1 regardless of the output's gradient."""
 
     names_outputs: ClassVar[bool] = True
 
@@ -154,7 +154,7 @@ class MakeLossOfOnes(PassThrough):
 
 @register("_identity_with_attr_like_rhs")
 class IdentityWithAttrLikeRhs(PassThrough):
-    """The left input; its shape and dtype are inferred from the right one."""
+    """The left input, unchanged; its shape and dtype are inferred from the right one."""
 
     def input_names(self) -> tuple[str, ...]:
         return ("lhs", "rhs")
@@ -298,7 +298,7 @@ class _OfShape(Operator):
 
 @register("shape_array", "_npx_shape_array")
 class ShapeArray(_OfShape):
-    """The dimensions of the input, as an int64 vector."""
+    """The dimensions of the input: int64 (axes,)."""
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -314,7 +314,7 @@ class ShapeArray(_OfShape):
 
 @register("size_array")
 class SizeArray(_OfShape):
-    """The number of elements of the input, as an int64 vector of one."""
+    """The number of elements of the input: int64 (1,)."""
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]

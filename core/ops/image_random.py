@@ -100,7 +100,7 @@ class _RandomColor(_ImageToImage):
 
 @register("_image_random_brightness")
 class RandomBrightness(_RandomColor):
-    """Randomly make an image darker or brighter."""
+    """Multiply an image (H, W, C) by a random factor."""
 
     @staticmethod
     def apply(run: Run, image: Array, factor: float) -> Array:
@@ -179,7 +179,8 @@ class RandomColorJitter(_ImageToImage):
 
 @register("_image_adjust_lighting")
 class AdjustLighting(_ImageToImage):
-    """Add the principal components of ImageNet's colors, times ``alpha``, to an image."""
+    """Add the principal components of ImageNet's colors, times ``alpha``, to an image (H, W, 3)
+    (Krizhevsky et al., "AlexNet", 2012). An image of one channel is not changed."""
 
     alpha: tuple[float, ...] = attribute(doc="factors of the three components")
 

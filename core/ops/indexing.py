@@ -155,7 +155,10 @@ class SparseEmbedding(Embedding):
 
 @register("take", "_npi_take")
 class Take(_Indexing):
-    """Select elements of ``a`` along an axis, which is replaced by the axes of the indices."""
+    """Select elements of ``a`` along ``axis``, which is replaced by the axes of ``indices``.
+
+    Indices may have any shape, and any dtype: they are truncated to integers.
+    """
 
     axis: int = attribute(default=0, doc="the axis that the indices select from")
     mode: str = attribute(
@@ -219,7 +222,7 @@ class Take(_Indexing):
 
 @register("pick", "choose_element_0index", "_npx_pick")
 class Pick(_Indexing):
-    """Select one element along an axis for each position in the other axes."""
+    """Select one element along an axis for each position in the other axes: data's dtype."""
 
     axis: int | None = attribute(default=-1, doc="the axis along which elements are picked")
     keepdims: bool = attribute(default=False, doc="keep the axis, with length 1")

@@ -54,7 +54,7 @@ class _Constant(_Source):
 
 @register("_zeros")
 class Zeros(_Constant):
-    """Zeros."""
+    """An array of zeros, of ``shape`` and ``dtype``."""
 
     shape: Shape = attribute(default=(), minimum=-1, doc=_SHAPE)
     dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
@@ -65,7 +65,7 @@ class Zeros(_Constant):
 
 @register("_ones")
 class Ones(_Constant):
-    """Ones."""
+    """An array of ones, of ``shape`` and ``dtype``."""
 
     shape: Shape = attribute(default=(), minimum=-1, doc=_SHAPE)
     dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
@@ -76,7 +76,7 @@ class Ones(_Constant):
 
 @register("_full", "_npi_full")
 class Full(_Constant):
-    """An array filled with ``value``."""
+    """An array filled with ``value``, of ``shape`` and ``dtype``."""
 
     shape: Shape | None = attribute(default=None, minimum=-1, doc=_SHAPE)
     dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
@@ -89,7 +89,7 @@ class Full(_Constant):
 
 @register("_eye")
 class Eye(_Source):
-    """Ones on a diagonal, zeros elsewhere."""
+    """A matrix (N, M) of ``dtype`` with ones on a diagonal and zeros elsewhere."""
 
     N: int = attribute(minimum=1, doc="rows")
     M: int = attribute(default=0, minimum=0, doc="number of columns; 0 for as many as rows")
@@ -175,7 +175,7 @@ class Arange(_Source):
 
 @register("_linspace", "_npi_linspace")
 class Linspace(_Source):
-    """``num`` equally spaced numbers from ``start`` to ``stop``."""
+    """``num`` equally spaced numbers of ``dtype`` from ``start`` to ``stop``: (num,)."""
 
     start: float = attribute(doc="first number")
     stop: float = attribute(doc="end of the range")
@@ -195,7 +195,7 @@ class Linspace(_Source):
 
 @register("_contrib_arange_like", "_npx_arange_like")
 class ArangeLike(Operator):
-    """A range as long as an axis of the data or, without an axis, in the data's shape."""
+    """A range of data's dtype: as long as an axis of the data or, without one, in its shape."""
 
     ignored_attributes = frozenset({"ctx"})
 

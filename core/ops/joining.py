@@ -58,7 +58,10 @@ class _Joining(Operator):
 @register("Concat", "concat", "_sparse_concat")
 @implements(kinds.CONCATENATION)
 class Concat(_Joining):
-    """Join arrays along an axis; all other dimensions are equal."""
+    """Join ``num_args`` arrays along axis ``dim``; dtypes and all other dimensions are equal.
+
+    MXNet's ``MXNET_BACKWARD_DO_MIRROR`` does not recompute it, so ``is_costly`` is set.
+    """
 
     byte_form: ClassVar[ByteForm | None] = ByteForm("_contrib_quantized_concat")
     names_outputs: ClassVar[bool] = True
@@ -133,7 +136,7 @@ class RNNParamConcat(Concat):
 @register("stack")
 @implements(kinds.STACKING)
 class Stack(_Joining):
-    """Join arrays of one shape along a new axis."""
+    """Join ``num_args`` arrays of one shape and dtype along a new axis."""
 
     is_linear: ClassVar[bool] = True
 
@@ -163,7 +166,10 @@ class Stack(_Joining):
 
 @register("tile", "_npi_tile")
 class Tile(Operator):
-    """Repeat all of the data along each axis; missing axes are prepended."""
+    """Repeat all of the data along each axis: the dimensions are multiplied by ``reps``.
+
+    Where data or ``reps`` has fewer axes, ones are prepended.
+    """
 
     is_linear: ClassVar[bool] = True
     monitors_data: ClassVar[bool] = True

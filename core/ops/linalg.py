@@ -133,7 +133,10 @@ class _Products(Operator):
 
 @register("_linalg_gemm2", "linalg_gemm2")
 class Gemm2(_Products):
-    """``alpha · A B``, with A and B optionally transposed."""
+    """``alpha · A B``: (..., m, k) times (..., k, n) gives (..., m, n).
+
+    A and B may be transposed. Like all operators here, it computes in the inputs' dtype.
+    """
 
     transpose_a: bool = attribute(False, doc="whether A is transposed")
     transpose_b: bool = attribute(False, doc="whether B is transposed")
@@ -146,7 +149,10 @@ class Gemm2(_Products):
 
 @register("_linalg_gemm", "linalg_gemm")
 class Gemm(_Products):
-    """``alpha · A B + beta · C``, with A and B optionally transposed."""
+    """``alpha · A B + beta · C``: (..., m, k) times (..., k, n) plus (..., m, n).
+
+    A and B may be transposed.
+    """
 
     transpose_a: bool = attribute(False, doc="whether A is transposed")
     transpose_b: bool = attribute(False, doc="whether B is transposed")
@@ -190,7 +196,10 @@ class _OfOne(Operator):
 
 @register("_linalg_syrk", "linalg_syrk")
 class Syrk(_OfOne):
-    """``alpha · A Aᵀ``, or ``alpha · Aᵀ A``."""
+    """``alpha · A Aᵀ``, or ``alpha · Aᵀ A`` with ``transpose``.
+
+    A is (..., m, n); the output is (..., m, m) or (..., n, n).
+    """
 
     transpose: bool = attribute(False, doc="whether A is transposed")
     alpha: float = attribute(1.0, doc="factor of the product")
@@ -270,7 +279,10 @@ class _Triangular(Operator, abc.ABC):
 
 @register("_linalg_trmm", "linalg_trmm")
 class Trmm(_Triangular):
-    """``alpha · A B`` with A triangular, or ``alpha · B A``."""
+    """``alpha · A B`` with A triangular, or ``alpha · B A`` with ``rightside``.
+
+    B is (..., m, n), like the output; A is (..., m, m), or (..., n, n) with ``rightside``.
+    """
 
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0, 1))
@@ -295,7 +307,10 @@ class Trmm(_Triangular):
 
 @register("_linalg_trsm", "linalg_trsm")
 class Trsm(_Triangular):
-    """The solution X of ``A X = alpha · B`` with A triangular, or of ``X A = alpha · B``."""
+    """The solution X of ``A X = alpha · B`` with A triangular, or of ``X A = alpha · B``.
+
+    B is (..., m, n), like X; A is (..., m, m), or (..., n, n) with ``rightside``.
+    """
 
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0,), outputs=(0,))
@@ -350,7 +365,7 @@ class Square(_OfOne):
 
 @register("_linalg_inverse", "linalg_inverse")
 class Inverse(Square):
-    """The inverse of A."""
+    """The inverses of square matrices (..., n, n)."""
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         outputs[0][...] = inverse_of(run, inputs[0], self.names[0])
@@ -390,7 +405,7 @@ class _Numbers(_OfOne):
 
 @register("_linalg_sumlogdiag", "linalg_sumlogdiag")
 class SumLogDiagonal(_Numbers):
-    """The sum of the logarithms of the diagonal entries."""
+    """The sum of the logarithms of the diagonal entries: (..., n, n) gives (...), or (1,)."""
 
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0,))
@@ -417,7 +432,7 @@ class SumLogDiagonal(_Numbers):
 
 @register("_linalg_det", "linalg_det")
 class Determinant(_Numbers):
-    """The determinant of A."""
+    """The determinants of square matrices: (..., n, n) gives (...), or (1,)."""
 
     def output_names(self) -> tuple[str, ...]:
         return ("output0",)
@@ -448,7 +463,10 @@ class Determinant(_Numbers):
 
 @register("_linalg_slogdet", "linalg_slogdet")
 class SignedLogDeterminant(_Numbers):
-    """The sign of the determinant, and the logarithm of its magnitude."""
+    """The sign of the determinant, and the logarithm of its magnitude.
+
+    For square matrices (..., n, n), both outputs are (...), or (1,).
+    """
 
     def output_names(self) -> tuple[str, ...]:
         return ("output0", "output1")

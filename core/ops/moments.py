@@ -16,7 +16,10 @@ __all__ = ["Moments"]
 
 @register("moments")
 class Moments(Operator):
-    """The mean and the population variance of the data over some axes."""
+    """The mean and the population variance of the data over ``axes``, as two outputs.
+
+    Both lack these axes, or with ``keepdims`` have length 1 there.
+    """
 
     axes: Shape | None = attribute(None, doc="axes to reduce; must be given")
     keepdims: bool = attribute(False, doc="whether to keep reduced axes, with size 1")

@@ -232,7 +232,7 @@ class BatchNormV1(BatchNorm):
 
 @register("_contrib_BatchNormWithReLU")
 class BatchNormWithReLU(BatchNorm):
-    """``BatchNorm`` followed by ReLU."""
+    """``BatchNorm`` followed by ReLU, with the same inputs, outputs and dtypes."""
 
     byte_form = None
 

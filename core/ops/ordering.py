@@ -188,7 +188,10 @@ class TopK(Operator):
 
 @register("sort", "_npi_sort")
 class Sort(Operator):
-    """Sort the elements along an axis. A hidden second output holds their original indices."""
+    """Sort the elements along an axis, or all elements as a vector; NaN is the largest.
+
+    A hidden second output holds their original indices, int32.
+    """
 
     axis: int | None = attribute(default=-1, doc="the axis; None to flatten the data")
     is_ascend: bool = attribute(default=True, doc="smallest first")
@@ -241,7 +244,11 @@ class Sort(Operator):
 
 @register("argsort", "_npi_argsort")
 class Argsort(Operator):
-    """The indices that sort the elements along an axis."""
+    """The indices that sort the elements along an axis, or all elements as a vector.
+
+    They are of ``dtype``, in MXNet float32 by default. Equal elements keep their order; NaN is the
+    largest.
+    """
 
     axis: int | None = attribute(default=-1, doc="the axis; None to flatten the data")
     is_ascend: bool = attribute(default=True, doc="smallest first")

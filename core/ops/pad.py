@@ -20,7 +20,8 @@ __all__ = ["Pad", "UpSampling"]
 
 @register("Pad", "pad")
 class Pad(Operator):
-    """Pad the spatial axes with a constant, with the edge's values or by reflection."""
+    """Pad the spatial axes of (n, c, h, w) or (n, c, d, h, w), with a constant, with the edge's
+    values or by reflection without the edge."""
 
     names_outputs: ClassVar[bool] = True
 

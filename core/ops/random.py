@@ -221,7 +221,8 @@ class Sample(_Drawing):
 
 def _define(distribution: Distribution) -> None:
     """Register a distribution's three operators."""
-    name, title = distribution.name, distribution.name.replace("_", " ")
+    name = distribution.name
+    title = name.replace("_", " ").replace("poisson", "Poisson")
     own = {
         field: (float, attribute(default=default, minimum=minimum, doc=f"{field} of the {title}"))
         for field, default, minimum in distribution.attributes
@@ -251,7 +252,7 @@ for _distribution in DISTRIBUTIONS:
 
 @register("_random_randint", "random_randint", "_npi_random_randint")
 class RandomInteger(Random):
-    """Uniformly distributed integers from ``low`` to before ``high``."""
+    """Uniformly distributed integers from ``low`` to before ``high``: int32 or int64."""
 
     low: int = attribute(doc="smallest number")
     high: int = attribute(doc="end of the range, exclusive")
@@ -338,7 +339,7 @@ class UniqueZipfian(Operator):
 
 @register("_shuffle", "shuffle", "_npi_shuffle")
 class Shuffle(Operator):
-    """The data's rows in random order. It has no gradient."""
+    """The data with its rows (along axis 0) in random order. It has no gradient."""
 
     uses_random = True
 

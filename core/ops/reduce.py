@@ -228,7 +228,7 @@ def _min(run: Run, x: Array, axes: Axes, y: Array) -> None:
 
 
 def _to_extremes(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
-    """Give the whole gradient to every element equal to the extreme."""
+    """Give the whole gradient to every element equal to the extreme, as MXNet does."""
     is_extreme = run.scratch(x.shape, "bool")
     run.xp.equal(x, y, out=is_extreme)
     run.xp.multiply(dy, is_extreme, out=dx)
@@ -279,7 +279,7 @@ for _row in REDUCTIONS:
     _body = {
         "row": _row,
         "is_linear": _row.is_linear,
-        "__doc__": f"{_row.doc} over ``axis``.",
+        "__doc__": f"{_row.doc} over ``axis``, or over all axes, in the data's dtype.",
         "__module__": __name__,
     }
     register(*_row.names)(type(_row.names[0], (Reduction,), _body))
@@ -287,7 +287,7 @@ for _row in REDUCTIONS:
 
 @register("_square_sum")
 class SquareSum(Reduction):
-    """Sum of squares over ``axis``."""
+    """Sum of squares over ``axis``, in the data's dtype."""
 
     row = ReduceRow(
         ("_square_sum",), "Sum of squares", _square_sum, _square_sum_gradient, Reads(inputs=(0,))
@@ -358,7 +358,10 @@ class NumpySum(_Reducing):
 
 @register("norm", "_sparse_norm")
 class Norm(_Reducing):
-    """The L2 norm over axes, or the L1 norm with ``ord`` 1."""
+    """The L2 norm over ``axis``, or over all axes; with ``ord`` 1 the L1 norm.
+
+    It is of ``out_dtype``, by default the data's dtype.
+    """
 
     ord: int = attribute(default=2, minimum=1, maximum=2, doc="1 or 2")
     axis: Axes | None = attribute(default=None, doc=_AXIS)
@@ -451,21 +454,21 @@ class _ArgOverAxis(_Arg):
 
 @register("argmax")
 class ArgMax(_ArgOverAxis):
-    """The position of the largest element along an axis."""
+    """The position of the first of the largest elements along an axis, in the data's dtype."""
 
     ufunc = "argmax"
 
 
 @register("argmin")
 class ArgMin(_ArgOverAxis):
-    """The position of the smallest element along an axis."""
+    """The position of the first of the smallest elements along an axis, in the data's dtype."""
 
     ufunc = "argmin"
 
 
 @register("argmax_channel")
 class ArgMaxChannel(_Arg):
-    """The position of the largest element along axis 1."""
+    """The position of the first of the largest elements along axis 1, in the data's dtype."""
 
     ufunc = "argmax"
 

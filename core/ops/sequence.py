@@ -81,7 +81,7 @@ class _OnSequences(Operator):
 @register("SequenceMask", "_npx_sequence_mask")
 @implements(kinds.SEQUENCE_MASK)
 class SequenceMask(_OnSequences):
-    """Replace everything beyond a sequence's end by a value."""
+    """Replace everything beyond each sequence's end by ``value``: data's shape and dtype."""
 
     names_outputs: ClassVar[bool] = True
 
@@ -131,7 +131,7 @@ class SequenceMask(_OnSequences):
 @register("SequenceLast")
 @implements(kinds.SEQUENCE_LAST)
 class SequenceLast(_OnSequences):
-    """The last element of each sequence; the output lacks the time axis."""
+    """The last element of each sequence: (time, batch, ...) gives (batch, ...)."""
 
     names_outputs: ClassVar[bool] = True
 

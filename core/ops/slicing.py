@@ -108,7 +108,7 @@ class _WithBounds(Operator):
 
 @register("slice", "crop", "_npi_slice", "_npx_slice", "_sparse_slice")
 class Slice(_WithBounds, _Slicing):
-    """``data[begin:end:step, ...]``; bounds are clipped to the data."""
+    """``data[begin:end:step, ...]``, with one number for each leading axis, clipped to the data."""
 
     is_linear: ClassVar[bool] = True
 
@@ -391,7 +391,7 @@ class _Parting(Operator):
 @register("SliceChannel", "split")
 @implements(kinds.PARTING)
 class SliceChannel(_Parting):
-    """Split the data into equal parts along an axis."""
+    """Split the data into ``num_outputs`` equal parts along an axis."""
 
     names_outputs: ClassVar[bool] = True
 

@@ -211,7 +211,10 @@ class Softmax(_AlongAxis):
 @register("log_softmax", "_npx_log_softmax")
 @implements(kinds.LOG_SOFTMAX)
 class LogSoftmax(_AlongAxis):
-    """The logarithm of the softmax of ``data / temperature`` along an axis."""
+    """The logarithm of the softmax of ``data / temperature`` along an axis: data's shape.
+
+    ``dtype`` is that of the output, by default that of the data, which must be floating point.
+    """
 
     monitors_data: ClassVar[bool] = True
 
@@ -271,7 +274,10 @@ class LogSoftmax(_AlongAxis):
 @register("softmin")
 @implements(kinds.SOFTMIN)
 class Softmin(_AlongAxis):
-    """The softmax of ``-data / temperature`` along an axis."""
+    """The softmax of ``-data / temperature`` along an axis: data's shape.
+
+    ``dtype`` is that of the output, by default that of the data, which must be floating point.
+    """
 
     names_outputs: ClassVar[bool] = True
 

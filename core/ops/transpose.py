@@ -87,7 +87,7 @@ class Transpose(_Permuting):
 
 @register("SwapAxis", "swapaxes", "_npi_swapaxes")
 class SwapAxis(_Permuting):
-    """Exchange two axes."""
+    """Exchange axes ``dim1`` and ``dim2``."""
 
     names_outputs: ClassVar[bool] = True
 

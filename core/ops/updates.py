@@ -213,7 +213,11 @@ class SignumUpdate(Update):
 
 @register("adam_update", "_sparse_adam_update")
 class AdamUpdate(Update):
-    """Adam (Kingma and Ba, arXiv:1412.6980); the caller includes the bias correction in ``lr``."""
+    """Adam: ``weight - lr * mean / (sqrt(var) + epsilon)`` (Kingma and Ba, arXiv:1412.6980).
+
+    ``mean`` and ``var`` are running means of g and g², with g as ``clip(rescale_grad * grad + wd *
+    weight)``. The caller includes the bias correction in ``lr``.
+    """
 
     states: ClassVar[tuple[str, ...]] = ("mean", "var")
 
@@ -298,7 +302,10 @@ class RmspropAlexUpdate(Update):
 
 @register("ftrl_update", "_sparse_ftrl_update")
 class FtrlUpdate(Update):
-    """Follow the regularized leader (McMahan et al., KDD 2013)."""
+    """Follow the regularized leader (McMahan et al., KDD 2013).
+
+    The formulas are at ``core.ops.update_rules.ftrl``.
+    """
 
     states: ClassVar[tuple[str, ...]] = ("z", "n")
 
@@ -317,7 +324,10 @@ class FtrlUpdate(Update):
 
 @register("ftml_update")
 class FtmlUpdate(Update):
-    """Follow the moving leader (Zheng and Kwok, ICML 2017)."""
+    """Follow the moving leader (Zheng and Kwok, ICML 2017).
+
+    The formulas are at ``core.ops.update_rules.ftml``.
+    """
 
     states: ClassVar[tuple[str, ...]] = ("d", "v", "z")
 

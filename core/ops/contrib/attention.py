@@ -95,7 +95,8 @@ class _Scores(_Attention):
 
 @register("_contrib_interleaved_matmul_selfatt_qk")
 class SelfAttQK(_Scores):
-    """Self-attention scores, from the interleaved queries, keys and values of a sequence."""
+    """Self-attention scores (batch · heads, length, length), from the interleaved queries, keys and
+    values of a sequence (length, batch, heads · 3 · size)."""
 
     names_outputs: ClassVar[bool] = True
 
@@ -115,8 +116,9 @@ class SelfAttQK(_Scores):
 
 @register("_contrib_interleaved_matmul_encdec_qk")
 class EncDecQK(_Scores):
-    """Attention scores of a decoder's queries, from the interleaved keys and values of an
-    encoder."""
+    """Attention scores (batch · heads, queries, keys), from a decoder's queries (queries, batch,
+    heads · size) and the interleaved keys and values of an encoder (keys, batch, heads · 2 · size).
+    """
 
     names_outputs: ClassVar[bool] = True
 
@@ -190,8 +192,8 @@ class _Values(_Attention):
 
 @register("_contrib_interleaved_matmul_selfatt_valatt")
 class SelfAttValAtt(_Values):
-    """Values weighted by self-attention, from the interleaved queries, keys and values of a
-    sequence."""
+    """Values weighted by self-attention (length, batch, heads · size), from the interleaved
+    queries, keys and values of a sequence (length, batch, heads · 3 · size)."""
 
     names_outputs: ClassVar[bool] = True
 
@@ -201,7 +203,8 @@ class SelfAttValAtt(_Values):
 
 @register("_contrib_interleaved_matmul_encdec_valatt")
 class EncDecValAtt(_Values):
-    """Values weighted by attention, from the interleaved keys and values of an encoder."""
+    """Values weighted by attention (queries, batch, heads · size), from the interleaved keys and
+    values of an encoder (keys, batch, heads · 2 · size)."""
 
     names_outputs: ClassVar[bool] = True
 

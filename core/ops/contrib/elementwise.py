@@ -50,7 +50,8 @@ class _Straight(_Elementwise):
 
 @register("_contrib_round_ste", "_sparse__contrib_round_ste")
 class StraightRound(_Straight):
-    """Round to the nearest integer, halves away from zero; the gradient passes unchanged."""
+    """Round to the nearest integer, halves away from zero, in data's dtype; the gradient passes
+    unchanged."""
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         if is_floating(inputs[0].dtype):
@@ -96,7 +97,7 @@ class GradientMultiplier(_Elementwise):
 
 @register("_contrib_quadratic")
 class Quadratic(_Elementwise):
-    """``a * data² + b * data + c``."""
+    """``a * data² + b * data + c``, of data's shape and dtype; integers are truncated."""
 
     a: float = attribute(0.0, doc="factor of the square")
     b: float = attribute(0.0, doc="factor of the data")
@@ -135,7 +136,10 @@ class Quadratic(_Elementwise):
 
 @register("_contrib_allclose")
 class AllClose(Operator):
-    """1 where each ``|a - b| <= atol + rtol * |b|``, else 0; NaN equals NaN with ``equal_nan``."""
+    """1 if ``|a - b| <= atol + rtol * |b|`` for all elements, else 0: uint8 ().
+
+    ``a`` and ``b`` have one shape. NaN equals NaN with ``equal_nan``.
+    """
 
     rtol: float = attribute(1e-5, doc="relative tolerance")
     atol: float = attribute(1e-8, doc="absolute tolerance")

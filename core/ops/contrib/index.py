@@ -58,8 +58,8 @@ class IndexArray(Operator):
 
 @register("_contrib_index_copy")
 class IndexCopy(Operator):
-    """``old_tensor`` with the rows listed in ``index_vector`` replaced by those of
-    ``new_tensor``."""
+    """``old_tensor`` (n, ...) with the rows listed in ``index_vector`` (k,) replaced by those of
+    ``new_tensor`` (k, ...)."""
 
     def input_names(self) -> tuple[str, ...]:
         return ("old_tensor", "index_vector", "new_tensor")

@@ -155,7 +155,7 @@ class QuantizeV2(_Ranging):
 @register("_contrib_dequantize")
 @implements(kinds.DEQUANTIZATION)
 class Dequantize(_Conversion):
-    """Convert bytes to float32."""
+    """Convert bytes to the numbers that they represent, float32."""
 
     out_type: str = attribute("float32", choices=("float32",), doc="dtype of the output")
 
