@@ -149,7 +149,7 @@ class _BinaryMetric(EvalMetric):
             counts = _count_binary(self, label, pred)
             self._local.add(counts)
             self._global.add(counts)
-        # As in MXNet, a macro average is over the scores of single updates, so counts begin anew.
+        # As in MXNet, macro averages the scores of single updates, so counting starts again.
         if self.average == "macro":
             self.sum_metric += self.score(self._local)
             self.global_sum_metric += self.score(self._global)

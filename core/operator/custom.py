@@ -28,7 +28,7 @@ _T = TypeVar("_T", bound="type[CustomOpProp]")
 
 
 class CustomOp:
-    """Base of operators written in Python. One belongs to each place where it is used."""
+    """Base of operators written in Python. Each use of it in a graph has one."""
 
     def forward(
         self,

@@ -127,7 +127,7 @@ class Activation(Operator):
                 xp.subtract(1, outputs[0], out=slope)
                 slope *= outputs[0]
             case "softrelu":
-                # sigmoid(x) = 1 - exp(-y) for y = log(1 + e^x); expm1 keeps it exact for small y.
+                # sigmoid(x) = 1 - exp(-y) for y = log(1 + e^x); expm1 is accurate for small y.
                 xp.negative(outputs[0], out=slope)
                 xp.expm1(slope, out=slope)
                 xp.negative(slope, out=slope)
@@ -330,7 +330,7 @@ class SoftmaxActivation(Operator):
     mode: str = attribute(
         "instance",
         choices=("channel", "instance"),
-        doc="over each example, or over the channels at each place",
+        doc="over each example, or over the channels at each position",
     )
 
     def infer_shape(

@@ -215,7 +215,7 @@ class Foreach(_ControlFlow):
             if index < count:
                 wanted[location] = gradient is not None
             elif index < moving:
-                # Even if the initial state's gradient is unwanted: it leads to earlier iterations.
+                # Even if the initial state's is unwanted: it leads to the iterations before.
                 wanted[location] = is_floating(source.dtype)
             elif gradient is not None:
                 wanted[location] = gradient

@@ -189,21 +189,23 @@ class ConvolutionAttributes(Operator):
 
     kernel: Shape = attribute(minimum=1, doc="size of the window along each spatial axis")
     stride: Shape = attribute(
-        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
+        (), minimum=1, doc="steps of the window along each axis; 1 by default"
     )
     dilate: Shape = attribute(
         (),
         minimum=1,
-        doc="distances between the window's elements along each axis; 1 where not given",
+        doc="distances between the window's elements along each axis; 1 by default",
     )
     pad: Shape = attribute(
-        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
+        (), minimum=0, doc="elements of padding on both sides of each axis; 0 by default"
     )
     num_filter: int = attribute(minimum=1, doc="number of output channels")
-    num_group: int = attribute(1, minimum=1, doc="groups of channels that are filtered apart")
+    num_group: int = attribute(
+        1, minimum=1, doc="number of groups of channels that are filtered separately"
+    )
     no_bias: bool = attribute(False, doc="whether there is no bias")
     layout: str | None = attribute(
-        None, choices=_LAYOUTS, doc="order of the axes; channels first where not given"
+        None, choices=_LAYOUTS, doc="order of the axes; channels first by default"
     )
 
 
@@ -306,27 +308,29 @@ class Deconvolution(_Filtering):
 
     kernel: Shape = attribute(minimum=1, doc="size of the window along each spatial axis")
     stride: Shape = attribute(
-        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
+        (), minimum=1, doc="steps of the window along each axis; 1 by default"
     )
     dilate: Shape = attribute(
         (),
         minimum=1,
-        doc="distances between the window's elements along each axis; 1 where not given",
+        doc="distances between the window's elements along each axis; 1 by default",
     )
     pad: Shape = attribute(
-        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
+        (), minimum=0, doc="elements of padding on both sides of each axis; 0 by default"
     )
     adj: Shape = attribute(
-        (), minimum=0, doc="elements added to the output's end along each axis; 0 where not given"
+        (), minimum=0, doc="elements added to the output's end along each axis; 0 by default"
     )
     target_shape: Shape = attribute(
         (), minimum=0, doc="the output's spatial shape, which decides pad and adj"
     )
     num_filter: int = attribute(minimum=1, doc="number of output channels")
-    num_group: int = attribute(1, minimum=1, doc="groups of channels that are filtered apart")
+    num_group: int = attribute(
+        1, minimum=1, doc="number of groups of channels that are filtered separately"
+    )
     no_bias: bool = attribute(True, doc="whether there is no bias")
     layout: str | None = attribute(
-        None, choices=_LAYOUTS, doc="order of the axes; channels first where not given"
+        None, choices=_LAYOUTS, doc="order of the axes; channels first by default"
     )
 
     def __post_init__(self) -> None:

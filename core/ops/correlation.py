@@ -32,7 +32,7 @@ class Correlation(Operator):
 
     kernel_size: int = attribute(1, minimum=1, doc="height and width of a patch, odd")
     max_displacement: int = attribute(1, minimum=0, doc="greatest distance that is compared")
-    stride1: int = attribute(1, minimum=1, doc="step between the places of the first data")
+    stride1: int = attribute(1, minimum=1, doc="step between the positions of the first data")
     stride2: int = attribute(1, minimum=1, doc="step between the distances compared")
     pad_size: int = attribute(0, minimum=0, doc="zeros around both images")
     is_multiply: bool = attribute(True, doc="products, else absolute differences")
@@ -88,8 +88,8 @@ class Correlation(Operator):
         return padded
 
     def _patches(self, sizes: Shape) -> Iterator[tuple[int, _Slices, _Slices]]:
-        """Yield for each displacement and element of a patch its channel, and what all places see
-        of the first and of the second padded image."""
+        """Yield for each displacement and element of a patch its channel, and the elements of the
+        first and of the second padded image that all positions read."""
         steps = range(-self._radius, self._radius + 1)
         inside = range(self.kernel_size)
         for channel, (down, across) in enumerate(itertools.product(steps, steps)):
@@ -150,7 +150,7 @@ class Correlation(Operator):
                 if self.is_multiply:
                     xp.multiply(images[1 - i][windows[1 - i]], grad[:, channel, None], out=term)
                 else:
-                    # The derivative of |a - b|; where they are equal it is 1 by a, as in MXNet.
+                    # The derivative of |a - b|; where they are equal, that by a is 1, as in MXNet.
                     is_more = images[0][windows[0]] >= images[1][windows[1]]
                     sign = xp.where(is_more, 1 - 2 * i, 2 * i - 1)
                     xp.multiply(grad[:, channel, None], sign, out=term)

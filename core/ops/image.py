@@ -220,7 +220,7 @@ class Resize(Operator):
         shape = outputs[0].shape
         images = inputs[0].reshape(-1, *inputs[0].shape[-3:])
         for image, out in zip(images, outputs[0].reshape(-1, *shape[-3:]), strict=True):
-            # As in MXNet, resizing runs on the host only.
+            # ``core.pixels`` works on NumPy arrays only.
             on_host = image if isinstance(image, np.ndarray) else image.get()
             out[...] = run.xp.asarray(resize(on_host, shape[-3:-1], self.interp))
 

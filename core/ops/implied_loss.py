@@ -35,8 +35,8 @@ def cross_entropy(probabilities: Array, label: Array, ignored: int | None) -> fl
 
     Args:
         probabilities: (examples, classes, places).
-        label: classes, in the order of examples and places.
-        ignored: label of places that do not count; None if all do.
+        label: classes, in the order of examples and positions.
+        ignored: label of positions that do not count; None if all do.
     """
     classes = probabilities.shape[1]
     rows = np.moveaxis(probabilities, 1, -1).reshape(-1, classes)

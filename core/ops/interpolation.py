@@ -28,7 +28,7 @@ class Neighbor:
 
 
 def add_to_neighbors(xp: Any, target: Array, near: Neighbor, values: Array) -> None:
-    """Add values (maps, channels, points) to contiguous maps (maps, channels, places) at a
+    """Add values (maps, channels, points) to contiguous maps (maps, channels, positions) at a
     neighbor.
 
     The maps are viewed as one vector, because NumPy's ``add.at`` is many times faster on vectors.

@@ -442,7 +442,7 @@ class Determinant(_Numbers):
         return 3
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        # MXNet also takes the logarithm's way; a determinant beyond the dtype's range is inf or 0.
+        # By way of the logarithm, as in MXNet: products of pivots could overflow on the way.
         signs, logarithms = signs_and_logarithms(run, inputs[0], self.names[0])
         outputs[0][...] = signs * run.xp.exp(logarithms)
 

@@ -64,11 +64,11 @@ class SoftmaxOutput(_Labelled):
 
     The gradient is multiplied by ``grad_scale`` and divided by 1 (``null``), by the number of
     labels (``batch``) or of labels unequal to ``ignore_label`` (``valid``); with ``multi_output``,
-    null and batch also divide by the number of places in a sample, and batch means the batch size.
-    With ``use_ignore``, places labelled ``ignore_label`` get no gradient. ``smooth_alpha`` is label
-    smoothing: that share of the label's probability moves to the other classes, except with
-    ``multi_output``. ``out_grad`` multiplies the gradient by the output: MXNet's manual says by the
-    output's gradient, but this is what MXNet 1.9.1 computes.
+    null and batch also divide by the number of positions in a sample, and batch means the batch
+    size. With ``use_ignore``, positions labelled ``ignore_label`` get no gradient. ``smooth_alpha``
+    is label smoothing: that share of the label's probability moves to the other classes, except
+    with ``multi_output``. ``out_grad`` multiplies the gradient by the output: MXNet's manual says
+    by the output's gradient, but this is what MXNet 1.9.1 computes.
     """
 
     names_outputs: ClassVar[bool] = True
@@ -76,7 +76,7 @@ class SoftmaxOutput(_Labelled):
     is_costly: ClassVar[bool] = True
 
     grad_scale: float = attribute(1.0, doc="factor of the gradient")
-    ignore_label: float = attribute(-1.0, doc="label of places to ignore, with use_ignore")
+    ignore_label: float = attribute(-1.0, doc="label of positions to ignore, with use_ignore")
     multi_output: bool = attribute(False, doc="whether classes are along the second axis")
     use_ignore: bool = attribute(False, doc="whether ignore_label has an effect")
     preserve_shape: bool = attribute(False, doc="whether classes are along the last axis")
@@ -186,7 +186,7 @@ class SoftmaxOutput(_Labelled):
         return divisor or 1
 
     def _view(self, data: Array) -> Array:
-        """Return data as (samples, classes, places)."""
+        """Return data as (samples, classes, positions)."""
         if self.multi_output:
             return data.reshape(*data.shape[:2], shape_size(data.shape[2:]))
         if self.preserve_shape:
@@ -230,7 +230,7 @@ class SoftmaxCrossEntropy(Operator):
         probability *= one_hot(run, label, data.shape, 1)
         chosen = run.scratch((data.shape[0],), data.dtype)
         xp.sum(probability, axis=1, out=chosen)
-        # MXNet's bound; its gradient does not know it either.
+        # MXNet's bound, which its gradient ignores, too.
         xp.maximum(chosen, 1e-8, out=chosen)
         xp.log(chosen, out=chosen)
         xp.sum(chosen, axis=0, keepdims=True, out=outputs[0])

@@ -22,8 +22,8 @@ __all__ = ["LRN", "L2Normalization"]
 class L2Normalization(Operator):
     """Divide by the Euclidean norm, ``sqrt(sum of squares + eps)``.
 
-    The norm is computed for each sample (``instance``), over the channels at each place
-    (``channel``) or over the places of each channel (``spatial``).
+    The norm is computed for each sample (``instance``), over the channels at each position
+    (``channel``) or over the positions of each channel (``spatial``).
     """
 
     names_outputs: ClassVar[bool] = True
@@ -34,7 +34,7 @@ class L2Normalization(Operator):
     mode: str = attribute(
         "instance",
         choices=("instance", "channel", "spatial"),
-        doc="what is normalized: each example, place or channel",
+        doc="what is normalized: each example, position or channel",
     )
 
     def output_names(self) -> tuple[str, ...]:

@@ -126,8 +126,8 @@ class Pad(Operator):
         if self.mode != "constant":
             folded = run.scratch(dy.shape, dy.dtype)
             run.xp.copyto(folded, dy)
-            # Corners of a later margin copy those of an earlier one, so its gradient comes back
-            # first.
+            # Corners of a later margin copy those of an earlier one, so the later one's gradient is
+            # folded back first.
             for margin, source in reversed(self._margins(folded)):
                 _add_copies(margin, source)
             dy = folded

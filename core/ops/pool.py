@@ -87,17 +87,17 @@ class PoolingAttributes(Operator):
         doc="rounding of the output size: down (valid), up (full), or size / stride up (same)",
     )
     stride: Shape = attribute(
-        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
+        (), minimum=1, doc="steps of the window along each axis; 1 by default"
     )
     pad: Shape = attribute(
-        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
+        (), minimum=0, doc="elements of padding on both sides of each axis; 0 by default"
     )
     p_value: int | None = attribute(None, minimum=1, maximum=3, doc="order of the norm, for lp")
     count_include_pad: bool | None = attribute(
         None, doc="whether averages count padding; the default is True"
     )
     layout: str | None = attribute(
-        None, choices=_LAYOUTS, doc="order of the axes; channels first where not given"
+        None, choices=_LAYOUTS, doc="order of the axes; channels first by default"
     )
 
 

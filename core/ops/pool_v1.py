@@ -38,10 +38,10 @@ class PoolingV1(Operator):
         doc="rounding of the output size: down (valid) or up (full)",
     )
     stride: Shape = attribute(
-        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
+        (), minimum=1, doc="steps of the window along each axis; 1 by default"
     )
     pad: Shape = attribute(
-        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
+        (), minimum=0, doc="elements of padding on both sides of each axis; 0 by default"
     )
 
     def __post_init__(self) -> None:

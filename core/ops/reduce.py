@@ -405,7 +405,7 @@ class Norm(_Reducing):
         if self.ord == 1:
             run.xp.sign(x, out=dx)
         else:
-            # x / |x|, which like in MXNet is NaN if the norm is 0.
+            # x / |x|; as in MXNet, it is NaN if the norm is 0.
             run.xp.divide(x, self.kept(outputs[0], x.shape), out=dx, casting="unsafe")
         run.xp.multiply(dx, self.kept(out_grads[0], x.shape), out=dx, casting="unsafe")
 

@@ -25,7 +25,7 @@ class _Regression(Operator):
     The label has data's shape, or another shape with as many elements per sample.
     """
 
-    # Unlike MXNet's other operators, these do not check the names of their attributes.
+    # As in MXNet, where these operators, unlike most, do not check the names of attributes.
     ignores_unknown: ClassVar[bool] = True
 
     grad_scale: float

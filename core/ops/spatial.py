@@ -67,7 +67,7 @@ class _Reading:
 
 
 def _affine_points(xp: Any, shape: Shape, dtype: DType) -> Array:
-    """Return x, y and 1 for every place of a grid, (3, height · width)."""
+    """Return x, y and 1 for every position of a grid, (3, height · width)."""
     height, width = shape
     points = xp.ones((3, height, width), dtype=dtype)
     points[0] = -1 + xp.arange(width, dtype=dtype) * dtype.type(2 / (width - 1) if width > 1 else 0)
@@ -84,7 +84,7 @@ class GridGenerator(Operator):
 
     ``affine``: data (batch, 6) are 2 by 3 matrices from (x, y, 1) in the output to a point in the
     image; the grid has ``target_shape``. ``warp``: data (batch, 2, height, width) is the
-    displacement of each place, in elements.
+    displacement of each position, in elements.
     """
 
     names_outputs: ClassVar[bool] = True
@@ -97,7 +97,7 @@ class GridGenerator(Operator):
             check_target_shape(self.target_shape)
 
     def stored_outputs(self) -> int:
-        """MXNet has a hidden output: the coordinates of the output's places."""
+        """MXNet has a hidden output: the coordinates of the output's positions."""
         return 2
 
     def backward_reads(self) -> Reads:
@@ -226,7 +226,7 @@ class SpatialTransformer(Operator):
         return ("data", "loc")
 
     def stored_outputs(self) -> int:
-        """MXNet has hidden outputs: the coordinates of places in the output and in the image."""
+        """MXNet has hidden outputs: the coordinates of positions in the output and in the image."""
         return 3
 
     def backward_reads(self) -> Reads:
@@ -243,7 +243,7 @@ class SpatialTransformer(Operator):
         return [data, loc], [(*data[:2], *self.target_shape)]
 
     def grid(self, xp: Any, loc: Array) -> Array:
-        """Return the point to sample for each place of the output, (batch, 2, points)."""
+        """Return the point to sample for each position of the output, (batch, 2, points)."""
         points = _affine_points(xp, self.target_shape, loc.dtype)
         found: Array = (loc.reshape(-1, 3) @ points).reshape(len(loc), 2, -1)
         return found

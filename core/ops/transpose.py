@@ -168,7 +168,7 @@ class _Blocks(Operator):
     def _copy(self, run: Run, deep: Array, wide: Array, to_space: bool) -> None:
         """Copy between the layouts (n, b b c, h, w) and (n, c, h b, w b).
 
-        The place in the block is the slower part of the channel: the mode DCR of ONNX.
+        The position in the block is the slower part of the channel: the mode DCR of ONNX.
         """
         n, c, h, w = wide.shape
         block = self.block_size

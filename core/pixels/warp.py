@@ -61,7 +61,7 @@ def _places(matrix: Values, size: tuple[int, int], rounding: int) -> tuple[Value
     pixel."""
     (a, b, c), (d, e, f) = np.asarray(matrix, dtype=np.float64)
     determinant = a * e - b * d
-    # As in OpenCV, a matrix without an inverse maps every pixel to one place.
+    # As in OpenCV, a matrix without an inverse maps every pixel to one position.
     scale = 1 / determinant if determinant else 0.0
     a, b, d, e = e * scale, -b * scale, -d * scale, a * scale
     c, f = -a * c - b * f, -d * c - e * f

@@ -23,7 +23,7 @@ _LAYOUTS = ("NCW", "NCHW", "NCDHW")
 
 
 class _Columns:
-    """The im2col matrix of one image, sampled at offsets: (channels, kernel, output places)."""
+    """The im2col matrix of one image, sampled at offsets: (channels, kernel, output positions)."""
 
     def __init__(
         self, xp: Any, window: Window, data: Array, offset: Array, groups: int, fades: bool
@@ -72,7 +72,7 @@ class _Columns:
         return xp.arange(self._groups)[:, None, None], channels, near.position[:, None]
 
     def read(self) -> Array:
-        """Return the sampled values, (deformable groups, channels of each, kernel · places)."""
+        """Return the sampled values, (deformable groups, channels of each, kernel · positions)."""
         columns: Array = sum(
             self._data[self._index(near)] * near.weight[:, None] for near in self._neighbors
         )
@@ -86,8 +86,8 @@ class _Columns:
         target[...] = found.reshape(target.shape)
 
     def offset_gradient(self, grad: Array) -> Array:
-        """Return the gradient of the offsets, (deformable groups, 2, kernel · places), given that
-        of the columns."""
+        """Return the gradient of the offsets, (deformable groups, 2, kernel · positions), given
+        that of the columns."""
         down: Any = 0
         across: Any = 0
         for near in self._neighbors:
@@ -117,15 +117,15 @@ class _Deformable(Operator):
 
     kernel: Shape = attribute(minimum=1, doc="size of the window along each spatial axis")
     stride: Shape = attribute(
-        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
+        (), minimum=1, doc="steps of the window along each axis; 1 by default"
     )
     dilate: Shape = attribute(
         (),
         minimum=1,
-        doc="distances between the window's elements along each axis; 1 where not given",
+        doc="distances between the window's elements along each axis; 1 by default",
     )
     pad: Shape = attribute(
-        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
+        (), minimum=0, doc="elements of padding on both sides of each axis; 0 by default"
     )
     num_filter: int = attribute(minimum=1, doc="number of output channels")
     num_group: int = attribute(
@@ -136,7 +136,7 @@ class _Deformable(Operator):
     )
     no_bias: bool = attribute(False, doc="whether there is no bias")
     layout: str | None = attribute(
-        None, choices=_LAYOUTS, doc="order of the axes; channels first where not given"
+        None, choices=_LAYOUTS, doc="order of the axes; channels first by default"
     )
 
     def __post_init__(self) -> None:

@@ -46,7 +46,7 @@ def _sides(xp: Any, boxes: Array) -> Corners:
 class MultiBoxPrior(WithoutGradient):
     """The default boxes of a feature map (batch, channels, height, width).
 
-    Every place has a box with the first ratio for each of ``sizes`` (fractions of the image's
+    Every position has a box with the first ratio for each of ``sizes`` (fractions of the image's
     height), and a box with the first size for each other ratio. The output is (1, height · width ·
     boxes, 4).
     """
@@ -57,10 +57,13 @@ class MultiBoxPrior(WithoutGradient):
     ratios: tuple[float, ...] = attribute((1.0,), doc="ratios of width to height")
     clip: bool = attribute(False, doc="whether boxes are clipped to the image")
     steps: tuple[float, ...] = attribute(
-        (-1.0, -1.0), doc="distance between places, down and right; -1 for the map's own"
+        (-1.0, -1.0), doc="distance between positions, down and right; -1 for the map's own"
     )
     offsets: tuple[float, ...] = attribute(
-        (0.5, 0.5), minimum=0, maximum=1, doc="offset of the first place, down and right, in steps"
+        (0.5, 0.5),
+        minimum=0,
+        maximum=1,
+        doc="offset of the first position, down and right, in steps",
     )
 
     def __post_init__(self) -> None:
@@ -242,12 +245,12 @@ def _match_one_each(xp: Any, overlaps: Array) -> Array:
     left = overlaps.copy()
     match = xp.full(len(left), -1, dtype="int64")
     for _ in range(min(left.shape)):
-        anchor, thing = divmod(int(left.argmax()), left.shape[1])
-        if not float(left[anchor, thing]) > 1e-6:  # MXNet's bound; NaN ends the matching, too.
+        anchor, target = divmod(int(left.argmax()), left.shape[1])
+        if not float(left[anchor, target]) > 1e-6:  # MXNet's bound; NaN ends the matching, too.
             break
-        match[anchor] = thing
+        match[anchor] = target
         left[anchor] = -1
-        left[:, thing] = -1
+        left[:, target] = -1
     return match
 
 

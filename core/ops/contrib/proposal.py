@@ -34,7 +34,7 @@ class _Proposal(WithoutGradient):
         (4.0, 8.0, 16.0, 32.0), doc="sizes of the anchors, in strides"
     )
     ratios: tuple[float, ...] = attribute((0.5, 1.0, 2.0), doc="ratios of height to width")
-    feature_stride: int = attribute(16, minimum=1, doc="distance between places, in pixels")
+    feature_stride: int = attribute(16, minimum=1, doc="distance between positions, in pixels")
     output_score: bool = attribute(False, doc="whether the scores are an output, too")
     iou_loss: bool = attribute(
         False, doc="whether bbox_pred holds offsets of the corners instead of center and size"
@@ -121,7 +121,7 @@ class _Proposal(WithoutGradient):
         if real[0] > rows or real[1] > columns:
             raise MXNetError(
                 f"{self.names[0]}: im_info says {height:g} by {width:g} pixels, but cls_prob has "
-                f"{rows} by {columns} places of feature_stride {self.feature_stride}"
+                f"{rows} by {columns} positions of feature_stride {self.feature_stride}"
             )
         best[real[0] :] = -1
         best[:, real[1] :] = -1

@@ -128,7 +128,7 @@ def _extents(xp: Any, weights: Array) -> list[slice]:
 
 
 class _Weighted(OnRegions):
-    """Pooling by weights; with ``groups``, each place of the output reads its own channels."""
+    """Pooling by weights; with ``groups``, each position of the output reads its own channels."""
 
     @abc.abstractmethod
     def weigh(self, xp: Any, rois: Array, shape: Shape) -> _Weights:
@@ -193,10 +193,10 @@ class _Weighted(OnRegions):
 class ROIAlign(_Weighted):
     """Means of interpolated points of a map (He et al., "Mask R-CNN", 2017).
 
-    ``rois`` is (regions, 5); regions of image -1 give zeros. Each place of the output is the mean
-    of ``sample_ratio``² points, by default as many as it covers elements. Regions are enlarged to
-    at least 1 by 1; with ``aligned`` they keep their size and begin half an element earlier. With
-    ``position_sensitive`` each place of the output reads separate channels.
+    ``rois`` is (regions, 5); regions of image -1 give zeros. Each position of the output is the
+    mean of ``sample_ratio``² points, by default as many as it covers elements. Regions are enlarged
+    to at least 1 by 1; with ``aligned`` they keep their size and begin half an element earlier.
+    With ``position_sensitive`` each position of the output reads separate channels.
     """
 
     names_outputs: ClassVar[bool] = True
@@ -206,10 +206,10 @@ class ROIAlign(_Weighted):
         doc="size of the map divided by the size of the image in which regions are given"
     )
     sample_ratio: int = attribute(
-        -1, doc="points per place in each direction; -1 for as many as elements covered"
+        -1, doc="points per position in each direction; -1 for as many as elements covered"
     )
     position_sensitive: bool = attribute(
-        False, doc="whether each place of the output reads separate channels"
+        False, doc="whether each position of the output reads separate channels"
     )
     aligned: bool = attribute(False, doc="whether coordinates are shifted by half a pixel")
 
@@ -227,7 +227,7 @@ class ROIAlign(_Weighted):
             return data
         places = self.pooled_size[0] * self.pooled_size[1]
         if data % places:
-            raise ShapeError(f"data has {data} channels; expected a multiple of {places} places")
+            raise ShapeError(f"data has {data} channels; expected a multiple of {places} positions")
         return data // places
 
     def weigh(self, xp: Any, rois: Array, shape: Shape) -> _Weights:
@@ -310,7 +310,7 @@ class PSROIPooling(_Weighted):
         corners = half_away(xp, rois[:, 1:])
         scale = rois.dtype.type(self.spatial_scale)
         starts, ends = corners[:, :2] * scale, (corners[:, 2:] + 1) * scale
-        # No region is empty: that is what the authors' code does.
+        # As in the authors' code, no region is empty.
         sizes = xp.maximum(ends - starts, rois.dtype.type(0.1))
         return (
             image_numbers(rois, shape[0]),

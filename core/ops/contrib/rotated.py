@@ -36,7 +36,7 @@ class RROIAlign(OnRegions):
         doc="size of the map divided by the size of the image in which regions are given"
     )
     sampling_ratio: int = attribute(
-        -1, doc="points per place in each direction; -1 for as many as elements covered"
+        -1, doc="points per position in each direction; -1 for as many as elements covered"
     )
 
     def __post_init__(self) -> None:
@@ -98,6 +98,6 @@ class RROIAlign(OnRegions):
 
 
 def _points(xp: Any, size: float, places: int, count: int) -> Array:
-    """Return the distances of all points from the region's center, (places, points)."""
+    """Return the distances of all points from the region's center, (positions, points)."""
     point = (xp.arange(count) + 0.5) / count
     return (xp.arange(places)[:, None] + point) * (size / places) - size / 2
