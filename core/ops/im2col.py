@@ -152,7 +152,10 @@ class Correlation:
             images[...] = self._xp.moveaxis(target[(slice(None), *self._interior)], -1, 0)
 
     def _windows(self, source: Array) -> Array:
-        """Return the windows of a padded image as a view (C, *kernel, *counts, images)."""
+        """Return the windows of a padded image as a view (C, *kernel, *counts, images).
+
+        Windows share elements, so the view must only be read.
+        """
         channel, *steps, image = source.strides
         window = self._window
         return self._xp.lib.stride_tricks.as_strided(

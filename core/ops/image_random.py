@@ -263,6 +263,7 @@ def _to_hls(xp: Any, image: Array) -> tuple[Array, Array, Array]:
     red, green, blue = xp.moveaxis(image / np.float32(255), -1, 0)
     most, least = xp.maximum(xp.maximum(red, green), blue), xp.minimum(xp.minimum(red, green), blue)
     spread, lightness = most - least, (most + least) / 2
+    # OpenCV's conversion and its bound for colors without a hue, which MXNet has taken over.
     is_grey = spread <= np.finfo(np.float32).eps
     part = xp.where(lightness < 0.5, most + least, 2 - most - least)
     saturation = xp.where(is_grey, 0, spread / xp.where(is_grey, 1, part))

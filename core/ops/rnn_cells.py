@@ -79,6 +79,7 @@ class Lstm(Recurrence):
             )
         self.write_tanh_slope(self.gate(cell.gates, 2), self.gate(self.gate_grads, 2))
         xp.tanh(cell.kept, out=self.memory_tanh)
+        # The derivative of the output, before its projection, by the memory.
         self.write_tanh_slope(self.memory_tanh, self.memory_slope)
         self.memory_slope *= self.gate(cell.gates, 3)
         if self.clip is not None:
@@ -103,6 +104,7 @@ class Lstm(Recurrence):
         # The gradient of clipping is 0 at and beyond its bounds.
         if self.clip is not None:
             xp.copyto(after, 0, where=self.is_clipped[0, t])
+        # Each gate's slope, in ``gate_grads``, is multiplied by what the gate was multiplied by.
         xp.multiply(after, candidate, out=self.gate(share, 0))
         xp.multiply(after, memory, out=self.gate(share, 1))
         xp.multiply(after, write, out=self.gate(share, 2))
@@ -162,6 +164,7 @@ class GatedUnit(Recurrence):
         xp, update, candidate = self.xp, self.gate(gates, 1), self.gate(gates, 2)
         candidate += hidden_part
         xp.tanh(candidate, out=candidate)
+        # (1 - update) * candidate + update * state, with one product fewer.
         xp.subtract(state, candidate, out=self.work)
         self.work *= update
         xp.add(candidate, self.work, out=out)

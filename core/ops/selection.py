@@ -127,6 +127,7 @@ class Diag(Operator):
         return xp.lib.stride_tricks.as_strided(
             array[tuple(start)],
             shape=(*(array.shape[i] for i in others), length),
+            # A step along the diagonal is one along the rows and one along the columns.
             strides=(
                 *(array.strides[i] for i in others),
                 array.strides[rows] + array.strides[columns],

@@ -31,6 +31,7 @@ def decode(encoded: bytes, channels: int | None = 3) -> Values:
     Raises:
         FormatError: the bytes are not an image, or have no alpha if 4 channels are requested.
     """
+    # Imported here, because Pillow takes 50 ms and most processes decode no image.
     from PIL import Image as pillow
 
     try:

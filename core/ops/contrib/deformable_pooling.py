@@ -36,6 +36,7 @@ class _Bins:
         place, sample = xp.arange(count), xp.arange(points)
         # The bins' first points, and the offsets of the others from them, across and down.
         across, down = (place * step[i] + starts[i] for i in (0, 1))
+        # As in MXNet, points begin at the bin's corner, not half a step into it.
         inner_x, inner_y = (sample * (step[i] / points) for i in (0, 1))
         self.part = place * op.parts // count
         if trans is not None:
@@ -52,6 +53,7 @@ class _Bins:
         """Return which points count, and their neighbors; points beyond the border are moved onto
         it."""
         xp = self._xp
+        # As in MXNet, points up to half an element outside count, with the border's value.
         inside = (self.x >= -0.5) & (self.x <= width - 0.5)
         inside &= (self.y >= -0.5) & (self.y <= height - 0.5)
         x, y = xp.clip(self.x, 0, width - 1), xp.clip(self.y, 0, height - 1)

@@ -100,6 +100,7 @@ class ROIPooling(OnRegions):
                 column = xp.take_along_axis(places, row[None], axis=0)[0]
                 flat = ((row + top) * data.shape[3] + column) * data.shape[1] + channel
                 grad = out_grads[0][region, :, i][:, xp.asarray(filled)].T
+                # The maximum of nothing but NaN is its replacement, which has no gradient.
                 grad = xp.where(maxima > xp.finfo(data.dtype).min, grad, 0)
                 xp.add.at(gradient[image].reshape(-1), flat.reshape(-1), grad.reshape(-1))
         xp.copyto(data_grad, xp.moveaxis(gradient, -1, 1))
