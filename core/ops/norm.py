@@ -202,7 +202,7 @@ class BatchNorm(Operator):
         return scale
 
     def _variance(self, run: Run, inverse: Array) -> Array:
-        """Return the variance, given ``1 / sqrt(variance + eps)``, which alone is kept, as in MXNet."""
+        """Return the variance, given ``1 / sqrt(variance + eps)``: as in MXNet, only that is kept."""
         variance = run.scratch(inverse.shape, inverse.dtype)
         run.xp.multiply(inverse, inverse, out=variance)
         run.xp.reciprocal(variance, out=variance)

@@ -29,7 +29,7 @@ def test_an_output_needs_height_and_width() -> None:
 
 def test_channels_that_do_not_match_the_bins_are_refused() -> None:
     align = make("_contrib_ROIAlign", {**POOL, "position_sensitive": True})
-    with pytest.raises(ShapeError, match="8 channels; expected a multiple of 6 places"):
+    with pytest.raises(ShapeError, match="8 channels; expected a multiple of 6 positions"):
         align.infer_shape([(2, 8, 6, 7), (5, 5)], [None])
     attrs = {"output_dim": 3, "pooled_size": 2, "spatial_scale": 1}
     pooling = make("_contrib_PSROIPooling", attrs)
