@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from ..errors import AttributeValueError
 from ..types import Array, DType, Shape, is_floating, to_dtype
 from .attributes import attribute
-from .iteration import Loop, Return, bodies_of, random_position, repeat
+from .iteration import BackwardLoop, Loop, bodies_of, random_position, rerun
 from .operator import ALL, Operator, Reads, Run
 from .registry import declares_attributes, register
 from .subgraph import Body, Dtypes, Knowledge, Shapes, Spec, Subgraph
@@ -250,7 +250,7 @@ class Foreach(_ControlFlow):
         # The body adds its gradients to these in every iteration.
         _zero(in_grads[count + states :])
         body = self._body(run, inputs, in_grads)
-        loop = Return(run, body, self.in_state_locs, outputs[-1], out_grads[stacked:-1])
+        loop = BackwardLoop(run, body, self.in_state_locs, outputs[-1], out_grads[stacked:-1])
         data = list(zip(self.in_data_locs, inputs, in_grads, strict=False))
         for step in reversed(range(inputs[0].shape[0])):
             for location, array, _ in data:
@@ -374,7 +374,7 @@ class WhileLoop(_ControlFlow):
     ) -> None:
         _zero(in_grads)
         stacked, body = self.num_out_data, self._body(run, inputs, in_grads)
-        loop = Return(run, body, self.func_var_locs, outputs[-1], out_grads[stacked:-1])
+        loop = BackwardLoop(run, body, self.func_var_locs, outputs[-1], out_grads[stacked:-1])
         for step in reversed(range(loop.tape.length)):
             loop.step(out_grads[:stacked], step)
         loop.end([in_grads[location] for location in self._variables])
@@ -463,7 +463,7 @@ class Cond(_ControlFlow):
         tape = bodies_of(run).tape(outputs[-1])
         _zero(in_grads)
         branch = self._branch(run, tape.choice, inputs, in_grads)
-        repeat(run, branch, tape.random[0], tape.states(0))
+        rerun(run, branch, tape.random[0], tape.states(0))
         branch.backward(out_grads[:-1])
 
 

@@ -140,8 +140,8 @@ class _Filtering(Operator, abc.ABC):
 
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        data, weight = (self._first(run, array) for array in inputs[:2])
-        out = self._first_target(run, outputs[0])
+        data, weight = (self._to_channels_first(run, array) for array in inputs[:2])
+        out = self._target(run, outputs[0])
         self.filter(run, data, weight, out)
         if not self.no_bias:
             out += inputs[2].reshape(-1, *(1 for _ in self.kernel))
@@ -156,22 +156,26 @@ class _Filtering(Operator, abc.ABC):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
-        grad, data, weight = (self._first(run, array) for array in (out_grads[0], *inputs[:2]))
-        data_grad, weight_grad = (self._first_target(run, array) for array in in_grads[:2])
+        grad, data, weight = (
+            self._to_channels_first(run, array) for array in (out_grads[0], *inputs[:2])
+        )
+        data_grad, weight_grad = (self._target(run, array) for array in in_grads[:2])
         self.filter_backward(run, grad, data, weight, data_grad, weight_grad)
         self._write_back(run, data_grad, in_grads[0])
         self._write_back(run, weight_grad, in_grads[1])
         if not self.no_bias and in_grads[2] is not None:
             run.xp.sum(grad, axis=(0, *range(2, grad.ndim)), out=in_grads[2])
 
-    def _first(self, run: Run, array: Array) -> Array:
+    def _to_channels_first(self, run: Run, array: Array) -> Array:
+        """Return an array with channels first: itself, or a copy in scratch memory."""
         if not is_channels_last(self.layout):
             return array
-        first = self._first_target(run, array)
+        first = self._target(run, array)
         run.xp.copyto(first, run.xp.moveaxis(array, -1, 1))
         return first
 
-    def _first_target(self, run: Run, array: Array | None) -> Any:
+    def _target(self, run: Run, array: Array | None) -> Any:
+        """Return where to compute an array with channels first: itself, or scratch memory."""
         if array is None or not is_channels_last(self.layout):
             return array
         shape = channels_first(array.shape, self.layout)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..errors import ShapeError
 from ..types import Array, Shape
-from .linalg import computed, turned
+from .linalg import computed, transposed
 from .operator import Operator, Reads, Run
 from .registry import register
 
@@ -48,7 +48,7 @@ class Syevd(Operator):
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         xp = run.xp
         values, vectors = computed(run, "eigh", inputs[0], self.names[0])
-        rows = turned(vectors)
+        rows = transposed(vectors)
         # An eigenvector and its negative are equally good; LAPACK may return either.
         largest = xp.abs(rows).argmax(axis=-1)[..., None]
         xp.multiply(rows, xp.sign(xp.take_along_axis(rows, largest, axis=-1)), out=outputs[0])
@@ -70,8 +70,8 @@ class Syevd(Operator):
         # are taken to be this far apart, so that a loss of the eigenvalues alone has a gradient.
         gaps = values[..., :, None] - values[..., None, :]
         gaps = run.xp.maximum(gaps, _SMALLEST_GAP[gaps.dtype.name])
-        pull = rows_grad @ turned(rows)
-        inner = run.xp.tril((pull - turned(pull)) / (2 * gaps), -1)
-        inner = inner + turned(inner)
+        pull = rows_grad @ transposed(rows)
+        inner = run.xp.tril((pull - transposed(pull)) / (2 * gaps), -1)
+        inner = inner + transposed(inner)
         inner[..., index, index] = values_grad
-        in_grads[0][...] = turned(rows) @ inner @ rows
+        in_grads[0][...] = transposed(rows) @ inner @ rows

@@ -10,7 +10,7 @@ from ..types import Array
 from .operator import Run
 from .subgraph import Bodies, Body, Tape
 
-__all__ = ["Loop", "Return", "bodies_of", "random_position", "repeat"]
+__all__ = ["BackwardLoop", "Loop", "bodies_of", "random_position", "rerun"]
 
 Locations = tuple[int, ...]
 
@@ -72,7 +72,7 @@ class Loop:
             output[...] = state
 
 
-class Return:
+class BackwardLoop:
     """The backward pass of a loop, from the last iteration to the first.
 
     Args:
@@ -105,7 +105,7 @@ class Return:
         count = len(self._locations)
         for location, state in zip(self._locations, states[:count], strict=True):
             body.inputs[location][...] = state
-        repeat(self._run, body, self.tape.random[iteration], states[count:])
+        rerun(self._run, body, self.tape.random[iteration], states[count:])
         body.backward([*(gradient[iteration] for gradient in out_grads), *self._gradients])
         for index, location in enumerate(self._locations):
             found = body.gradients[location]
@@ -126,7 +126,7 @@ def random_position(run: Run, body: Body) -> Any:
     return run.random.get_state() if body.uses_random else None
 
 
-def repeat(run: Run, body: Body, position: Any, updated: Sequence[Array]) -> None:
+def rerun(run: Run, body: Body, position: Any, updated: Sequence[Array]) -> None:
     """Rerun a body with the random numbers of its first run, and the values at its start of what it
     updates; both remain as they are now."""
     present = random_position(run, body)

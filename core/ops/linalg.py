@@ -27,11 +27,11 @@ __all__ = [
     "Trsm",
     "computed",
     "inverse_of",
-    "turned",
+    "transposed",
 ]
 
 
-def turned(matrix: Array, transpose: bool = True) -> Array:
+def transposed(matrix: Array, transpose: bool = True) -> Array:
     """Return a stack of matrices, transposed if ``transpose`` is set."""
     return matrix.swapaxes(-1, -2) if transpose else matrix
 
@@ -109,7 +109,7 @@ class _Products(Operator):
     def product(self, run: Run, inputs: Sequence[Array]) -> Array:
         """Return the product times ``alpha``, with rows along the second last axis."""
         a, b = (self._matrices(array, run.xp) for array in inputs[:2])
-        return self.alpha * (turned(a, self.transpose_a) @ turned(b, self.transpose_b))
+        return self.alpha * (transposed(a, self.transpose_a) @ transposed(b, self.transpose_b))
 
     def backward(
         self,
@@ -122,13 +122,13 @@ class _Products(Operator):
         grad, a, b = (
             self._matrices(array, run.xp) for array in (out_grads[0], inputs[0], inputs[1])
         )
-        left, right = turned(a, self.transpose_a), turned(b, self.transpose_b)
+        left, right = transposed(a, self.transpose_a), transposed(b, self.transpose_b)
         if in_grads[0] is not None:
-            found = self.alpha * (grad @ turned(right))
-            self._matrices(in_grads[0], run.xp)[...] = turned(found, self.transpose_a)
+            found = self.alpha * (grad @ transposed(right))
+            self._matrices(in_grads[0], run.xp)[...] = transposed(found, self.transpose_a)
         if in_grads[1] is not None:
-            found = self.alpha * (turned(left) @ grad)
-            self._matrices(in_grads[1], run.xp)[...] = turned(found, self.transpose_b)
+            found = self.alpha * (transposed(left) @ grad)
+            self._matrices(in_grads[1], run.xp)[...] = transposed(found, self.transpose_b)
 
 
 @register("_linalg_gemm2", "linalg_gemm2")
@@ -217,8 +217,8 @@ class Syrk(_OfOne):
         return [a], [self.expect("output", outputs[0], (*a[:-2], size, size))]
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        a = turned(inputs[0], self.transpose)
-        outputs[0][...] = self.alpha * (a @ turned(a))
+        a = transposed(inputs[0], self.transpose)
+        outputs[0][...] = self.alpha * (a @ transposed(a))
 
     def backward(
         self,
@@ -229,7 +229,7 @@ class Syrk(_OfOne):
         in_grads: Sequence[Array | None],
     ) -> None:
         assert in_grads[0] is not None
-        grad = self.alpha * (out_grads[0] + turned(out_grads[0]))
+        grad = self.alpha * (out_grads[0] + transposed(out_grads[0]))
         in_grads[0][...] = inputs[0] @ grad if self.transpose else grad @ inputs[0]
 
 
@@ -262,7 +262,7 @@ class _Triangular(Operator, abc.ABC):
     def operand(self, run: Run, a: Array) -> Array:
         """Return the triangle of A, transposed if asked for."""
         triangle = run.xp.tril(a) if self.lower else run.xp.triu(a)
-        return turned(triangle, self.transpose)
+        return transposed(triangle, self.transpose)
 
     def write_product(self, run: Run, factor: Array, b: Array, out: Array) -> None:
         """Write B times ``alpha`` and times a matrix, on the side on which A stands."""
@@ -273,7 +273,7 @@ class _Triangular(Operator, abc.ABC):
     def into_triangle(self, run: Run, grad: Array, target: Array | None) -> None:
         """Write the gradient of A, given that of its (transposed) triangle."""
         if target is not None:
-            grad = turned(grad, self.transpose)
+            grad = transposed(grad, self.transpose)
             target[...] = run.xp.tril(grad) if self.lower else run.xp.triu(grad)
 
 
@@ -299,10 +299,10 @@ class Trmm(_Triangular):
         in_grads: Sequence[Array | None],
     ) -> None:
         grad, (a, b) = out_grads[0], inputs
-        of_a = turned(b) @ grad if self.rightside else grad @ turned(b)
+        of_a = transposed(b) @ grad if self.rightside else grad @ transposed(b)
         self.into_triangle(run, self.alpha * of_a, in_grads[0])
         if in_grads[1] is not None:
-            self.write_product(run, turned(self.operand(run, a)), grad, in_grads[1])
+            self.write_product(run, transposed(self.operand(run, a)), grad, in_grads[1])
 
 
 @register("_linalg_trsm", "linalg_trsm")
@@ -321,7 +321,7 @@ class Trsm(_Triangular):
         turn = self.transpose != transpose
         linear = run.linear
         if not linear or not linear.solve_triangular(a, sides, out, transpose=turn, **where):
-            inverse = turned(inverse_of(run, self.operand(run, a), self.names[0]), transpose)
+            inverse = transposed(inverse_of(run, self.operand(run, a), self.names[0]), transpose)
             out[...] = sides @ inverse if self.rightside else inverse @ sides
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -341,7 +341,7 @@ class Trsm(_Triangular):
         grad, out = out_grads[0], outputs[0]
         pull = run.scratch(grad.shape, grad.dtype)
         self.solution(run, inputs[0], grad, pull, transpose=True)
-        of_a = turned(out) @ pull if self.rightside else pull @ turned(out)
+        of_a = transposed(out) @ pull if self.rightside else pull @ transposed(out)
         self.into_triangle(run, -of_a, in_grads[0])
         if in_grads[1] is not None:
             run.xp.multiply(pull, self.alpha, out=in_grads[1])
@@ -380,7 +380,7 @@ class Inverse(Square):
     ) -> None:
         assert in_grads[0] is not None
         # From dA⁻¹ = -A⁻¹ dA A⁻¹.
-        back = turned(outputs[0])
+        back = transposed(outputs[0])
         in_grads[0][...] = -(back @ out_grads[0] @ back)
 
 
@@ -458,7 +458,7 @@ class Determinant(_Numbers):
         assert target is not None
         # Jacobi's formula: the derivative is det(A) A⁻ᵀ.
         factor = (out_grads[0] * outputs[0]).reshape(*target.shape[:-2], 1, 1)
-        target[...] = factor * turned(inverse_of(run, inputs[0], self.names[0]))
+        target[...] = factor * transposed(inverse_of(run, inputs[0], self.names[0]))
 
 
 @register("_linalg_slogdet", "linalg_slogdet")
@@ -494,4 +494,4 @@ class SignedLogDeterminant(_Numbers):
         assert target is not None
         # The derivative of log |det(A)| is A⁻ᵀ; the sign has none.
         factor = out_grads[1].reshape(*target.shape[:-2], 1, 1)
-        target[...] = factor * turned(inverse_of(run, inputs[0], self.names[0]))
+        target[...] = factor * transposed(inverse_of(run, inputs[0], self.names[0]))

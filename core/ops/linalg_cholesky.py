@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..types import Array
 from .attributes import attribute
-from .linalg import Square, computed, inverse_of, turned
+from .linalg import Square, computed, inverse_of, transposed
 from .operator import Reads, Run
 from .registry import register
 
@@ -23,9 +23,9 @@ class Potrf(Square):
     lower: bool = attribute(True, doc="return the lower triangular factor, otherwise the upper one")
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        a = inputs[0] if self.lower else turned(inputs[0])
+        a = inputs[0] if self.lower else transposed(inputs[0])
         factor = computed(run, "cholesky", a, self.names[0])
-        outputs[0][...] = factor if self.lower else turned(factor)
+        outputs[0][...] = factor if self.lower else transposed(factor)
 
     def backward(
         self,
@@ -38,11 +38,11 @@ class Potrf(Square):
         assert in_grads[0] is not None
         xp, lower, grad = run.xp, outputs[0], out_grads[0]
         if not self.lower:
-            lower, grad = turned(lower), turned(grad)
+            lower, grad = transposed(lower), transposed(grad)
         # dA = L⁻ᵀ copyltu(Lᵀ dL) L⁻¹ / 2, where copyltu copies the lower triangle to the upper one
         # (Seeger et al., arXiv:1710.08717).
-        half = xp.tril(turned(lower) @ xp.tril(grad))
-        symmetric = half + turned(xp.tril(half, -1))
+        half = xp.tril(transposed(lower) @ xp.tril(grad))
+        symmetric = half + transposed(xp.tril(half, -1))
         symmetric *= 0.5
         self._between_inverses(run, outputs[0], symmetric, in_grads[0])
 
@@ -55,8 +55,8 @@ class Potrf(Square):
             or not solve(factor, middle, out, transpose=self.lower, rightside=False, **where)
             or not solve(factor, out, out, transpose=not self.lower, rightside=True, **where)
         ):
-            inverse = inverse_of(run, turned(factor, not self.lower), self.names[0])
-            out[...] = turned(inverse) @ middle @ inverse
+            inverse = inverse_of(run, transposed(factor, not self.lower), self.names[0])
+            out[...] = transposed(inverse) @ middle @ inverse
 
 
 @register("_linalg_potri", "linalg_potri")
@@ -73,7 +73,7 @@ class Potri(Square):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         inverse = inverse_of(run, self._factor(run, inputs[0]), self.names[0])
-        outputs[0][...] = turned(inverse) @ inverse
+        outputs[0][...] = transposed(inverse) @ inverse
 
     def backward(
         self,
@@ -85,12 +85,12 @@ class Potri(Square):
     ) -> None:
         assert in_grads[0] is not None
         # B = (L Lᵀ)⁻¹ has dL = -B (dB + dBᵀ) B L.
-        grad = out_grads[0] + turned(out_grads[0])
+        grad = out_grads[0] + transposed(out_grads[0])
         of_factor = -(outputs[0] @ grad @ outputs[0] @ self._factor(run, inputs[0]))
         in_grads[0][...] = run.xp.tril(of_factor)
         if not self.lower:
-            in_grads[0][...] = turned(run.xp.tril(of_factor))
+            in_grads[0][...] = transposed(run.xp.tril(of_factor))
 
     def _factor(self, run: Run, a: Array) -> Array:
         """Return A, or its transpose if it is upper triangular: a lower triangular factor."""
-        return run.xp.tril(a if self.lower else turned(a))
+        return run.xp.tril(a if self.lower else transposed(a))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import ShapeError
 from ..types import Array, Shape
-from .linalg import computed, turned
+from .linalg import computed, transposed
 from .operator import Operator, Reads, Run
 from .registry import register
 
@@ -43,9 +43,9 @@ class Gelqf(Operator):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         # The LQ factorization of A is the transposed QR factorization of its transpose.
-        columns, upper = computed(run, "qr", turned(inputs[0]), self.names[0])
-        outputs[0][...] = turned(columns)
-        outputs[1][...] = turned(upper)
+        columns, upper = computed(run, "qr", transposed(inputs[0]), self.names[0])
+        outputs[0][...] = transposed(columns)
+        outputs[1][...] = transposed(upper)
 
     def backward(
         self,
@@ -63,10 +63,10 @@ class Gelqf(Operator):
         assert in_grads[0] is not None
         xp: Any = run.xp
         rows, lower = outputs
-        mixed = turned(lower) @ out_grads[1] - out_grads[0] @ turned(rows)
-        symmetric = xp.tril(mixed) + turned(xp.tril(mixed, -1))
+        mixed = transposed(lower) @ out_grads[1] - out_grads[0] @ transposed(rows)
+        symmetric = xp.tril(mixed) + transposed(xp.tril(mixed, -1))
         sides = symmetric @ rows
         sides += out_grads[0]
         linear, target, where = run.linear, in_grads[0], {"lower": True, "rightside": False}
         if not linear or not linear.solve_triangular(lower, sides, target, transpose=True, **where):
-            target[...] = xp.linalg.solve(turned(lower), sides)
+            target[...] = xp.linalg.solve(transposed(lower), sides)

@@ -202,7 +202,7 @@ class BatchNorm(Operator):
         return scale
 
     def _variance(self, run: Run, inverse: Array) -> Array:
-        """Return the variance, given ``1 / sqrt(variance + eps)``: as in MXNet, only that is kept."""
+        """Return the variance from ``1 / sqrt(variance + eps)``; MXNet, too, keeps only that."""
         variance = run.scratch(inverse.shape, inverse.dtype)
         run.xp.multiply(inverse, inverse, out=variance)
         run.xp.reciprocal(variance, out=variance)

@@ -160,8 +160,8 @@ class BatchDot(_Product):
             )
         batch = self.expect("rhs", rhs[:-2], self.expect("lhs", lhs[:-2], None))
         batch = self.expect("lhs", lhs[:-2], batch)
-        m, k = _turned(lhs[-2:], self.transpose_a)
-        inner, n = _turned(rhs[-2:], self.transpose_b)
+        m, k = _swapped(lhs[-2:], self.transpose_a)
+        inner, n = _swapped(rhs[-2:], self.transpose_b)
         if k and inner and k != inner:
             raise ShapeError(
                 f"lhs {lhs} and rhs {rhs} are summed over axes of {k} and {inner} elements "
@@ -171,8 +171,8 @@ class BatchDot(_Product):
         if not (k and inner):  # like MXNet, infer nothing before both are known
             return inputs, outputs
         shapes: list[Shape | None] = [
-            batch + _turned((m, k), self.transpose_a),
-            batch + _turned((k, n), self.transpose_b),
+            batch + _swapped((m, k), self.transpose_a),
+            batch + _swapped((k, n), self.transpose_b),
         ]
         return shapes, [self.expect("output", outputs[0], (*batch, m, n))]
 
@@ -227,5 +227,5 @@ def _transposed(array: Array, transpose: bool) -> Array:
     return array.swapaxes(-1, -2) if transpose else array
 
 
-def _turned(pair: Shape, transpose: bool) -> Shape:
+def _swapped(pair: Shape, transpose: bool) -> Shape:
     return pair[::-1] if transpose else pair

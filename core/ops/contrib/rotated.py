@@ -64,7 +64,7 @@ class RROIAlign(OnRegions):
     def frames(self, xp: Any, rois: Array, images: int) -> tuple[Array, Array]:
         """Return images and frames of the regions; see ``RotatedRegionPooling``."""
         middle_x, middle_y, width, height, angle = rois[:, 1:].astype("float64").T
-        turned = xp.deg2rad(angle)
+        radians = xp.deg2rad(angle)
         sizes = [xp.maximum(size * self.spatial_scale, 1.0) for size in (height, width)]
         steps = [size / places for size, places in zip(sizes, self.pooled_size, strict=True)]
         if self.sampling_ratio > 0:
@@ -72,7 +72,7 @@ class RROIAlign(OnRegions):
         else:
             counts = [xp.ceil(step) for step in steps]
         middles = [middle * self.spatial_scale for middle in (middle_x, middle_y)]
-        columns = (*middles, xp.cos(turned), xp.sin(turned), *sizes, *counts)
+        columns = (*middles, xp.cos(radians), xp.sin(radians), *sizes, *counts)
         return image_numbers(rois, images), xp.stack(columns, axis=1)
 
     def _mean(self, xp: Any, data: Array, frame: list[float]) -> Array:
