@@ -227,7 +227,7 @@ class CTCLoss(Operator):
         output = self.expect("output", outputs[0], (data[1],))
         label = self.expect("label", label, (output[0], 0))
         if data[0] and label[1] > data[0]:
-            raise ShapeError(f"label has {label[1]} labels an example, data only {data[0]} steps")
+            raise ShapeError(f"label has {label[1]} labels per example, data only {data[0]} steps")
         data = self.expect("data", data, (0, label[0], 0))
         names = self.input_names()[2:]
         lengths = [

@@ -42,7 +42,7 @@ class KhatriRao(Operator):
                 raise ShapeError(f"khatri_rao takes matrices; got one of shape {shape}")
         columns = {shape[1] for shape in known if shape[1]}
         if len(columns) > 1:
-            raise ShapeError(f"the matrices have {sorted(columns)} columns; expected equally many")
+            raise ShapeError(f"the matrices have {sorted(columns)} columns; expected one number")
         if len(known) < len(inputs):
             return inputs, outputs
         width = columns.pop() if columns else 0

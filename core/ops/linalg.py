@@ -89,7 +89,7 @@ class _Products(Operator):
         if a is None or b is None:
             return inputs, outputs
         if len(a) != len(b) or len(a) < 2:
-            raise ShapeError(f"A {a} and B {b} need equally many dimensions, at least 2")
+            raise ShapeError(f"A {a} and B {b} need the same number of dimensions, at least 2")
         rows = normalize_axis(self.axis, len(a))
         if rows == len(a) - 1:
             raise ShapeError(f"axis is {self.axis}; the columns lie along the last axis")

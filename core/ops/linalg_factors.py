@@ -38,7 +38,7 @@ class Gelqf(Operator):
         if a is None:
             return inputs, outputs
         if len(a) < 2 or (0 not in a[-2:] and a[-2] > a[-1]):
-            raise ShapeError(f"A has shape {a}; expected matrices of no more rows than columns")
+            raise ShapeError(f"A has shape {a}; expected matrices with no more rows than columns")
         return [a], [a, self.expect("L", outputs[1], (*a[:-1], a[-2]))]
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:

@@ -64,7 +64,8 @@ class Pad(Operator):
         for axis, (dim, pair) in enumerate(zip(data, self._pairs(), strict=True)):
             if self.mode == "reflect" and dim and max(pair) >= dim:
                 raise ShapeError(
-                    f"pad_width {pair} of axis {axis} reflects more than the {dim} elements there"
+                    f"pad_width {pair} of axis {axis} is too large: a reflection of {dim} elements "
+                    f"has at most {dim - 1}"
                 )
 
     def backward_reads(self) -> Reads:

@@ -81,7 +81,10 @@ class PoolingV1(Operator):
         if data is None:
             return inputs, outputs
         if len(data) != 4 or not (self.global_pool or len(self.kernel) == 2):
-            raise ShapeError(f"data has shape {data} and kernel {self.kernel}; expected images")
+            raise ShapeError(
+                f"data has shape {data} and kernel {self.kernel}; expected (batch, channels, "
+                f"height, width) and a kernel of two axes"
+            )
         pads = self._pads()
         padded = tuple(n + 2 * pad if n else 0 for n, pad in zip(data[2:], pads, strict=True))
         _, outputs = self._pooling.infer_shape([(*data[:2], *padded)], outputs)

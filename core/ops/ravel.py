@@ -21,7 +21,7 @@ class _Indices(Operator):
     def check_shape(self) -> None:
         """Raise AttributeValueError unless ``shape`` has dimensions, all known except the first."""
         if not self.shape or min(self.shape[1:], default=1) < 1:
-            raise AttributeValueError(f"shape is {self.shape}; expected that of an array")
+            raise AttributeValueError(f"shape is {self.shape}; expected the dimensions of an array")
 
     def gradient_inputs(self, count: int) -> tuple[int, ...]:
         return ()

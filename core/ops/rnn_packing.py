@@ -68,6 +68,7 @@ def input_size_of(
     width, rest = divmod(size - without, per_input)
     if rest or width <= 0:
         raise ValueError(
-            f"{size} elements are no parameter vector of {num_layers} {mode} layers of {num_hidden}"
+            f"a vector of {size} elements cannot hold the parameters of {num_layers} {mode} layers "
+            f"of {num_hidden} units"
         )
     return width

@@ -261,7 +261,7 @@ class BoxNMS(Operator):
     def _check_indices(self, width: int) -> None:
         expected = 6 if self.id_index >= 0 else 5
         if width < expected:
-            raise ShapeError(f"data has {width} numbers a box; expected at least {expected}")
+            raise ShapeError(f"data has {width} numbers per box; expected at least {expected}")
         coordinates = range(self.coord_start, self.coord_start + 4)
         if coordinates[0] < 0 or coordinates[-1] >= width:
             raise ShapeError(f"coord_start is {self.coord_start}; a box has {width} numbers")

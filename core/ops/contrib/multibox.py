@@ -164,7 +164,7 @@ class MultiBoxTarget(WithoutGradient):
         anchor = self.expect("anchor", inputs[0], (1, 0, 4))
         label = self.expect("label", inputs[1], (0, 0, 0))
         if 0 < label[2] < 5:
-            raise ShapeError(f"label has {label[2]} numbers an object; expected 5: class and box")
+            raise ShapeError(f"label has {label[2]} numbers per object; expected 5: class and box")
         predicted = self.expect("cls_pred", inputs[2], (label[0], 0, anchor[1]))
         anchor, label = (1, predicted[2], 4), (predicted[0], *label[1:])
         offsets = (label[0], anchor[1] * 4)

@@ -179,7 +179,7 @@ class Proposal(_Proposal):
         assert inputs[0] is not None
         if inputs[0][0] > 1:
             raise ShapeError(
-                f"cls_prob has {inputs[0][0]} images; for more than 1 MultiProposal is"
+                f"cls_prob has {inputs[0][0]} images; use MultiProposal for more than 1"
             )
         return inputs, outputs
 

@@ -123,7 +123,7 @@ class QuantizedActivation(Quantized):
     ) -> tuple[list[DType | None], DType | None]:
         if self.act_type != "relu":
             raise AttributeValueError(
-                f"act_type is {self.act_type!r}; on bytes there is 'relu' only: leave the layer "
+                f"act_type is {self.act_type!r}; bytes have 'relu' only: leave the layer "
                 "out of the quantization (excluded_sym_names)"
             )
         return super().infer_tensor_dtypes(tensors, output)

@@ -27,7 +27,7 @@ def test_contradicting_shapes_are_refused() -> None:
         infer((9, 2), (2, 4))
     with pytest.raises(ShapeError, match=r"label has shape \(3, 4\), expected \(2, 0\)"):
         infer((9, 2, 5), (3, 4))
-    with pytest.raises(ShapeError, match="label has 4 labels an example, data only 3 steps"):
+    with pytest.raises(ShapeError, match="label has 4 labels per example, data only 3 steps"):
         infer((3, 2, 5), (2, 4))
 
 

@@ -19,7 +19,7 @@ def test_inferred_shapes_of_products() -> None:
     assert infer("gemm", (3, 4), (4, 2), None)[0][2] == (3, 2)
     with pytest.raises(ShapeError, match="summed over 4 and 5 elements"):
         infer("gemm2", (3, 4), (5, 2))
-    with pytest.raises(ShapeError, match="equally many dimensions"):
+    with pytest.raises(ShapeError, match="the same number of dimensions"):
         infer("gemm2", (3, 4), (2, 4, 2))
     with pytest.raises(ShapeError, match="the columns lie along the last axis"):
         infer("gemm2", (3, 4), (4, 2), axis=-1)

@@ -37,7 +37,11 @@ def test_padded_shapes_are_inferred_both_ways() -> None:
         ({"pad_width": WIDTH}, (1, 1, 2), "does not fit data"),
         ({"pad_width": (0, 0, 0, 0, 1, 2)}, (1, 1, 2), "4 or 5 dimensions"),
         ({"pad_width": (1, 0, 0, 0, 1, 2, 3, 0)}, (1, 1, 2, 2), "first two axes"),
-        ({"pad_width": WIDTH, "mode": "reflect"}, (1, 1, 2, 2), "reflects more than the 2"),
+        (
+            {"pad_width": WIDTH, "mode": "reflect"},
+            (1, 1, 2, 2),
+            "2 elements has at most 1",
+        ),
     ],
 )
 def test_padding_of_the_wrong_length_is_refused(attrs, data, message: str) -> None:

@@ -18,7 +18,7 @@ def test_inferred_shapes() -> None:
 def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(AttributeValueError, match="one entry for each of the 2 axes"):
         make("Pooling_v1", {"kernel": (3, 3), "pad": (1,)})
-    with pytest.raises(ShapeError, match="expected images"):
+    with pytest.raises(ShapeError, match=r"expected \(batch, channels, height, width\)"):
         make("Pooling_v1", {"kernel": (3,)}).infer_shape([(2, 3, 7)], [None])
     with pytest.raises(ShapeError, match="the kernel spans 9"):
         make("Pooling_v1", {"kernel": (9, 3)}).infer_shape([(2, 3, 7, 8)], [None])

@@ -21,7 +21,7 @@ def test_wrong_shapes_are_refused() -> None:
     with pytest.raises(ShapeError, match="expected one row for each of"):
         infer("_ravel_multi_index", (3, 5), shape=(7, 6))
     for op in ("_ravel_multi_index", "_unravel_index"):
-        with pytest.raises(AttributeValueError, match="expected that of an array"):
+        with pytest.raises(AttributeValueError, match="expected the dimensions of an array"):
             infer(op, (2,), shape=(7, -1))
-        with pytest.raises(AttributeValueError, match="expected that of an array"):
+        with pytest.raises(AttributeValueError, match="expected the dimensions of an array"):
             infer(op, (2,))

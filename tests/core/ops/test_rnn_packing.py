@@ -28,5 +28,5 @@ def test_size_of_an_lstm_layer() -> None:
 def test_input_size_is_found_from_the_vectors_size() -> None:
     size = packed_size("gru", 2, 5, 11, True)
     assert input_size_of(size, "gru", 2, 5, True) == 11
-    with pytest.raises(ValueError, match="no parameter vector of 2 gru layers of 5"):
+    with pytest.raises(ValueError, match="cannot hold the parameters of 2 gru layers of 5 units"):
         input_size_of(size + 1, "gru", 2, 5, True)

@@ -30,7 +30,7 @@ def test_indices_of_score_class_and_coordinates_are_checked(attrs, message: str)
 
 
 def test_boxes_need_enough_numbers() -> None:
-    with pytest.raises(ShapeError, match="4 numbers a box; expected at least 5"):
+    with pytest.raises(ShapeError, match="4 numbers per box; expected at least 5"):
         infer("_contrib_box_nms", (2, 5, 4))
     with pytest.raises(ShapeError, match=r"expected \(\.\.\., boxes, numbers\)"):
         infer("_contrib_box_nms", (5,))

@@ -40,7 +40,7 @@ def test_inferred_shapes() -> None:
     assert target == ([(1, 30, 4), (2, 4, 5), (2, 0, 30)], [(2, 120), (2, 120), (2, 30)])
     detection = make("MultiBoxDetection", {}).infer_shape([(2, 4, 30), None, None], [None])
     assert detection == ([(2, 4, 30), (2, 120), (1, 30, 4)], [(2, 30, 6)])
-    with pytest.raises(ShapeError, match="4 numbers an object; expected 5"):
+    with pytest.raises(ShapeError, match="4 numbers per object; expected 5"):
         make("MultiBoxTarget", {}).infer_shape([(1, 30, 4), (2, 4, 4), None], [None] * 3)
 
 
