@@ -1,4 +1,4 @@
-"""What every metric shares: sums since the last reset, and sums of the whole epoch."""
+"""The base of all metrics: sums since the last reset, and sums of the whole epoch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class EvalMetric:
 
     Args:
         name: under which ``get`` reports.
-        output_names, label_names: which outputs and labels ``update_dict`` uses; all where None.
+        output_names, label_names: the outputs and labels that ``update_dict`` reads; None for all.
     """
 
     state_names: ClassVar[tuple[str, ...]] = (
@@ -104,13 +104,13 @@ class EvalMetric:
         self.global_num_inst += count
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Clear all sums."""
         self.global_num_inst = 0
         self.global_sum_metric = 0.0
         self.reset_local()
 
     def reset_local(self) -> None:
-        """Forget what came since the last reset, keep the epoch's sums."""
+        """Clear the sums since the last reset, but not those of the epoch."""
         self.num_inst = 0
         self.sum_metric = 0.0
 
@@ -139,7 +139,7 @@ class EvalMetric:
         return {name: _plain(getattr(self, name)) for name in self.state_names}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from what ``get_state`` returned."""
+        """Continue from what ``get_state`` returned."""
         for name in self.state_names:
             current = getattr(self, name)
             value = state[name]

@@ -1,4 +1,4 @@
-"""Several metrics as one, and metrics from whatever scripts name them by."""
+"""Several metrics as one, and metrics made from a name, a function or a list."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class CompositeEvalMetric(EvalMetric):
             metric.update(labels, preds)
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Clear all sums of all metrics."""
         for metric in self.metrics:
             metric.reset()
 
     def reset_local(self) -> None:
-        """Forget what came since the last reset."""
+        """Clear the sums of all metrics since the last reset."""
         for metric in self.metrics:
             metric.reset_local()
 
@@ -91,6 +91,6 @@ class CompositeEvalMetric(EvalMetric):
         return {"metrics": [metric.get_state() for metric in self.metrics]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from what ``get_state`` returned."""
+        """Continue from what ``get_state`` returned."""
         for metric, one in zip(self.metrics, state["metrics"], strict=True):
             metric.set_state(one)

@@ -1,4 +1,4 @@
-"""What an operator takes, in MXNet's words."""
+"""The inputs and attributes of an operator, in MXNet's words."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class CustomOp:
 
 
 class CustomOpProp:
-    """What is true of a custom operator: names, shapes, dtypes. Subclasses override what differs.
+    """The properties of a custom operator: names, shapes, dtypes. Subclasses override what differs.
 
     The attributes of ``Custom`` arrive as texts in the keyword arguments of ``__init__``.
 
@@ -84,7 +84,7 @@ class CustomOpProp:
         return []
 
     def infer_shape(self, in_shape: list[list[int]]) -> Any:
-        """Return the shapes of inputs and outputs, and of auxiliary states where there are any.
+        """Return the shapes of inputs and outputs, and of auxiliary states if there are any.
 
         An input of unknown shape comes as an empty list.
         """

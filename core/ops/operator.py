@@ -42,7 +42,7 @@ Suppress: TypeAlias = Callable[[Sequence[Array], Array | None, float, bool, int]
 
 
 class LinearAlgebra(Protocol):
-    """What a backend has kernels for, each documented there (``Backend``)."""
+    """The linear algebra that a backend may have kernels for (documented at ``Backend``)."""
 
     def solve_triangular(
         self,

@@ -127,10 +127,10 @@ class Bodies(Protocol):
 
         Args:
             graph: what to compile.
-            inputs: for each input, the array to read, or shape and dtype of one that the body
-                shall allocate.
+            inputs: for each input, the array to read, or the shape and dtype of one that the body
+                allocates.
             gradients: for each input, the array to which the gradient is added, or whether the
-                body shall allocate one, which it overwrites; empty for a body without backward.
+                body allocates one, which it overwrites; empty for a body without backward.
 
         Raises:
             GraphError: a gradient cannot be computed.
@@ -192,7 +192,7 @@ class Knowledge(ABC, Generic[T]):
     """
 
     truth: T | None = None
-    """What a condition gives."""
+    """The shape or dtype of a condition's output, if it is fixed."""
 
     def __init__(self, expect: Callable[[str, T | None, T | None], T | None]) -> None:
         self.expect = expect

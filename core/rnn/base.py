@@ -1,4 +1,4 @@
-"""What all recurrent cells share: named variables, steps, unrolling, packing of weights."""
+"""The base of all recurrent cells: named variables, steps, unrolling, packing of weights."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ class BaseRNNCell:
         Args:
             length: number of steps.
             inputs: one symbol (batch, length, ...) in ``layout``, or one (batch, ...) per step.
-            begin_state: states before the first step; ``begin_state()`` where None.
+            begin_state: states before the first step; None for ``begin_state()``.
             layout: ``"NTC"`` or ``"TNC"``.
             merge_outputs: True for one symbol in ``layout``, False for one per step, None for
                 whatever needs no further operator.

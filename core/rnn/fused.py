@@ -31,7 +31,7 @@ class FusedRNNCell(BaseRNNCell):
         dropout: fraction dropped between layers.
         get_next_state: return the states after the last step.
         forget_bias: first value of the LSTM's forget biases.
-        prefix: of names; the mode and an underscore where None.
+        prefix: of names; None for the mode and an underscore.
         params: variables shared with other cells.
     """
 

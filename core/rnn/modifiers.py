@@ -17,10 +17,10 @@ __all__ = ["DropoutCell", "ModifierCell", "ResidualCell", "ZoneoutCell"]
 
 
 class DropoutCell(BaseRNNCell):
-    """Drops a fraction of the input; it has no state.
+    """Applies dropout to the input; it has no state.
 
     Args:
-        dropout: the fraction.
+        dropout: the fraction of elements that is dropped.
         prefix: of names.
         params: variables shared with other cells.
     """
@@ -52,7 +52,7 @@ class DropoutCell(BaseRNNCell):
         layout: str = "NTC",
         merge_outputs: bool | None = None,
     ) -> tuple[Any, list[Any]]:
-        """Drop from all steps, at once where they are one symbol."""
+        """Apply dropout to all steps, by one operator if they are one symbol."""
         self.reset()
         inputs, _ = as_sequence(length, inputs, layout, merge_outputs)
         if isinstance(inputs, Symbol):

@@ -31,7 +31,7 @@ def encode_sentences(
 
     Args:
         sentences: lists of words.
-        vocab: number of each word; made (and returned) where None.
+        vocab: number of each word; None to make a new one.
         invalid_label: number of ``invalid_key``, given to no word.
         invalid_key: the word that pads sentences.
         start_label: lowest number of a new vocabulary.
