@@ -1,7 +1,11 @@
-/* The CTC loss and its gradient (A. Graves et al.: Connectionist Temporal Classification, 2006).
+/* The CTC loss and its gradient by the forward-backward algorithm (A. Graves et al.: Connectionist
+ * Temporal Classification, 2006).
  *
  * Probabilities of long alignments are smaller than any double, so each has an exponent of its own;
  * sums and products of such numbers take a tenth of the time of logarithms.
+ *
+ * The gradient is the softmax less, for each step and channel, the probability that the alignment
+ * is there, given the labels.
  */
 #include <math.h>
 
@@ -17,7 +21,8 @@ typedef struct {
   const char *is_possible;
 } Targets;
 
-/* value * 2^(256 exponent); value is 0, NaN, or in [2^-128, 2^128). */
+/* value * 2^(256 exponent); value is 0, NaN, or in [2^-128, 2^128), so that the product of two is
+ * far within the range of a double and is scaled by one unit at most. */
 typedef struct {
   double value;
   double exponent; /* of data such as -1e30, beyond any integer */
@@ -37,7 +42,7 @@ static inline Number product(Number a, Number b) {
 }
 
 static inline Number sum(Number a, Number b) {
-  if (a.value == 0) return b;
+  if (a.value == 0) return b; /* whatever its exponent */
   if (b.value == 0) return a;
   if (a.exponent == b.exponent) return scaled(a.value + b.value, a.exponent);
   if (a.exponent < b.exponent) {
@@ -45,11 +50,13 @@ static inline Number sum(Number a, Number b) {
     b = a;
     a = larger;
   }
+  /* By two units or more b is less than 2^-256 of a. */
   if (a.exponent - b.exponent == 1) a.value += b.value / UNIT;
   return scaled(a.value, a.exponent);
 }
 
-/* A zero too small for a double is still NaN if one of both is. */
+/* A share of the likelihood, at most about 1, so its exponent is at most a unit larger. Where it is
+ * too small for a double it is 0, but NaN if either number is. */
 static inline double quotient(Number a, Number b) {
   const double exponent = a.exponent - b.exponent;
   const double unit = exponent < -1 ? 0 : exponent < 0 ? 1 / UNIT : exponent > 0 ? UNIT : 1;
@@ -57,7 +64,7 @@ static inline double quotient(Number a, Number b) {
 }
 
 static inline Number exponential(double x) {
-  if (!(x < -80)) return scaled(exp(x), 0);
+  if (!(x < -80)) return scaled(exp(x), 0); /* above 2^-128; also NaN */
   if (x == -INFINITY) return (Number){0, 0};
   const double exponent = ceil(x / LOG_UNIT);
   return scaled(exp(x - exponent * LOG_UNIT), exponent);
@@ -84,7 +91,8 @@ static inline Number emission(const Example *e, long step, long state) {
   return e->emissions[step * (count + 1) + (state % 2 ? state / 2 : count)];
 }
 
-/* Whether a path may come to a state from the label before it, past the blank between. */
+/* Whether a path may come to a state from the label before it, past the blank between. Not to an
+ * equal label: without the blank the two would be one. */
 static inline int may_skip(const Example *e, long state) {
   const long *label = e->labels + state / 2;
   return state % 2 && state > 1 && label[0] != label[-1] && label[0] != e->shape->blank;
@@ -101,6 +109,7 @@ static void normalize(const Example *e) {
     Number *to = e->emissions + t * (count + 1);
     for (long i = 0; i <= count; i++) {
       const long c = i < e->states / 2 ? e->labels[i] : e->shape->blank;
+      /* By its logarithm, where the softmax is close to underflow or has underflown. */
       to[i] = p[c] > 1e-30 ? scaled(p[c], 0) : exponential(x[c] - peak - log(total));
     }
   }
@@ -129,6 +138,7 @@ static void subtract_shares(Example *e, Number likelihood) {
   const long states = e->states;
   for (long t = e->steps - 1; t >= 0; t--) {
     for (long s = 0; s < states; s++) {
+      /* A path ends with the last label or the blank behind it. */
       Number paths = {t == e->steps - 1 && s >= states - 2, 0};
       if (t < e->steps - 1) {
         paths = product(e->after[s], emission(e, t + 1, s));
@@ -160,6 +170,7 @@ long ctc_scratch(const Alignment *a) {
 void ctc_loss(const Alignment *a, const Targets *targets, const float *data, float *losses,
               float *gradient, char *scratch) {
   const long channels = a->channels, stride = a->batch * channels;
+  /* Dynamic, because examples differ in steps and labels. */
 #pragma omp parallel for schedule(dynamic) num_threads(threads_for(a->threads, a->batch))
   for (long n = 0; n < a->batch; n++) {
     double *own = (double *)(scratch + omp_get_thread_num() * ctc_scratch(a));

@@ -6,12 +6,17 @@
  * Memory bandwidth limits the speed. Each thread traverses its part of the data once for the
  * statistics and once backwards to apply them, when what it has seen last is still in its cache.
  * Results are written through the cache, where the next layer finds them.
+ *
+ * The variance is that of two passes over each piece, mean first, and pieces are combined by Chan's
+ * formula: the sum of squares less the square of the sum would cancel where the mean is large.
  */
 #include <math.h>
 
 #include "simd.h"
 
-#define PIECE 256 /* pixels whose statistics are taken at a time; they stay in the cache */
+/* Pixels whose statistics are taken at a time: 16 KiB, which stay in the first-level cache between
+ * the two passes over them. */
+#define PIECE 256
 
 typedef struct {
   long images, channels, pixels;
@@ -35,7 +40,8 @@ static long count_pieces(const Maps *m) {
   return m->images * (m->channels / LANES) * ((m->pixels + PIECE - 1) / PIECE);
 }
 
-/* Pieces in the order of their addresses. */
+/* Pieces in the order of their addresses: with channels last, the blocks of the same pixels are
+ * neighbours. */
 static Piece piece_at(const Maps *m, long index) {
   const long blocks = m->channels / LANES, parts = (m->pixels + PIECE - 1) / PIECE;
   const int is_last = m->block == LANES;
@@ -58,7 +64,9 @@ static void share_of(const Maps *m, long thread, long team, long *first, long *l
 /* Elements of scratch that each thread needs: for each channel count, mean and squares, or sums. */
 long batch_norm_scratch(const Maps *m) { return 3 * m->channels; }
 
-/* Combines the statistics of two sets: T. Chan, G. Golub, R. LeVeque, 1979. */
+/* Combines the statistics of two sets: T. Chan, G. Golub, R. LeVeque: Updating Formulae and a
+ * Pairwise Algorithm for Computing Sample Variances, 1979. `squares` are sums of squared
+ * differences from the mean. The first set may be empty, with zeros. */
 INLINE void join(float *count, float *mean, float *squares, vector more, vector more_mean,
                  vector more_squares) {
   const vector before = _mm512_loadu_ps(count), together = before + more;
@@ -77,7 +85,7 @@ INLINE vector difference(const float *pixel, vector center, const int squared) {
 /* The sum of a channel's differences from a center, or of their squares. */
 INLINE vector sum_pixels(const float *first, long count, long stride, vector center,
                          const int squared) {
-  vector sums[4] = {{0}};
+  vector sums[4] = {{0}}; /* several, because each addition waits for the one before */
   long i = 0;
   for (; i + 4 <= count; i += 4)
 #pragma GCC unroll 4
@@ -103,13 +111,13 @@ TARGET static void join_threads(const Maps *m, const float *scratch, long team, 
     float count[LANES] = {0}, means[LANES] = {0}, squares[LANES] = {0};
     for (long thread = 0; thread < team; thread++) {
       const float *from = scratch + thread * batch_norm_scratch(m) + c;
-      if (from[0] > 0)
+      if (from[0] > 0) /* two empty sets would give 0 / 0 */
         join(count, means, squares, _mm512_loadu_ps(from), _mm512_loadu_ps(from + channels),
              _mm512_loadu_ps(from + 2 * channels));
     }
     for (long i = 0; i < LANES; i++) {
       mean[c + i] = means[i];
-      variance[c + i] = squares[i] / count[i];
+      variance[c + i] = squares[i] / count[i]; /* MXNet keeps the biased variance, too */
       inverse[c + i] = 1 / sqrtf(variance[c + i] + eps);
     }
   }
@@ -155,6 +163,7 @@ TARGET void batch_norm_forward(const Maps *m, const float *data, const float *ga
     share_of(m, thread, team, &first, &last);
     clear(own, batch_norm_scratch(m));
     for (long i = first; i < last; i++) take_statistics(m, data, piece_at(m, i), own);
+    /* `single` makes the threads wait at its end only. */
 #pragma omp barrier
 #pragma omp single
     join_threads(m, scratch, team, eps, mean, variance, inverse);
@@ -172,9 +181,10 @@ TARGET void batch_norm_forward(const Maps *m, const float *data, const float *ga
 
 /* -- backward --------------------------------------------------------------------------------- */
 
-/* The gradient that the activation lets through, whose input is computed as in the forward pass. A
- * clip lets through what lies on its bounds, and where NaN lies; a ReLU that keeps NaN makes the
- * gradient NaN there. */
+/* The gradient that the activation lets through. Its input is computed again, exactly as in the
+ * forward pass, because reading the output would take more of the memory's bandwidth. As in MXNet,
+ * a clip lets the gradient through where the input is on a bound or NaN; a ReLU that keeps NaN
+ * makes the gradient NaN there. */
 INLINE vector let_through(vector grad, vector x, Affine affine, const Activation *activation) {
   if (activation->kind == NONE) return grad;
   const vector y = apply(affine, x);

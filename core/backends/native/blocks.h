@@ -7,7 +7,8 @@
 
 #include "simd.h"
 
-/* Transpose 16 rows of 16. */
+/* Transpose 16 rows of 16: single numbers of two rows are interleaved, then pairs of numbers, and
+ * then quarters of registers change places, first within groups of 8 rows, then between them. */
 INLINE void transpose(vector r[LANES]) {
   vector t[LANES];
   for (int i = 0; i < LANES; i += 2) {

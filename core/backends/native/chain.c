@@ -1,5 +1,5 @@
 /* Runs primitives of oneDNN and functions of this library one after the other, without returning to
- * Python in between. */
+ * Python in between: a call through ctypes takes longer than a small layer. */
 
 #include <omp.h>
 
@@ -12,7 +12,7 @@ typedef struct {
   const void *primitive;
   const void *arguments; /* or the function's parameters */
   int count;
-  int is_light; /* created for one thread, runs on the calling thread only */
+  int is_light; /* created for one thread, must run on the calling thread only */
 } Launch;
 
 typedef struct {
@@ -28,6 +28,7 @@ int chain_run(Chain *chain) {
   int many = omp_get_max_threads(), threads = many, status = 0;
   for (chain->done = 0; chain->done < chain->count; chain->done++) {
     const Launch *launch = chain->launches + chain->done;
+    /* Functions of this library decide themselves how many threads they take. */
     int wanted = launch->is_light ? 1 : many;
     if (wanted != threads) omp_set_num_threads(threads = wanted);
     if (launch->compute) {

@@ -1,4 +1,4 @@
-/* Matrices side by side. */
+/* Matrices side by side: the concatenation of images whose channels come last, pixel by pixel. */
 #include <string.h>
 
 #include "simd.h"

@@ -4,12 +4,12 @@
 
 #include "simd.h"
 
-#define PIECE 65536 /* bytes that a thread copies at a time */
+#define PIECE 65536 /* bytes that a thread copies at a time, at least one row */
 
 /* Types of the row numbers, as in embedding.py. */
 enum { FLOATS, INTS, LONGS };
 
-/* A number that is not whole is rounded towards zero, one out of range clipped. */
+/* A number that is not whole is rounded towards zero, one out of range clipped, as in MXNet. */
 static inline long row_of(const void *numbers, int type, long index, long rows) {
   long row;
   if (type == FLOATS)

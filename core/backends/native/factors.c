@@ -1,16 +1,24 @@
-/* Inverses and determinants of stacks of matrices, by Gaussian elimination with row pivots. */
+/* Inverses and determinants of stacks of matrices, by LU factorization with partial pivoting.
+ *
+ * Right-looking and blocked, as LAPACK's getrf (G. Golub, C. Van Loan: Matrix Computations, section
+ * 3.4): a panel of columns is eliminated, then the rest of the matrix is updated by products, whose
+ * sums stay in registers. One thread computes each matrix: small ones are not worth waiting for
+ * other threads.
+ */
 #include <math.h>
 #include <string.h>
 
 #include "triangular.h"
 
-#define BLOCK 32 /* columns eliminated at a time */
+/* Columns eliminated at a time: a panel of the largest matrices (`_LARGEST` in factors.py) has 32
+ * KiB, which fit a first-level cache. */
+#define BLOCK 32
 
 typedef struct {
   long matrices, size, threads;
 } Matrices;
 
-/* Rows are so long that a strip that begins in one ends in it. */
+/* Rows are so long that a strip that begins in one ends in it: no strip needs a mask. */
 static inline long stride_of(const Matrices *m) { return (m->size + STRIP + LANES) / LANES * LANES; }
 
 static inline long floats_of(const Matrices *m) {
@@ -19,6 +27,7 @@ static inline long floats_of(const Matrices *m) {
 
 long factors_scratch(const Matrices *m) { return m->threads * floats_of(m); }
 
+/* Whole rows, with the factors found so far, so that `order` holds for all of them. */
 static void swap_rows(float *w, long stride, long a, long b) {
   for (long c = 0; c < stride; c++) {
     const float kept = w[a * stride + c];
@@ -86,6 +95,7 @@ TARGET static int factor(float *w, int *order, long size, long stride) {
     const long end = least(size, start + BLOCK);
     sign *= factor_panel(w, order, size, stride, start, end);
     for (long column = end; column < size; column += STRIP) {
+      /* The block's own rows first, each with what is above it: they become U. */
       for (long i = start + 1; i < end; i++)
         subtract_block(w, stride, start, i, i, 1, column);
       long i = end;
@@ -105,7 +115,8 @@ static void load(const Matrices *m, const float *matrix, float *w) {
   }
 }
 
-/* Solve for the columns of the unit matrix, a strip at a time. */
+/* Solve for the columns of the unit matrix, a strip at a time, its rows in the order of the pivots.
+ * U, read backwards, is a lower triangle as well, so its right sides are turned around. */
 TARGET static void solve_units(const Matrices *m, const float *w, const int *order, float *x,
                                float *out) {
   const long size = m->size, stride = stride_of(m);
@@ -151,6 +162,7 @@ void factors_determine(const Matrices *m, const float *matrices, double *signs, 
     float *w = scratch + omp_get_thread_num() * floats_of(m), *x = w + m->size * stride_of(m);
     load(m, matrices + n * m->size * m->size, w);
     double sign = factor(w, (int *)(x + 2 * m->size * STRIP), m->size, stride_of(m));
+    /* Logarithms, because the product of many pivots overflows or vanishes. */
     double sum = sign == 0 ? -INFINITY : 0;
     for (long i = 0; i < m->size && sign != 0; i++) {
       const double pivot = w[i * (stride_of(m) + 1)];

@@ -3,7 +3,6 @@
 
 #define PIECE 4096 /* elements per piece of work */
 
-/* Convert to float16; the last lanes are masked. */
 TARGET void half_from_float(long count, const float *from, unsigned short *to, long threads) {
   const long pieces = (count + PIECE - 1) / PIECE;
 #pragma omp parallel for num_threads(threads_for(threads, pieces))
@@ -16,6 +15,7 @@ TARGET void half_from_float(long count, const float *from, unsigned short *to, l
         _mm256_storeu_si256((__m256i *)(to + i), half);
         continue;
       }
+      /* By way of a copy: AVX-512F has no masked stores of 16-bit numbers. */
       unsigned short last[LANES];
       _mm256_storeu_si256((__m256i *)last, half);
       for (long k = 0; k < count - i; k++) to[i + k] = last[k];

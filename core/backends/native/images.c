@@ -1,6 +1,10 @@
 /* Resizing of uint8 images: the same as `core/pixels/resize.py`, for methods with two taps.
  *
  * Each source row is resized once, and kept as long as the next target rows need it.
+ *
+ * The integers are those of OpenCV's `resize`, bit by bit: weights have 11 bits, so a row's sums
+ * have 19, of which it drops 4; the products with a column's weights have 26, of which it drops 16,
+ * and 2 more with rounding.
  */
 #include <stdint.h>
 
@@ -55,7 +59,7 @@ void images_resize(
   int held[2] = {-1, -1};
   for (long y = 0; y < r->new_height; y++, out += count) {
     const int *near = down->near + 2 * y;
-    if (held[1] == near[0]) {
+    if (held[1] == near[0]) { /* the lower row has become the upper one */
       int *first = wide[1];
       wide[1] = wide[0], wide[0] = first;
       held[1] = held[0], held[0] = near[0];

@@ -1,4 +1,5 @@
-/* Images whose pixels were computed by phase: pixel (y, x) lies at (y / stride, x / stride). */
+/* Images whose pixels were computed by phase (the second pass of deconvolution.py): pixel (y, x)
+ * lies at (y / stride, x / stride), in the phase (y % stride, x % stride). */
 #include "simd.h"
 
 typedef struct {
@@ -21,6 +22,7 @@ TARGET void interleave(const Interleaving *p, const float *phases, const float *
                         (channel * p->stride_y + y % p->stride_y) * p->stride_x;
     const float shift = bias ? bias[channel] : 0;
     float *to = out + line * p->width;
+    /* Each place of `phases` has the next `stride_x` pixels; the first begins within one. */
     long first = p->pad_x % p->stride_x;
     from += p->pad_x / p->stride_x * step;
     for (long x = 0; x < p->width; from += step, first = 0) {

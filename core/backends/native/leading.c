@@ -1,4 +1,8 @@
-/* The largest or the smallest elements of rows, in order. */
+/* The largest or the smallest elements of rows, in order, of equal ones the first first.
+ *
+ * Elements are compared with the worst of those found so far, 16 at a time. Few pass after the
+ * first ones, and are inserted into a sorted list.
+ */
 #include <stdint.h>
 
 #include "blocks.h"
@@ -6,13 +10,15 @@
 #define MOST 256     /* elements of a row that are wanted at most, as in leading.py */
 #define PIECE 32768L /* elements that are worth a thread */
 
-/* What was found in a row, the first first. */
+/* What was found in a row, the best first. */
 typedef struct {
   long count;
   int32_t keys[MOST], places[MOST];
 } Found;
 
-/* Integers in the order of the numbers, NaN behind all; both zeros are equal. */
+/* Integers in the order of the numbers, or the other way round. The bits of positive numbers are in
+ * their order already; those of negative ones are once all but the sign are inverted. NaN is above
+ * all numbers; the sum with zero makes both zeros equal. */
 INLINE __m512i keys_of(vector x, int is_ascending) {
   const __m512i bits = _mm512_castps_si512(x + _mm512_setzero_ps());
   const __m512i turned = _mm512_srli_epi32(_mm512_srai_epi32(bits, 31), 1);
@@ -48,6 +54,7 @@ TARGET static void search(const float *row, long length, long wanted, int is_asc
     _mm512_storeu_si512(keys, here);
     for (; better; better &= better - 1) {
       const int lane = __builtin_ctz(better);
+      /* Once more, because the lanes before may have raised the bar. */
       if (found->count < wanted || keys[lane] > found->keys[wanted - 1])
         insert(found, wanted, keys[lane], (int32_t)(i + lane));
     }

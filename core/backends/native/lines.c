@@ -6,6 +6,10 @@
  * multiplications for three results, not 21. The points are 0, 1, -1, -1/2, 2 and infinity, which
  * round half as much as with -2 in place of -1/2 (B. Barabasz et al.: Error Analysis and Improving
  * the Accuracy of Winograd Convolution for Deep Neural Networks, 2020, arXiv:1803.10986).
+ *
+ * This is Toom and Cook's product of polynomials, transposed: G evaluates the window at the points
+ * and divides by the products of the differences from the other points. Where -1/2 is among these,
+ * the row of G is halved and that of B^T doubled, so that B^T has whole numbers only.
  */
 #include "winograd.h"
 
@@ -27,7 +31,7 @@ static inline long parts_of(long taps) { return taps > SHORT ? 2 : 1; }
 /* Results of a tile. */
 static inline long results_of(long taps) { return taps < SHORT ? 4 : 3; }
 
-/* One of the lines, all of which have the same length. */
+/* The lines of a tensor, which all have the same length. */
 typedef struct {
   long length, step;  /* pixels of a line, and how far apart they are */
   long count, apart;  /* lines of an image, and how far apart they are */
@@ -83,7 +87,7 @@ INLINE void transform_part(const Axis *axis, const float *line, long first, floa
   for (long i = 0; i < PLACES; i++) _mm512_storeu_ps(out + i * step, places[i]);
 }
 
-/* A^T of the products: the results of a tile, as far as they are there. */
+/* A^T of the products: the results of a tile, as far as they lie in the line. */
 INLINE void restore(const Lines *p, const Axis *axis, const float *in, long step, vector bias,
                     const float *residual, float slope, float *line, long first) {
   vector m[PLACES];
@@ -95,14 +99,15 @@ INLINE void restore(const Lines *p, const Axis *axis, const float *in, long step
                        _mm512_fmadd_ps(_mm512_set1_ps(4), m[4], sum + _mm512_set1_ps(.25f) * m[3]),
                        _mm512_fmadd_ps(_mm512_set1_ps(8), m[4], gap - _mm512_set1_ps(.125f) * m[3])};
   const long count = results_of(p->taps);
-  results[count - 1] += m[5];
+  results[count - 1] += m[5]; /* the point at infinity: the highest coefficient */
   for (long i = 0; i < least(count, axis->length - first); i++) {
     const long place = (first + i) * axis->step;
     finish(results[i] + bias, residual ? residual + place : 0, slope, line + place);
   }
 }
 
-/* G weights of weights[outputs][inputs][taps] into [6][panel of outputs][parts * inputs][outputs]. */
+/* G weights of weights[outputs][inputs][taps] into
+ * [6][panel of outputs][parts * inputs][outputs]. */
 TARGET void lines_transform_weights(long outputs, long inputs, long taps, const float *weights,
                                     float *out) {
   const long parts = parts_of(taps), depth = parts * inputs;
@@ -121,6 +126,7 @@ TARGET void lines_transform_weights(long outputs, long inputs, long taps, const 
         g[i] = i < left ? _mm512_i32gather_ps(lanes, window + i, 4) : _mm512_setzero_ps();
       const vector even = g[0] + g[2], odd = g[1] + g[3], half = _mm512_set1_ps(.5f);
       const vector two = _mm512_set1_ps(2), four = _mm512_set1_ps(4), eight = _mm512_set1_ps(8);
+      /* -8 times the value at -1/2, so that its factors are whole. */
       const vector at_half = g[3] - two * g[2] + four * g[1] - eight * g[0];
       const vector at_two = g[0] + two * g[1] + four * g[2] + eight * g[3];
       const vector places[PLACES] = {half * g[0],

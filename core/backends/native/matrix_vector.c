@@ -1,7 +1,12 @@
-/* Fully connected layers of a single row: a matrix multiplied by a vector. */
+/* Fully connected layers of a single row: a matrix multiplied by a vector.
+ *
+ * Each element of the matrix is used once, so memory bandwidth is the limit, and the matrix is read
+ * as it lies: blocks would gain nothing, and would need a copy of it.
+ */
 #include "simd.h"
 
-#define ROWS 8        /* rows of the matrix that share a load of the vector */
+/* Rows of the matrix that share a load of the vector, and sums that do not wait for each other. */
+#define ROWS 8
 #define PIECE 131072L /* elements of the matrix that are worth a thread */
 
 typedef struct {

@@ -1,4 +1,9 @@
-/* Means of points in bins displaced by an input, `DeformablePSROIPooling`, and their gradients. */
+/* Means of points in bins displaced by an input, `DeformablePSROIPooling`, and their gradients (J.
+ * Dai et al.: Deformable Convolutional Networks, 2017, arXiv:1703.06211).
+ *
+ * Work is divided so that no two threads write the same element: by regions, or, where the
+ * gradients of regions overlap in the data, by channels.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -8,19 +13,20 @@ typedef struct {
   long images, channels, height, width; /* channels of the output */
   long regions, bins;                   /* of each side */
   long groups;                          /* of each side; each has separate channels */
-  long classes, parts, samples;         /* classes of channels; parts per side; points per bin side */
+  long classes, parts, samples; /* classes of channels; parts per side; points per side of a bin */
   long threads;
   float reach; /* displacement by an offset of 1, relative to the region's size */
 } MovedRegions;
 
-#define MOST_SAMPLES 32 /* per side of a bin; `moved_means_samples` */
+#define MOST_SAMPLES 32 /* per side of a bin, which bounds `Side`; `moved_means_samples` */
 
 /* The points along a side of a bin that count, and the two elements around each of them. */
 typedef struct {
   long count;
   long place[MOST_SAMPLES][2];
   float share[MOST_SAMPLES][2];
-  float slope[MOST_SAMPLES]; /* 0 for a point on an element, else 1 */
+  float slope[MOST_SAMPLES]; /* 0 for a point on an element, else 1: MXNet takes floor and ceiling,
+                              * which are then the same element */
 } Side;
 
 /* A bin of a region in a class of channels. */
@@ -31,7 +37,7 @@ typedef struct {
 
 long moved_means_samples(void) { return MOST_SAMPLES; }
 
-/* Points up to half an element outside count, too. */
+/* Points up to half an element outside count, too, as if they were on the edge. */
 static inline void find_side(float start, float step, long samples, long size, Side *side) {
   const float last = (float)(size - 1);
   side->count = 0;
@@ -66,7 +72,8 @@ static void find_bin(const MovedRegions *r, const float *start, const float *siz
 typedef void (*Visit)(const MovedRegions *r, const MovedBin *bin, long n, long plane, long at,
                       void *arrays);
 
-/* Visit all bins of some regions and channels; the points of a bin are computed once per class. */
+/* Visit all bins of some regions and channels; the points of a bin are computed once per class.
+ * Inlined, so that the calls of `visit` are, too. */
 static inline __attribute__((always_inline)) void visit_bins(
     const MovedRegions *r, const int *images, const float *starts, const float *sizes,
     const float *trans, long region, long last_region, long channel, long last_channel,

@@ -1,4 +1,10 @@
-/* Windows of images as columns, and images as sums over the windows that cover them. */
+/* Windows of images as columns (im2col), and images as sums over the windows that cover them
+ * (col2im).
+ *
+ * The matrix of columns is traversed row by row. A row holds the same element of all windows, so
+ * that both sides are traversed in the order of their addresses, and which windows reach beyond an
+ * edge is known for a whole row of the image.
+ */
 #include <string.h>
 
 #include "simd.h"
@@ -17,7 +23,7 @@ static inline long ceiling(long a, long b) { return a > 0 ? (a + b - 1) / b : -(
 TARGET static void add_row(const Windows *w, const float *from, float *row, long offset) {
   const long step = w->stride[1], first = offset < 0 ? ceiling(-offset, step) : 0;
   const long end = least(w->columns, ceiling(w->width - offset, step));
-  if (step == 1)
+  if (step == 1) /* by itself, so that the compiler makes vectors of it */
     for (long i = first; i < end; i++) row[offset + i] += from[i];
   else
     for (long i = first; i < end; i++) row[offset + i * step] += from[i];
@@ -34,7 +40,8 @@ static void add_plane(const Windows *w, const float *from, float *image) {
       }
 }
 
-/* Write an element of all windows of a row, `offset` from the first; outside of the image are zeros. */
+/* Write an element of all windows of a row, `offset` from the first; outside of the image are
+ * zeros. */
 TARGET static void read_row(const Windows *w, const float *row, float *to, long offset) {
   const long step = w->stride[1], end = least(w->columns, ceiling(w->width - offset, step));
   long i = 0;

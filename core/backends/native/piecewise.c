@@ -1,9 +1,12 @@
-/* Functions that are linear on each side of a few points, and their gradients. NaN passes as it does
- * in MXNet, unlike in oneDNN: where the data are NaN, ReLU and clip leave it, the gradient of ReLU is
- * NaN, that of the absolute value is 0, and that of a clip is the gradient of the output. */
+/* Functions that are linear on each side of a few points, and their gradients. NaN passes as it
+ * does in MXNet, unlike in oneDNN: where the data are NaN, ReLU and clip leave it, the gradient of
+ * ReLU is NaN, that of the absolute value is 0, and that of a clip is the gradient of the
+ * output. */
 #include "simd.h"
 
-#define PIECE 16384 /* elements that a thread takes at a time: fewer are not worth waking one */
+/* Elements that a thread takes at a time: fewer are not worth waking one (as `_LIGHT_ELEMENTS` of
+ * onednn/primitive.py). */
+#define PIECE 16384
 
 enum Function { RELU, ABSOLUTE, CLIP };
 

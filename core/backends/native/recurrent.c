@@ -1,16 +1,20 @@
-/* Recurrent layers in inference: LSTM and GRU over all steps, in one or both directions.
+/* Recurrent layers in inference: LSTM (S. Hochreiter, J. Schmidhuber, 1997; with a forget gate) and
+ * GRU (K. Cho et al., 2014; the reset gate multiplies after the product, as in cuDNN) over all
+ * steps, in one or both directions.
  *
  * Weights are packed in panels: for 16 units, row by row of the input, the weights of all gates. So
  * the sums of all gates of 16 units stay in registers until the new state is computed. Every thread
  * keeps its panels for all steps, in its own cache, and waits for the others once a step. */
 #include "simd.h"
 
-#define ROWS 6 /* rows of a batch that share a load of the weights */
+/* Rows of a batch that share a load of the weights: with 4 gates their sums take 24 of the 32
+ * registers. */
+#define ROWS 6
 
 typedef struct {
   long steps, batch, inputs, hidden, directions;
-  long gates; /* 4: LSTM with input, forget, memory and output gate; 3: GRU with reset and update gate
-               * and candidate */
+  long gates; /* 4: LSTM with input, forget, memory and output gate; 3: GRU with reset and update
+               * gate and candidate */
   long threads;
 } Sizes;
 
@@ -27,7 +31,9 @@ typedef struct {
 
 INLINE vector constant(float x) { return _mm512_set1_ps(x); }
 
-/* Cephes' expf, exact to 1e-7; NaN stays NaN. */
+/* Cephes' expf, exact to 1e-7; NaN stays NaN, because it is the second operand. The bounds are
+ * beyond those of float32, so that the scaling still makes 0 and infinity; log(2) is subtracted in
+ * two parts, of which the first has so few digits that its product with n is exact. */
 INLINE vector exponential(vector x) {
   x = _mm512_max_ps(constant(-104), _mm512_min_ps(constant(89), x));
   const vector n = _mm512_roundscale_ps(_mm512_mul_ps(x, constant(1.44269504f)), 0);
@@ -81,7 +87,7 @@ INLINE void multiply(vector *sums, long rows, long gates, const float *data, lon
     }
 }
 
-/* Where things of one direction lie. */
+/* Where the parameters and the scratch of one direction lie. */
 typedef struct {
   long panels, sums;                    /* floats of a row's sums in all panels */
   const float *input, *state, *bias;    /* weights; biases by panel: of the gates, then for GRU that
@@ -163,6 +169,7 @@ INLINE void advance_rows(long rows, const Recurrent *layer, const Direction *to,
   for (long r = 0; r < rows; r++)
 #pragma GCC unroll 8
     for (long g = 0; g < gates; g++)
+      /* GRU adds the input's share later: the reset gate multiplies the state's alone. */
       sums[r * gates + g] = gates == 4 ? _mm512_loadu_ps(shared + r * to->sums + g * LANES)
                                        : _mm512_loadu_ps(bias + g * LANES);
   multiply(sums, rows, gates, step->before, step->before_stride, layer->sizes.hidden,
@@ -186,6 +193,7 @@ INLINE void advance_rows(long rows, const Recurrent *layer, const Direction *to,
           _mm512_fmadd_ps(reset, sum[2], _mm512_loadu_ps(input + 2 * LANES)));
       const vector before =
           _mm512_maskz_loadu_ps(units, step->before + r * step->before_stride + unit);
+      /* update * before + (1 - update) * candidate */
       state = _mm512_fmadd_ps(update, _mm512_sub_ps(before, candidate), candidate);
     }
     _mm512_mask_storeu_ps(step->after + r * step->after_stride + unit, units, state);
@@ -235,7 +243,7 @@ INLINE void run(const Recurrent *layer, const Direction *directions, long gates)
   for (long time = 0; time < layer->sizes.steps; time++) {
     for (long p = begin; p < end; p++)
       advance(layer, directions + p / panels, p / panels, time, p % panels, gates);
-    if (count > 1) {
+    if (count > 1) { /* the next step reads the states of all panels */
 #pragma omp barrier
     }
   }

@@ -1,7 +1,12 @@
-/* Pooling of regions of interest, and its gradients.
+/* Pooling of regions of interest, and its gradients: maxima (R. Girshick: Fast R-CNN, 2015,
+ * arXiv:1504.08083), and means over bins with separate channels (J. Dai et al.: R-FCN, 2016,
+ * arXiv:1605.06409).
  *
- * Bins are pairs (start, end) along each axis, (regions, bins, 2); a region whose
- * image is below 0 has none. Data (images, channels, height, width).
+ * Regions of an image overlap, so threads divide the channels among them where they add gradients
+ * up, and no two write the same element.
+ *
+ * Bins are pairs (start, end) along each axis, (regions, bins, 2); a region whose image is below 0
+ * has none. Data (images, channels, height, width).
  */
 #include <float.h>
 #include <string.h>
@@ -56,6 +61,8 @@ TARGET void region_maxima(const Regions *r, const int *images, const int *down, 
     const long c = b * LANES, count = r->channels - c;
     float *rows = scratch + omp_get_thread_num() * region_maxima_scratch(r);
     float *values = rows + places * LANES, *where = values + bins * LANES;
+    /* Image by image, so that each is packed once for all its regions, in whatever order these
+     * are. */
     for (long image = -1; image < r->images; image++) {
       int is_packed = 0;
       for (long n = 0; n < r->regions; n++) {
@@ -76,6 +83,7 @@ TARGET void region_maxima(const Regions *r, const int *images, const int *down, 
           _mm512_storeu_ps(where + i * LANES, _mm512_castsi512_ps(one.place));
         }
         unpack(values, count, bins, out + start);
+        /* Positions as if they were floats: only copied, their bits stay. */
         if (found) unpack(where, count, bins, (float *)(found + start));
       }
     }

@@ -1,18 +1,22 @@
-/* Means of interpolated points in rotated regions of images.
+/* Means of interpolated points in rotated regions of images, `RROIAlign` (J. Ma et al.:
+ * Arbitrary-Oriented Scene Text Detection via Rotation Proposals, 2017, arXiv:1703.01086; the
+ * interpolation is that of K. He et al.: Mask R-CNN, 2017).
  *
- * Images are first packed into blocks of 16 channels, so that a point is read for 16 of them at once.
+ * Images are first packed into blocks of 16 channels, so that a point is read for 16 of them at
+ * once.
  */
 #include <math.h>
 
 #include "blocks.h"
 
-#define POINTS 64 /* of a bin, worked on at a time */
+#define POINTS 64 /* of a bin, worked on at a time: found once for all blocks of channels */
 
 typedef struct {
   long images, channels, height, width, regions, rows, columns, threads;
 } RotatedRegions;
 
-/* A region's center, the cosine and sine of its angle, size, and points of a bin down and across. */
+/* A region's center, the cosine and sine of its angle, size, and points of a bin down and
+ * across. */
 typedef struct {
   double x, y, cosine, sine, height, width, points_down, points_across;
 } Frame;
@@ -43,6 +47,7 @@ static inline float within(float at, long size) {
   return at < 0 ? 0 : at > last ? last : at;
 }
 
+/* Points up to one element outside count as if they were on the edge, all others as 0. */
 static inline Near near_of(const RotatedRegions *r, float down, float across) {
   Near near = {{0}, {0}};
   if (!(down >= -1 && down <= (float)r->height && across >= -1 && across <= (float)r->width))
@@ -125,6 +130,7 @@ TARGET void rotated_means(const RotatedRegions *r, const int *images, const Fram
            places, scratch + i * places * LANES, LANES);
     }
     float *sums = scratch + packed_floats(r) + omp_get_thread_num() * sums_floats(r);
+    /* Dynamic, because larger regions have more points. */
 #pragma omp for schedule(dynamic)
     for (long n = 0; n < r->regions; n++) {
       float *target = out + n * r->channels * bins;

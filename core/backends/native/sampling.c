@@ -1,7 +1,10 @@
-/* Bilinear sampling of maps, and its gradients.
+/* Bilinear sampling of maps, and its gradients, for spatial transformers (M. Jaderberg et al.,
+ * 2015, arXiv:1506.02025) and deformable convolutions (J. Dai et al., 2017, arXiv:1703.06211; with
+ * a mask: X. Zhu et al., 2018, arXiv:1811.11168).
  *
- * Of each map's points it is first worked out which four elements are around them (`Near`); the
- * channels, which all look at the same points, are then gone through 16 at a time.
+ * The four elements around each point of a map (`Near`) are found first. Then 16 channels at a
+ * time, which are all read at the same points, are interleaved, so that each element is a whole
+ * vector.
  */
 #include <math.h>
 
@@ -59,7 +62,9 @@ static inline float within(float at, long size) {
   return at < 0 ? 0 : at > last ? last : at;
 }
 
-/* As `find`, but within one element beyond the last row or column the last one counts in full. */
+/* As `find`, but within one element beyond the last row or column the last one counts in full, and
+ * points before the first are 0: so `DeformableConvolution` in MXNet, unlike the one with a
+ * mask. */
 static inline Near find_unfaded(const Sampling *s, float y, float x) {
   const int counts = y >= 0 && y < (float)s->height && x >= 0 && x < (float)s->width;
   Near near = find(s, within(y, s->height), within(x, s->width));
@@ -153,6 +158,7 @@ TARGET void sampling_spread(const Sampling *s, const Near *near, const float *ma
   for (long j = 0; j < s->maps * blocks; j++) {
     const long m = j / blocks, c = j % blocks * LANES, count = s->channels - c;
     float *rows = scratch + omp_get_thread_num() * sampling_scratch(s);
+    /* Points share elements, so the sums of a block of channels belong to one thread. */
     clear(rows, sampling_scratch(s));
     for (long i = 0; i < points; i += LANES) {
       vector r[LANES];
@@ -171,7 +177,8 @@ TARGET void sampling_spread(const Sampling *s, const Near *near, const float *ma
   }
 }
 
-/* Scratch of all threads together, in floats. */
+/* Scratch of all threads together, in floats: a point needs the sums over all channels, so all
+ * blocks are packed first, and threads then share the points. */
 long sampling_pull_scratch(const Sampling *s) {
   return s->maps * count_blocks(s) * count_places(s) * LANES;
 }

@@ -1,7 +1,9 @@
 /* Shuffling of a vector as NumPy's `Generator(SFC64).permutation` does: by the same random numbers,
  * so that a seed gives the same order with and without this kernel.
  *
- * SFC64 is C. Doty-Humphrey's generator. */
+ * The shuffle is R. Fisher's and F. Yates's, from the end (D. Knuth: The Art of Computer
+ * Programming, 3.4.2, algorithm P). SFC64 is C. Doty-Humphrey's generator. NumPy takes 32 bits at a
+ * time from it, the lower half of each number first. */
 #include <stdint.h>
 
 typedef struct {
@@ -24,7 +26,8 @@ static inline uint32_t draw(Source *s) {
   return (uint32_t)found;
 }
 
-/* A number from 0 to `last`: the first that its bits suffice for. */
+/* A number from 0 to `last`, which is above 0: as many bits as `last` has, drawn again while they
+ * make a larger number. */
 static inline uint32_t draw_to(Source *s, uint32_t last) {
   const uint32_t mask = UINT32_MAX >> __builtin_clz(last);
   uint32_t found;

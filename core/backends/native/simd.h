@@ -7,6 +7,8 @@
 
 #define LANES 16
 
+/* Only functions with this attribute may use AVX-512, so the library loads on any x86-64, and
+ * `native_is_supported` decides at run time. */
 #define TARGET __attribute__((target("avx512f")))
 #define INLINE TARGET __attribute__((always_inline)) static inline
 

@@ -1,7 +1,8 @@
 /* Softmax of few elements, over the last axis.
  *
  * By expf, which rounds nearly always correctly: scores that are equal but for rounding are often
- * sorted next, and MXNet's order is wanted. */
+ * sorted next, and the order has to be MXNet's. The largest element is subtracted first, so that no
+ * exponential overflows. */
 #include <math.h>
 
 typedef struct {

@@ -1,5 +1,6 @@
 /* The gamma function, its logarithm, the inverse error function, and their gradients. */
-#define _DEFAULT_SOURCE /* lgammaf_r */
+/* For lgammaf_r: lgammaf writes the sign to a variable that all threads share. */
+#define _DEFAULT_SOURCE
 #include <float.h>
 #include <math.h>
 
@@ -10,7 +11,8 @@
 
 enum Function { GAMMA, LOG_GAMMA, INVERSE_ERF };
 
-/* M. Giles: Approximating the erfinv function, 2012; exact to 4e-7. */
+/* M. Giles: Approximating the erfinv function, 2012, its polynomials for single precision; exact to
+ * 4e-7. */
 static double inverse_erf(double x) {
   static const double middle[] = {2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
                                   -4.39150654e-06, 0.00021858087,  -0.00125372503,
@@ -19,7 +21,7 @@ static double inverse_erf(double x) {
                                 -0.00367342844,  0.00573950773,  -0.0076224613,
                                 0.00943887047,   1.00167406,     2.83297682};
   if (fabs(x) == 1) return copysign(INFINITY, x);
-  double w = -log((1 - x) * (1 + x));
+  double w = -log((1 - x) * (1 + x)); /* 1 - x * x would cancel near 1 */
   const double *terms = w < 5 ? middle : tail;
   w = w < 5 ? w - 2.5 : sqrt(w) - 3;
   double sum = terms[0];
@@ -27,13 +29,15 @@ static double inverse_erf(double x) {
   return sum * x;
 }
 
-/* The derivative of the logarithm of the gamma function: its asymptotic series 8 steps further, and
- * below 1/2 its reflection. At its poles it is the largest number, as in MXNet. */
+/* The derivative of the logarithm of the gamma function (M. Abramowitz, I. Stegun: Handbook of
+ * Mathematical Functions, 6.3): its asymptotic series (6.3.18) 8 steps further (6.3.5), and below
+ * 1/2 its reflection (6.3.7). From 8.5 on, the terms of the series that are left out are below
+ * 2e-13. At its poles it is the largest number, as in MXNet. */
 static double digamma(double x) {
   if (x <= 0 && x == floor(x)) return DBL_MAX;
   if (x == INFINITY) return x;
   const double z = x < 0.5 ? 1 - x : x, far = z + 8, u = z * (z + 7);
-  /* 1 / z + ... + 1 / (z + 7), the first with the last. */
+  /* 1 / z + ... + 1 / (z + 7), the first with the last: half as many divisions. */
   const double steps = (2 * z + 7) * (1 / u + 1 / (u + 6) + 1 / (u + 10) + 1 / (u + 12));
   const double s = 1 / (far * far);
   const double series = s * (1. / 12 - s * (1. / 120 - s * (1. / 252 - s * (1. / 240 - s / 132))));

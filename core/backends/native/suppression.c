@@ -1,4 +1,7 @@
-/* Non-maximum suppression: of overlapping boxes only the first is kept. */
+/* Non-maximum suppression: of overlapping boxes only the first is kept.
+ *
+ * Each box is compared with those kept so far only. Their sides are copied to arrays of their own,
+ * so that 16 are read at once. */
 #include "simd.h"
 
 typedef struct {
@@ -35,7 +38,7 @@ INLINE __mmask16 removers(const Boxes *b, const Limit *limit, long i, const Stay
 INLINE int is_removed(const Boxes *b, const Limit *limit, long i, const Staying *s, long count) {
   for (long at = 0; at < count; at += LANES) {
     unsigned mask = removers(b, limit, i, s, at);
-    if (count - at < LANES) mask &= (1u << (count - at)) - 1;
+    if (count - at < LANES) mask &= (1u << (count - at)) - 1; /* no boxes there yet */
     if (!b->classes && mask) return 1;
     for (; mask; mask &= mask - 1)
       if (b->classes[s->places[at + __builtin_ctz(mask)]] == b->classes[i]) return 1;

@@ -1,7 +1,8 @@
 /* Triangular systems of equations, for stacks of matrices.
  *
- * Every system is solved as one with a lower triangular matrix on the left: transposes are a matter
- * of strides, upper triangles are read backwards, and right sides are packed, turned if need be.
+ * Every system is solved as one with a lower triangular matrix on the left: X A = B is A^T X^T =
+ * B^T, transposes are a matter of strides, upper triangles are read backwards, and right sides are
+ * packed, turned if need be.
  */
 #include "triangular.h"
 
@@ -21,7 +22,7 @@ static inline long place_of(const Systems *s, int is_backwards, long unknown, lo
 TARGET void triangular_solve(const Systems *s, const float *matrices, const float *sides,
                              float *solutions, float *scratch) {
   const long size = s->size, strips = (s->columns + STRIP - 1) / STRIP;
-  const int is_turned = s->is_transposed != s->is_right;
+  const int is_turned = s->is_transposed != s->is_right; /* twice transposed is not transposed */
   const int is_backwards = s->is_lower == is_turned;
   const long row = is_turned ? 1 : size, column = is_turned ? size : 1;
 #pragma omp parallel for num_threads(threads_for(s->threads, s->matrices * strips))

@@ -1,4 +1,6 @@
-/* Solution of a triangular system for a strip of right sides. */
+/* Solution of a triangular system for a strip of right sides, by forward substitution (G. Golub, C.
+ * Van Loan: Matrix Computations, section 3.1): the products with the unknowns found before are
+ * subtracted from several rows at once, so that each unknown is read once for all of them. */
 #ifndef CORE_BACKENDS_NATIVE_TRIANGULAR_H
 #define CORE_BACKENDS_NATIVE_TRIANGULAR_H
 
@@ -6,7 +8,7 @@
 
 #define STRIP 64 /* columns solved at a time */
 #define PARTS (STRIP / LANES)
-#define ROWS 4 /* rows solved at a time */
+#define ROWS 4 /* rows solved at a time: their sums take 16 of the 32 registers */
 
 /* A lower triangular matrix; element (i, k) is at `first[i * row + k * column]`. */
 typedef struct {
@@ -15,7 +17,8 @@ typedef struct {
   int is_unit; /* its diagonal is not read, but taken for ones */
 } Triangle;
 
-/* Subtract what the rows before `start` contribute to `count` rows from there on. */
+/* Subtract what the rows before `start` contribute to `count` rows from there on. Callers give a
+ * constant count, so that the sums stay in registers. */
 INLINE void subtract(Triangle a, long start, long count, float *x) {
   vector sums[ROWS][PARTS];
   for (long r = 0; r < count; r++)

@@ -1,4 +1,7 @@
-/* Steps of optimizers, each in one pass over weights, states and gradients. */
+/* Steps of optimizers, each in one pass over weights, states and gradients: memory bandwidth limits
+ * them, and an operation at a time would read and write everything several times. `../steps.py` has
+ * the formulas and their sources.
+ */
 #include "simd.h"
 
 #define PIECE 8192 /* elements that a thread takes at a time */
@@ -134,11 +137,14 @@ INLINE vector leader(const float *factors, vector w, vector g, Lanes state) {
   const vector squares = state[1] + g * g, root = _mm512_sqrt_ps(squares);
   state[0] += g - (root - _mm512_sqrt_ps(state[1])) * w / by->rate;
   state[1] = squares;
+  /* The numerator is 0 as long as |z| is below the threshold, which keeps weights at 0. */
   return (within(by->threshold, state[0]) - state[0]) / ((root + by->beta) / by->rate + by->decay);
 }
 
 /* -- passes over memory ------------------------------------------------------------------------ */
 
+/* One function for each rule, so that the compiler inlines the rule and unrolls the loops over its
+ * states. */
 typedef void Pass(const Step *step, long begin, long end, float *weight, const float *gradient,
                   float *const *states);
 

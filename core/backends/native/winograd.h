@@ -2,7 +2,12 @@
  * matrices, and what follows the sums.
  *
  * Tensors are float32 with 16 channels in a row, in blocks of channels (nChw16c) or channels last;
- * `Tensor` says which. Channel counts are multiples of 16. */
+ * `Tensor` says which. Channel counts are multiples of 16.
+ *
+ * The products are blocked as by K. Goto, R. van de Geijn: Anatomy of High-Performance Matrix
+ * Multiplication, 2008: the right matrix is stored in panels of columns, row after row, so that it
+ * is read in the order of its addresses, and a block of the result stays in registers until its
+ * sums are complete. */
 #ifndef CORE_BACKENDS_NATIVE_WINOGRAD_H
 #define CORE_BACKENDS_NATIVE_WINOGRAD_H
 
@@ -17,6 +22,7 @@ typedef struct {
 
 /* The pixel (y, x); zeros beyond the edges. */
 INLINE vector at(const Tensor *t, const float *start, long y, long x) {
+  /* `&` evaluates all comparisons: `&&` would branch at each. */
   const int is_inside = (y >= 0) & (x >= 0) & (y < t->height) & (x < t->width);
   /* Without a branch, because in small images most tiles are at an edge. */
   return _mm512_maskz_loadu_ps((__mmask16)-is_inside,
@@ -24,7 +30,8 @@ INLINE vector at(const Tensor *t, const float *start, long y, long x) {
 }
 
 /* Store a result: the residual is added, if there is one (`residual` not NULL), and what is below
- * zero multiplied by the slope: 1 for no activation, 0 for ReLU. */
+ * zero multiplied by the slope: 1 for no activation, 0 for ReLU. ReLU makes 0 of NaN, which a fused
+ * activation may (`Pointwise.keeps_nan`). */
 INLINE void finish(vector value, const float *residual, float slope, float *place) {
   if (residual) value += _mm512_loadu_ps(residual);
   if (slope == 0) /* separately, because infinity times 0 is NaN */
@@ -58,7 +65,9 @@ typedef struct {
 } Factors;
 
 /* One register of columns, `left` in rows: broadcasts from memory would hold up the products, as
- * there is one for each, so most of them come from registers. */
+ * there is one for each, so most of them come from registers. The depth is a multiple of 4, because
+ * only products over channels have their left matrix in rows; those over tiles have it in columns
+ * (`left_depth` is then the number of channels). */
 INLINE void sum_narrow(const int rows, const Factors f, vector sums[16][4]) {
   for (long k = 0; k < f.depth; k += 4) {
     vector right[4];
@@ -113,7 +122,9 @@ INLINE void multiply_block(const int rows, const int registers, const Factors f,
 #define ROWS(n) \
   case n: multiply_block(n, registers, f, accumulates); break;
 
-/* A block of at most 6, 12 or 16 rows, which is what 32 registers allow. */
+/* A block of at most 6, 12 or 16 rows, which is what 32 registers allow: 24, 24 or 16 sums, a row
+ * of the right matrix (four rows in `sum_narrow`), and an element of the left one. Without the
+ * unreachable cases the compiler would also make blocks whose sums do not fit. */
 INLINE void multiply_rows(long rows, const int registers, const Factors f, const int accumulates) {
   switch (rows) {
     ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6)
@@ -130,7 +141,8 @@ INLINE void multiply_rows(long rows, const int registers, const Factors f, const
 
 INLINE void multiply_panel(long rows, const int registers, Factors f, const int accumulates) {
   const long most = registers == 4 ? 6 : registers == 2 ? 12 : 16;
-  /* Blocks of nearly equal size, because a block of one row takes as long as one of three. */
+  /* Blocks of nearly equal size, because a block of one row takes as long as one of three: its few
+   * sums wait for each other. */
   const long blocks = (rows + most - 1) / most, block = (rows + blocks - 1) / blocks;
   for (; rows > 0; rows -= block) {
     multiply_rows(least(rows, block), registers, f, accumulates);
