@@ -79,7 +79,7 @@ class Version:
         whole: the version of a larger array that this one is part of, whose changes count as well.
     """
 
-    __slots__ = ("_own", "_whole", "is_lost")
+    __slots__ = ("_is_lost", "_own", "_whole")
 
     clock: ClassVar[int] = 0
     _ticks: ClassVar[itertools.count[int]] = itertools.count(1)
@@ -87,12 +87,17 @@ class Version:
     def __init__(self, whole: Version | None = None) -> None:
         self._own = 0
         self._whole = whole
-        self.is_lost = False
+        self._is_lost = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the array may change unnoticed, by itself or with the whole."""
+        return self._is_lost or (self._whole is not None and self._whole.is_lost)
 
     @property
     def count(self) -> int:
         """A number that is larger than before if the array may have changed since."""
-        if self.is_lost:
+        if self._is_lost:
             return next(self._ticks)
         return self._own if self._whole is None else self._own + self._whole.count
 
@@ -101,12 +106,15 @@ class Version:
         # All increments differ: if two threads race and one update is lost, the count still differs
         # from what anyone has seen before. With increments of 1 it might not.
         self._own += next(self._ticks)
+        # Last: a Watch that polled between the two, the clock being first, would remember the new
+        # clock with the old count, and never see the change.
         Version.clock = next(self._ticks)
 
     def lose(self) -> None:
         """Record that the array may change unnoticed from now on, so that counts never match."""
+        # First: a Watch that polled after the bump alone would rely on the clock from then on.
+        self._is_lost = True
         self.bump()
-        self.is_lost = True
 
 
 class Watch:
@@ -120,10 +128,11 @@ class Watch:
 
     def poll(self) -> bool:
         """Return whether an array has changed, or may have, since the last poll; at first, True."""
-        clock = Version.clock
+        clock = Version.clock  # before the counts, so that the next poll sees a change in between
         if clock == self._clock or (not self._versions and self._clock >= 0):
             return False
         count = sum(version.count for version in self._versions)
+        # The clock tells nothing of changes to a lost array, so it is not remembered.
         if not any(version.is_lost for version in self._versions):
             self._clock = clock
         before, self._count = self._count, count

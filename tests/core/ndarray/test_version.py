@@ -128,6 +128,26 @@ def test_an_array_lent_for_writing_counts_as_changed_on_every_look():
     assert [of_others.poll() for _ in range(3)] == [True, False, False]
 
 
+def test_a_part_of_an_array_lent_for_writing_counts_as_changed_on_every_look():
+    whole = Version()
+    watch = Watch([Version(whole)])
+    whole.lose()
+    assert [watch.poll() for _ in range(3)] == [True] * 3
+
+
+def test_polling_while_an_array_is_lent_for_writing_hides_no_later_change():
+    class Interrupted(Version):
+        def bump(self):
+            super().bump()
+            watch.poll()
+
+    version = Interrupted()
+    watch = Watch([version])
+    watch.poll()
+    version.lose()
+    assert [watch.poll() for _ in range(3)] == [True] * 3
+
+
 def test_a_change_is_reported_once():
     _, version = make()
     other = Version()
