@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ..config import config
 from .backend import Backend
+from .cupy_ import CupyBackend, gpu_count
 from .kernels import kernels
 from .native import register_kernels as register_native
 from .numpy_ import NumpyBackend
@@ -39,6 +40,7 @@ class Device(Protocol):
 
 
 _numpy = NumpyBackend()
+# What is registered last is tried first: kernels in bfloat16, then those in C, then oneDNN's.
 register_onednn(kernels)
 register_native(kernels)
 register_bfloat16(kernels)
@@ -52,21 +54,12 @@ if config.in_bfloat16 and not has_bfloat16():
 
 @cache
 def _cupy_backend(device_id: int) -> Backend:
-    from .cupy_ import CupyBackend
-
     return CupyBackend(device_id)
 
 
 def backend_of(context: Device) -> Backend:
     """Return the backend of a context; raise DeviceError if its device does not exist."""
     return _cupy_backend(context.device_id) if context.device_type == "gpu" else _numpy
-
-
-def gpu_count() -> int:
-    """Return the number of usable CUDA devices."""
-    from .cupy_ import gpu_count as count
-
-    return count()
 
 
 def has_onednn() -> bool:

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: CuPy arrays. Imported only when a GPU context is used."""
+"""NVIDIA GPUs: CuPy arrays. CuPy is imported only when a GPU is used or asked for."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ __all__ = ["CupyBackend", "gpu_count"]
 
 
 def _import_cupy() -> Any:
+    # Not at the top, because CuPy is an optional extra.
     try:
         import cupy
     except ImportError:
@@ -30,6 +31,7 @@ def gpu_count() -> int:
     """Return the number of usable CUDA devices, 0 without CuPy or driver."""
     try:
         cupy = _import_cupy()
+        # Without a driver getDeviceCount raises; is_available says so.
         return int(cupy.cuda.runtime.getDeviceCount()) if cupy.is_available() else 0
     except DeviceError:
         return 0
@@ -71,6 +73,7 @@ class CupyBackend:
         """Copy from the host or another device into the target."""
         with self.device:
             if isinstance(source, np.ndarray) and source.dtype == target.dtype:
+                # Straight into the target; `asarray` would allocate a copy on the device first.
                 target.set(np.ascontiguousarray(source).reshape(target.shape))
             else:
                 self.xp.copyto(target, self.xp.asarray(source), casting="unsafe")

@@ -36,6 +36,7 @@ class NumpyBackend:
 
     def empty(self, shape: Shape, dtype: DType) -> Array:
         """Return an uninitialised array that starts on a cache line."""
+        # NumPy aligns to 16 bytes only, from where each vector of AVX-512 may cross a cache line.
         size = shape_size(shape) * dtype.itemsize
         raw = np.empty(size + _ALIGNMENT, dtype=np.uint8)
         start = -raw.ctypes.data % _ALIGNMENT
@@ -43,6 +44,7 @@ class NumpyBackend:
 
     def asarray(self, value: Any, dtype: DType | None = None) -> Array:
         """Return a NumPy array; a CuPy array is copied to the host."""
+        # By its attributes, because CuPy need not be installed.
         if hasattr(value, "get") and hasattr(value, "__cuda_array_interface__"):
             value = value.get()
         return np.asarray(value, dtype=dtype)

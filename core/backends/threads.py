@@ -6,6 +6,8 @@ import contextlib
 import os
 from collections.abc import Iterator
 
+from threadpoolctl import threadpool_limits
+
 from ..config import Config, are_library_threads_set
 from ..cpus import available_cpus
 
@@ -59,6 +61,5 @@ def openmp_environment(count: int) -> Iterator[None]:
 def limit_blas(count: int) -> None:
     """Limit NumPy's BLAS to this many threads; 0 leaves it unchanged."""
     if count:
-        from threadpoolctl import threadpool_limits
-
+        # Without a `with`, the limit stays.
         threadpool_limits(count, user_api="blas")
