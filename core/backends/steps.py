@@ -1,6 +1,7 @@
 """Steps of optimizers that a backend may compute in one pass over memory.
 
-In all formulas ``g`` is the gradient that ``GradientTerms`` describes, states are named in the
+The formulas are MXNet's, which differ from their sources in details such as where epsilon is added.
+In all of them ``g`` is the gradient that ``GradientTerms`` describes, states are named in the
 order in which they are given, and ``rate`` is the learning rate.
 """
 
@@ -34,7 +35,7 @@ class GradientTerms:
         rescale: factor of the gradient.
         clip: largest magnitude; 0 for no limit.
         decay: weight decay.
-        decays_first: the limit holds for the sum, as in Adam and RMSProp.
+        decays_first: the limit holds for the sum, as MXNet has it in Adam and RMSProp.
     """
 
     rescale: float
@@ -52,7 +53,8 @@ class Descent:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MomentumDescent:
-    """``velocity = momentum * velocity - rate * g``, ``weight += velocity``."""
+    """Momentum (B. Polyak, 1964): ``velocity = momentum * velocity - rate * g``,
+    ``weight += velocity``."""
 
     rate: float
     momentum: float
@@ -60,7 +62,7 @@ class MomentumDescent:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NesterovDescent:
-    """Nesterov's momentum with MXNet's late decay of the velocity.
+    """Nesterov's momentum (I. Sutskever et al., 2013) with MXNet's late decay of the velocity.
 
     velocity = momentum * velocity - rate * g
     change = momentum * velocity - rate * g
@@ -75,7 +77,8 @@ class NesterovDescent:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SignDescent:
-    """``velocity = momentum * velocity - (1 - momentum) * g``, and then
+    """Signum (J. Bernstein et al., 2018, arXiv:1802.04434):
+    ``velocity = momentum * velocity - (1 - momentum) * g``, and then
     ``weight = keep * weight + rate * sign(velocity)``."""
 
     rate: float
@@ -85,7 +88,7 @@ class SignDescent:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Adam:
-    """Adam; the rate includes the correction of the bias.
+    """Adam (D. Kingma, J. Ba, 2014, arXiv:1412.6980); the rate includes the correction of the bias.
 
     mean = keep_mean * mean + (1 - keep_mean) * g
     square = keep_square * square + (1 - keep_square) * g^2
@@ -100,7 +103,11 @@ class Adam:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AdaGrad:
-    """``history += g^2``, ``weight -= rate * (g / sqrt(history + epsilon) + decay * weight)``."""
+    """AdaGrad (J. Duchi et al., 2011): ``history += g^2``,
+    ``weight -= rate * (g / sqrt(history + epsilon) + decay * weight)``.
+
+    The decay is no part of ``g``, so that it does not enter the history.
+    """
 
     rate: float
     epsilon: float
@@ -109,7 +116,7 @@ class AdaGrad:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RootMeanSquare:
-    """RMSProp after Tieleman and Hinton.
+    """RMSProp (T. Tieleman, G. Hinton: Lecture 6.5 of Neural Networks for Machine Learning, 2012).
 
         square = keep * square + (1 - keep) * g^2
         weight = clip(weight - rate * g / sqrt(square + epsilon))
@@ -126,7 +133,7 @@ class RootMeanSquare:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CenteredRootMeanSquare:
-    """RMSProp after Graves.
+    """RMSProp with the mean subtracted (A. Graves, 2013, arXiv:1308.0850, equations 38 to 45).
 
         square = keep * square + (1 - keep) * g^2
         mean = keep * mean + (1 - keep) * g
@@ -146,7 +153,7 @@ class CenteredRootMeanSquare:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FollowTheLeader:
-    """FTRL, proximal.
+    """FTRL-Proximal (H. B. McMahan et al.: Ad Click Prediction, 2013).
 
     z += g - (sqrt(n + g^2) - sqrt(n)) * weight / rate
     n += g^2

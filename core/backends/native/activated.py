@@ -49,6 +49,6 @@ class Activated(Kernel):
         activate = launch(self._activation, tensors, resources).call
 
         def call() -> Any:
-            return convolve() or activate()
+            return convolve() or activate()  # functions in C return None, primitives a status
 
         return call

@@ -84,13 +84,14 @@ class _BatchNorm(Kernel):
 
 
 class _BatchNormBackward(Kernel):
-    """The backward pass, which also updates the running statistics.
+    """The backward pass, which also updates the moving averages, as MXNet does there.
 
     Args:
         forward: the kernel of the forward pass.
     """
 
     name = "native:batch_norm_backward"
+    # Gamma and beta as well: the activation's input is computed again.
     backward_inputs = (0, 1, 2, 3, 4)
     backward_outputs = (1, 2)
     inplace = ()
@@ -114,6 +115,7 @@ class _BatchNormBackward(Kernel):
         mean, inverse = present(arrays.outputs[1]), present(arrays.outputs[2])
         variance = present(arrays.workspace).view(_FLOAT32)
 
+        # The data's gradient is computed from both, wanted or not.
         def own(array: Array | None) -> Array:
             return resources.allocate(gamma.shape, _FLOAT32) if array is None else array
 
@@ -139,7 +141,7 @@ class _BatchNormBackward(Kernel):
         def call() -> None:
             differentiate()
             if norm.fix_gamma:
-                gamma_grad.fill(0)
+                gamma_grad.fill(0)  # as in MXNet
             for moving, batch in moved:
                 part = resources.scratch(batch.shape, _FLOAT32)
                 np.multiply(batch, share, out=part)

@@ -85,6 +85,6 @@ def _chain(steps: Sequence[Sequence[PrimitiveCall | NativeCall]]) -> Chain:
     return Chain(
         partial(loaded().chain_run, ctypes.byref(run)),
         len(steps),
-        lambda: bisect_right(ends, run.done),
+        lambda: bisect_right(ends, run.done),  # a step is done when the last of its calls is
         needs_scope=False,
     )

@@ -34,13 +34,14 @@ _WINDOW = (3, 3)
 _PRODUCTS_OF_TILE = 16
 """Multiplications for a tile of 2x2 results and a pair of channels."""
 _MOST_PADDING = 2
-"""Times the dilation."""
+"""Times the dilation. With more, the convolution that gives the data's gradient would have negative
+padding (``Convolution.transposed``)."""
 
 _TILES, _TILES_OF_FEW = 30, 48
 """Largest number of tiles that a thread transforms together: whole blocks of rows of the matrix
-products, which have 6 rows, or 12 or 16 for few output channels. It is not a multiple of 4, because
-then the elements of a tile with many channels would be pages apart and compete for the same cache
-lines."""
+products, which have 6 rows, or 12 or 16 for few output channels. For many channels it is not a
+multiple of 4, because then the elements of a tile would be whole pages apart (4 tiles of 256
+channels are 4 KiB) and compete for the same cache lines."""
 _FEW = 32
 """Largest number of output channels that counts as few."""
 
@@ -110,6 +111,7 @@ class Convolution:
     def _products(self) -> int:
         """The multiplications of a direct convolution for each pair of channels of an image, except
         those with zeros beyond the edges."""
+        # Rows and columns are independent: the windows' rows that lie inside, times their columns.
         counts = 1
         for size, wide, before in zip(self.data[2:], self.output[2:], self.pad, strict=True):
             firsts = (tap * self.dilation - before for tap in range(_WINDOW[0]))
@@ -178,7 +180,7 @@ def tiles_together(count: int, most: int, threads: int) -> int:
     """
     turns = -(-count // (most * threads))
     tiles = -(-count // (turns * threads))
-    return tiles if tiles % 4 else tiles + 1
+    return tiles if tiles % 4 else tiles + 1  # see _TILES
 
 
 def _tiles_along(size: int, dilation: int) -> int:

@@ -50,6 +50,7 @@ class _Backward(Kernel):
         self._is_shared = self._weights.nbytes > _SUMS_OF_THREAD
         if self._is_shared:
             self._of_weight.tiles = _TILES_IN_COMMON
+        # One gradient is computed after the other, in the same memory.
         self.scratchpad_bytes = max(self._scratch_of_data(), self._scratch_of_weight())
         wanted = (self._has_weight, self._has_data)
         self.backward_inputs = tuple(index for index in (0, 1) if wanted[index])
@@ -97,7 +98,7 @@ class _Backward(Kernel):
 def convolution_backward(request: KernelRequest[Layer]) -> Kernel | None:
     """Prepare the requested gradients."""
     _, wants_weight, *wants_bias = (grad is not None for grad in request.in_grads)
-    if any(wants_bias) and not wants_weight:
+    if any(wants_bias) and not wants_weight:  # C sums the bias's gradient up beside the weights'
         return None
     problem = problem_of(request, request.operator)
     return None if problem is None else _Backward(request, problem)

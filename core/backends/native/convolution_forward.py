@@ -126,6 +126,7 @@ class _Forward(Kernel):
         self, norm: BatchNorm, arrays: KernelArrays, resources: KernelResources
     ) -> tuple[Array, Array]:
         """Return weights and bias with the batch norm folded in, which the plan caches."""
+        # Both in one entry, because both change with any of these inputs.
         count, size = (5 if self._layer.no_bias else 6), self._weights.nbytes
         kept = resources.keep(
             (self._weights.key, norm.eps, norm.fix_gamma),

@@ -98,6 +98,9 @@ class _Phases:
 
     def rearranged(self, weight: Array) -> Array:
         """Return the deconvolution's weight as the convolution's."""
+        # The windows are turned around: a deconvolution spreads each element over its window, so
+        # that a result gathers from the other side. Zeros fill up windows that are no multiple of
+        # the stride.
         parts = list(zip(self.taps, self.stride, strict=True))
         behind = [taps * step - side for (taps, step), side in zip(parts, self.kernel, strict=True)]
         padded = np.pad(weight, [(0, 0), (0, 0), *((0, count) for count in behind)])

@@ -141,7 +141,11 @@ class _Deformable(Kernel):
 
 
 class _Forward(_Deformable):
-    """The forward pass, image by image: im2col, then a product with the weights."""
+    """The forward pass, image by image: im2col, then a product with the weights.
+
+    So the memory has the columns of one image only, as many times its size as the window has
+    elements.
+    """
 
     name = "native:deformable_convolution"
 
@@ -226,10 +230,11 @@ class _Backward(_Deformable):
 
         def call() -> None:
             if weight_grad is not None:
-                weight_grad.fill(0)
+                weight_grad.fill(0)  # the products of all images are added to it
             for i, run in enumerate(change):
                 own_mask = _part(mask, i)
                 image.find(offset[i])
+                # The weights' gradient first: the gradient of the columns then overwrites them.
                 if share:
                     image.read(data[i], own_mask)
                     share[i]()

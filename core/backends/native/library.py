@@ -99,7 +99,7 @@ class Maps(ctypes.Structure):
 
 
 class Follows(ctypes.Structure):
-    """The activation behind a batch norm, as ``batch_norm.c`` takes it."""
+    """The activation behind a batch norm; mirrors the structure in ``batch_norm.c``."""
 
     _fields_ = (("kind", c_long), ("low", c_float), ("high", c_float))
 
@@ -454,15 +454,17 @@ def library() -> Library | None:
     """Return the library, loaded on first use; None if it cannot be used.
 
     It is loaded after oneDNN and shares its OpenMP runtime, so that both use the same number of
-    threads.
+    threads. The runtime reads its environment when it is loaded, for which oneDNN's ``Library``
+    prepares it.
     """
     if onednn_library() is None or not config.native_kernels:
         return None
     try:
         found = Library(_FILE)
-    except (OSError, AttributeError) as error:
+    except (OSError, AttributeError) as error:  # no file, or one without a function
         _log.info("the C kernels are not installed, oneDNN runs instead: %s", error)
         return None
+    # A library left from another source would read structures that have changed since, and crash.
     source = _source(_FILE.parent)
     if source is not None and found.native_source() != source:
         _log.warning("the C kernels are not used: %s was compiled from another source", _FILE)

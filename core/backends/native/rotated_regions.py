@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,8 @@ __all__ = ["rotated_regions"]
 
 _INT32 = np.dtype("int32")
 _FLOAT64 = np.dtype("float64")
+_MOST_PLACES = (2**31 - 1) // 16
+"""Largest number of places in an image, because the C code numbers their 16 channels by 32 bits."""
 
 
 class _RotatedMeans(Kernel):
@@ -55,5 +58,7 @@ def rotated_regions(request: KernelRequest[RotatedRegionPooling]) -> Kernel | No
     if library() is None or data is None or out is None or not are_float32(request):
         return None
     (images, channels, *sizes), (regions, _, *bins) = data.shape, out.shape
+    if math.prod(sizes) > _MOST_PLACES:
+        return None
     facts = RotatedRegions(images, channels, *sizes, regions, *bins, threads())
     return _RotatedMeans(request.operator, facts)

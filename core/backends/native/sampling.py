@@ -116,6 +116,7 @@ class _OnGridBackward(Kernel):
         """Write the gradient of the grid or the matrices."""
         sampling, transformer = self._sampling, self._transformer
         down, across = slopes
+        # Grids reach from -1 to 1, so that a unit is half of the image.
         across *= _FLOAT32.type((sampling.width - 1) / 2)
         down *= _FLOAT32.type((sampling.height - 1) / 2)
         if transformer is None:

@@ -23,7 +23,7 @@ class _Softmax(Kernel):
     """
 
     name = "native:softmax"
-    inplace = ((0, 0),)
+    inplace = ((0, 0),)  # each element is read before it is written
     uses_scratch = False
 
     def __init__(self, rows: int, columns: int) -> None:

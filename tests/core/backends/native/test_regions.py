@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import core as mx
+from core.backends.kernels import KernelRequest, TensorSpec
 from core.backends.native import is_available
+from core.backends.native.rotated_regions import rotated_regions
 from core.executor import bind
 from core.executor.compile import CompileOptions
 
@@ -182,3 +184,16 @@ def test_rotated_means_match_the_reference(channels: int, ratio: int) -> None:
     assert abs(outputs[1]).max() > 1
     assert (outputs[1][rois[:, 0] < 0] == 0).all()
     np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize(("height", "has_kernel"), [(1 << 13, True), (1 << 14, False)])
+def test_images_too_large_for_32_bits_are_left_to_the_reference(
+    height: int, has_kernel: bool
+) -> None:
+    shapes = ((1, 1, height, 1 << 13), (1, 6)), ((1, 1, 2, 2),)
+    inputs, outputs = (
+        tuple(TensorSpec(shape, np.dtype("float32")) for shape in group) for group in shapes
+    )
+    operator: Any = None
+    request = KernelRequest(operator, False, False, inputs, outputs)
+    assert (rotated_regions(request) is not None) is has_kernel
