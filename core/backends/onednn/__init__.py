@@ -203,6 +203,8 @@ def _add(
 
 
 def _if_available(prepare: Prepare[O]) -> Prepare[O]:
+    # Asked at each request and not here: oneDNN is loaded with the first kernel, so that a script
+    # can still set the number of threads after the import.
     def prepare_if_available(request: KernelRequest[O]) -> Kernel | None:
         return prepare(request) if is_available() else None
 

@@ -109,7 +109,7 @@ class _BatchNorm(Kernel):
 
 
 class _BatchNormBackward(Kernel):
-    """The backward pass, which also updates the running statistics."""
+    """The backward pass, which also updates the moving averages, as MXNet does there."""
 
     name = "onednn:batch_norm_backward"
     backward_inputs = (0, 1, 3, 4)
@@ -146,9 +146,12 @@ class _BatchNormBackward(Kernel):
             mean = present(arrays.outputs[1])
             variance = _variance(arrays, gamma.shape[0])
 
+        # The primitive writes all gradients, wanted or not.
         def own(array: Array | None) -> Array:
             return resources.allocate(gamma.shape, _FLOAT32) if array is None else array
 
+        # A ReLU that the primitive does not apply masks the gradient first, in the memory of the
+        # data's gradient, where the primitive then works in place.
         grad, masked = present(arrays.out_grads[0]), present(data_grad)
         mask = None
         if self._relu is not None:
@@ -178,7 +181,7 @@ class _BatchNormBackward(Kernel):
                 mask()
             differentiate()
             if zeroed is not None:
-                zeroed.fill(0)
+                zeroed.fill(0)  # as in MXNet
             for moving, batch in moved:
                 part = resources.scratch(batch.shape, _FLOAT32)
                 np.multiply(batch, share, out=part)
@@ -320,6 +323,7 @@ def _relu(desc: MemoryDesc) -> Primitive:
 
 def _relu_backward(desc: MemoryDesc) -> Primitive:
     """Return the primitive that masks a gradient where the ReLU's input was negative."""
+    # From the output, because the batch norm's output is the ReLU's and replaces its input.
     algorithm = Algorithm.ELTWISE_RELU_FROM_OUTPUT
     hint = _relu(desc)
     return Primitive.of("eltwise_backward", algorithm, desc, desc, desc, 0.0, 0.0, hint)

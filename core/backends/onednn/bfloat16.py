@@ -87,13 +87,13 @@ def _between(prepare: Prepare[O]) -> Prepare[O]:
 
 
 def _may_round(request: KernelRequest[object], weight: int | None = None) -> bool:
-    """Tell whether a layer may multiply in bfloat16, and its weight, if any, is rounded once."""
+    """Return whether a layer may multiply in bfloat16, and its weight, if any, is rounded once."""
     stays = weight is None or request.is_constant[weight]
     return request.in_bfloat16 and stays and has_bfloat16()
 
 
 def _is_large(request: KernelRequest[object]) -> bool:
-    """Tell whether half the time of a layer saves more than rounding its data costs."""
+    """Return whether half the time of a layer saves more than rounding its data costs."""
     data, weight = request.inputs[:2]
     assert data is not None
     assert weight is not None
@@ -101,7 +101,7 @@ def _is_large(request: KernelRequest[object]) -> bool:
 
 
 def _has_long_sides(request: KernelRequest[Product]) -> bool:
-    """Tell whether half the time of a product saves more than rounding both sides costs."""
+    """Return whether half the time of a product saves more than rounding both sides costs."""
     batch, rows, inner, columns = sizes_of(request)
     products = batch * rows * inner * columns
     rounded = batch * inner * (rows + columns)

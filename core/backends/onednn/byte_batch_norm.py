@@ -75,6 +75,8 @@ class _ByteBatchNorm(Kernel):
 
     def _affine(self, parameters: Sequence[Array], reach: float) -> tuple[Array, Array]:
         """Return the scale and shift of bytes with this reach."""
+        # MXNet folds mean and variance into scale and shift, and then normalizes with mean 0 and
+        # variance 1, where eps is added once more: hence the division by sqrt(1 + eps).
         gamma, beta, mean, variance = parameters
         per_unit = float(self._operator.steps[_INT8]) / float(self._operator.calibrated_reach)
         scale = gamma / np.sqrt(variance + np.float32(self._operator.eps))

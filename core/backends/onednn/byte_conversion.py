@@ -106,6 +106,7 @@ class _Ranging(_Conversion[Converting]):
         known = operator.min_calib_range, operator.max_calib_range
         low, high = (low if known[0] is None else known[0], high if known[1] is None else known[1])
         reach = max(abs(low), abs(high), _NEARLY_NOTHING)
+        # int8 is symmetric about 0; uint8 begins at 0, unless MXNet writes the low end as it is.
         if dtype == _INT8:
             low, high = -max(abs(low), abs(high)), max(abs(low), abs(high))
         elif not operator.keeps_low:
@@ -148,7 +149,8 @@ def _last(spec: TensorSpec) -> MemoryDesc:
 
 
 def _source(spec: TensorSpec) -> MemoryDesc:
-    """Return a tensor's layout, or the plain one if that layout has padding."""
+    """Return a tensor's layout, or the plain one if that layout has padding, which would count when
+    the smallest and the largest element are looked for."""
     own = desc_of(spec)
     is_dense = own.nbytes == spec.dtype.itemsize * int(np.prod(spec.shape))
     return own if is_dense and own.dims == spec.shape else plain(spec.shape, own.data_type)

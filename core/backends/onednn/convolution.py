@@ -197,9 +197,10 @@ def convolution_backward(request: KernelRequest[Convolution]) -> Kernel | None:
     if not are_float32(request) or not has_channels_first(request.operator) or out is None:
         return None
     wants_data, wants_weight, *wants_bias = (grad is not None for grad in request.in_grads)
-    if any(wants_bias) and not wants_weight:
+    if any(wants_bias) and not wants_weight:  # one primitive computes both
         return None
     problem = Problem.of(request.operator, request.inputs, out)
+    # In the layouts of training, in which the gradients are computed whatever the plan's mode is.
     hint = problem.forward(dataclasses.replace(request, is_train=True))
     wanted = _Wanted(problem, hint, wants_data, wants_weight, any(wants_bias))
     return PrimitiveKernel("convolution_backward", request, *wanted.launches())
@@ -247,6 +248,7 @@ class _Wanted:
                 Argument.DIFF_DST: out_grad(),
             }
             launches.append((primitive, operands))
+            # Both primitives read it, so they must agree on its layout.
             grad = primitive.desc(Argument.DIFF_DST)
         if self.weight:
             primitive = self._weight_primitive(data, grad)
@@ -307,12 +309,13 @@ class _Wanted:
 
 
 def is_narrow(data: Shape, groups: int) -> bool:
-    """Tell whether images have so few channels that a block of them would be mostly padding; the
+    """Return whether images have so few channels that a block of them would be mostly padding; the
     gradient of such data takes a third of the time in plain layouts."""
     return len(data) == 4 and groups == 1 and data[1] <= _BLOCK // 4
 
 
 def _are_swift(launches: Launches) -> bool:
+    """Return whether no primitive is the slow one by matrix products."""
     return not any(_PRODUCT in primitive.implementation for primitive, _ in launches)
 
 

@@ -77,6 +77,7 @@ class _CrossEntropy(Kernel):
         def call() -> None:
             softmax()
             labels.find()
+            # All places are valid; with its default mode, NumPy buffers the output to check them.
             np.take(probabilities, labels.places, out=chosen, mode="clip")
             np.multiply(chosen, labels.shares, out=chosen)
             np.maximum(chosen, _SMALLEST, out=chosen)

@@ -124,6 +124,7 @@ def deconvolution(request: KernelRequest[Deconvolution]) -> Kernel | None:
         bias = plain((1, request.operator.num_filter, *(1 for _ in out.dims[2:])))
         add = Primitive.of("binary", Algorithm.BINARY_ADD, out, bias, out)
     except KernelUnavailable:
+        # oneDNN adds the bias in fast layouts only; NumPy needs a plain output for it.
         transpose.source = plain(transpose.source.dims)
         return _Biased("deconvolution", request, (transpose.backward_data(), operands), inplace=())
     added = {Argument.SRC: output(), Argument.SRC_1: input_(2), Argument.DST: output()}

@@ -119,7 +119,7 @@ def activation_backward(request: KernelRequest[HasFunction]) -> Kernel | None:
     if algorithm is None:
         algorithm, _, _ = eltwise(function)
         seen, argument, operand = request.inputs[0], Argument.SRC, input_(0)
-    elif function.alpha >= 0:
+    elif function.alpha >= 0:  # with a negative slope the output does not tell the input's sign
         seen, argument, operand = request.outputs[0], Argument.DST, output()
     else:
         return None

@@ -187,6 +187,7 @@ def fused_batch_norm(request: KernelRequest[FusedBatchNorm]) -> Kernel | None:
     if fused.activation is not None:
         flags |= Normalization.FUSE_RELU
     desc = desc_of(data)
+    # Only whole vectors of channels: for others oneDNN has no code in AVX-512.
     if len(data.shape) > 2 and desc == plain(data.shape) and data.shape[1] % _LANES == 0:
         desc = channels_last(data.shape)
     primitive = Primitive.of(

@@ -54,7 +54,7 @@ class Problem:
         stays = not request.is_train and request.is_constant[1]
         kind = multiplied_type(request)
         make = partial(self._forward, request, post)
-        if not stays:
+        if not stays:  # another layout would need a reorder in each pass
             return make(self.rows, plain(self.weight, kind))
         chosen = any_layout(self.weight, kind)
         if shape_size(self.weight) < _LARGE:
@@ -106,7 +106,7 @@ def inner_product_backward(request: KernelRequest[Dense]) -> Kernel | None:
     if not are_float32(request) or data is None or weight is None:
         return None
     wants_data, wants_weight, *wants_bias = (grad is not None for grad in request.in_grads)
-    if any(wants_bias) and not wants_weight:
+    if any(wants_bias) and not wants_weight:  # one primitive computes both
         return None
     problem = Problem.of(data, weight)
     hint = problem.forward(dataclasses.replace(request, is_train=True))

@@ -63,6 +63,7 @@ def arithmetic(request: KernelRequest[HasArithmetic]) -> Kernel | None:
         specs = [(left, right)[index] for index in order]
         if specs[0].shape != out.shape:
             return None
+        # oneDNN is fast only where the second operand is broadcast.
         if order == (1, 0) and not known.is_commutative:
             return None
         primitive = broadcast(algorithm, *specs)
@@ -81,6 +82,7 @@ def broadcast(algorithm: Algorithm, wide: TensorSpec, narrow: TensorSpec) -> Pri
         return Primitive.of("binary", algorithm, *descs, descs[0])
 
     shape = (1,) * (len(wide.shape) - len(narrow.shape)) + narrow.shape
+    # Where axes are added for oneDNN, only C order is the same with and without them.
     sides = (plain(shape), any_layout(shape)) if shape == narrow.shape else (plain(shape),)
     return first_available(make, itertools.product(alternatives(wide), sides))
 

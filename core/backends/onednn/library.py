@@ -47,7 +47,6 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "memory_desc_destroy": (_HANDLE,),
     "memory_desc_query": (_HANDLE, c_int, c_void_p),
     "memory_create": (_RESULT, _HANDLE, _HANDLE, c_void_p),
-    "memory_set_data_handle": (_HANDLE, c_void_p),
     "memory_destroy": (_HANDLE,),
     "post_ops_create": (_RESULT,),
     "post_ops_append_sum": (_HANDLE, c_float, c_int, c_int),
@@ -88,13 +87,11 @@ _MAKERS: dict[str, str] = {
     "eltwise_forward": "Eiimmff",
     "eltwise_backward": "Eimmmffp",
     "resampling_forward": "EiiFmm",
-    "resampling_backward": "EiFmmp",
     "prelu_forward": "Eimmm",
     "prelu_backward": "Emmmmmp",
     "softmax_forward": "Eiimmi",
     "softmax_backward": "Eimmmip",
     "binary": "Eimmm",
-    "sum": "EmiFM",
     "reduction": "Eimmff",
     "concat": "EmiiM",
     "matmul": "Emmmm",
@@ -165,6 +162,7 @@ class Library:
         # Its parameters are not declared: callers pass C types, which saves the conversion.
         self.execute: Callable[..., int] = self._functions["dnnl_primitive_execute"]
         self.execute_address = ctypes.cast(self._functions.dnnl_primitive_execute, c_void_p).value
+        # Functions of OpenMP are found here, because the loader also searches what oneDNN needs.
         self._set_threads = self._functions["omp_set_num_threads"]
         self._set_threads.restype = None
         self._end_threads_before_forks()
@@ -205,6 +203,7 @@ class Library:
         many = self.threads()
         if many == 1:
             return call
+        # Values of C types, so that ctypes converts nothing at each step.
         use_one = functools.partial(self._set_threads, c_int(1))
         use_many = functools.partial(self._set_threads, c_int(many))
 

@@ -118,6 +118,7 @@ class _SoftmaxOutputBackward(Kernel):
             if places_each > 1:
                 np.multiply(places, places_each, out=places)
             np.add(places, starts, out=places)
+            # All places are valid; with its default mode, NumPy buffers the output to check them.
             np.take(flat, places, out=chosen, mode="clip")
             np.subtract(chosen, share, out=chosen)
             flat[places] = chosen

@@ -100,6 +100,7 @@ class MemoryDesc:
         self.data_type = data_type
         self.nbytes = nbytes
         self._key = key
+        # Not at exit, when the process frees everything at once.
         weakref.finalize(self, loaded().destroy, "memory_desc_destroy", handle).atexit = False
 
     def __eq__(self, other: object) -> bool:
@@ -303,29 +304,21 @@ class Memory:
 
     Args:
         desc: its descriptor.
-        array: its buffer, which is kept alive; None to set one with ``point_to`` before each use.
+        array: its buffer, which is kept alive.
 
     Attributes:
         handle: oneDNN's.
     """
 
-    __slots__ = ("__weakref__", "_address", "_array", "handle")
+    __slots__ = ("__weakref__", "_array", "handle")
 
-    def __init__(self, desc: MemoryDesc, array: Array | None) -> None:
-        assert array is None or array.flags.c_contiguous
-        assert array is None or array.nbytes == desc.nbytes
+    def __init__(self, desc: MemoryDesc, array: Array) -> None:
+        assert array.flags.c_contiguous
+        assert array.nbytes == desc.nbytes
         self._array = array
-        self._address = None if array is None else array.ctypes.data
         api = loaded()
-        self.handle = api.create("memory_create", desc.handle, api.engine, self._address)
+        self.handle = api.create("memory_create", desc.handle, api.engine, array.ctypes.data)
         weakref.finalize(self, api.destroy, "memory_destroy", self.handle).atexit = False
-
-    def point_to(self, array: Array) -> None:
-        """Use a buffer, which the caller must keep alive while it is in use."""
-        address = array.ctypes.data
-        if address != self._address:
-            self._address = address
-            loaded().call("memory_set_data_handle", self.handle, address)
 
 
 def _itemsize(data_type: DataType) -> int:

@@ -88,6 +88,7 @@ class _PreluBackward(Kernel):
             Argument.DIFF_WEIGHTS: slopes_grad,
         }
         differentiate = launch(self._primitive, tensors, resources)
+        # Padding comes after the channels.
         per_channel = slopes_grad.view(_FLOAT32)[: _channels(self._primitive)]
 
         def call() -> None:
@@ -153,7 +154,7 @@ def _slopes(
 ) -> tuple[Array, Callable[[], None]]:
     """Return the memory of the slopes in oneDNN's form, and a closure that copies them there."""
     slopes = resources.allocate((primitive.desc(Argument.WEIGHTS).nbytes,), np.dtype("uint8"))
-    slopes.fill(0)
+    slopes.fill(0)  # the padding, which oneDNN expects to be zeros
     per_channel = slopes.view(_FLOAT32)[: _channels(primitive)]
 
     def fill() -> None:

@@ -177,6 +177,7 @@ class Primitive:
                 "primitive_desc_query_md", self.description, Query.EXECUTION_ARGUMENT, argument
             )
             is_used = handle is not None and api.get("memory_desc_get_size", handle) > 0
+            # A copy: the descriptor that oneDNN returns ends with the primitive.
             self._descs[argument] = MemoryDesc.copy_of(handle) if is_used else None
         return self._descs[argument]
 
@@ -319,6 +320,7 @@ def launch(
 
 def _memory(desc: MemoryDesc, array: Array, resources: KernelResources) -> Memory:
     """Return the memory object of a tensor, shared by all kernels of a plan."""
+    # An address is not reused while its entry lives, because the object keeps the array alive.
     key = (desc, array.ctypes.data)
     found: Memory | None = resources.shared.get(key)
     if found is None:

@@ -84,6 +84,7 @@ class _ScaleBackward(Kernel):
         scale = launch(self._scale, tensors, resources)
         if self._sums is None:
             return scale.call
+        # The terms of the sums first; `scale` then overwrites them with the first gradient.
         factor = self._factor.of(arrays)
         tensors = {Argument.SRC: grad, Argument.SRC_1: factor, Argument.DST: wide_grad}
         multiply = launch(self._multiply, tensors, resources)
@@ -137,6 +138,7 @@ def _of_repeated(
     if request.in_grads[1 - wide] is None:
         return _ScaleBackward(request, wide, scale, None, divides=divides)
     desc, other = scale.desc(Argument.SRC), scale.desc(Argument.SRC_1)
+    # Sums are by channel or of a plain tensor, and NumPy divides them by a plain narrow tensor.
     can_divide = not divides or other == plain(other.dims)
     if desc != plain(desc.dims) and not (is_per_channel(shape, desc.dims) and can_divide):
         scale = broadcast(algorithm, TensorSpec(grad.shape, grad.dtype), narrow)

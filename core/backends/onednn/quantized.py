@@ -67,7 +67,8 @@ _WEIGHT_SCALES = Argument.scales_of(Argument.WEIGHTS)
 _OUT_SCALE = Argument.scales_of(Argument.DST)
 _DTYPES = {DataType.INT8: _INT8, DataType.UINT8: _UINT8}
 _LARGEST_BIAS = 2.0**30
-"""Largest bias that is rounded in the scale of the sums."""
+"""Largest bias that is rounded in the scale of the sums; MXNet limits it to half of an int32's
+range, so that the sums cannot overflow."""
 _NEARLY_NOTHING = 1e-30
 """Replaces a reach of 0, to avoid division by zero."""
 
@@ -323,6 +324,7 @@ class _Product(_FusedLayer[FusedByteDense]):
             in_sums = in_sums * np.float32(self._per_unit(_INT8, *ends[2:4]))
             shifts = bias / in_sums
             if len(ends) > 4:
+                # Rounded half away from zero, as C's `round`, by which MXNet makes int32 of it.
                 whole = bias / np.float32(self._per_unit(_INT8, *ends[4:])) * in_sums
                 shifts = np.trunc(whole + np.copysign(np.float32(0.5), whole)) / in_sums
         divisor = 1 / self._out_per_unit() if self._divides else 1.0
@@ -353,10 +355,12 @@ class ByteSums(_ByteLayer[SummingLayer]):
         shifts = bias
         if len(ends) > 4:
             in_sums = self._per_unit(self._data, *ends[:2]) * self._per_unit(_INT8, *ends[2:4])
+            # MXNet assigns to int32, which truncates.
             shifts = np.trunc(bias * np.float32(in_sums / self._per_unit(_INT8, *ends[4:])))
         return LayerScales(scales, shifts, 1.0)
 
     def limits(self, scales: Array, ends: Sequence[float]) -> tuple[float, ...]:
+        # What an int32 at the end of its range stands for.
         whole = self._layer.whole_steps
         data = max(abs(ends[0]), abs(ends[1])) / whole[self._data]
         weight = max(abs(ends[2]), abs(ends[3])) / whole[_INT8]
@@ -427,7 +431,7 @@ def sums_of_convolution(
     if request.is_train or operator.layout not in (None, "NCW", "NCHW", "NCDHW"):
         return None
     problem = Problem.of(operator.layer, request.inputs, out)
-    if problem.has_groups:
+    if problem.has_groups:  # output channels are then two axes of the weights
         post = tuple((*one[:-1], 0b11) if one[0] == "scales" else one for one in post)
     primitive = Primitive.of(
         "convolution_forward",

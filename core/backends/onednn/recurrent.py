@@ -259,9 +259,11 @@ class _RecurrentBackward(Kernel):
             layer, (weights, grads) = self._layers[index], packed[index]
             span = slice(index * layer.directions, (index + 1) * layer.directions)
             source = kept[index - 1].output if index else data
+            # Two, alternately: a layer reads the gradient of its output and writes its input's.
             target = arrays.in_grads[0] if index == 0 else between[index % len(between)]
             target = own_data if target is None else target
             held = kept[index].output
+            # Once more: the forward pass has them transposed, in memory that others use since then.
             calls += pack(layer, parameters[index], weights, rest, has_rows=True)
             tensors = {
                 Argument.SRC: present(source),

@@ -53,7 +53,7 @@ class _Layer(ByteSums):
         sums = super().scales(scales, bias, ends)
         unit = super().limits(scales, ends)[1] / self.requantize.steps[np.dtype("int32")]
         factor = np.float32(unit * _per_unit(self.requantize, self._out))
-        return LayerScales(scales * 0 + factor, sums.shifts * factor, 1.0)
+        return LayerScales(np.full_like(scales, factor), sums.shifts * factor, 1.0)
 
     def limits(self, scales: Array, ends: Sequence[float]) -> tuple[float, ...]:
         return _range(self.requantize, self._out)

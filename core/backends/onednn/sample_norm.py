@@ -120,7 +120,7 @@ class _RowsBackward(Kernel):
         add_up = self._sums(arrays, resources)
 
         def call() -> Any:
-            add_up()
+            add_up()  # first: its terms lie where the scaled gradient is written next
             scale()
             np.multiply(deviation, deviation, out=variance)
             np.subtract(variance, eps, out=variance)

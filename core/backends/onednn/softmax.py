@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 _FEW_CLASSES = 32
+"""Smallest number of classes, other than along the last axis, for which oneDNN is faster: its time
+does not fall with fewer, and 65,000 places of 8 classes take six times as long as the reference."""
 
 
 def softmax(request: KernelRequest[AlongAxis]) -> Kernel | None:

@@ -56,7 +56,10 @@ def stages_of(shape: Shape, axes: Shape) -> list[Stage]:
 
 
 def _split(stage: Stage) -> list[Stage]:
-    """Split a stage of long rows into several of shorter rows, if these divide evenly."""
+    """Split a stage of long rows into several of shorter rows, if these divide evenly.
+
+    This is pairwise summation with few, long parts.
+    """
     outer, size, inner = stage
     if inner > 1 or size <= _LONG:
         return [stage]

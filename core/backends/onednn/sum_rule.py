@@ -83,7 +83,7 @@ def addition_backward(request: KernelRequest[object], *, sign: float) -> Kernel 
         or request.in_grads[1 - wide] is None
     ):
         return None
-    if sign < 0 and wide == 1:
+    if sign < 0 and wide == 1:  # the wide gradient would be negated, not copied
         return None
     sums = sums_for(desc_of(grad), narrow, sign)
     return None if sums is None else _Repeated(grad, wide, sums)
