@@ -16,7 +16,7 @@ class Targets(Protocol):
 
     @property
     def labels(self) -> Array:
-        """(batch, labels), the blank behind the last of an example."""
+        """(batch, labels); the blank follows the last label of an example."""
 
     @property
     def label_lengths(self) -> Array:
@@ -38,7 +38,8 @@ class Ctc(Protocol):
         """Return the channel of the blank."""
 
     def targets(self, xp: Any, inputs: Sequence[Array]) -> Targets:
-        """Return what the data are aligned with; raise OutOfRange for a label without channel."""
+        """Return what the data are aligned with; raise OutOfRange for a label that has no
+        channel."""
 
 
 CTC = Kind[Ctc]("CTC loss")

@@ -1,4 +1,4 @@
-"""Kinds of operators on arrays of any meaning."""
+"""Kinds of operators on arrays, whatever these stand for."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class HasFunction(Protocol):
 
 
 class LeakyRelu(HasFunction, Protocol):
-    """``LeakyReLU``: a function, or slopes of its own for each channel."""
+    """``LeakyReLU``: one function for all elements, or a slope for each channel."""
 
     @property
     def has_slopes(self) -> bool:
@@ -72,7 +72,7 @@ class HasArithmetic(Protocol):
     """Arithmetic of two tensors, broadcast against each other."""
 
     def arithmetic(self) -> Arithmetic | None:
-        """What is done to two elements; None for what is not known."""
+        """The function of two elements; None for one that is not known."""
 
 
 # -- softmax --------------------------------------------------------------------------------------
@@ -87,11 +87,11 @@ class AlongAxis(Protocol):
 
     @property
     def temperature(self) -> float | None:
-        """By what the data is divided first; None for 1."""
+        """Divisor of the data; None for 1."""
 
     @property
     def use_length(self) -> bool | None:
-        """Whether rows have lengths of their own."""
+        """Whether an input has the length of each row."""
 
 
 class SoftmaxActivation(Protocol):
@@ -111,7 +111,7 @@ class SoftmaxOutput(Protocol):
 
     @property
     def ignore_label(self) -> float:
-        """The label that counts for nothing."""
+        """The label whose gradient is zero if ``use_ignore`` is set."""
 
     @property
     def multi_output(self) -> bool:
@@ -119,11 +119,11 @@ class SoftmaxOutput(Protocol):
 
     @property
     def normalization(self) -> str:
-        """By what the gradient is divided: ``"null"``, ``"batch"`` or ``"valid"``."""
+        """What the gradient is divided by: ``"null"`` (nothing), ``"batch"`` or ``"valid"``."""
 
     @property
     def out_grad(self) -> bool:
-        """Whether the gradient that arrives counts."""
+        """Whether the gradient is multiplied by that of the output."""
 
     @property
     def preserve_shape(self) -> bool:
@@ -131,11 +131,12 @@ class SoftmaxOutput(Protocol):
 
     @property
     def smooth_alpha(self) -> float:
-        """Share of the labels that goes to all classes."""
+        """Label smoothing: the probability that is taken from the label and shared by the other
+        classes."""
 
     @property
     def use_ignore(self) -> bool:
-        """Whether there is a label that counts for nothing."""
+        """Whether elements with ``ignore_label`` are ignored."""
 
 
 # -- arrays ---------------------------------------------------------------------------------------
@@ -146,7 +147,7 @@ class Product(Protocol):
 
     @property
     def is_batched(self) -> bool:
-        """Whether the first axes count products of matrices."""
+        """Whether all axes but the last two are a batch of products."""
 
     @property
     def transpose_a(self) -> bool:
@@ -161,10 +162,10 @@ class Reducing(Protocol):
     """A reduction over some axes."""
 
     def reduction(self) -> Reduction | None:
-        """What is computed; None for what is not known."""
+        """The function of all numbers; None for one that is not known."""
 
     def axes(self, rank: int) -> Shape:
-        """Return the axes of data with so many that are reduced."""
+        """Return the axes that are reduced, of data with this many axes."""
 
 
 class Slicing(Protocol):
@@ -206,7 +207,7 @@ class Parting(Protocol):
         """Whether the axis, of one element in each part, is dropped."""
 
     def bounds(self, size: int) -> Sequence[int]:
-        """Return where parts of an axis of this size begin, and the end."""
+        """Return the positions at which the parts of an axis of this size begin, and its size."""
 
 
 class Concatenation(Protocol):
@@ -241,7 +242,7 @@ class Permuting(Protocol):
     """An operator that changes the order of axes."""
 
     def permutation(self, rank: int) -> Shape:
-        """Return, for each axis of the output, that of the data."""
+        """Return, for each axis of the output, the axis of the data that it is."""
 
 
 POINTWISE = Kind[HasFunction]("pointwise function")
@@ -262,7 +263,7 @@ CONCATENATION = Kind[Concatenation]("concatenation")
 STACKING = Kind[HasNewAxis]("stack: the inputs along a new axis")
 EXPANDING = Kind[HasNewAxis]("data with a new axis of length 1")
 SEQUENCE_LAST = Kind[OfSequences]("last element of each sequence")
-SEQUENCE_MASK = Kind[OfSequences]("sequences with a constant behind their ends")
+SEQUENCE_MASK = Kind[OfSequences]("sequences with a constant after their ends")
 PERMUTING = Kind[Permuting]("permutation of axes")
 CAST = Kind[object]("cast")
 REPEATING = Kind[object]("repetition along axes")

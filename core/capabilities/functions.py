@@ -104,7 +104,7 @@ class Arithmetic(enum.Enum):
 
     @property
     def is_commutative(self) -> bool:
-        """Whether the two may change places."""
+        """Whether the order of the two does not matter."""
         return self in (Arithmetic.ADD, Arithmetic.MULTIPLY)
 
 

@@ -36,8 +36,8 @@ __all__ = [
 
 
 class FusedConvolution(Protocol):
-    """A convolution; behind it, as far as they are there, an inference batch norm, the addition of
-    a residual (the last input), and an activation."""
+    """A convolution, followed by any of an inference batch norm, the addition of a residual (the
+    last input), and an activation, in this order."""
 
     @property
     def layer(self) -> Convolution:
@@ -69,7 +69,7 @@ class FusedDense(Protocol):
 
 
 class FusedBatchNorm(Protocol):
-    """An inference batch norm, whose statistics nobody reads, perhaps with a ReLU."""
+    """An inference batch norm whose statistics are not read, alone or followed by a ReLU."""
 
     @property
     def layer(self) -> BatchNorm:
@@ -101,15 +101,16 @@ class BatchNormActivation(Protocol):
 
 
 class Shuffle(Protocol):
-    """Channels dealt out to so many groups."""
+    """A channel shuffle (X. Zhang et al.: ShuffleNet, 2017, arXiv:1707.01083): channels, seen as a
+    matrix with a row for each group, are transposed."""
 
     @property
     def groups(self) -> int:
-        """How many runs of channels there are before."""
+        """Number of groups of channels in the input."""
 
 
 class Recurrent(Protocol):
-    """One layer of ``RNN`` in one direction, whose parameters are arrays of their own."""
+    """One layer of ``RNN`` in one direction, whose parameters are separate arrays."""
 
     @property
     def rnn(self) -> Rnn:
@@ -117,11 +118,11 @@ class Recurrent(Protocol):
 
     @property
     def order(self) -> tuple[int, ...]:
-        """For each of its gates, the place that the weights have it in."""
+        """The position of each of its gates in the weights."""
 
     @property
     def state_count(self) -> int:
-        """How many states a cell has."""
+        """Number of states of a cell."""
 
     def visible_outputs(self) -> int:
         """Number of outputs before what is kept for the backward pass."""
@@ -131,15 +132,15 @@ class Recurrent(Protocol):
 
 
 class Requantized(Protocol):
-    """Sums made bytes of a known range."""
+    """An operator with int32 sums, fused with their requantization to bytes of a known range."""
 
     @property
     def source(self) -> Named:
-        """The operator that sums up."""
+        """The operator with the sums."""
 
     @property
     def requantize(self) -> Calibrated:
-        """The operator behind it."""
+        """The requantization."""
 
 
 CONVOLUTION = Kind[FusedConvolution]("fused convolution")

@@ -1,9 +1,9 @@
-"""What links an operator with its kernels: the kind it is of.
+"""Kinds of operators, which link an operator with its kernels.
 
-A kind is a shape that operators have, a protocol of typed attributes. An operator declares its kind
-with ``implements``; a backend registers kernels for the kind (``KernelTable.register``), which are
-given the operator under that type. So the type checker holds both against the same protocol, and
-neither knows the other's names.
+A kind is a protocol of typed attributes. An operator declares its kind with ``implements``; a
+backend registers kernels for the kind (``KernelTable.register``), which receive the operator under
+that type. So the type checker compares both with the same protocol, and neither knows the other's
+names.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class Named(Protocol):
         """The kind it is of; None if no kernel knows it."""
 
 
+# Compared by identity: two kinds may have the same name, as "batch norm" of numbers and of bytes.
 @dataclasses.dataclass(frozen=True, eq=False)
 class Kind(Generic[O]):
     """A kind of operators.

@@ -47,7 +47,7 @@ __all__ = [
 
 
 class LayerData(NamedTuple):
-    """What the shape of a layer's weight determines of its data, whose channels come first.
+    """What the shape of a layer's weight tells about its data, whose channels come first.
 
     Attributes:
         features: number of channels or features.
@@ -66,23 +66,23 @@ class Window(Protocol):
 
     @property
     def kernel(self) -> Shape:
-        """Its elements."""
+        """Number of its elements."""
 
     @property
     def stride(self) -> Shape:
-        """How far it moves."""
+        """Distance from one position to the next."""
 
     @property
     def dilate(self) -> Shape:
-        """How far its elements are apart."""
+        """Distance between its elements; 1 for neighbours."""
 
     @property
     def pad(self) -> Shape:
-        """Zeros around the image."""
+        """Number of zeros on either side of the image."""
 
     @property
     def spans(self) -> Shape:
-        """How many elements of the image it covers."""
+        """Number of the image's elements from its first to its last."""
 
 
 class Patches(Protocol):
@@ -106,7 +106,7 @@ class Convolution(HasLayout, Protocol):
 
     @property
     def kernel(self) -> Shape:
-        """Elements of the window."""
+        """Size of the window."""
 
     @property
     def no_bias(self) -> bool:
@@ -141,7 +141,7 @@ class Deconvolution(HasLayout, Protocol):
         """Number of groups."""
 
     def window_for(self, image: Shape) -> Window:
-        """Size, stride, dilation and padding, for data of these spatial axes."""
+        """Return size, stride, dilation and padding for an image of this size."""
 
 
 class Dense(Protocol):
@@ -165,7 +165,7 @@ class Pooling(HasLayout, Protocol):
 
     @property
     def kernel(self) -> Shape:
-        """Elements of the window."""
+        """Size of the window."""
 
     @property
     def pad(self) -> Shape:
@@ -177,14 +177,14 @@ class Pooling(HasLayout, Protocol):
 
     @property
     def stride(self) -> Shape:
-        """How far the window moves; empty for one element."""
+        """Distance from one window to the next; empty for 1."""
 
 
 class Resampling(Protocol):
-    """An operator that makes each place of an image a weighted mean of others, axis by axis."""
+    """An operator whose output is a weighted mean of the image's elements, axis by axis."""
 
     def weights(self, xp: Any, size: int, given: int, dtype: DType) -> Array:
-        """The weights (size, given) along one axis."""
+        """Return the weights (size, given) along one axis."""
 
 
 class UpSampling(Protocol):
@@ -196,7 +196,7 @@ class UpSampling(Protocol):
 
     @property
     def scale(self) -> int:
-        """How many copies of each place there are, in each direction."""
+        """Factor of height and width."""
 
     @property
     def sample_type(self) -> str:
@@ -228,11 +228,12 @@ class Rnn(Protocol):
 
     @property
     def directions(self) -> int:
-        """1, or 2 for both ways."""
+        """1, or 2 for a bidirectional network."""
 
     @property
     def mode(self) -> str:
-        """Which cell."""
+        """The cell: ``"lstm"``, ``"gru"``, ``"rnn_relu"``, ``"rnn_tanh"`` or, in plans,
+        ``"gru_reset_first"``."""
 
     @property
     def num_layers(self) -> int:
@@ -240,7 +241,7 @@ class Rnn(Protocol):
 
     @property
     def p(self) -> float:
-        """Share of what is dropped between layers."""
+        """Probability of dropout between layers."""
 
     @property
     def clip(self) -> object | None:
@@ -248,7 +249,7 @@ class Rnn(Protocol):
 
     @property
     def projection_size(self) -> int | None:
-        """Numbers in an LSTM's output; None if it is not projected."""
+        """Size of an LSTM's projected output; None if it is not projected."""
 
     @property
     def state_outputs(self) -> bool:
@@ -256,14 +257,14 @@ class Rnn(Protocol):
 
     @property
     def state_size(self) -> int:
-        """Numbers in a state."""
+        """Number of hidden units."""
 
     @property
     def use_sequence_length(self) -> bool:
-        """Whether sequences have lengths of their own."""
+        """Whether an input has the length of each sequence."""
 
     def split(self, parameters: Array, data: Array) -> Sequence[Sequence[CellParameters]]:
-        """Return the parameters by layer and direction, for data of these features."""
+        """Return the parameters by layer and direction; the data tell the number of features."""
 
     def visible_outputs(self) -> int:
         """Number of outputs before what is kept for the backward pass."""
@@ -281,11 +282,11 @@ class BatchNorm(Protocol):
 
     @property
     def eps(self) -> float:
-        """Is added to the variance."""
+        """Added to the variance."""
 
     @property
     def fix_gamma(self) -> bool:
-        """Whether gamma counts as 1."""
+        """Whether 1 is used instead of gamma."""
 
     @property
     def momentum(self) -> float:
@@ -309,11 +310,11 @@ class LocalResponse(Protocol):
 
     @property
     def knorm(self) -> float:
-        """Is added to the sum."""
+        """Added to the sum."""
 
     @property
     def nsize(self) -> int:
-        """How many channels are summed up."""
+        """Number of channels in each sum."""
 
 
 class SampleNorm(Protocol):
@@ -321,10 +322,11 @@ class SampleNorm(Protocol):
 
     @property
     def eps(self) -> float:
-        """Is added to the variance."""
+        """Added to the variance."""
 
     def view_shape(self, shape: Shape) -> Shape:
-        """Return the data's shape as (samples, what is normalized by itself, the rest)."""
+        """Return the data's shape as (samples, groups or channels, elements of each), where each
+        group or channel is normalized by itself."""
 
 
 class LayerNorm(Protocol):
@@ -336,7 +338,7 @@ class LayerNorm(Protocol):
 
     @property
     def eps(self) -> float:
-        """Is added to the variance."""
+        """Added to the variance."""
 
 
 class L2Normalization(Protocol):
@@ -344,11 +346,12 @@ class L2Normalization(Protocol):
 
     @property
     def eps(self) -> float:
-        """Is added to the sum of squares."""
+        """Added to the sum of squares."""
 
     @property
     def mode(self) -> str:
-        """What has length 1: ``"instance"``, ``"channel"`` or ``"spatial"``."""
+        """What has norm 1 afterwards: each sample (``"instance"``), the channels at each place
+        (``"channel"``), or each channel of a sample (``"spatial"``)."""
 
 
 CONVOLUTION = Kind[Convolution]("convolution")

@@ -39,13 +39,13 @@ __all__ = [
 
 
 class ByteForm(NamedTuple):
-    """How what an operator does is done on bytes.
+    """How an operator is computed on bytes.
 
     Attributes:
-        operator: name of the operator that does it.
-        is_layer: whether numbers are made bytes for its sake; what is not stays among bytes only
-            if there are such layers before and behind it.
-        numbers: positions of the inputs that stay numbers.
+        operator: name of the operator that does so.
+        is_layer: whether it is worth quantizing its inputs. Other operators are computed on bytes
+            only between such layers.
+        numbers: positions of the inputs that stay real numbers.
     """
 
     operator: str
@@ -54,19 +54,19 @@ class ByteForm(NamedTuple):
 
 
 class OnBytes(Protocol):
-    """An operator that reads or makes bytes with their range."""
+    """An operator that reads or writes bytes with their range."""
 
     @property
     def steps(self) -> Mapping[DType, float]:
-        """How many steps of each dtype a range reaches from zero."""
+        """Number of quantization steps from zero to the end of a range, by dtype."""
 
 
 class Calibrated(OnBytes, Protocol):
-    """An operator whose output may have a range that is known beforehand."""
+    """An operator whose output may have a range that is known from calibration."""
 
     @property
     def calibrated_reach(self) -> float:
-        """How far from 0 the range reaches."""
+        """The larger magnitude of the range's ends."""
 
     @property
     def is_calibrated(self) -> bool:
@@ -74,11 +74,11 @@ class Calibrated(OnBytes, Protocol):
 
     @property
     def max_calib_range(self) -> float | None:
-        """The largest number."""
+        """Upper end of the range; None if it is not known."""
 
     @property
     def min_calib_range(self) -> float | None:
-        """The smallest number."""
+        """Lower end of the range; None if it is not known."""
 
 
 class ByteBatchNorm(Calibrated, Protocol):
@@ -86,15 +86,15 @@ class ByteBatchNorm(Calibrated, Protocol):
 
     @property
     def eps(self) -> float:
-        """Is added to the variance."""
+        """Added to the variance."""
 
 
 class Converting(Calibrated, Protocol):
-    """An operator that makes bytes of numbers or of int32 sums."""
+    """An operator that converts real numbers or int32 sums to bytes."""
 
     @property
     def keeps_low(self) -> bool:
-        """Whether bytes below zero are the numbers below zero."""
+        """Whether uint8 output has the lower end that is given, instead of 0."""
 
 
 class ByteLayer(OnBytes, Protocol):
@@ -105,19 +105,19 @@ class ByteLayer(OnBytes, Protocol):
         """The same as ``steps`` without the half step."""
 
     def tensor_names(self) -> tuple[str, ...]:
-        """Names of the tensors; those of the ranges come behind."""
+        """Return the names of the inputs; those of the ranges follow them."""
 
 
 class SummingLayer(ByteLayer, Protocol):
-    """A layer of bytes that puts out int32 sums."""
+    """A layer of bytes that outputs int32 sums."""
 
 
 class SummingConvolution(SummingLayer, HasLayout, Protocol):
-    """``Convolution`` on bytes that puts out int32 sums."""
+    """``Convolution`` on bytes that outputs int32 sums."""
 
     @property
     def layer(self) -> Convolution:
-        """What it does with real numbers, without a bias."""
+        """The same convolution of real numbers, without a bias."""
 
 
 class Stages(Protocol):
@@ -153,17 +153,17 @@ class FusedByteLayer(ByteLayer, Calibrated, Protocol):
 
     @property
     def quantized(self) -> bool:
-        """Whether it computes with bytes."""
+        """Whether it computes on bytes."""
 
     @property
     def stages(self) -> Stages:
         """What it consists of."""
 
     def folded(self, xp: Any, inputs: Sequence[Any]) -> tuple[Array, Array]:
-        """Return weights and bias that have taken in the batch norm."""
+        """Return weights and bias with the batch norm folded in."""
 
     def weight_scales(self, xp: Any, weight: Array) -> Array:
-        """Return by what weights are multiplied to become bytes."""
+        """Return the quantization scales of the weights."""
 
 
 class FusedByteConvolution(FusedByteLayer, Protocol):
@@ -179,11 +179,11 @@ class FusedByteDense(FusedByteLayer, Protocol):
 
     @property
     def channel_wise_quantize(self) -> bool | None:
-        """Whether each output channel has a scale of its own."""
+        """Whether each output channel has its own scale."""
 
     @property
     def enable_float_output(self) -> bool:
-        """Whether numbers come out, not bytes."""
+        """Whether the output is float32 instead of bytes."""
 
 
 QUANTIZATION = Kind[Converting]("quantization")

@@ -1,4 +1,4 @@
-"""Kinds of operators that read images at places told by another input."""
+"""Kinds of operators that read images at positions given by another input."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DeformableConvolution(Protocol):
 
     @property
     def has_mask(self) -> bool:
-        """Whether each element of the window has a weight of its own at each place."""
+        """Whether an input has a weight for each element of the window at each position."""
 
     @property
     def no_bias(self) -> bool:
@@ -38,7 +38,7 @@ class DeformableConvolution(Protocol):
 
     @property
     def num_deformable_group(self) -> int:
-        """Number of groups of channels that are read at the same points."""
+        """Number of groups of channels; the channels of a group are read at the same points."""
 
     @property
     def num_filter(self) -> int:
@@ -60,19 +60,20 @@ class RegionPooling(Protocol):
         """Return height and width of the output."""
 
     def bins(self, xp: Any, rois: Array, shape: Shape) -> tuple[Array, Array, Array]:
-        """Return the image of each region, and where its bins down and across begin and end."""
+        """Return the image of each region, and the rows and the columns at which its bins begin and
+        end."""
 
 
 class GroupedRegionPooling(RegionPooling, Protocol):
-    """``PSROIPooling``: each bin has channels of its own."""
+    """``PSROIPooling``: bins read separate channels."""
 
     @property
     def group_size(self) -> int:
-        """Groups of channels in each direction; 0 for as many as bins."""
+        """Number of groups of channels in each direction; 0 for as many as bins."""
 
     @property
     def pooled_size(self) -> int:
-        """Bins in each direction."""
+        """Number of bins in each direction."""
 
 
 class MovedRegionPooling(Protocol):
@@ -80,49 +81,51 @@ class MovedRegionPooling(Protocol):
 
     @property
     def group_size(self) -> int:
-        """Groups of channels in each direction."""
+        """Number of groups of channels in each direction."""
 
     @property
     def no_trans(self) -> bool:
-        """Whether bins stay where they are."""
+        """Whether bins are not displaced."""
 
     @property
     def parts(self) -> int:
-        """Parts in each direction."""
+        """Number of parts in each direction; the bins of a part have the same offset."""
 
     @property
     def pooled_size(self) -> int:
-        """Bins in each direction."""
+        """Number of bins in each direction."""
 
     @property
     def sample_per_part(self) -> int:
-        """Points of a bin in each direction."""
+        """Number of points of a bin in each direction."""
 
     @property
     def trans_std(self) -> float:
-        """How far bins move, as a share of the region."""
+        """Displacement by an offset of 1, relative to the size of the region."""
 
     def extents(self, xp: Any, rois: Array, images: int) -> tuple[Array, Array, Array]:
-        """Return each region's image, where it begins, and its size, both across and down."""
+        """Return each region's image (-1 for none), and its corner and size, each across and
+        down."""
 
 
 class RotatedRegionPooling(Protocol):
     """``RROIAlign``."""
 
     def frames(self, xp: Any, rois: Array, images: int) -> tuple[Array, Array]:
-        """Return each region's image, and (regions, 8) numbers: its center across and down, the
-        cosine and sine of its angle, its height and width, and how many points a bin has down and
-        across."""
+        """Return each region's image (-1 for none), and (regions, 8) numbers: its center across and
+        down, the cosine and sine of its angle, its height and width, and the number of points of a
+        bin down and across."""
 
 
 class SpatialTransformer(Protocol):
     """``SpatialTransformer``."""
 
     def grid(self, xp: Any, loc: Array) -> Array:
-        """Return where each place of the output looks, (batch, 2, points)."""
+        """Return the point that each element of the output is read at, (batch, 2, points): x, then
+        y, from -1 to 1."""
 
     def loc_gradient(self, xp: Any, grid_gradient: Array) -> Array:
-        """Return the gradient by the matrices, given the grid's."""
+        """Return the gradient of the transformation matrices, given that of the grid."""
 
 
 BILINEAR_SAMPLER = Kind[object]("bilinear sampler")

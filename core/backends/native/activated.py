@@ -1,4 +1,4 @@
-"""Convolutions with an activation by oneDNN behind them."""
+"""Convolutions in C, followed by an activation by oneDNN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/* Batch normalization in training, with ReLU or a clip behind it, and its gradients, in AVX-512.
+/* Batch normalization in training, alone or followed by ReLU or a clip, and its gradients.
  *
  * S. Ioffe, C. Szegedy: Batch Normalization, 2015 (arXiv:1502.03167). Tensors are float32 with 16
  * channels in a row, in blocks of channels (nChw16c) or channels last; `Maps` says which.

@@ -1,4 +1,4 @@
-"""Batch normalization in training, perhaps with an activation behind it."""
+"""Batch normalization in training, alone or followed by an activation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 _FLOAT32 = np.dtype("float32")
 _LANES = 16
 _NONE, _RELU, _KEEPING_RELU, _CLIP = range(4)
-"""Kinds of activations behind a batch norm, as ``batch_norm.c`` names them."""
+"""Kinds of activations that follow a batch norm, in the order of ``batch_norm.c``."""
 
 
 class _BatchNorm(Kernel):
@@ -46,7 +46,7 @@ class _BatchNorm(Kernel):
         norm: operator ``BatchNorm``.
         maps: sizes and strides.
         layout: of the data.
-        follows: the activation behind it.
+        follows: the activation that follows.
     """
 
     name = "native:batch_norm"

@@ -1,9 +1,10 @@
 """Deconvolutions with few channels or long strides, phase by phase.
 
-Results that are a stride apart, a *phase*, are a convolution of the data with every so many of the
-weights. One convolution computes all phases as channels, and a second pass interleaves their
-pixels. oneDNN's primitives fill whole registers with a few channels, and compute a few pixels at a
-time where strides are long.
+Results that are a stride apart, a *phase*, are a convolution of the data with those of the weights
+that are a stride apart. One convolution computes all phases as channels, and a second pass
+interleaves their pixels (W. Shi et al.: Is the deconvolution layer the same as a convolutional
+layer?, 2016, arXiv:1609.07009). oneDNN's primitives pad a few channels to whole registers, and
+compute a few pixels at a time where strides are long.
 """
 
 from __future__ import annotations

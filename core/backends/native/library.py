@@ -99,7 +99,7 @@ class Maps(ctypes.Structure):
 
 
 class Follows(ctypes.Structure):
-    """The activation behind a batch norm; mirrors the structure in ``batch_norm.c``."""
+    """The activation that follows a batch norm; mirrors the structure in ``batch_norm.c``."""
 
     _fields_ = (("kind", c_long), ("low", c_float), ("high", c_float))
 

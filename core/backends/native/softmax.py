@@ -53,7 +53,7 @@ def softmax_output(request: KernelRequest[SoftmaxOutput]) -> Kernel | None:
 
 
 def _prepare(request: KernelRequest[object], columns: int | None) -> Kernel | None:
-    """Return the kernel for rows of so many elements; None for one row for each example."""
+    """Return the kernel for rows of this many elements, or one row for each example if None."""
     data = request.inputs[0]
     if data is None or library() is None or request.is_train or not are_float32(request):
         return None

@@ -50,6 +50,9 @@ class Cell(NamedTuple):
         )
 
 
+# MXNet has cuDNN's order of gates: for LSTM input, forget, memory and output, as oneDNN; for GRU
+# reset, update and candidate, where oneDNN has the update gate first. "lbr" is linear before reset:
+# the reset gate multiplies after the product with the state, so the candidate has two biases.
 CELLS = {
     "lstm": Cell("lstm", (), (), (0, 1, 2, 3), ((0, 0), (1, 1), (2, 2), (3, 3)), has_memory=True),
     "gru": Cell("lbr_gru", (), (), (1, 0, 2), ((1, 1), (0, 0), (2, None), (None, 2))),
@@ -137,10 +140,12 @@ def _primitives(
     last = states if shows_states else (None,) * len(states)
     data, out = plain((steps, batch, inputs)), plain((steps, batch, directions * hidden))
     bias = plain((1, directions, len(cell.biases), hidden))
-    unused = (None, None) if cell.has_memory else ()
+    unused = (None, None) if cell.has_memory else ()  # weights of peepholes and of a projection
     direction = Direction.BOTH_CONCATENATED if directions == 2 else Direction.FORWARDS
 
     def weights(columns: int) -> tuple[MemoryDesc, MemoryDesc]:
+        # What oneDNN calls ldigo and ldgoi. It takes plain weights in the first order only in the
+        # forward pass, and in the second only in the backward pass.
         shape = (1, directions, columns, gates, hidden)
         size = columns * gates * hidden
         return plain(shape), strided(shape, (size * directions, size, 1, hidden * columns, columns))

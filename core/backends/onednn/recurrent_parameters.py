@@ -119,6 +119,7 @@ def _transposed(
         rows_desc = strided((columns, size), (1, columns))
         packed_desc = strided((columns, size), (width, 1))
         start = place * hidden
+        # Up to the last element and not to the end of its row, as a descriptor counts its memory.
         ours = rows[gate * hidden * columns : (gate * hidden + size) * columns]
         theirs = packed[start : start + (columns - 1) * width + size]
         source, target = (rows_desc, packed_desc) if to_packed else (packed_desc, rows_desc)
