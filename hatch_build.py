@@ -15,14 +15,16 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = Path("core/backends/native")
 TARGET = FOLDER / "libnative.so"
+# No -march: each function names the instructions that it needs. No -ffast-math: it would let the
+# compiler assume that there is no NaN and no infinity.
 OPTIONS = ("-std=c11", "-O3", "-fPIC", "-shared", "-fopenmp")
 
 
 class CompileKernels(BuildHookInterface[Any]):
-    """Put the compiled kernels into the wheel, or beside their source where it is editable.
+    """Put the compiled kernels into the wheel, or beside their source in an editable installation.
 
-    The processor is asked at run time, so the wheel holds for every x86-64. Without a compiler
-    modserve works as well, with oneDNN alone.
+    The library asks for the processor's instructions at run time, so the wheel runs on every
+    x86-64. Without a compiler, modserve runs with oneDNN alone.
     """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
@@ -30,10 +32,11 @@ class CompileKernels(BuildHookInterface[Any]):
         if sys.platform != "linux" or platform.machine() != "x86_64":
             return
         root = Path(self.root)
-        compiler = shlex.split(os.environ.get("CC", "cc"))
+        compiler = shlex.split(os.environ.get("CC", "cc"))  # CC may be "ccache gcc"
         folder = root / FOLDER
         files = sorted((*folder.glob("*.c"), *folder.glob("*.h")))
-        # By this the engine knows whether the library is of the source that it finds beside it.
+        # The engine compares this with the files beside the library, and does not use a library
+        # that was compiled from others (`core/backends/native/library.py`).
         source = zlib.crc32(b"".join(path.read_bytes() for path in files))
         inputs = [str(path) for path in files if path.suffix == ".c"]
         made = (root / TARGET).with_suffix(".new")
@@ -49,8 +52,9 @@ class CompileKernels(BuildHookInterface[Any]):
                 f"libc6-dev). What failed: {reason}"
             )
             return
-        # Whole at once: a server may be running on the one before.
+        # By renaming: a running server has the old file mapped, and would crash if it changed.
         made.replace(root / TARGET)
         build_data["artifacts"].append(str(TARGET))
         build_data["pure_python"] = False
+        # Any Python 3: the library is called through ctypes and knows nothing of Python.
         build_data["tag"] = "py3-none-linux_x86_64"

@@ -38,6 +38,7 @@ def _hierarchies(controller: str, proc: Path) -> Iterator[tuple[int, Path, Path]
     """Yield version, mount point and the process's folder of each hierarchy."""
     paths = _paths(proc)
     for line in lines_of(proc / "mountinfo"):
+        # See proc_pid_mountinfo(5): a separator follows an unknown number of optional fields.
         before, _, after = line.partition(" - ")
         kind, _, options = after.split(" ", 2)
         root, point = before.split(" ")[3:5]
@@ -57,6 +58,10 @@ def _paths(proc: Path) -> dict[str, str]:
 
 
 def _below(path: str, root: str) -> str:
-    """Return a cgroup's path below the mounted root, the root's own if it is not visible there."""
+    """Return a cgroup's path below the mounted root, the root's own if it is not visible there.
+
+    Without a cgroup namespace, a container's ``/proc/self/cgroup`` has the path on the host, of
+    which the container sees only what is mounted.
+    """
     inside = path == root or path.startswith(root.rstrip("/") + "/")
     return path[len(root.rstrip("/")) :].strip("/") if inside else ""

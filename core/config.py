@@ -1,7 +1,7 @@
-"""Environment settings of the engine; malformed ones are refused.
+"""Environment settings of the engine; malformed ones are errors.
 
-``Config`` is read once, at import. Settings that MXNet reads at each use, because scripts change
-them while running, are functions here. No other module of the engine reads settings from the
+``Config`` is read once, at import. Settings that MXNet reads at each use are functions here,
+because scripts change them while running. No other module of the engine reads settings from the
 environment.
 """
 
@@ -42,9 +42,10 @@ class Config:
         check_kernels: run every fast kernel against its reference (``CORE_CHECK_KERNELS``).
         native_kernels: use the kernels in C where they are faster (``CORE_NATIVE_KERNELS``).
         gpu_as_cpu: answer ``gpu(i)`` with ``cpu(i)`` (``CORE_GPU_AS_CPU``).
-        mirror: rematerialization: recompute cheap operators in backward passes
-            (``MXNET_BACKWARD_DO_MIRROR``).
-        mirror_step: keep one in this many of such steps nevertheless (``MXNET_MIRROR_STEP``).
+        mirror: rematerialization (mirroring, in MXNet): recompute cheap operators in backward
+            passes (``MXNET_BACKWARD_DO_MIRROR``).
+        mirror_step: keep the result of one in this many of these operators nevertheless
+            (``MXNET_MIRROR_STEP``).
     """
 
     threads: int = 0

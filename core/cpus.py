@@ -33,6 +33,7 @@ def _quota(folder: Path) -> float | None:
     """Return the quota of a cgroup of either version, in processors; None if it has none."""
     text = lines_of(folder / "cpu.max")
     if text:
+        # "quota period" in microseconds; the kernel's default for a missing period is 100 ms.
         quota, period = (*text[0].split(), "100000")[:2]
     else:
         version_1 = lines_of(folder / "cpu.cfs_quota_us") + lines_of(folder / "cpu.cfs_period_us")

@@ -48,11 +48,12 @@ class Context(metaclass=ContextType):
         return self.devtype2str[self.device_typeid]
 
     def empty_cache(self) -> None:
-        """Free the device memory that is cached for future arrays."""
+        """Free device memory that the backend keeps for future arrays."""
         backend_of(self).release()
 
     @classmethod
     def _current(cls) -> Context:
+        # By `__dict__`, which holds this thread's attributes, because some may not be set yet.
         stack = cls._stack.__dict__.get("contexts")
         context: Context = stack[-1] if stack else cls._stack.__dict__.get("default", _CPU)
         return context

@@ -1,6 +1,8 @@
 """Counter-based randomness, one generator per device, all seeded by ``seed``.
 
-The position of every generator can be read and set, so that a resumed run draws the same numbers.
+The generator is Philox (J. Salmon et al.: Parallel Random Numbers: As Easy as 1, 2, 3, 2011). Its
+position can be read and set, so that a resumed run draws the same numbers; its key consists of the
+seed and the device, so that devices draw from separate sequences.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ __all__ = [
 _FLOAT32 = np.dtype("float32")
 
 _CHANCES = 256
+"""Values of a random byte."""
 _BLOCK = 1 << 15
-"""How many chances are drawn at a time, so that they stay in the cache."""
+"""Number of random bytes drawn at a time, so that they stay in the cache."""
 
 
 class DeviceRandom:
@@ -63,6 +66,7 @@ class DeviceRandom:
         Eight random bits decide most elements, and a float64 the remaining ones. The probability is
         exact, and an element takes a quarter of the time of a number from ``uniform``.
         """
+        # The reshape of any other array would be a copy.
         if self._on_host and out.flags.c_contiguous:
             self._write_chances(out.reshape(-1), probability, value)
             return
@@ -110,7 +114,7 @@ class DeviceRandom:
         backend.xp.take(data, order, axis=0, out=out, **options)
 
     def _seed_of_order(self) -> int:
-        """Draw the seed of an order; SFC64 draws the order in half the time."""
+        """Draw the seed of an order, which SFC64 draws in half of the time that Philox takes."""
         return int(self._generator.integers(2**63))
 
     def get_state(self) -> dict[str, Any]:
@@ -140,6 +144,8 @@ class DeviceRandom:
         }
 
     def _write_chances(self, out: Array, probability: float, value: float) -> None:
+        # A byte below `sure` decides for, one above it against. One equal to it decides for with
+        # probability `rest`, so that the sum is exact.
         sure, rest = divmod(probability * _CHANCES, 1)
         words = _BLOCK // 8
         for start in range(0, out.size, _BLOCK):
@@ -185,7 +191,7 @@ class _Generators:
 
 
 _lock = threading.Lock()
-# If a process is forked while another thread draws, its copy of the lock is never released.
+# If a process is forked while another thread holds the lock, its copy of it is never released.
 os.register_at_fork(
     before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
 )

@@ -22,7 +22,7 @@ class Chain:
     Attributes:
         call: runs them; returns the status of the first that failed, or what a single step returns.
         count: number of steps.
-        done: returns how many steps the last call completed before one failed.
+        done: returns the number of steps that the last call completed before one failed.
         needs_scope: whether it has to run inside ``Backend.scope``.
     """
 
@@ -159,7 +159,7 @@ class Backend(Protocol):
         includes_threshold: bool,
         most: int,
     ) -> Array | None:
-        """Non-maximum suppression: return which boxes are kept.
+        """Return which boxes greedy non-maximum suppression keeps.
 
         Args:
             sides: left, top, right, bottom and area of the boxes, in order of decreasing score.
