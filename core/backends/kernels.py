@@ -226,6 +226,7 @@ class KernelRequest(Generic[S]):
 
     def of(self, operator: O) -> KernelRequest[O]:
         """Return the same request for another operator, a part of this one with equal tensors."""
+        # Not by `dataclasses.replace`, for which the type checker would keep the operator's type.
         return KernelRequest(
             operator,
             self.is_backward,

@@ -85,6 +85,7 @@ def of_tiles(problem: Problem, *, is_kept: bool, is_turned: bool = False) -> Wei
 def along_lines(problem: Lines, *, is_kept: bool) -> Weights:
     """Return the weights of a convolution with windows of 1xN or Nx1."""
     outputs, inputs, taps = problem.outputs, problem.inputs, problem.taps
+    # A window of two parts has the depth of two times the inputs, as in `lines.c`.
     parts = 1 if taps <= _SHORT else 2
     transform = partial(loaded().lines_transform_weights, outputs, inputs, taps)
     nbytes = _PLACES_OF_LINE * parts * inputs * outputs * _FLOAT32.itemsize

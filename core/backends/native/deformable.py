@@ -135,6 +135,7 @@ class _Deformable(Kernel):
 
     def divide(self, resources: KernelResources) -> tuple[_Image, KernelResources]:
         """Return the converter of an image, and resources for the products."""
+        # The scratchpad is taken in the order in which `__init__` has added its parts up.
         pad = Scratchpad(resources)
         image = _Image(self.sampling, self.window, pad, is_backward=self.is_backward)
         return image, dataclasses.replace(resources, scratchpad=pad.rest())

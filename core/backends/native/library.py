@@ -443,6 +443,7 @@ class Library:
 
     def __init__(self, path: Path) -> None:
         functions = ctypes.CDLL(str(path))
+        # Without these types, ctypes would pass addresses and sizes as integers of 32 bits.
         for name, (result, parameters) in _SIGNATURES.items():
             function = getattr(functions, name)
             function.argtypes, function.restype = parameters, result

@@ -86,6 +86,7 @@ class _Layer:
         what to the state's. GRU's reset gate multiplies the state's share of the candidate."""
         of_input = self._by_gate(given.i2h_bias, order)
         of_state = self._by_gate(given.h2h_bias, order)
+        # Added up once here instead of at each step, but for the candidate of GRU.
         both = np.concatenate([of_input + of_state, np.zeros_like(of_state)], axis=2)
         if self.gates == _GATES["gru"]:
             both[-1] = np.concatenate([of_input[-1], of_state[-1]], axis=1)
@@ -93,6 +94,7 @@ class _Layer:
 
     def _panels(self, by_gate: Array) -> Array:
         """Return values (gates, hidden, columns) as (panels, columns, gates, 16)."""
+        # Units that fill up the last panel have zeros; C does not store what it computes for them.
         missing = self.panels * _LANES - self.hidden
         padded = np.pad(by_gate, ((0, 0), (0, missing), (0, 0)))
         panels = padded.reshape(self.gates, self.panels, _LANES, -1)

@@ -51,7 +51,7 @@ class _Maxima(_OnRegions):
         self.scratchpad_bytes = nbytes_of((scratch,))
         if is_train:
             shape = (regions.regions, regions.channels, regions.rows, regions.columns)
-            self.workspace_bytes = nbytes_of(shape)
+            self.workspace_bytes = nbytes_of(shape)  # positions are int32, as wide as float32
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that finds the maxima."""

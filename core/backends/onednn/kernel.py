@@ -161,7 +161,8 @@ def _with_axes_of(spec: TensorSpec | None, layout: BlockedLayout | None) -> Layo
 
 
 def are_float32(request: KernelRequest[object]) -> bool:
-    """Return whether all tensors of a step are float32 and none is empty."""
+    """Return whether all tensors of a step are float32 and none is empty or without axes, which
+    oneDNN cannot describe."""
     specs = (*request.inputs, *request.outputs, *request.out_grads, *request.in_grads)
     return all(
         spec is None or (spec.dtype == _FLOAT32 and 0 not in spec.shape and spec.shape)

@@ -47,6 +47,7 @@ def local_response_backward(request: KernelRequest[FusedLocalResponse]) -> Kerne
     fused = request.operator
     if not _is_supported(request, fused.layer) or not isinstance(request.forward, PrimitiveKernel):
         return None
+    # There is a backward primitive for a forward primitive of training only.
     _, primitive = _primitives(dataclasses.replace(request, is_train=True), fused.layer)
     assert primitive is not None
     operands = {

@@ -206,6 +206,7 @@ def box_of(whole: MemoryDesc, start: Shape, dims: Shape) -> MemoryDesc:
 @functools.lru_cache(maxsize=4096)
 def permuted(whole: MemoryDesc, axes: Shape) -> MemoryDesc:
     """Return the descriptor of a tensor's memory whose axis ``i`` is the tensor's ``axes[i]``."""
+    # oneDNN takes the inverse permutation: where each axis goes.
     places = (ctypes.c_int * MAX_DIMENSIONS)()
     for place, axis in enumerate(axes):
         places[axis] = place

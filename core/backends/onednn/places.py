@@ -102,7 +102,7 @@ class _Matrix(Kernel):
         if desc.nbytes == matrix.nbytes:
             return matrix, matrix
         pixels = resources.allocate((desc.nbytes,), _BYTES)
-        pixels.fill(0)
+        pixels.fill(0)  # the padding, which oneDNN expects to be zeros
         return pixels, channel_pixels(pixels, desc)
 
 

@@ -127,6 +127,7 @@ class Primitive:
         self, kind: str, parameters: tuple[Any, ...], post_operations: tuple[PostOperation, ...]
     ) -> None:
         self.is_light = _is_light(kind, parameters)
+        # oneDNN divides the work for as many threads as there are when a primitive is created.
         with loaded().one_thread() if self.is_light else nullcontext():
             self._create(kind, parameters, _attributes(post_operations))
 
@@ -159,7 +160,7 @@ class Primitive:
         Raises:
             KernelUnavailable: oneDNN has no implementation, or only its slow reference.
         """
-        if kind != "reorder":
+        if kind != "reorder":  # which takes an engine for either end, among its parameters
             parameters = (loaded().engine, *parameters)
         return Primitive(kind, parameters, post)
 
@@ -312,7 +313,7 @@ def launch(
         shared = resources.scratchpad
         if shared is not None and shared.nbytes >= scratchpad.nbytes:
             array = shared[: scratchpad.nbytes]
-        else:
+        else:  # a primitive that fills cached memory, for which the kernel has not asked for any
             array = resources.allocate((scratchpad.nbytes,), _BYTES)
         memories[Argument.SCRATCHPAD] = _memory(scratchpad, array, resources)
     return Launch(primitive, memories)

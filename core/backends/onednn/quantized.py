@@ -148,7 +148,7 @@ class _ByteLayer(Kernel, abc.ABC, Generic[_L]):
             Argument.BIAS: shifts,
             Argument.DST: present(arrays.outputs[0]),
         }
-        if self._out != _INT32:
+        if self._out != _INT32:  # int32 sums are not scaled
             tensors[_WEIGHT_SCALES] = factors
         if self._divides:
             tensors[_OUT_SCALE] = divisor
@@ -161,7 +161,7 @@ class _ByteLayer(Kernel, abc.ABC, Generic[_L]):
 
         def call() -> Any:
             nonlocal seen, limits
-            if not self._stays:
+            if not self._stays:  # weights without versions may have changed unnoticed
                 make(kept)
             now = [float(end[0]) for end in ranges]
             if watch.poll() or now != seen or not self._stays:
@@ -390,6 +390,7 @@ def byte_convolution(request: KernelRequest[FusedByteConvolution]) -> Kernel | N
         return None
     stages, tensors = fused.stages, len(fused.tensor_names())
     other = _spec(request.inputs[tensors - 1]) if stages.has_sum else out
+    # The result is written over the residual, in its dtype: uint8 would cut off what is below 0.
     if other.dtype == _UINT8 != out.dtype:
         return None
     problem = Problem.of(stages.layer, request.inputs, out)

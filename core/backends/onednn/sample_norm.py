@@ -121,6 +121,8 @@ class _RowsBackward(Kernel):
 
         def call() -> Any:
             add_up()  # first: its terms lie where the scaled gradient is written next
+            # Gamma is the same along a row, so the gradient is multiplied by it beforehand, and the
+            # primitive has no scale.
             scale()
             np.multiply(deviation, deviation, out=variance)
             np.subtract(variance, eps, out=variance)
@@ -142,6 +144,7 @@ class _RowsBackward(Kernel):
             )
         )
         gamma_grad, beta_grad = arrays.in_grads[1:]
+        # Products with ones, and of rows with columns: BLAS adds up faster than NumPy's sum.
         ones = resources.allocate((size,), _FLOAT32)
         ones.fill(1)
         sums = resources.allocate((count,), _FLOAT32)
