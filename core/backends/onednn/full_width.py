@@ -75,6 +75,7 @@ def _of_sequences(
     if not layer.no_bias:
         operands[Argument.BIAS] = input_(2)
     kernel = PrimitiveKernel("convolution_full_width", request, (primitive, operands))
+    # The layout of the weights with the graph's axes: width is the last one, and channels are one.
     weights = permuted(primitive.desc(Argument.WEIGHTS), (0, 2, 1))
     shape = (filters, 1, layer.kernel[0], width)
     kernel.layouts = KernelLayouts(

@@ -150,4 +150,5 @@ def _upright(product: Product) -> Product:
     left, right, target = product
     if not target.is_transposed:
         return product
+    # (A B)^T = B^T A^T; oneDNN has only slow reference code for transposed targets.
     return right.transposed(), left.transposed(), target.transposed()

@@ -46,6 +46,9 @@ class _Resizing(Kernel):
         long_data = plain((1, images * height, width))
         pictures = plain((images, tall, wide))
         self._lines = (images, height, wide)
+        # The transposed matrices are described by strides. One matrix multiplies those of all
+        # images, which oneDNN repeats where it is on the left; on the right, all rows of all images
+        # are one long matrix.
         if self._is_backward:
             upright = strided((1, height, tall), (tall * height, 1, height))
             across = plain((1, wide, width))
