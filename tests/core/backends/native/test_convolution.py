@@ -25,6 +25,14 @@ CHECKED = CompileOptions(check_kernels=True)
 Symbol = mx.sym.Symbol
 
 
+@pytest.fixture
+def any_saving(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Convolve even the images for which direct convolutions are faster."""
+    module = sys.modules[Convolution.__module__]
+    for name in ("_LEAST_SAVING", "_LEAST_SAVING_IN_TRAINING"):
+        monkeypatch.setattr(module, name, 0)
+
+
 def layer(data: Symbol, name: str, filters: int, size: int = 3, **others: Any) -> Symbol:
     return mx.sym.Convolution(data, name=name, num_filter=filters, kernel=(size, size), **others)
 
@@ -93,6 +101,7 @@ def assert_trained_equally(executor: Any, expected: Any) -> None:
             assert_close(executor.grad_dict[name].asnumpy(), wanted.asnumpy(), name)
 
 
+@pytest.mark.usefixtures("any_saving")
 @pytest.mark.parametrize("size", [(6, 6), (7, 9), (5, 3)], ids=str)
 @pytest.mark.parametrize("pad", [0, 1, 2])
 @pytest.mark.parametrize("filters", [(16, 32), (48, 80), (112, 16)], ids=str)
@@ -107,6 +116,7 @@ def test_training_equals_the_reference(
     assert_trained_equally(executor, trained(bound(symbol, (40, 4, *size), REFERENCE)))
 
 
+@pytest.mark.usefixtures("any_saving")
 @pytest.mark.parametrize(
     ("size", "dilation", "pad"),
     [((12, 12), 2, 2), ((13, 15), 2, 0), ((17, 10), 3, 3), ((21, 22), 2, 4)],
@@ -123,13 +133,13 @@ def test_training_dilated_convolutions_equals_the_reference(
     assert_trained_equally(executor, trained(bound(symbol, (6, 4, *size), REFERENCE)))
 
 
+@pytest.mark.usefixtures("any_saving")
 @pytest.mark.parametrize("dilation", range(1, 8))
 @pytest.mark.parametrize("size", [(5, 6), (8, 3), (9, 9)], ids=str)
 def test_tiles_cover_every_output_once_at_any_dilation(
-    monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], dilation: int
+    size: tuple[int, int], dilation: int
 ) -> None:
-    """Even where Winograd would be slower, and where the dilation exceeds the image."""
-    monkeypatch.setattr(sys.modules[Convolution.__module__], "_LEAST_SAVING", 0)
+    """Even where the dilation exceeds the image."""
     symbol = between((16, 16), pad=(dilation, dilation), dilate=(dilation, dilation))
     executor, expected = (bound(symbol, (2, 4, *size), options) for options in (None, REFERENCE))
     (got,), (wanted,) = (one.forward(is_train=False) for one in (executor, expected))
@@ -151,8 +161,14 @@ def test_weights_without_a_version_are_transformed_on_every_pass() -> None:
     assert_trained_equally(executor, expected)
 
 
-def test_weight_gradients_summed_across_threads() -> None:
-    symbol = between((144, 160), pad=(1, 1), no_bias=True)
+@pytest.mark.parametrize("threads", [1, 2, 3, 4, 6, 16])
+@pytest.mark.parametrize("no_bias", [False, True], ids=["bias", "no_bias"])
+def test_large_weight_gradients_are_divided_among_threads(
+    monkeypatch: pytest.MonkeyPatch, threads: int, no_bias: bool
+) -> None:
+    """By rows of places and bands of output channels, of which there are 10 vectors."""
+    monkeypatch.setattr(library, "threads", lambda: threads)
+    symbol = between((144, 160), pad=(1, 1), no_bias=no_bias)
     executor = trained(bound(symbol, (9, 4, 12, 12), None))
     assert "winograd:convolution_backward" in kernels(executor, is_train=True)
     assert_trained_equally(executor, trained(bound(symbol, (9, 4, 12, 12), REFERENCE)))
@@ -295,10 +311,15 @@ def test_large_weights_need_enough_tiles_to_pay_off(size: int, wins: bool) -> No
         assert ("winograd:convolution" in kernels(executor, is_train=False)) == wins
 
 
-@pytest.mark.parametrize(("images", "wins"), [(1, False), (8, True)])
-def test_transforming_weights_needs_enough_tiles_to_pay_off(images: int, wins: bool) -> None:
+@pytest.mark.parametrize(
+    ("images", "size", "wins"), [(1, 14, False), (2, 14, True), (8, 7, False), (8, 8, True)]
+)
+def test_training_needs_enough_tiles_and_few_beyond_the_edges(
+    images: int, size: int, wins: bool
+) -> None:
+    """Weights are transformed in each step; of the tiles of 7x7 pixels, a third is outside."""
     symbol = layer(mx.sym.Variable("data"), "only", 512, pad=(1, 1))
-    executor = trained(bound(symbol, (images, 512, 7, 7), None))
+    executor = trained(bound(symbol, (images, 512, size, size), None))
     assert ("winograd:convolution" in kernels(executor, is_train=True)) == wins
 
 
