@@ -132,9 +132,9 @@ class KVStore(KVStoreBase):
             UsageError: ``out`` or the stored value is dense, or ``row_ids`` do not match ``out``.
         """
         _given("row_ids", row_ids)
-        for one, arrays in self._pairs(key, _given("out", out)):
+        for position, (one, arrays) in enumerate(self._pairs(key, _given("out", out))):
             stored = self._stored(one)
-            rows = _rows_of_key(key, one, row_ids, len(arrays))
+            rows = _rows_of_key(key, position, row_ids, len(arrays))
             for target, ids in zip(arrays, rows, strict=True):
                 if not isinstance(stored, RowSparseNDArray) or target.stype != "row_sparse":
                     raise UsageError(
@@ -219,10 +219,13 @@ def _given(what: str, value: Any) -> Any:
     return value
 
 
-def _rows_of_key(key: Any, one: Any, row_ids: Any, count: int) -> Sequence[NDArray]:
-    """Return the row numbers for each of a key's arrays."""
-    if isinstance(key, (list, tuple)) and isinstance(row_ids, (list, tuple)):
-        row_ids = row_ids[0] if len(row_ids) == 1 else row_ids[list(key).index(one)]
+def _rows_of_key(key: Any, position: int, row_ids: Any, count: int) -> Sequence[NDArray]:
+    """Return the row numbers for each of the arrays of the key at a position."""
+    one = key
+    if isinstance(key, (list, tuple)):
+        one = key[position]
+        if isinstance(row_ids, (list, tuple)):
+            row_ids = row_ids[0] if len(row_ids) == 1 else row_ids[position]
     rows = [row_ids] if isinstance(row_ids, NDArray) else list(row_ids)
     if len(rows) == 1:
         rows *= count

@@ -12,7 +12,7 @@ INLINE void copy(long count, const float *from, float *to) {
     return;
   }
   for (long i = 0; i < count; i += LANES) {
-    const __mmask16 lanes = count - i >= LANES ? 0xffff : (__mmask16)((1u << (count - i)) - 1);
+    const __mmask16 lanes = first_lanes(count - i);
     _mm512_mask_storeu_ps(to + i, lanes, _mm512_maskz_loadu_ps(lanes, from + i));
   }
 }

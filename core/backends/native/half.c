@@ -8,7 +8,7 @@ TARGET void half_from_float(long count, const float *from, unsigned short *to, l
 #pragma omp parallel for num_threads(threads_for(threads, pieces))
   for (long p = 0; p < pieces; p++)
     for (long i = p * PIECE; i < least(count, (p + 1) * PIECE); i += LANES) {
-      const __mmask16 lanes = count - i >= LANES ? 0xffff : (__mmask16)((1u << (count - i)) - 1);
+      const __mmask16 lanes = first_lanes(count - i);
       const __m256i half = _mm512_cvtps_ph(_mm512_maskz_loadu_ps(lanes, from + i),
                                            _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
       if (lanes == 0xffff) {
@@ -35,6 +35,6 @@ TARGET void half_to_float(long count, const unsigned short *from, float *to, lon
         source = last;
       }
       const vector wide = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)source));
-      _mm512_mask_storeu_ps(to + i, (__mmask16)((1u << here) - 1), wide);
+      _mm512_mask_storeu_ps(to + i, first_lanes(here), wide);
     }
 }

@@ -20,7 +20,7 @@ typedef struct {
 /* Results of up to ROWS rows; inlined with a constant count, so that the sums stay in registers. */
 INLINE void multiply(const Layer *layer, long first, long count) {
   const long inputs = layer->inputs, whole = inputs - inputs % LANES;
-  const __mmask16 rest = (__mmask16)((1u << (inputs - whole)) - 1);
+  const __mmask16 rest = first_lanes(inputs - whole);
   const float *rows = layer->matrix + first * inputs;
   vector sums[ROWS];
   for (long r = 0; r < count; r++) sums[r] = _mm512_setzero_ps();

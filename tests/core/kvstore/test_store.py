@@ -129,6 +129,8 @@ def test_row_ids_are_given_per_array_or_for_all() -> None:
     assert [one.asnumpy().ravel().tolist() for one in out] == [[1, 0, 0]] * 2
     store.row_sparse_pull(["v", "w"], [[out[0]], [out[1]]], row_ids=[[rows[0]], [rows[1]]])
     assert [one.asnumpy().ravel().tolist() for one in out] == [[1, 0, 0], [0, 1, 1]]
+    store.row_sparse_pull(["v", "v"], [[out[0]], [out[1]]], row_ids=[[rows[1]], [rows[0]]])
+    assert [one.asnumpy().ravel().tolist() for one in out] == [[0, 1, 1], [1, 0, 0]]
     with pytest.raises(UsageError, match="3 row_ids for 2"):
         store.row_sparse_pull("v", out, row_ids=[*rows, rows[0]])
     with pytest.raises(UsageError, match="both must be row_sparse"):

@@ -40,7 +40,7 @@ class WikiText2(Dataset):
         seq_len: tokens of a sequence.
 
     Raises:
-        MXNetError: the file does not exist. FormatError: it is no text in UTF-8, or the archive is
+        MXNetError: the file does not exist. FormatError: it is not UTF-8 text, or the archive is
             damaged. UsageError: another segment.
     """
 
@@ -69,7 +69,7 @@ class WikiText2(Dataset):
         try:
             return (_member(path, name) if path.endswith(packed) else _content(path)).decode()
         except UnicodeDecodeError as error:
-            raise FormatError(f"{path}: {name} is no text in UTF-8: {error}") from error
+            raise FormatError(f"{path}: {name} is not UTF-8 text: {error}") from error
 
     def _sequences(self, content: str, length: int) -> tuple[NDArray, NDArray]:
         lines = [tokens for line in content.splitlines() if (tokens := line.split())]

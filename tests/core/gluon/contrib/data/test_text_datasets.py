@@ -44,7 +44,7 @@ def test_what_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="segment is 'valid'; use one of train, validation, test"):
         WikiText2(str(tmp_path), "valid")
     (tmp_path / "wiki.train.tokens").write_bytes(b"a \xff b")
-    with pytest.raises(FormatError, match=r"wiki\.train\.tokens is no text in UTF-8"):
+    with pytest.raises(FormatError, match=r"wiki\.train\.tokens is not UTF-8 text"):
         WikiText2(str(tmp_path))
     (tmp_path / "wikitext-2-v1.zip").write_bytes(b"PK, but no archive")
     with pytest.raises(MXNetError, match=r"wikitext-2-v1\.zip cannot be read: "):
