@@ -61,7 +61,7 @@ class Later:
             self._pending.withdraw()
 
 
-Respond: TypeAlias = Callable[[int, bytes, bytes], None]
+Respond: TypeAlias = Callable[[int, bytes, bytes | memoryview], None]
 """Takes the status, header lines (each with its line end) and body of the response, once."""
 
 Begin: TypeAlias = Callable[[bytes, str, Respond], Pending | None]

@@ -95,7 +95,7 @@ class _Limited:
         if self._pending is not None:
             self._pending.withdraw()
 
-    def _answer(self, status: int, lines: bytes, body: bytes) -> None:
+    def _answer(self, status: int, lines: bytes, body: bytes | memoryview) -> None:
         self._end()
         self._respond(status, lines, body)
 

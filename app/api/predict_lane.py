@@ -36,6 +36,7 @@ from app.services.versions import Version, Versions
 from app.tensors.codec import NPY, Tensors, body_type, decode, encode_buffer, negotiate
 from app.tensors.json_tensors import is_uneven
 from app.tensors.npy import npy_pieces, read_npy_header
+from app.tensors.writing import join
 
 __all__ = ["PredictLane"]
 
@@ -47,7 +48,7 @@ _VERSION_QUERY = re.compile(r"version=([A-Za-z0-9._-]+)")
 _NPY_LENGTH = slice(8, 10)
 _MOST_KNOWN = 4096
 
-_Written: TypeAlias = tuple[bytes, bytes]
+_Written: TypeAlias = tuple[bytes, Piece]
 """The lines of an answer's head, and its body."""
 _Write: TypeAlias = Callable[[Outcome], _Written]
 _Refuse: TypeAlias = Callable[[Exception], None]
@@ -232,7 +233,8 @@ class PredictLane:
         line = b"x-model-version: %b\r\n" % version.name.encode()
         kind = negotiate(accept, single=len(outputs.rows) == 1)
         if kind == NPY and outputs in self._npy_heads and not outcome.result.get("batch_axes"):
-            content = self._npy_heads[outputs] + outcome.memory[: outputs.nbytes]
+            pieces = (self._npy_heads[outputs], outcome.memory[: outputs.nbytes])
+            content = b"".join(pieces) if outputs.nbytes <= FEW_BYTES else join(pieces)
             return line + b"content-type: application/x-npy\r\n", content
         arrays = outputs.arrays(np.frombuffer(outcome.memory, np.uint8), 0)
         if kind == NPY:
@@ -243,7 +245,7 @@ class PredictLane:
         axes = outcome.result.get("batch_axes", {})
         if axes:
             line += b"x-batch-axes: %b\r\n" % json.dumps(axes).encode()
-        content = bytes(encode_buffer(kind, arrays, "outputs", extra, members_of(axes)))
+        content = encode_buffer(kind, arrays, "outputs", extra, members_of(axes))
         return line + b"content-type: %b\r\n" % kind.encode(), content
 
     def _learn_head(self, outputs: Signature, arrays: dict[str, Any]) -> None:

@@ -22,10 +22,11 @@ from app.services.predict_calls import integer_dtypes, pieces_of, rows_of
 from app.services.predictions import Predictions
 from app.services.services import Services
 from app.services.versions import Version
-from app.tensors.codec import JSON, Tensors, encode, negotiate, take_inputs
+from app.tensors.codec import JSON, Tensors, encode_buffer, negotiate, take_inputs
 from app.tensors.json_bodies import load_json
 from app.tensors.json_tensors import HostArray
-from app.tensors.ragged import SameShapeExamples, group_examples, ragged_json
+from app.tensors.ragged import SameShapeExamples, group_examples, ragged_pieces
+from app.tensors.writing import join
 
 __all__ = ["answer_ragged", "may_be_ragged", "predict_ragged"]
 
@@ -44,7 +45,7 @@ async def predict_ragged(
     version: Version,
     body: bytes,
     accept: str | None,
-) -> tuple[str, bytes]:
+) -> tuple[str, memoryview]:
     """Return the type and content of the answer to a small JSON body with lists that differ.
 
     Each example gets the same outputs as if it were sent alone.
@@ -119,19 +120,23 @@ async def _ask(
     return {name: [rows[place] for place in sorted(rows)] for name, rows in outputs.items()}
 
 
-async def _encode(outputs: _Outputs, version: Version, accept: str | None) -> tuple[str, bytes]:
+async def _encode(
+    outputs: _Outputs, version: Version, accept: str | None
+) -> tuple[str, memoryview]:
     size = sum(row.nbytes for rows in outputs.values() for row in rows)
     return await beside_the_loop(size, partial(_encoded, outputs, version, accept))
 
 
-def _encoded(outputs: _Outputs, version: Version, accept: str | None) -> tuple[str, bytes]:
+def _encoded(outputs: _Outputs, version: Version, accept: str | None) -> tuple[str, memoryview]:
     """Return a media type and the content; only JSON can represent rows of differing lengths."""
     if _are_alike(outputs):
         kind = negotiate(accept, single=len(outputs) == 1)
-        return kind, encode(kind, _stacked(outputs), "outputs", {"version": version.name})
-    texts = (b"%s:%s" % (orjson.dumps(name), ragged_json(rows)) for name, rows in outputs.items())
-    content = b'{"outputs":{%s},"version":%s}' % (b",".join(texts), orjson.dumps(version.name))
-    return JSON, content
+        return kind, encode_buffer(kind, _stacked(outputs), "outputs", {"version": version.name})
+    pieces = [b'{"outputs":{']
+    for name, rows in outputs.items():
+        pieces += [orjson.dumps(name), b":", *ragged_pieces(rows), b","]
+    pieces[-1] = b'},"version":%b}' % orjson.dumps(version.name)
+    return JSON, join(pieces)
 
 
 def _are_alike(outputs: _Outputs) -> bool:

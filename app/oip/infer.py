@@ -123,22 +123,18 @@ def _write_here(write: Writer, request_id: str, respond: Respond, outcome: Outco
     except Exception as error:
         _refuse(request_id, respond, error)
     else:
-        respond(200, written.lines, bytes(written.content))
+        respond(200, written.lines, written.content)
     finally:
         outcome.release()
 
 
 async def _write_beside(write: Writer, request_id: str, respond: Respond, outcome: Outcome) -> None:
-    def make() -> tuple[bytes, bytes]:
-        written = write(outcome)
-        return written.lines, bytes(written.content)
-
     try:
-        lines, content = await asyncio.to_thread(make)
+        written = await asyncio.to_thread(write, outcome)
     except Exception as error:
         _refuse(request_id, respond, error)
     else:
-        respond(200, lines, content)
+        respond(200, written.lines, written.content)
     finally:
         outcome.release()
 

@@ -107,10 +107,10 @@ class Answers:
     def _form(self, outputs: Signature, wish: Wish, chosen: Sequence[_Chosen]) -> _Form:
         places = [_place(outputs, one.number) for one in chosen]
         listed = [
-            orjson.dumps(_output(outputs, one) | _binary(end - begin))
+            [orjson.dumps(_output(outputs, one) | _binary(end - begin))]
             for one, (begin, end) in zip(chosen, places, strict=True)
         ]
-        form = _Form(self._header(wish, listed), places)
+        form = _Form(b"".join(self._header(wish, listed)), places)
         if not wish.request_id:
             if len(self._forms) >= _MOST_KNOWN:
                 self._forms.clear()
@@ -122,7 +122,7 @@ class Answers:
     ) -> Written:
         """Write a response that has numbers or class labels in its JSON."""
         arrays = outcome.outputs.arrays(np.frombuffer(outcome.memory, np.uint8), 0)
-        listed: list[bytes] = []
+        listed: list[list[bytes]] = []
         behind: list[Piece] = []
         for one in chosen:
             array = arrays[outcome.outputs.rows[one.number][0]]
@@ -132,26 +132,28 @@ class Answers:
                 plain["shape"], elements = classified(plain["name"], array, one.classes, names)
                 plain["datatype"] = "BYTES"
                 octets: Piece = pack(text.encode() for text in elements) if one.is_binary else b""
-                text = b"" if one.is_binary else orjson.dumps(elements)
+                numbers = [] if one.is_binary else [orjson.dumps(elements)]
             elif one.is_binary:
                 begin, end = _place(outcome.outputs, one.number)
                 octets = outcome.memory[begin:end]
             else:
-                text = _numbers(array)
+                numbers = _numbers(array)
             if one.is_binary:
                 behind.append(octets)
-                listed.append(orjson.dumps(plain | _binary(len(octets))))
+                listed.append([orjson.dumps(plain | _binary(len(octets)))])
             else:
-                listed.append(b'%b,"data":%b}' % (orjson.dumps(plain)[:-1], text))
+                listed.append([orjson.dumps(plain)[:-1], b',"data":', *numbers, b"}"])
         header = self._header(wish, listed)
-        if not behind:
-            return Written(header, None)
-        return Written(_joined([header, *behind]), len(header))
+        size = sum(map(len, header)) if behind else None
+        return Written(_joined([*header, *behind]), size)
 
-    def _header(self, wish: Wish, listed: Iterable[bytes]) -> bytes:
+    def _header(self, wish: Wish, listed: Iterable[Sequence[bytes]]) -> list[bytes]:
+        """Return the header in pieces, because joining large ones as bytes would keep the lock."""
         request_id = {"id": wish.request_id} if wish.request_id else {}
-        fields = orjson.dumps(self._fields | request_id)
-        return b'%b,"outputs":[%b]}' % (fields[:-1], b",".join(listed))
+        pieces = [orjson.dumps(self._fields | request_id)[:-1], b',"outputs":[']
+        for index, one in enumerate(listed):
+            pieces += [b",", *one] if index else one
+        return [*pieces, b"]}"]
 
 
 def _chosen(outputs: Signature, wish: Wish) -> list[_Chosen]:
@@ -193,13 +195,14 @@ def _joined(pieces: Sequence[Piece]) -> Piece:
     return join(pieces)
 
 
-def _numbers(array: npt.NDArray[Any]) -> bytes:
-    """Return an array's numbers as a JSON list, written in steps that let other threads run.
+def _numbers(array: npt.NDArray[Any]) -> list[bytes]:
+    """Return the pieces of a JSON list of an array's numbers, written in steps that let other
+    threads run.
 
     NaN and infinity are written as in Triton: ``NaN`` and ``Infinity``.
     """
     flat = array.reshape(-1)
-    pieces = []
+    pieces = [b"["]
     for begin in range(0, flat.size, _NUMBERS_AT_ONCE):
         part = flat[begin : begin + _NUMBERS_AT_ONCE]
         numbers = part.tolist()
@@ -207,4 +210,5 @@ def _numbers(array: npt.NDArray[Any]) -> bytes:
             pieces.append(json.dumps(numbers, separators=(",", ":")).encode()[1:-1])
         else:
             pieces.append(orjson.dumps(numbers)[1:-1])
-    return b"[%b]" % b",".join(pieces)
+        pieces.append(b",")
+    return [*pieces[: -1 if flat.size else 1], b"]"]

@@ -11,7 +11,7 @@ from app.serving.fast_lane import KnownHead
 
 __all__ = ["FastExchange"]
 
-Answer: TypeAlias = Callable[["FastExchange", int, bytes, bytes], None]
+Answer: TypeAlias = Callable[["FastExchange", int, bytes, bytes | memoryview], None]
 """Called with the exchange, status, header lines and body of a response."""
 
 
@@ -72,7 +72,7 @@ class FastExchange:
         if self._pending is not None:
             self._pending.withdraw()
 
-    def _respond(self, status: int, lines: bytes, body: bytes) -> None:
+    def _respond(self, status: int, lines: bytes, body: bytes | memoryview) -> None:
         if not self._is_over:
             self._is_over = True
             self._pending = None

@@ -136,7 +136,9 @@ class LimitedProtocol(HttpToolsProtocol):
             self.flow.resume_reading()
             self.data_received(early)
 
-    def _on_answer(self, exchange: FastExchange, status: int, lines: bytes, body: bytes) -> None:
+    def _on_answer(
+        self, exchange: FastExchange, status: int, lines: bytes, body: bytes | memoryview
+    ) -> None:
         """Send the response of a fast-lane request, and process what arrived in the meantime."""
         self._exchange = None
         self._in_body = False

@@ -10,8 +10,9 @@ import orjson
 
 from app.errors import Invalid
 from app.tensors.json_tensors import HostArray, read_tensor
+from app.tensors.writing import json_pieces
 
-__all__ = ["SameShapeExamples", "group_examples", "ragged_json"]
+__all__ = ["SameShapeExamples", "group_examples", "ragged_pieces"]
 
 
 class SameShapeExamples(NamedTuple):
@@ -57,12 +58,23 @@ def group_examples(inputs: Mapping[str, Any], dtypes: Mapping[str, str]) -> list
     ]
 
 
-def ragged_json(examples: Sequence[HostArray]) -> bytes:
-    """Return an output as JSON; if its examples differ in shape, in a ragged form.
+def ragged_pieces(examples: Sequence[HostArray]) -> Iterator[bytes]:
+    """Yield the JSON text of an output; if its examples differ in shape, in a ragged form.
 
     The ragged form's ``data`` is a list of lists, and ``lengths`` has their lengths.
     """
-    return b"".join(_pieces(examples))
+    yield b'{"dtype":%s,' % orjson.dumps(examples[0].dtype.name)
+    if len({one.shape for one in examples}) == 1:
+        yield b'"shape":%s,' % orjson.dumps((len(examples), *examples[0].shape))
+    else:
+        yield b'"lengths":%s,' % orjson.dumps([one.shape[0] for one in examples])
+    yield b'"data":'
+    opening = b"["
+    for one in examples:
+        yield opening
+        yield from json_pieces(one)
+        opening = b","
+    yield b"]}"
 
 
 def _examples(value: Any, field: str, dtype: str) -> list[HostArray]:
@@ -79,12 +91,3 @@ def _examples(value: Any, field: str, dtype: str) -> list[HostArray]:
 
 def _stacked(arrays: Sequence[HostArray], places: Sequence[int]) -> HostArray:
     return np.stack([arrays[place] for place in places])
-
-
-def _pieces(examples: Sequence[HostArray]) -> Iterator[bytes]:
-    yield b'{"dtype":%s,' % orjson.dumps(examples[0].dtype.name)
-    if len({one.shape for one in examples}) == 1:
-        yield b'"shape":%s,' % orjson.dumps((len(examples), *examples[0].shape))
-    else:
-        yield b'"lengths":%s,' % orjson.dumps([one.shape[0] for one in examples])
-    yield b'"data":%s}' % orjson.dumps([one.tolist() for one in examples])

@@ -67,7 +67,7 @@ WIDE = {
         {
             "op": "broadcast_axis",
             "name": "wide",
-            "attrs": {"axis": "1", "size": "2500000"},
+            "attrs": {"axis": "1", "size": "5000000"},
             "inputs": [[0, 0, 0]],
         },
     ],
