@@ -24,6 +24,7 @@ __all__ = [
     "PRODUCT",
     "REDUCTION",
     "REPEATING",
+    "RESHAPING",
     "SEQUENCE_LAST",
     "SEQUENCE_MASK",
     "SLICING",
@@ -44,6 +45,7 @@ __all__ = [
     "Permuting",
     "Product",
     "Reducing",
+    "Reshaping",
     "Slicing",
     "SoftmaxActivation",
     "SoftmaxOutput",
@@ -196,7 +198,7 @@ class Leading(Protocol):
 
 
 class Parting(Protocol):
-    """``SliceChannel``: parts of the data along an axis."""
+    """``SliceChannel`` and ``split_v2``: parts of the data along an axis."""
 
     @property
     def axis(self) -> int:
@@ -238,6 +240,14 @@ class OfSequences(Protocol):
         """Whether a second input (batch,) has the length of each sequence; else all are whole."""
 
 
+class Reshaping(Protocol):
+    """``Reshape``."""
+
+    @property
+    def shape(self) -> Shape:
+        """The new shape, with MXNet's special codes."""
+
+
 class Permuting(Protocol):
     """An operator that changes the order of axes."""
 
@@ -265,5 +275,6 @@ EXPANDING = Kind[HasNewAxis]("data with a new axis of length 1")
 SEQUENCE_LAST = Kind[OfSequences]("last element of each sequence")
 SEQUENCE_MASK = Kind[OfSequences]("sequences with a constant after their ends")
 PERMUTING = Kind[Permuting]("permutation of axes")
+RESHAPING = Kind[Reshaping]("data in another shape")
 CAST = Kind[object]("cast")
 REPEATING = Kind[object]("repetition along axes")

@@ -263,6 +263,9 @@ class Rnn(Protocol):
     def use_sequence_length(self) -> bool:
         """Whether an input has the length of each sequence."""
 
+    def parameter_size(self, inputs: int) -> int:
+        """Return the length of the parameter vector for so many inputs."""
+
     def split(self, parameters: Array, data: Array) -> Sequence[Sequence[CellParameters]]:
         """Return the parameters by layer and direction; the data tell the number of features."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from ..capabilities.arrays import CONCATENATION, EXPANDING, STACKING
+from ..capabilities.arrays import CONCATENATION, EXPANDING, PARTING, STACKING
 from ..capabilities.kinds import is_of
 from ..ops import Operator
 from ..ops.joining import Stack
@@ -79,10 +79,11 @@ class Sequences(Edit):
     def _split(self, parts: Sequence[int]) -> int | None:
         """Return the value that was split into these parts, if there is one."""
         split = self.uses.writer.get(parts[0])
-        if split is None or not getattr(split.op, "squeeze_axis", False):
+        op = None if split is None else split.op
+        if split is None or op is None or not (is_of(op, PARTING) and op.squeeze_axis):
             return None
         is_reversed = split.outputs == tuple(reversed(parts))
-        source, axis = split.inputs[0], getattr(split.op, "axis", None)
+        source, axis = split.inputs[0], op.axis
         if source is None or axis not in (0, 1):
             return None
         if not is_reversed and split.outputs != tuple(parts):

@@ -149,6 +149,7 @@ class _Reshaping(PassThrough):
 
 
 @register("Reshape", "reshape")
+@implements(kinds.RESHAPING)
 class Reshape(_Reshaping):
     """Reshape the data; the shape may contain MXNet's special codes (``resolve_codes``)."""
 

@@ -419,6 +419,7 @@ class SliceChannel(_Parting):
 
 
 @register("_split_v2", "_npi_split")
+@implements(kinds.PARTING)
 class SplitV2(_Parting):
     """Split the data along an axis at given indices, or into sections of nearly equal size."""
 

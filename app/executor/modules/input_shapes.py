@@ -14,14 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from core.capabilities.arrays import PERMUTING
+from core.capabilities.arrays import PERMUTING, RESHAPING
 from core.capabilities.kinds import is_of
-from core.capabilities.layers import EMBEDDING
+from core.capabilities.layers import EMBEDDING, RNN, Rnn
 from core.errors import MXNetError, ShapeError
 from core.graph.nodes import Node, topological_order
 from core.ops import Operator
-from core.ops.reshape import Reshape
-from core.ops.rnn import RNN
 from core.symbol import Symbol
 from core.types import Shape
 
@@ -249,8 +247,9 @@ def _candidates(
     reader: _Reader | None, params: Mapping[str, Shape], sizes: Sizes
 ) -> Iterator[_Candidate]:
     """Yield shapes of one example; at last the empty one, which leaves it to inference."""
-    if reader is not None and isinstance(reader.node.op, RNN):
-        yield from _of_sequences(reader, reader.node.op, params, sizes)
+    operator = None if reader is None else reader.node.op
+    if reader is not None and operator is not None and is_of(operator, RNN):
+        yield from _of_sequences(reader, operator, params, sizes)
     elif reader is not None:
         yield from map(_Candidate, _of_layer(reader.node, params, sizes))
     yield _Candidate(())
@@ -273,7 +272,7 @@ def _of_layer(node: Node, params: Mapping[str, Shape], sizes: Sizes) -> Iterator
         yield from ((1, _SEQUENCE_LENGTH), (1, 1), (1,))
         if sizes is _others:
             yield from ((1, size) for size in _OTHER_SIZES)
-    elif isinstance(operator, Reshape):
+    elif is_of(operator, RESHAPING):
         target = operator.shape
         if len(target) > 1 and min(target[1:]) > 0:
             yield (1, *target[1:])
@@ -281,7 +280,7 @@ def _of_layer(node: Node, params: Mapping[str, Shape], sizes: Sizes) -> Iterator
 
 
 def _of_sequences(
-    reader: _Reader, operator: RNN, params: Mapping[str, Shape], sizes: Sizes
+    reader: _Reader, operator: Rnn, params: Mapping[str, Shape], sizes: Sizes
 ) -> Iterator[_Candidate]:
     """Yield shapes of sequences whose features a recurrent layer's parameters tell."""
     vector = params.get(reader.node.inputs[1].node.name)

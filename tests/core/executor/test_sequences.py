@@ -43,6 +43,13 @@ def test_a_function_of_each_part_runs_on_the_whole() -> None:
     assert names == ["SwapAxis", "tanh", "Reshape"]
 
 
+def test_both_operators_that_split_are_known() -> None:
+    data = mx.sym.Variable("data", shape=SHAPE)
+    split = mx.sym.split_v2(data, LENGTH, axis=1, squeeze_axis=True)
+    _, names = flattened(stack(*map(mx.sym.tanh, split)))
+    assert names == ["SwapAxis", "tanh", "Reshape"]
+
+
 def test_reversed_parts_become_a_reversed_whole() -> None:
     _, names = flattened(stack(*map(mx.sym.tanh, parts()[::-1])))
     assert names == ["SwapAxis", "reverse", "tanh", "Reshape"]

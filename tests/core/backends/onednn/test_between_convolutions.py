@@ -215,7 +215,8 @@ CASES |= {
     }.items()
 }
 ELEMENTWISE |= {f"maxout-{channels}": (channels, maxout) for channels in (20, 32)} | {
-    "maxout_of_rows-20": (20, lambda x: maxout(x, axis=2))
+    "maxout_of_rows-20": (20, lambda x: maxout(x, axis=2)),
+    "maxout_of_split_v2-32": (32, lambda x: mx.sym.maximum(*mx.sym.split_v2(x, 2, axis=1))),
 }
 CASES |= ELEMENTWISE
 
