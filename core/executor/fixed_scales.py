@@ -1,4 +1,4 @@
-"""Gamma arrays of batch norms with ``fix_gamma``, which compute with gamma = 1."""
+"""Scales that are fixed: gamma of batch norms with ``fix_gamma``, which compute with gamma = 1."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ from .trace import Graph
 
 __all__ = ["fixed_scales"]
 
-_GAMMA = 1
-"""The position of gamma among a batch norm's inputs."""
-
 
 def fixed_scales(graph: Graph) -> tuple[int, ...]:
-    """Return the positions of the arguments that are gamma of a batch norm with ``fix_gamma``.
-
-    MXNet's batch norm writes 1 into that array, so that checkpoints contain 1.
-    """
-    gammas = {
-        node.inputs[_GAMMA].node
+    """Return the positions of the arguments that operators set to 1 (``Operator.set_to_one``)."""
+    scales = {
+        node.inputs[index].node
         for node in graph.nodes
-        if node.op is not None and getattr(node.op, "fix_gamma", False)
+        if node.op is not None
+        for index in node.op.set_to_one()
     }
-    return tuple(index for index, node in enumerate(graph.arguments) if node in gammas)
+    return tuple(index for index, node in enumerate(graph.arguments) if node in scales)

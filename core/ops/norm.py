@@ -91,6 +91,9 @@ class BatchNorm(Operator):
     def variable_initializers(self) -> Mapping[str, str]:
         return {"moving_mean": '["zero", {}]', "moving_var": '["one", {}]'}
 
+    def set_to_one(self) -> tuple[int, ...]:
+        return (1,) if self.fix_gamma else ()
+
     def output_names(self) -> tuple[str, ...]:
         return ("output", "mean", "var")
 

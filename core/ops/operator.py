@@ -225,6 +225,11 @@ class Operator:
         them."""
         return None
 
+    def set_to_one(self) -> tuple[int, ...]:
+        """Indices of inputs whose arrays a training pass fills with 1, as MXNet's operator does, so
+        that checkpoints contain 1 (BatchNorm's gamma with ``fix_gamma``)."""
+        return ()
+
     # -- inference --------------------------------------------------------------------------
 
     def infer_shape(
