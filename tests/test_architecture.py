@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import importlib
 import re
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from core.ops.registry import canonical_names, get_operator, registered_names
 
 ROOT = Path(__file__).parent.parent
 
@@ -376,3 +379,134 @@ def defined_names(node: ast.AST) -> Iterator[str]:
         yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
+
+
+# What asks operators: passes, backends and whatever else must not know them by name or class.
+ASKS_OPERATORS = [
+    *python_files("core/autograd"),
+    *python_files("core/backends"),
+    *python_files("core/capabilities"),
+    *python_files("core/checkpoint"),
+    *python_files("core/contrib/quantization"),
+    *python_files("core/executor"),
+    *python_files("core/graph"),
+    *python_files("core/module"),
+    *python_files("app/executor"),
+]
+# Names of C functions in our library; a default of an argument that takes names of operators.
+LISTS_NAMES = {"core/backends/native/library.py", "core/contrib/quantization/net.py"}
+# Fused operators hold their parts under these classes, because kernels are registered for exactly
+# such pairs; quantization asks for operators that it has inserted itself.
+KNOWS_CLASSES = {
+    "core/contrib/quantization/graph.py": {
+        *("Dequantize", "QuantizeV2", "QuantizedBatchNorm", "Requantize"),
+    },
+    "core/executor/fuse.py": {"BatchNorm"},
+    "core/executor/fuse_bytes.py": {"Requantize"},
+    "core/executor/fuse_training.py": {"BatchNorm", "LRN"},
+}
+
+
+def compared(tree: ast.AST) -> Iterator[ast.expr | None]:
+    """Yield what is the key of a table, an element of a list, or compared with something."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name("__all__" | "__slots__")]):
+                for one in ast.walk(node.value):
+                    one.elts = []  # type: ignore[attr-defined]
+            case ast.Dict():
+                yield from node.keys
+            case ast.Set() | ast.List() | ast.Tuple():
+                yield from node.elts
+            case ast.Compare():
+                yield from (node.left, *node.comparators)
+            case ast.MatchValue():
+                yield node.value
+            case ast.Call(func=ast.Attribute(attr="startswith" | "endswith")):
+                yield from node.args
+            case ast.Call(func=ast.Name("isinstance" | "issubclass")):
+                yield from node.args[1:]
+            case ast.MatchClass():
+                yield node.cls
+
+
+@pytest.mark.parametrize("path", ASKS_OPERATORS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_operators_are_asked_and_not_listed_by_name(path: Path) -> None:
+    """Facts about operators are on operators (``core/ops/README.md``), not in tables of names.
+
+    Names that are ordinary words (``sum``, ``concat``) are not looked for; libraries and fields
+    have such names, too.
+    """
+    if str(path.relative_to(ROOT)) in LISTS_NAMES:
+        return
+    names = {name for name in registered_names() if name != name.lower() or "_" in name}
+    for one in compared(ast.parse(path.read_text(), str(path))):
+        if isinstance(one, ast.Constant) and isinstance(one.value, str):
+            found = names & {one.value, *one.value.split()}
+            assert not found, f"{path}:{one.lineno}: {found}: declare a fact on the operator"
+
+
+@pytest.mark.parametrize("path", ASKS_OPERATORS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_operators_are_asked_for_their_kind_and_not_for_their_class(path: Path) -> None:
+    module = importlib.import_module(module_name(path))
+    registered = {get_operator(name) for name in canonical_names()}
+    allowed = KNOWS_CLASSES.get(str(path.relative_to(ROOT)), set())
+    for one in compared(ast.parse(path.read_text(), str(path))):
+        if isinstance(one, ast.Name):
+            known = getattr(module, one.id, None)
+            is_class = isinstance(known, type) and known in registered
+            assert not is_class or one.id in allowed, (
+                f"{path}:{one.lineno}: {one.id}: ask is_of(operator, its kind), or declare a fact"
+            )
+
+
+@pytest.mark.parametrize("path", ASKS_OPERATORS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_facts_of_operators_are_typed(path: Path) -> None:
+    """``getattr(step.op, "axis", None)`` is true of whatever happens to have such an attribute."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        match node:
+            case ast.Call(
+                func=ast.Name("getattr" | "hasattr"),
+                args=[
+                    ast.Name("op" | "operator") | ast.Attribute(attr="op" | "operator"),
+                    name,
+                    *_,
+                ],
+            ):
+                assert not isinstance(name, ast.Constant), (
+                    f"{path}:{node.lineno}: {ast.unparse(node)}: ask is_of first"
+                )
+
+
+def test_each_update_rule_is_called_by_operators_and_optimizers() -> None:
+    """A rule that only one of the two calls is written twice, or has no reason to be shared."""
+    rules = ROOT / "core/ops/update_rules.py"
+    by_operators = imported_from(rules, python_files("core/ops"))
+    by_optimizers = imported_from(rules, python_files("core/optimizer"))
+    assert by_operators - by_optimizers == {"adam_direction"}  # AdamW is no class of MXNet's
+    # The operators' rules are made of these.
+    assert by_optimizers - by_operators == {"move_mean", "move_mean_square"}
+    assert len(by_operators & by_optimizers) >= 15
+
+
+def imported_from(source: Path, paths: list[Path]) -> set[str]:
+    """Return the names of a module that files import."""
+    return {
+        alias.name
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and absolute_name(node, path) == module_name(source)
+        for alias in node.names
+    }
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for part in ("kvstore", "module", "optimizer") for path in python_files(f"core/{part}")],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_no_state_is_kept_by_the_identity_of_an_object(path: Path) -> None:
+    """Another object may get the id of one that is gone."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id != "id", f"{path}:{node.lineno}: {ast.unparse(node)}"

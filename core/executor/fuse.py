@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 from ..capabilities import fused as fused_kinds
 from ..capabilities import layers
 from ..capabilities.functions import Arithmetic, is_relu
-from ..capabilities.kinds import Kind, implements
+from ..capabilities.kinds import Kind, implements, is_of
 from ..ops import Operator, Reads, Run, get_operator
 from ..ops.conv import Convolution
 from ..ops.dense import FullyConnected
@@ -295,20 +295,22 @@ class _Fuser:
         assert data is not None
         return (
             fused.batch_norm is None
-            and norm.op.kind is layers.BATCH_NORM
             and self._is_inference(norm)
             and self._hides_statistics(norm)
             and self._constants >= {*inputs[1:], *norm.inputs[1:]}
+            and is_of(fused.layer, layers.CONVOLUTION)
             # The norm is over axis 1, which in these layouts are the channels of the filters.
-            and getattr(fused.layer, "layout", None) in (None, "NCW", "NCHW", "NCDHW")
+            and fused.layer.layout in (None, "NCW", "NCHW", "NCDHW")
             # Kernels fold in float32, which ``widen`` has made of half precision by now.
             and values[data].dtype.itemsize == 4
         )
 
     def _is_inference(self, norm: Step) -> bool:
-        """Return whether a batch norm normalizes channels by its running statistics."""
-        uses_batch = self._program.is_train and not getattr(norm.op, "use_global_stats", False)
-        return not uses_batch and getattr(norm.op, "axis", None) == 1
+        """Return whether a step is a batch norm that normalizes by its running statistics."""
+        op = norm.op
+        if not is_of(op, layers.BATCH_NORM):
+            return False
+        return op.axis == 1 and (op.use_global_stats or not self._program.is_train)
 
     def _hides_statistics(self, step: Step) -> bool:
         """Return whether nothing reads the outputs of a step other than the first."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..capabilities.functions import Function, is_relu
 from ..capabilities.fused import BATCH_NORM_ACTIVATION, LOCAL_RESPONSE
-from ..capabilities.kinds import Kind, implements
+from ..capabilities.kinds import Kind, implements, is_of
 from ..capabilities.layers import BATCH_NORM
 from ..ops import Operator, Reads, Run
 from ..ops.norm import BatchNorm
@@ -225,15 +225,16 @@ class _Fuser:
         return found[0] if is_clip or is_relu(function) else None
 
     def _is_norm(self, step: Step) -> bool:
-        if step.is_backward or step.op.kind is not BATCH_NORM:
+        op, is_single = step.op, step.op.visible_outputs() == 1
+        if step.is_backward or not is_of(op, BATCH_NORM):
             return False
         data = step.inputs[0]
         assert data is not None
         value = self._program.values[data]
         return (
-            not getattr(step.op, "use_global_stats", False)
-            and getattr(step.op, "axis", None) == 1
-            and step.op.visible_outputs() == 1
+            not op.use_global_stats
+            and op.axis == 1
+            and is_single
             and value.dtype == _FLOAT32
             and len(value.shape) > 2
         )
