@@ -25,7 +25,9 @@ def test_layers_match_mxnets(case_id: str, compiled: bool) -> None:
         if key == "names":
             assert array.tolist() == expected.tolist()
         else:
-            assert_close(f"{case_id} {key}", array, expected, 1e-4)
+            # Terms of a gradient cancel, which leaves more rounding error.
+            tolerance = 5e-5 if key == "gradient" else None
+            assert_close(f"{case_id} {key}", array, expected, tolerance)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=str)
 def test_executors_match_mxnets(case: tuple[bool, bool]) -> None:
     golden = golden_file.topic("modes")
     for key, got in run_executor(mx, *case).items():
-        assert_close(f"{case} {key}", got, golden[f"executor {case} {key}"], tolerance=1e-4)
+        assert_close(f"{case} {key}", got, golden[f"executor {case} {key}"])
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
@@ -24,7 +24,7 @@ def test_executors_match_mxnets(case: tuple[bool, bool]) -> None:
 def test_blocks_match_mxnets(case: tuple[bool, bool], hybridize: bool) -> None:
     golden = golden_file.topic("modes")
     for key, got in run_block(mx, *case, hybridize).items():
-        assert_close(f"{case} {key}", got, golden[f"block {case} {key}"], tolerance=1e-4)
+        assert_close(f"{case} {key}", got, golden[f"block {case} {key}"])
 
 
 @pytest.mark.parametrize("hybridize", [False, True])

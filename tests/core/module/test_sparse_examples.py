@@ -17,4 +17,4 @@ def test_training_matches_mxnet(case_id: str) -> None:
     found = run_case(mx, case_id)
     assert found.keys() == expected
     for key, got in found.items():
-        assert_close(f"{case_id} {key}", got, golden[f"{case_id}/{key}"], tolerance=1e-4)
+        assert_close(f"{case_id} {key}", got, golden[f"{case_id}/{key}"])
