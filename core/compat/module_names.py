@@ -160,6 +160,25 @@ class BucketingNames(BaseNames):
 
     _buckets: Mapping[Any, ModuleNames]
     _default_bucket_key: Any
+    _active: Any
+    _active_key: Any
+
+    @property
+    def _curr_module(self) -> Any:
+        """The module of the current bucket, which ``switch_bucket`` of a subclass may set."""
+        return self._active
+
+    @_curr_module.setter
+    def _curr_module(self, module: Any) -> None:
+        self._active = module
+
+    @property
+    def _curr_bucket_key(self) -> Any:
+        return self._active_key
+
+    @_curr_bucket_key.setter
+    def _curr_bucket_key(self, key: Any) -> None:
+        self._active_key = key
 
     @property
     def _total_exec_bytes(self) -> int:  # type: ignore[override]

@@ -70,8 +70,8 @@ class BucketingModule(BucketingNames, BaseModule):
         self._group2ctxs = group2ctxs
         self._compression_params = compression_params
         self._buckets: dict[Any, Module] = {}
-        self._curr_module: Module | None = None
-        self._curr_bucket_key: Any = None
+        self._active: Module | None = None
+        self._active_key: Any = None
         self._grad_req: Any = "write"
         self._monitor: Any = None
         self._preloaded: tuple[Params, Params] | None = None
@@ -83,12 +83,12 @@ class BucketingModule(BucketingNames, BaseModule):
     @property
     def stage(self) -> Stage:
         """How far the module has been set up."""
-        return Stage.CREATED if self._curr_module is None else self.default_module.stage
+        return Stage.CREATED if self._active is None else self.default_module.stage
 
     @property
     def binded(self) -> bool:  # type: ignore[override]
         """True once the default bucket is bound."""
-        return self._curr_module is not None
+        return self._active is not None
 
     @property
     def params_initialized(self) -> bool:  # type: ignore[override]
@@ -103,15 +103,15 @@ class BucketingModule(BucketingNames, BaseModule):
     @property
     def data_names(self) -> list[str]:
         """Names of the current bucket's data inputs; of the default bucket's before binding."""
-        if self._curr_module is not None:
-            return self._curr_module.data_names
+        if self._active is not None:
+            return self._active.data_names
         return list(self._generate(self._default_bucket_key)[1] or ())
 
     @property
     def output_names(self) -> list[str]:
         """Names of the current bucket's outputs; of the default bucket's before binding."""
-        if self._curr_module is not None:
-            return self._curr_module.output_names
+        if self._active is not None:
+            return self._active.output_names
         return self._generate(self._default_bucket_key)[0].list_outputs()
 
     @property
@@ -142,7 +142,7 @@ class BucketingModule(BucketingNames, BaseModule):
     @property
     def default_module(self) -> Module:
         """The module of the default bucket, which holds parameters and optimizer."""
-        if self._curr_module is None:
+        if self._active is None:
             require_stage("default_module", Stage.CREATED, Stage.BOUND)
         return self._buckets[self._default_bucket_key]
 
@@ -172,7 +172,7 @@ class BucketingModule(BucketingNames, BaseModule):
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self._grad_req = grad_req
         self._buckets = {self._default_bucket_key: module}
-        self._curr_module, self._curr_bucket_key = module, self._default_bucket_key
+        self._active, self._active_key = module, self._default_bucket_key
         if kept is not None:
             self.set_params(*kept)
             self._preloaded = None
@@ -197,7 +197,7 @@ class BucketingModule(BucketingNames, BaseModule):
             if self._monitor is not None:
                 module.install_monitor(self._monitor)
             self._buckets[bucket_key] = module
-        self._curr_module, self._curr_bucket_key = module, bucket_key
+        self._active, self._active_key = module, bucket_key
 
     def drop_bucket(self, bucket_key: Any) -> None:
         """Free a bucket other than the default one; the next use of its key binds it again.
@@ -206,15 +206,15 @@ class BucketingModule(BucketingNames, BaseModule):
         """
         if bucket_key == self._default_bucket_key:
             raise ValueError(f"bucket {bucket_key!r} is the default one, which has the parameters")
-        if self._buckets.pop(bucket_key, None) is self._curr_module:
-            self._curr_module = self.default_module
-            self._curr_bucket_key = self._default_bucket_key
+        if self._buckets.pop(bucket_key, None) is self._active:
+            self._active = self.default_module
+            self._active_key = self._default_bucket_key
 
     def prepare(
         self, data_batch: Any, sparse_row_id_fn: Callable[[Any], Any] | None = None
     ) -> None:
         """Bind the bucket of a batch unless it is bound, without making it the current one."""
-        original = self._curr_bucket_key
+        original = self._active_key
         self._switch_to(data_batch)
         self._current("prepare()").prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
         # fit() prepares the next batch while callbacks still read the outputs of this one.
@@ -320,12 +320,12 @@ class BucketingModule(BucketingNames, BaseModule):
     @property
     def awaits_backward(self) -> bool:
         """True from a training pass of the current bucket until its backward pass."""
-        return self._curr_module is not None and self._curr_module.awaits_backward
+        return self._active is not None and self._active.awaits_backward
 
     @property
     def has_gradients(self) -> bool:
         """True once a backward pass has followed the current bucket's last forward pass."""
-        return self._curr_module is not None and self._curr_module.has_gradients
+        return self._active is not None and self._active.has_gradients
 
     def get_outputs(self, merge_multi_context: bool = True) -> Any:
         """Return the outputs of the last forward pass."""
@@ -459,8 +459,8 @@ class BucketingModule(BucketingNames, BaseModule):
 
     def _current(self, call: str) -> Module:
         self._require(call, Stage.BOUND)
-        assert self._curr_module is not None
-        return self._curr_module
+        assert self._active is not None
+        return self._active
 
     def _require(self, call: str, needs: Stage) -> None:
         require_stage(call, self.stage, needs)

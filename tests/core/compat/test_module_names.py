@@ -40,6 +40,15 @@ def test_a_bucketing_module_tells_bytes_and_whether_devices_have_newer_parameter
     assert trained._params_dirty is False
 
 
+def test_subclasses_set_the_current_bucket() -> None:
+    module = _trained()
+    before = module._curr_module, module._curr_bucket_key
+    module._curr_module, module._curr_bucket_key = None, None
+    assert not module.binded
+    module._curr_module, module._curr_bucket_key = before
+    assert module.binded
+
+
 def test_every_module_tells_the_bytes_of_its_executors() -> None:
     assert mx.mod.PythonLossModule()._total_exec_bytes == 0
     inner = _trained()._curr_module
