@@ -119,7 +119,7 @@ async def test_a_withdrawn_request_is_not_answered_and_frees_its_slot(executor):
 
 async def test_a_request_that_expires_in_the_queue_is_refused(executor):
     array = np.zeros((1, 3), "f")
-    busy = asyncio.ensure_future(executor.call("sleep", {"seconds": 0.5}))
+    busy = asyncio.ensure_future(executor.call("sleep", {"seconds": 2}))
     await asyncio.sleep(0.1)
     deadline = time.monotonic() + 0.05
     _, late = submit(executor, target_of(array), array, deadline=deadline)
