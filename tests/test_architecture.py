@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -510,3 +511,47 @@ def test_no_state_is_kept_by_the_identity_of_an_object(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id != "id", f"{path}:{node.lineno}: {ast.unparse(node)}"
+
+
+# Values that are computed or opened at first use and then kept.
+KEPT_AFTER_FIRST_USE = {
+    ("app/executor/modules/hosted_module.py", "inference"),
+    ("app/executor/predict/predictor.py", "quick_rows"),
+    ("app/executor/predict/predictor.py", "rows_are_independent"),
+    ("core/gluon/data/dataset.py", "_record"),
+}
+WRITES = {"bump", "lose", "dense_for_write", "assign_dense"}
+
+
+@pytest.mark.parametrize("package", ["core", "app"])
+def test_properties_do_not_write(package: str) -> None:
+    """Reading an attribute changes nothing: neither state nor what is known to be up to date."""
+    kept = set()
+    for path in python_files(package):
+        for node in ast.walk(ast.parse(path.read_text(), str(path))):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            if not any(
+                isinstance(one, ast.Name) and one.id == "property" for one in node.decorator_list
+            ):
+                continue
+            written = [one for one in ast.walk(node) if is_write(one)]
+            where = str(path.relative_to(ROOT)), node.name
+            if written and where in KEPT_AFTER_FIRST_USE:
+                kept.add(where)
+                continue
+            for one in written:
+                pytest.fail(f"{path}:{one.lineno}: reading {node.name} writes: {ast.unparse(one)}")
+    assert kept == {one for one in KEPT_AFTER_FIRST_USE if one[0].startswith(package)}
+
+
+def is_write(node: ast.AST) -> TypeGuard[ast.Attribute | ast.Subscript | ast.Call]:
+    """Return whether this assigns to an attribute, or to an element of one, or tells of a write."""
+    match node:
+        case ast.Attribute(ctx=ast.Store() | ast.Del()):
+            return True
+        case ast.Subscript(value=ast.Attribute(), ctx=ast.Store() | ast.Del()):
+            return True
+        case ast.Call(func=ast.Attribute(attr=attr)):
+            return attr in WRITES
+    return False
