@@ -18,7 +18,7 @@ from ..ops import make_operator
 from ..ops.joining import Concat
 from ..ops.slicing import SliceChannel
 from .cells import Cell, find_cells
-from .edit import Uses
+from .edit import Edit, Uses
 from .ir import Program, Step
 from .padding import Padding, find_paddings, hides_padding, pad_data, pad_weight
 from .primitives import Zeros
@@ -48,17 +48,19 @@ def roll(program: Program, kept: Set[Step] = frozenset()) -> None:
     chains = _chains(program, uses, cells, paddings)
     if not chains:
         return
-    roller = _Roller(program, uses, (step for chain in chains for step in _steps(chain)))
+    edit = Edit(program, uses)
+    sequences = Sequences(edit, (step for chain in chains for step in _steps(chain)))
     # Only concatenations that may be over the time steps of a layer.
     lengths = {len(chain) for chain in chains}
     for step in program.steps:
         if len(step.inputs) in lengths:
-            roller.flatten(step)
+            sequences.flatten(step)
+    roller = _Roller(edit, sequences)
     # The last layer first: the step that reads its inputs must exist when the layer below, which
     # produces these, is rolled.
     for chain in sorted(chains, key=lambda chain: -chain[-1].output):
         roller.roll(chain, paddings.get(_memories(chain)))
-    roller.finish()
+    edit.finish()
 
 
 # -- finding layers ---------------------------------------------------------------------------
@@ -140,7 +142,18 @@ def _steps(chain: Chain) -> set[Step]:
     return {step for cell in chain for step in cell.steps}
 
 
-class _Roller(Sequences):
+class _Roller:
+    """Replaces chains of cells.
+
+    Args:
+        edit: of the program.
+        sequences: what the cells read and write, as sequences.
+    """
+
+    def __init__(self, edit: Edit, sequences: Sequences) -> None:
+        self._edit = edit
+        self._sequences = sequences
+
     def roll(self, chain: Chain, padding: Padding | None) -> None:
         """Replace a chain by a layer, unless an input depends on what it writes.
 
@@ -151,17 +164,17 @@ class _Roller(Sequences):
         if self._depends_on_itself(chain, padding):
             return
         first, last = chain[0], chain[-1]
-        self.begin(self.program.values[first.of_state[0].weight].name, _steps(chain))
+        self._edit.begin(self._edit.program.values[first.of_state[0].weight].name, _steps(chain))
         for step in _steps(chain):
-            self.uses.remove(step)
-        data = self.sequence([cell.data for cell in chain])
+            self._edit.uses.remove(step)
+        data = self._sequences.sequence([cell.data for cell in chain])
         weight = self._joined([one.weight for one in first.of_data], first)
         if padding is not None:
-            self.uses.remove(padding.stack)
-            self.uses.remove(padding.last)
-            data = pad_data(self, data, padding.lengths)
-            weight = pad_weight(self, weight, first.order)
-        hidden = self.program.values[last.output].shape[1]
+            self._edit.uses.remove(padding.stack)
+            self._edit.uses.remove(padding.last)
+            data = pad_data(self._edit, data, padding.lengths)
+            weight = pad_weight(self._edit, weight, first.order)
+        hidden = self._edit.program.values[last.output].shape[1]
         op = RecurrentLayer(first.mode, hidden, first.order)
         states = [one for one in (first.state, first.memory) if one is not None]
         parameters = (
@@ -170,25 +183,25 @@ class _Roller(Sequences):
             self._joined([self._bias(*one) for one in first.of_data], first),
             self._joined([self._bias(*one) for one in first.of_state], first),
         )
-        layer = self.made(op, (data, *states, *parameters))
+        layer = self._edit.made(op, (data, *states, *parameters))
         joined = layer.outputs[0]
         assert joined is not None
         outputs = [cell.output for cell in chain]
-        self.join(joined, outputs)
+        self._sequences.join(joined, outputs)
         targets = [*layer.outputs]
         # The values of the graph keep their ids, whoever writes them now: other steps read them.
-        if self.is_wanted(outputs[:-1]):
+        if self._edit.is_wanted(outputs[:-1]):
             split = SliceChannel(num_outputs=len(outputs), axis=0, squeeze_axis=True)
-            self.add(Step(split, self.node, (joined,), tuple(outputs)))
-        elif self.is_wanted(outputs[-1:]):
+            self._edit.add(Step(split, self._edit.node, (joined,), tuple(outputs)))
+        elif self._edit.is_wanted(outputs[-1:]):
             targets[1] = last.output
         if padding is not None:
             (targets[2],) = padding.last.writes()
         elif last.next_memory is not None:
             targets[2] = last.next_memory
         layer.outputs = tuple(targets)
-        self.add(layer)
-        self.flatten_stacks()
+        self._edit.add(layer)
+        self._sequences.flatten_stacks()
 
     def _depends_on_itself(self, chain: Chain, padding: Padding | None) -> bool:
         """Return whether an input of the chain, its first state, or the lengths of its sequences
@@ -201,7 +214,7 @@ class _Roller(Sequences):
         seen: set[Step] = set()
         while stack:
             value = stack.pop()
-            step = None if value is None else self.uses.writer.get(value)
+            step = None if value is None else self._edit.uses.writer.get(value)
             if step in inside:
                 return True
             if step is not None and step not in seen:
@@ -216,17 +229,23 @@ class _Roller(Sequences):
             # The logistic function of -x is 1 - that of x, so the sign of the gate's rows swaps
             # which of state and candidate it weights.
             count = len(cell.order) - len(parts) + 1
-            split = self.made(SliceChannel(num_outputs=count, axis=0), (parts[0],))
-            self.add(split)
+            split = self._edit.made(SliceChannel(num_outputs=count, axis=0), (parts[0],))
+            self._edit.add(split)
             rows[:1] = split.writes()
             place = cell.order[cell.inverted]
-            rows[place] = self.applied(make_operator("negative", self.node, {}), rows[place])
-        return rows[0] if len(rows) == 1 else self.applied(Concat(num_args=len(rows), dim=0), *rows)
+            rows[place] = self._edit.applied(
+                make_operator("negative", self._edit.node, {}), rows[place]
+            )
+        return (
+            rows[0]
+            if len(rows) == 1
+            else self._edit.applied(Concat(num_args=len(rows), dim=0), *rows)
+        )
 
     def _bias(self, weight: int, bias: int | None) -> int:
         if bias is not None:
             return bias
-        like = self.program.values[weight]
-        zeros = self.program.new_value(f"{like.name}_no_bias", like.shape[:1], like.dtype)
-        self.add(Step(Zeros(), self.node, (), (zeros.id,)))
+        like = self._edit.program.values[weight]
+        zeros = self._edit.program.new_value(f"{like.name}_no_bias", like.shape[:1], like.dtype)
+        self._edit.add(Step(Zeros(), self._edit.node, (), (zeros.id,)))
         return zeros.id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import core as mx
-from core.executor.edit import Uses
+from core.executor.edit import Edit, Uses
 from core.executor.ir import Program, Step
 from core.executor.sequences import Sequences
 from core.executor.trace import Graph, specs_of, trace
@@ -23,10 +23,11 @@ def flattened(symbol: mx.sym.Symbol) -> tuple[Program, list[str]]:
     """Merge the last step and all sequences; return the program and its operators."""
     graph = Graph.of(symbol.heads)
     program = trace(graph, specs_of(infer_graph(graph.heads, {}, {})), is_train=True)
-    sequences = Sequences(program, Uses(program.steps), ())
+    edit = Edit(program, Uses(program.steps))
+    sequences = Sequences(edit, ())
     sequences.flatten(_join(program))
     sequences.flatten_stacks()
-    sequences.finish()
+    edit.finish()
     return program, [step.op.names[0] for step in program.steps]
 
 
