@@ -555,3 +555,55 @@ def is_write(node: ast.AST) -> TypeGuard[ast.Attribute | ast.Subscript | ast.Cal
         case ast.Call(func=ast.Attribute(attr=attr)):
             return attr in WRITES
     return False
+
+
+ENGINE = [
+    *("autograd", "backends", "capabilities", "executor", "graph", "kvstore", "module", "ndarray"),
+    *("optimizer", "symbol"),
+]
+# The methods that MXNet's symbols have for operators.
+NAMES_MIXED_IN = {"SymbolMethods"}
+
+
+def test_inheritance_does_not_split_files() -> None:
+    """No class is a part of the only class that inherits it, in another file, as a mix-in is.
+
+    Such a part can be an object that the other one has. The names that old scripts use are mixed in
+    from ``core/compat``.
+    """
+    defined: dict[str, Path] = {}
+    inherited: dict[str, set[Path]] = {}
+    used: set[str] = set()
+    for path in (path for part in ENGINE for path in python_files(f"core/{part}")):
+        for node in ast.walk(ast.parse(path.read_text(), str(path))):
+            if isinstance(node, ast.ClassDef):
+                bases = {ast.unparse(base).split("[")[0] for base in node.bases}
+                if not bases & {"Protocol", "NamedTuple", "enum.Enum"}:
+                    defined[node.name] = path
+                for base in bases:
+                    inherited.setdefault(base, set()).add(path)
+            elif isinstance(node, ast.Call):
+                used.update(one.id for one in (node.func, *node.args) if isinstance(one, ast.Name))
+    parts = {
+        name
+        for name, path in defined.items()
+        if len(inherited.get(name, ())) == 1 and path not in inherited[name] and name not in used
+    }
+    assert parts == NAMES_MIXED_IN
+
+
+MXNETS_PRIVATE_NAMES = {
+    *("_arg_params", "_aux_params", "_curr_bucket_key", "_curr_module", "_params_dirty"),
+    *("_sync_params_from_devices", "_total_exec_bytes"),
+}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in python_files("core") if "compat" not in path.parts],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_private_names_of_mxnet_are_in_compat(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "name", None)
+        assert name not in MXNETS_PRIVATE_NAMES, f"{path}:{node.lineno}: {name}"
