@@ -71,8 +71,8 @@ class HistogramWriter(RecordWriter):
         self._every = 1
         self._passed = 0
 
-    def is_due(self) -> bool:
-        """Return whether histograms should be recorded for this batch."""
+    def begin_batch(self) -> bool:
+        """Count a batch; return whether its histograms should be recorded."""
         self._passed += 1
         return (self._passed - 1) % self._every == 0
 

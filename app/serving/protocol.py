@@ -276,7 +276,7 @@ class LimitedProtocol(HttpToolsProtocol):
         # The head or body began at an unknown time before the first look, so that interval does not
         # count.
         since, self._is_first_look = 0.0 if self._is_first_look else seconds, False
-        if self._is_stalled_in_writing(seconds):
+        if self._look_at_writing(seconds):
             self.drop()
         elif self._is_refused:
             self._refused_seconds += seconds
@@ -308,7 +308,8 @@ class LimitedProtocol(HttpToolsProtocol):
         """How long the client has read nothing although data is waiting."""
         return self._stalled_seconds
 
-    def _is_stalled_in_writing(self, seconds: float) -> bool:
+    def _look_at_writing(self, seconds: float) -> bool:
+        """Note what the client has not read; return whether it has stalled for too long."""
         unsent = self.unsent_bytes
         is_stuck = unsent > 0 and unsent >= self._unsent_before > 0
         self._stalled_seconds = self._stalled_seconds + seconds if is_stuck else 0.0

@@ -46,7 +46,7 @@ class FitCurves:
 
     def add_histograms(self, epoch: int, batch: int) -> None:
         """Record the weights before a training batch, and its gradients."""
-        if self._histograms is None or self._pattern is None or not self._histograms.is_due():
+        if self._histograms is None or self._pattern is None or not self._histograms.begin_batch():
             return
         arrays = parameter_arrays(self._module, self._pattern).values()
         made = [histogram_of([one.asnumpy() for one in copies]) for copies in arrays]

@@ -104,7 +104,7 @@ def test_a_file_grows_only_to_its_limit(path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(histogram_series, "_MOST_BYTES", 20 * 300)
     writer = HistogramWriter(path, [WEIGHT, GRADIENT], (0, 0))
     for step in range(1000):
-        if writer.is_due():
+        if writer.begin_batch():
             writer.add(0, step, [histogram_of([random(step, 9)])] * 2)
             writer.flush()
             assert path.stat().st_size < 23 * 300
