@@ -81,7 +81,7 @@ def test_predictions_over_http(name: str, capsys: pytest.CaptureFixture[str]) ->
     assert run_bench([name], 0.2, as_json=True) == 0
     figures = json.loads(capsys.readouterr().out)["cases"][name]
     assert figures["steps"] >= 5
-    assert figures["median_ms"] < 50
+    assert 0 < figures["median_ms"] < 1000
 
 
 def test_a_suite_runs_each_case_in_a_process_of_its_own(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from app.client.local_server import ServerProcess
 from app.demo import tour
 from app.demo.curl_lines import curl_lines
 from app.demo.tour import BIND, FIT, LENET, MNIST
+from served.programs import program
 
 pytestmark = pytest.mark.slow
 
@@ -68,11 +68,11 @@ def test_the_tour_explains_what_it_does(demo: Demo) -> None:
     assert answer == label
     assert demo.text.count("██") > 40, "the digit is drawn"
     (milliseconds,) = re.findall(r"in ([\d.]+) ms \(median", demo.text)
-    assert float(milliseconds) < 100
+    assert 0 < float(milliseconds) < 1000
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 def test_the_curl_lines_work_when_pasted(demo: Demo) -> None:
+    program("curl", "curl")
     printed = demo.text.split("for another module:\n")[1].split("\n\n")[0]
     lines = [line.strip() for line in printed.splitlines()]
     digit = Path(re.search(r"--data-binary @(\S+)", printed)[1])

@@ -23,6 +23,7 @@ from served.archives import MANIFEST, files_of_model, write_archive
 from served.guide_blocks import Block, blocks_of, difference
 from served.guide_shells import Shells, open_shells
 from served.processes import ENVIRONMENT
+from served.programs import program
 
 ROOT = Path(__file__).parents[3]
 GUIDES = ROOT / "app" / "guides"
@@ -226,11 +227,11 @@ def run_anywhere(guide: str, server: ServerProcess, folder: Path, *, full: bool 
         run_guide(guide, other, work, full=full)
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 @pytest.mark.parametrize("guide", ["README", *guide_names()])
 def test_a_guide_works_in_a_shortened_form(
     guide: str, server: ServerProcess, tmp_path: Path
 ) -> None:
+    program("curl", "curl")
     run_anywhere(guide, server, tmp_path)
 
 
