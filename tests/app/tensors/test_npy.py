@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import io
 import struct
+import tracemalloc
 import warnings
 import zipfile
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pytest
@@ -216,3 +218,20 @@ def test_an_entry_that_holds_more_than_it_declares_is_refused() -> None:
     for declared in (len(content) - 800, len(content) + 800):
         with pytest.raises(Damaged):
             read_npz(body.replace(size, struct.pack("<I", declared)), LIMIT, "SETTING")
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_members_of_an_archive_are_copied_once(save: Any) -> None:
+    """Another copy would be made by BytesIO, which keeps all other threads waiting meanwhile."""
+    array = np.zeros(1 << 22, np.float32)
+    stream = io.BytesIO()
+    save(stream, data=array)
+    body = stream.getvalue()
+    tracemalloc.start()
+    try:
+        (found,) = read_npz(body, array.nbytes * 2, "LIMIT").values()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert array.nbytes <= peak < 1.7 * array.nbytes
+    np.testing.assert_array_equal(found, array)
