@@ -529,20 +529,48 @@ def test_properties_do_not_write(package: str) -> None:
     kept = set()
     for path in python_files(package):
         for node in ast.walk(ast.parse(path.read_text(), str(path))):
-            if not isinstance(node, ast.FunctionDef):
+            if not isinstance(node, ast.ClassDef):
                 continue
-            if not any(
-                isinstance(one, ast.Name) and one.id == "property" for one in node.decorator_list
-            ):
-                continue
-            written = [one for one in ast.walk(node) if is_write(one)]
-            where = str(path.relative_to(ROOT)), node.name
-            if written and where in KEPT_AFTER_FIRST_USE:
-                kept.add(where)
-                continue
-            for one in written:
-                pytest.fail(f"{path}:{one.lineno}: reading {node.name} writes: {ast.unparse(one)}")
+            methods = {one.name: one for one in node.body if is_method(one)}
+            for name, getter in properties(node).items():
+                written = written_by(getter, methods)
+                where = str(path.relative_to(ROOT)), name
+                if written is not None and where in KEPT_AFTER_FIRST_USE:
+                    kept.add(where)
+                elif written is not None:
+                    line = f"{path}:{written.lineno}"
+                    pytest.fail(f"{line}: reading {name} writes: {ast.unparse(written)}")
     assert kept == {one for one in KEPT_AFTER_FIRST_USE if one[0].startswith(package)}
+
+
+def is_method(node: ast.AST) -> TypeGuard[ast.FunctionDef]:
+    """Return whether this is a method without decorators."""
+    return isinstance(node, ast.FunctionDef) and not node.decorator_list
+
+
+def properties(node: ast.ClassDef) -> dict[str, ast.FunctionDef]:
+    """Return the getters of a class by name."""
+    return {
+        one.name: one
+        for one in node.body
+        if isinstance(one, ast.FunctionDef)
+        and any(isinstance(by, ast.Name) and by.id == "property" for by in one.decorator_list)
+    }
+
+
+def written_by(
+    function: ast.FunctionDef, methods: dict[str, ast.FunctionDef]
+) -> ast.Attribute | ast.Subscript | ast.Call | None:
+    """Return what a function writes, itself or by methods of the same object; None if nothing."""
+    for node in ast.walk(function):
+        if is_write(node):
+            return node
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name("self"), attr=name)) if name in methods:
+                others = {key: one for key, one in methods.items() if key != name}
+                if (found := written_by(methods[name], others)) is not None:
+                    return found
+    return None
 
 
 def is_write(node: ast.AST) -> TypeGuard[ast.Attribute | ast.Subscript | ast.Call]:
@@ -607,3 +635,16 @@ def test_private_names_of_mxnet_are_in_compat(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "name", None)
         assert name not in MXNETS_PRIVATE_NAMES, f"{path}:{node.lineno}: {name}"
+
+
+@pytest.mark.parametrize("path", ASKS_OPERATORS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_operators_have_types_where_they_are_handed_on(path: Path) -> None:
+    """Between executor and backends an operator is of the type that its kind has."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        match node:
+            case ast.arg(arg="op" | "operator" | "layer", annotation=ast.Name("Any")):
+                pytest.fail(f"{path}:{node.lineno}: {node.arg} is Any")
+            case ast.AnnAssign(
+                target=ast.Name("op" | "operator" | "layer"), annotation=ast.Name("Any")
+            ):
+                pytest.fail(f"{path}:{node.lineno}: {ast.unparse(node)}")

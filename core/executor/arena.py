@@ -11,7 +11,8 @@ All that tells whether an earlier result is still valid:
     copy, and each has a ``Watch`` of its own; so the first to find a change computes the copy, and
     the others see here that it is done.
 ``Arena.generation``: how often one of the three regions has grown and so moved. Each plan compares
-    it before a forward pass, and creates its views again.
+    it before a forward pass, and creates its views again. An executor's outputs are views of one
+    region alone, and so compare that one's ``Region.moves``.
 ``Arena.owner``: the plan whose forward pass began last. Intermediate values in the arena are its
     own, and the backward pass of any other plan is refused.
 ``Plan.is_spent``: the owner's intermediate values are not those of a whole forward pass, because it

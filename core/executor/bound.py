@@ -57,7 +57,7 @@ def bindings_of(bound: Bound, outputs: Outputs) -> Bindings:
             else array.dense_for_write()
             for index, array in enumerate(bound.gradients)
         ],
-        outputs=[array.dense() for array in outputs.arrays],
+        outputs=[array.dense() for array in outputs.views()],
         versions=[
             array.version if array.stype == "default" else None
             for array in (*bound.arguments, *bound.auxiliaries)

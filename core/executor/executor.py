@@ -227,7 +227,7 @@ class Executor:
     @property
     def outputs(self) -> list[NDArray]:
         """The outputs, as the last forward pass left them."""
-        return self._outputs.arrays
+        return self._outputs.views()
 
     @cached_property
     def arg_dict(self) -> dict[str, NDArray]:

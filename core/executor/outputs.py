@@ -47,9 +47,8 @@ class Outputs:
         arena.reserve(values=0, outputs=self.nbytes)
         self._make()
 
-    @property
-    def arrays(self) -> list[NDArray]:
-        """The outputs in order; new arrays whenever the arena has moved."""
+    def views(self) -> list[NDArray]:
+        """Return the outputs in order; they are made again whenever the arena has moved."""
         if self._moves != self._arena.outputs.moves:
             self._make()
         return self._arrays
