@@ -306,13 +306,15 @@ class Misdirected(ServiceError):
 
 
 class HeadersTooLarge(ServiceError):
-    """The target and the header fields exceed the limit."""
+    """The request's head exceeds a limit.
 
-    def __init__(self, *, limit: int, setting: str) -> None:
-        super().__init__(
-            f"target and header fields are over the limit of {limit:,} bytes, or too many; send "
-            f"less or raise {setting}"
-        )
+    Args:
+        limit: of the ``unit``, which is in the plural.
+        hint: what to do.
+    """
+
+    def __init__(self, *, limit: int, unit: str, hint: str) -> None:
+        super().__init__(f"the request's head has more than {limit:,} {unit}; {hint}")
         self.limit = limit
 
     def extensions(self) -> dict[str, Any]:
@@ -380,8 +382,10 @@ class UnsupportedCoding(ServiceError):
     """The body has a content coding that is not supported."""
 
     def __init__(self, got: str, supported: Sequence[str] = ()) -> None:
-        known = f"{', '.join(supported)} or none" if supported else "none"
-        super().__init__(f"content encoding {brief(got)} is not read here; use {known}")
+        known = f"use {' or '.join(supported)}, or send" if supported else "send"
+        super().__init__(
+            f"content encoding {brief(got)} is not read here; {known} the body uncompressed"
+        )
 
 
 class Invalid(ServiceError):

@@ -62,7 +62,7 @@ class FastExchange:
         self.missing = missing - len(piece)
         if not self.missing:
             pending = self.head.begin(self._body, self.request_id, self._respond)
-            if not self._is_over:
+            if not self._is_over:  # a refusal is sent before ``begin`` returns
                 self._pending = pending
         return rest
 

@@ -26,11 +26,12 @@ from app.traces import Trace
 __all__ = ["FastLane", "KnownHead"]
 
 _END = b"\r\n\r\n"
-_LARGEST_HEAD = 4096
-_LARGEST_BODY = 16 * 2**10
+_LARGEST_HEAD = 4096  # with _MOST_KNOWN, limits the cache to 16 MiB
+_LARGEST_BODY = 16 * 2**10  # read on the event loop, within milliseconds
 _MOST_KNOWN = 4096
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _NOT_HERE = frozenset({"transfer-encoding", "content-encoding", "expect", "upgrade"})
+"""Fields that need more than taking ``Content-Length`` bytes as the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class FastLane:
         self._guard = guard
         self._admit = admit
         self._known: dict[bytes, KnownHead] = {}
+        # Counting is cheaper than a random id for each request; the beginning tells servers apart.
         self._id_begin = secrets.token_hex(8)
         self._id_count = itertools.count()
 
@@ -129,8 +131,10 @@ class FastLane:
         own_id = head.headers.get("x-request-id", "")
         own_id = own_id if _SAFE_ID.fullmatch(own_id) else ""
         trace = Trace.take_over(head.headers.get("traceparent", ""))
-        if own_id or trace is not None:  # other kinds of requests rarely repeat their head
+        if own_id or trace is not None:  # such a head is different in each request
             return replace(known, request_id=own_id, trace=trace)
+        # Cleared as a whole: bookkeeping of the least recently used would cost each request more
+        # than it costs to read some heads again.
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[text] = known
@@ -166,6 +170,7 @@ class _Parsed:
     def body_bytes(self) -> int | None:
         """Return the body's length if it is declared and small, else None."""
         stated = [value for name, value in self.fields if name == b"content-length"]
+        # More than six digits are over the limit anyway, and long texts are slow to convert.
         if len(stated) != 1 or not stated[0].isdigit() or len(stated[0]) > 6:
             return None
         size = int(stated[0])

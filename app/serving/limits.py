@@ -35,7 +35,14 @@ class ConnectionLimits:
 
 @dataclass(slots=True)
 class ConnectionCounts:
-    """State shared by all connections of a server."""
+    """State shared by all connections of a server.
+
+    Attributes:
+        followers: connections that follow a stream of events, which have a limit of their own.
+        is_ending: whether the server is shutting down.
+        fields: uvicorn's fields of each response, ``Date`` among them.
+        field_lines: the same as bytes.
+    """
 
     followers: set[Any] = field(default_factory=set)
     is_ending: bool = False

@@ -29,14 +29,14 @@ __all__ = ["LimitedProtocol", "look_at_all"]
 _log = logging.getLogger(__name__)
 _log.setLevel(logging.ERROR)  # keep uvicorn from warning about every malformed request
 
-_PIECE_BYTES = 1 << 16
-_MOST_FIELDS = 256
+_PIECE_BYTES = 1 << 16  # parsed between two checks of the limits
+_MOST_FIELDS = 256  # each takes some hundred bytes of memory, however short it is
 _SPARE_CONNECTIONS = 64  # so many over the limit still get a response; the rest are closed
 _SECONDS_TO_READ_REFUSAL = 2.0
 _SECONDS_TO_END = 2.0
-_MOST_DISCARDED_BYTES = 1 << 26
+_MOST_DISCARDED_BYTES = 1 << 26  # a client that sends more does not read the refusal either
 _MOST_JOINED = 1 << 16  # bytes of a body that is sent in one write with its head
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # C's struct linger: on, for 0 seconds
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -51,11 +51,16 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_surplus = False
         self._is_refused = False
         self._refused_seconds = 0.0
+        # In the head even before its first byte, so that a client that connects and sends nothing
+        # is timed as well.
         self._in_head = True
         self._in_body = False
         self._has_begun = False
         self._head_bytes = self._head_fields = 0
-        self._silent_bytes = 0  # since the parser last reported a new head or part of a body
+        # Bytes since the parser last reported a new head or part of a body. It reports no chunk
+        # extensions, empty lines between requests or unfinished header fields, which could
+        # otherwise go on forever.
+        self._silent_bytes = 0
         self._discarded_bytes = 0
         self._is_first_look = True
         self._head_seconds = self._body_seconds = self._idle_seconds = 0.0
@@ -98,8 +103,10 @@ class LimitedProtocol(HttpToolsProtocol):
     def _begin_exchange(self, data: bytes) -> bool:
         """Start a request in the fast lane; return False if the parser has to take it."""
         lane = self.config.lane
+        # The parser has to go on with what it has begun,
         if lane is None or (self._in_head and self._has_begun) or self._in_body:
             return False
+        # and requests that came before must be answered first (pipelining).
         if self._is_refused or self._is_surplus or self._is_answering() or self.pipeline:
             return False
         found = lane.find(data)
@@ -125,7 +132,9 @@ class LimitedProtocol(HttpToolsProtocol):
             self._in_body = self._exchange is not None and exchange.missing > 0
         if data:
             self._early = data
-            self.flow.pause_reading()
+            self.flow.pause_reading()  # a client that pipelines must not fill the memory
+            # If ``feed`` has already answered, ``_on_answer`` saw nothing early. A direct call
+            # would nest one for each pipelined request.
             if self._exchange is None:
                 self.loop.call_soon(self._take_early)
 
@@ -169,7 +178,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _common_fields(self) -> bytes:
         counts, fields = self.config.counts, self.server_state.default_headers
-        if counts.fields is not fields:
+        if counts.fields is not fields:  # uvicorn makes a new list once a second, for Date
             counts.fields = fields
             counts.field_lines = b"".join(b"%b: %b\r\n" % field for field in fields)
         return counts.field_lines
@@ -230,7 +239,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._body_bytes = self._body_bytes_before = 0
         app = self.app
         what = self._too_many_of()
-        if what:
+        if what:  # through an application, so that responses of earlier requests are sent first
             self.app = RefusingApp(self._too_many(what), self.url)
         super().on_headers_complete()
         self.app = app
@@ -253,6 +262,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Mark the response as sent; the rest of the body may still arrive for a while."""
+        # From now on ``_look_at_body`` times how long the client goes on sending in vain.
         self._is_first_look = True
         self._body_seconds = 0.0
         self.config.counts.followers.discard(self)
@@ -286,7 +296,7 @@ class LimitedProtocol(HttpToolsProtocol):
             pass
         elif self._in_head:
             self._look_at_head(since)
-        elif self._in_body and not self.flow.read_paused:
+        elif self._in_body and not self.flow.read_paused:  # else the application is the slow one
             self._look_at_body(since)
         elif self._exchange is None and not self._is_answering():
             self._look_at_unused(seconds)
@@ -311,6 +321,8 @@ class LimitedProtocol(HttpToolsProtocol):
     def _look_at_writing(self, seconds: float) -> bool:
         """Note what the client has not read; return whether it has stalled for too long."""
         unsent = self.unsent_bytes
+        # A client that reads makes the buffer shrink, because the application waits before it
+        # writes more (flow control).
         is_stuck = unsent > 0 and unsent >= self._unsent_before > 0
         self._stalled_seconds = self._stalled_seconds + seconds if is_stuck else 0.0
         self._unsent_before = unsent
@@ -324,12 +336,14 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._head_seconds > limit:
             if self._has_begun:
                 self._refuse(TooSlow(f"the header fields did not arrive within {limit:g} s"))
-            else:
+            else:  # a client that has asked nothing expects no response
                 self.transport.close()
 
     def _look_at_unused(self, seconds: float) -> None:
         """Close an idle connection after a fast-lane response; uvicorn closes the others."""
         self._unused_seconds += seconds
+        # uvicorn starts its timer when a response of the application ends, and the fast lane stops
+        # it.
         is_timed = self.timeout_keep_alive_task is not None or not self._has_begun
         if not is_timed and self._unused_seconds > self.timeout_keep_alive:
             self.transport.close()
@@ -350,7 +364,7 @@ class LimitedProtocol(HttpToolsProtocol):
         elif self._idle_seconds > self._limits.body_idle_seconds:
             limit = self._limits.body_idle_seconds
             self._refuse(TooSlow(f"no part of the body arrived for {limit:g} s"))
-        elif (
+        elif (  # not earlier, because the rate of the first seconds says little
             self._body_seconds > self._limits.body_idle_seconds
             and self._body_bytes < self._limits.min_body_rate * self._body_seconds
         ):
@@ -383,12 +397,14 @@ class LimitedProtocol(HttpToolsProtocol):
     def _too_many_of(self) -> str:
         """Return which limit this request would exceed, or an empty string."""
         followers = self.config.counts.followers
+        # By the path, because the route is not known yet: streams of events stay open, and must not
+        # use up the connections of other requests.
         if self.url.partition(b"?")[0].endswith(b"/events"):
             if len(followers) >= self._limits.max_followers:
                 return "followers"
             followers.add(self)
             self._is_surplus = False
-        elif self._is_surplus:
+        elif self._is_surplus:  # others may have been closed since it was accepted
             self._is_surplus = self._ordinary_connections() > self._limits.max_connections
         return "connections" if self._is_surplus else ""
 
@@ -398,8 +414,12 @@ class LimitedProtocol(HttpToolsProtocol):
         return Unavailable(f"there are {limit:,} {what} already; {hint}")
 
     def _refuse_head(self) -> None:
-        limit = self._limits.max_header_bytes
-        self._refuse(HeadersTooLarge(limit=limit, setting="MODSERVE_MAX_HEADER_BYTES"))
+        if self._head_fields > _MOST_FIELDS:
+            error = HeadersTooLarge(limit=_MOST_FIELDS, unit="header fields", hint="send fewer")
+        else:
+            hint = "send shorter header fields, or raise MODSERVE_MAX_HEADER_BYTES"
+            error = HeadersTooLarge(limit=self._limits.max_header_bytes, unit="bytes", hint=hint)
+        self._refuse(error)
 
     def _refuse(self, error: ServiceError) -> None:
         """Respond instead of the application, and close the connection.
@@ -418,14 +438,14 @@ class LimitedProtocol(HttpToolsProtocol):
         self.pipeline.clear()
         self._unset_keepalive_if_required()
         was_answering, cycle = self._is_answering(), self.cycle
-        if was_answering:
+        if was_answering:  # the application sees a client that has hung up, and gives up
             cycle.disconnected = True
             cycle.waiting_for_100_continue = False
             cycle.message_event.set()
         if was_answering and cycle.response_started:
             self.transport.close()  # a response has already started, so another cannot
             return
-        self.flow.resume_reading()
+        self.flow.resume_reading()  # ``_parse`` drops what arrives, and ``look`` ends the wait
         self.transport.write(refusal(error, target))
         if self.transport.can_write_eof():  # TLS connections cannot be half-closed
             self.transport.write_eof()

@@ -25,8 +25,8 @@ class RootPath:
         if not self._is_below(target):
             return target
         rest = target[len(self._prefix) :]
-        # Starlette removes it once too: a target that has it twice must stay unchanged, to get its
-        # 404.
+        # Starlette removes the prefix once, too: a target that has it twice must stay unchanged, to
+        # be answered with 404.
         if self._is_below(rest):
             return target
         return rest if rest.startswith(b"/") else b"/" + rest

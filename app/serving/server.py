@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 _KEEP_ALIVE_SECONDS = 75  # longer than proxies usually keep idle connections
-_DID_NOT_START = 3
+_DID_NOT_START = 3  # the exit status of uvicorn's own command in this case
 _FOR_THE_OPERATOR = (StartError, ServiceError, ExecutorGone, OSError)
 
 
@@ -117,6 +117,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application and accept connections."""
         with collector_paused():
+            # In a thread, while the application waits for its executors to start.
             routes = asyncio.create_task(asyncio.to_thread(_make_routes, self._app))
             await super().startup(sockets)
             if self.started:
@@ -135,6 +136,8 @@ class Server(uvicorn.Server):
         state = self._app.state
         admit = state.lane_keys.admit
         lane = FastLane(state.lanes, state.site_guard.fault, admit, self.config.below)
+        # Known heads contain the decision about their key, which a new, changed or revoked key may
+        # overturn.
         state.keys.on_change(lane.forget)
         return lane
 
@@ -147,7 +150,10 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Finish the requests in progress and close all connections."""
         self.config.counts.is_ending = True
+        # uvicorn waits until all responses are complete, and streams of events never are by
+        # themselves.
         self._app.state.services.jobs.end_streams()
+        # uvicorn no longer ticks, but an upload that stalls must not delay the end.
         looking = asyncio.create_task(self._keep_looking())
         try:
             await super().shutdown(sockets)
@@ -164,7 +170,7 @@ class Server(uvicorn.Server):
         seconds, self._looked_at = now - self._looked_at, now
         # If the event loop was late, the clients are not to blame for the silence.
         seconds = min(seconds, 2 * _SECONDS_BETWEEN_LOOKS)
-        connections = [one for one in self.server_state.connections]
+        connections = list(self.server_state.connections)
         assert all(isinstance(one, LimitedProtocol) for one in connections)
         look_at_all(cast("list[LimitedProtocol]", connections), self.config.limits, seconds)
 
@@ -182,6 +188,7 @@ class BriefStart:
             return
 
         async def tell(message: Message) -> None:
+            # Starlette sends the traceback as the message, while it handles the exception itself.
             error = sys.exception()
             if message["type"] == "lifespan.startup.failed" and isinstance(
                 error, _FOR_THE_OPERATOR

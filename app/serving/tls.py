@@ -59,4 +59,5 @@ class _Encrypted(Exception):
 
 
 def _no_password() -> str:
+    # Without a function OpenSSL would ask on the terminal, and the start would wait for an answer.
     raise _Encrypted

@@ -62,14 +62,13 @@ BIG = "MODSERVE_MAX_HEADER_BYTES"
     [
         head("GET /livez", "X: " + "a" * 70_000),
         head("GET /livez", *(f"X-{n}: {'a' * 1000}" for n in range(70))),
-        head("GET /livez", *(f"X-{n}: a" for n in range(300))),
         head(f"GET /livez?{'a' * 70_000}"),
         b"GET /livez HTTP/1.1\r\nX: " + b"a" * 3 * MIB,
         b"GET /livez HTTP/1.1\r\n" + b"a" * 3 * MIB,
         b"GET /" + b"a" * 3 * MIB,
         b"\r\n" * MIB,
     ],
-    ids=["line", "sum", "count", "query", "endless", "name", "path", "lines"],
+    ids=["line", "sum", "query", "endless", "name", "path", "lines"],
 )
 def test_long_heads_are_refused(server: ServerProcess, request_bytes: bytes) -> None:
     assert_refused(exchange(server.url, request_bytes), 431, "headers_too_large", BIG)
@@ -79,6 +78,11 @@ def test_long_heads_are_refused(server: ServerProcess, request_bytes: bytes) -> 
         with contextlib.suppress(OSError):
             sock.sendall(request_bytes)
         assert_refused(read_answer(sock), 431, "headers_too_large", BIG)
+
+
+def test_too_many_header_fields_are_refused_with_their_number(server: ServerProcess) -> None:
+    answer = exchange(server.url, head("GET /livez", *(f"X-{n}: a" for n in range(300))))
+    assert_refused(answer, 431, "headers_too_large", "more than 256 header fields; send fewer")
 
 
 def test_heads_under_the_limit_are_accepted(server: ServerProcess) -> None:
