@@ -31,11 +31,13 @@ def classified(
     if len(rows) * count > _MOST_STRINGS:
         most = f"at most {_MOST_STRINGS:,} in all, of {len(rows):,} rows"
         raise Invalid(f"outputs.{name}.parameters.classification", count, most)
-    # An ascending sort of these sorts scores in descending order, whatever their dtype.
+    # An ascending stable sort of these keys sorts the scores in descending order, and keeps ties in
+    # theirs. ~x is -1 - x, and for unsigned integers their maximum - x: unlike -x it never
+    # overflows.
     keys = -rows.astype(np.float64) if rows.dtype.kind not in "biu" else ~rows
     indices = np.argsort(keys, axis=1, kind="stable")[:, :count]
     best = np.take_along_axis(rows, indices, 1)
-    form = "%d:%d" if rows.dtype.kind in "biu" else "%f:%d"
+    form = "%d:%d" if rows.dtype.kind in "biu" else "%f:%d"  # as Triton writes them
     ends = [f":{label}" for label in labels] + [""] * (rows.shape[1] - len(labels))
     pairs = zip(best.ravel().tolist(), indices.ravel().tolist(), strict=True)
     return (len(rows), count), [form % pair + ends[pair[1]] for pair in pairs]

@@ -13,7 +13,7 @@ __all__ = ["chosen_coding", "compress", "decompress", "known_coding"]
 _GZIP, _DEFLATE = "gzip", "deflate"
 _NAMES = {_GZIP: _GZIP, "x-gzip": _GZIP, _DEFLATE: _DEFLATE}
 _WINDOW = {_GZIP: 31, _DEFLATE: 15}
-"""zlib's parameter for each of the two formats."""
+"""zlib's ``wbits`` for each format; HTTP's deflate has zlib's header (RFC 9110, 8.4.1.2)."""
 _LEVEL = 1  # higher levels hardly compress numbers further
 _PIECE_BYTES = 1 << 20
 _QUALITY = re.compile(r"\s*q\s*=\s*(0(\.[0-9]{0,3})?|1(\.0{0,3})?)\s*", re.IGNORECASE)
@@ -38,10 +38,11 @@ def decompress(body: bytes, coding: str, limit: int, setting: str) -> bytes:
     """
     pieces: list[bytes] = []
     size, rest = 0, body
-    while rest or not pieces:
+    while rest or not pieces:  # a gzip file may have several members (RFC 1952, 2.2)
         member = zlib.decompressobj(_WINDOW[coding])
         while not member.eof:
             try:
+                # In pieces, so that a small body that unpacks to gigabytes is refused in time.
                 piece = member.decompress(rest, _PIECE_BYTES)
             except zlib.error as error:
                 raise Malformed(f"the body is not {coding}: {error}") from None
@@ -76,7 +77,7 @@ def chosen_coding(accept_encoding: str) -> str | None:
 def compress(content: bytes | memoryview, coding: str) -> bytes:
     """Return content in a coding."""
     if coding == _GZIP:
-        return gzip.compress(content, _LEVEL, mtime=0)
+        return gzip.compress(content, _LEVEL, mtime=0)  # the same bytes for the same content
     return zlib.compress(content, _LEVEL)
 
 
@@ -92,4 +93,4 @@ def _quality_of_identity(accept_encoding: str) -> float:
         name, *parameters = one.split(";")
         if name.strip() == "identity":
             return _quality_of(parameters)
-    return 0.0
+    return 0.0  # acceptable, but a client that names a coding prefers that

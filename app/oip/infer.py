@@ -55,7 +55,7 @@ class InferLane:
             header_bytes = header_bytes_of(head.headers.get(LENGTH_FIELD))
         except ServiceError:
             return None
-        if header_bytes == 0:
+        if header_bytes == 0:  # a raw body, for whose shape the executor has to be asked
             return None
         coding = chosen_coding(head.headers.get("accept-encoding", ""))
         return partial(self._begin, model, version, header_bytes, coding)
@@ -77,6 +77,7 @@ class InferLane:
                 raise NotFound("model", model)
             found = record
             text, behind = split(body, header_bytes)
+            # Read before the version is chosen, which depends on the sequence that it belongs to.
             sound = self._inferences.read_if_sound(text)
 
             def ask(version: Version) -> Pending:
@@ -111,7 +112,7 @@ class InferLane:
             _refuse(request_id, respond, outcome)
         elif outcome.outputs.nbytes > FEW_BYTES:
             task = asyncio.ensure_future(_write_beside(write, request_id, respond, outcome))
-            self._writing.add(task)
+            self._writing.add(task)  # asyncio itself keeps only weak references to tasks
             task.add_done_callback(self._writing.discard)
         else:
             _write_here(write, request_id, respond, outcome)

@@ -111,7 +111,7 @@ class Answers:
             for one, (begin, end) in zip(chosen, places, strict=True)
         ]
         form = _Form(b"".join(self._header(wish, listed)), places)
-        if not wish.request_id:
+        if not wish.request_id:  # ids differ from request to request
             if len(self._forms) >= _MOST_KNOWN:
                 self._forms.clear()
             self._forms[outputs, wish] = form
@@ -165,11 +165,13 @@ def _chosen(outputs: Signature, wish: Wish) -> list[_Chosen]:
     found = []
     for one in wished:
         if one.name not in names:
-            raise Invalid("outputs", one.name, f"outputs of the model: {', '.join(names)}")
+            raise Invalid("outputs", one.name, f"one of the model's outputs: {', '.join(names)}")
         number = names.index(one.name)
         dtype = outputs.rows[number][1]
         if dtype == BINARY_ONLY and not one.is_binary and not one.classes:
-            raise Invalid(f"outputs.{one.name}", "numbers in JSON", "binary_data for its BF16")
+            raise Invalid(
+                f"outputs.{one.name}", "a BF16 output in JSON", "parameters.binary_data true"
+            )
         found.append(_Chosen(number, one.is_binary, one.classes))
     return found
 
@@ -190,6 +192,7 @@ def _place(outputs: Signature, number: int) -> tuple[int, int]:
 
 
 def _joined(pieces: Sequence[Piece]) -> Piece:
+    # ``join`` copies without the interpreter's lock, but takes longer to begin.
     if sum(map(len, pieces)) <= _LARGE_BYTES:
         return b"".join(pieces)
     return join(pieces)
@@ -206,7 +209,7 @@ def _numbers(array: npt.NDArray[Any]) -> list[bytes]:
     for begin in range(0, flat.size, _NUMBERS_AT_ONCE):
         part = flat[begin : begin + _NUMBERS_AT_ONCE]
         numbers = part.tolist()
-        if part.dtype.kind == "f" and not np.isfinite(part).all():
+        if part.dtype.kind == "f" and not np.isfinite(part).all():  # orjson writes null for them
             pieces.append(json.dumps(numbers, separators=(",", ":")).encode()[1:-1])
         else:
             pieces.append(orjson.dumps(numbers)[1:-1])

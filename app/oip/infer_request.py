@@ -23,8 +23,8 @@ from app.tensors.shapes import shape_fault
 __all__ = ["InferHeader", "Wish", "WishedOutput", "parse_header", "read_header", "to_header"]
 
 _MOST_TENSORS = 1024
-_LONGEST_INTEGER = 20
-_HIGHEST_PRIORITY = (1 << 31) - 1
+_LONGEST_INTEGER = 20  # digits of the largest 64-bit integers
+_HIGHEST_PRIORITY = (1 << 31) - 1  # executors take it as a signed 32-bit integer
 _NOT_FINITE = (b"NaN", b"Infinity")
 
 
@@ -120,7 +120,8 @@ def to_header(header: dict[str, Any]) -> InferHeader:
     parameters = _object(header.get("parameters", {}), "parameters")
     reserved = next((name for name in parameters if name.startswith("triton_")), None)
     if reserved is not None:
-        raise Invalid(f"parameters.{reserved}", parameters[reserved], "no name with triton_")
+        expected = "no parameter whose name begins with triton_, which Triton reserves"
+        raise Invalid(f"parameters.{reserved}", parameters[reserved], expected)
     rows, sizes, inline = _inputs(header)
     request_id = header.get("id", "")
     if not isinstance(request_id, str):
@@ -170,6 +171,7 @@ def _parse_loosely(text: bytes) -> Any:
 
 
 def _integer(text: str) -> int | float:
+    # As orjson reads it. ``int`` takes quadratic time.
     return int(text) if len(text) <= _LONGEST_INTEGER else float(text)
 
 
@@ -178,7 +180,8 @@ def _inputs(
 ) -> tuple[tuple[TensorRow, ...], tuple[int | None, ...], dict[int, Piece]]:
     inputs = header.get("inputs")
     if not isinstance(inputs, list) or not inputs or len(inputs) > _MOST_TENSORS:
-        raise Invalid("inputs", inputs, f"a list of 1 to {_MOST_TENSORS} tensors")
+        got = inputs if "inputs" in header else "nothing"
+        raise Invalid("inputs", got, f"a list of 1 to {_MOST_TENSORS} tensors")
     rows: list[TensorRow] = []
     sizes: list[int | None] = []
     inline: dict[int, Piece] = {}
@@ -205,10 +208,11 @@ def _inputs(
 def _row(tensor: dict[str, Any], field: str) -> TensorRow:
     name, shape = tensor.get("name"), tensor.get("shape")
     if not isinstance(name, str):
-        raise Invalid(f"{field}.name", name, "a string")
-    dtype = dtype_of(tensor.get("datatype"), f"{field}.datatype")
+        raise Invalid(f"{field}.name", name if "name" in tensor else "nothing", "a string")
+    dtype = dtype_of(tensor.get("datatype", "nothing"), f"{field}.datatype")
     if not isinstance(shape, list):
-        raise Invalid(f"{field}.shape", shape, "a list of sizes of at least 0")
+        got = shape if "shape" in tensor else "nothing"
+        raise Invalid(f"{field}.shape", got, "a list of sizes of at least 0")
     fault = shape_fault(shape, dtype)
     if fault is not None:
         raise Invalid(f"{field}.shape", shape, f"a list with {fault}")
@@ -235,9 +239,11 @@ def _numbers(tensor: dict[str, Any], row: TensorRow, field: str) -> bytes:
     if dtype == BYTES:
         return pack_json(tensor["data"], math.prod(shape), f"{field}.data")
     if dtype == BINARY_ONLY:
-        raise Invalid(f"{field}.data", "numbers", f"{tensor['datatype']} by binary_data_size")
+        expected = f"{tensor['datatype']} after the JSON, announced by parameters.binary_data_size"
+        raise Invalid(f"{field}.data", "numbers", expected)
     if not isinstance(tensor["data"], list):
         raise Invalid(f"{field}.data", tensor["data"], "a list of numbers")
+    # ``read_tensor`` takes true for 1, as NumPy does; Triton refuses it.
     if dtype.kind != "b" and _holds_booleans(tensor["data"]):
         raise Invalid(f"{field}.data", "true or false", f"numbers, as {tensor['datatype']} has")
     array = read_tensor(tensor["data"], f"{field}.data", dtype.name)
@@ -273,10 +279,9 @@ def _wished(output: dict[str, Any], name: str, field: str, is_binary: bool) -> W
     parameters = _tensor_parameters(output, field)
     is_binary = _flag(parameters, "binary_data", field, is_binary)
     classes = parameters.get("classification", 0)
-    if type(classes) is not int or not 0 <= classes < 1 << 31:
-        raise Invalid(f"{field}.classification", classes, "how many classes, at least 1")
-    if "classification" in parameters and not classes:
-        raise Invalid(f"{field}.classification", classes, "how many classes, at least 1")
+    is_valid = type(classes) is int and 0 <= classes < 1 << 31
+    if not is_valid or ("classification" in parameters and not classes):
+        raise Invalid(f"{field}.classification", classes, "a number of classes, at least 1")
     return WishedOutput(name, is_binary, classes)
 
 

@@ -136,6 +136,7 @@ async def infer_model(named: NamedModel, request: Request, services: ServicesOf)
     """
     inferences: Inferences = request.app.state.inferences
     record = await known_model(services, named.model)
+    # Chosen before the body is read, so that an unknown version is refused without it.
     chosen = await services.versions.choose(record, named.version)
     stated = request.headers.getlist(LENGTH_FIELD)
     header_bytes = header_bytes_of(", ".join(stated) if stated else None)
@@ -147,7 +148,7 @@ async def infer_model(named: NamedModel, request: Request, services: ServicesOf)
         header = await read_large(decoders(request), text)
     else:
         header = await beside_the_loop(len(text), partial(inferences.read, text))
-    if header.part is not None:
+    if header.part is not None:  # a sequence stays with the version that began it
         chosen = await services.versions.choose(record, named.version, header.part)
     if has_bytes(header):
         header = await with_tensors(request.app.state.raw_inputs, record, header, behind)
@@ -188,7 +189,7 @@ def _raw_shape(desc: TensorDesc, size: int, itemsize: int) -> tuple[int, ...]:
         raise Malformed(
             f"the shape {shape} of input {desc.name!r} cannot be derived from raw bytes"
         )
-    if is_open and example and size % example == 0:
+    if is_open and example and size % example == 0:  # ``example`` is 0 if another axis is empty
         shape[shape.index(-1)] = size // example
     elif size != example:
         what = f"{'a multiple of ' if is_open else ''}{example} bytes, {desc.datatype} {shape}"

@@ -26,7 +26,7 @@ LENGTH_FIELD = "inference-header-content-length"
 FEW_BYTES = 1 << 14
 """This much is read or written within a millisecond or two."""
 _MOST_KNOWN = 4096
-_LONGEST_LENGTH = 18
+_LONGEST_LENGTH = 18  # digits: fewer than 2**63, and quick to convert
 
 Writer = Callable[[Outcome], Written]
 
@@ -147,6 +147,7 @@ def split(body: bytes, header_bytes: int | None) -> tuple[bytes, memoryview]:
         return body, memoryview(b"")
     if header_bytes > len(body):
         raise Malformed(
-            f"Inference-Header-Content-Length is {header_bytes}, the body has {len(body)} bytes"
+            f"Inference-Header-Content-Length is {header_bytes}, the body has only {len(body)} "
+            "bytes; send the length of the JSON at its start"
         )
     return body[:header_bytes], memoryview(body)[header_bytes:]

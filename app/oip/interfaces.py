@@ -60,7 +60,7 @@ async def interface_of(services: Services, record: ModuleRecord) -> Interface:
     if not record.serving.is_loaded:
         raise Unavailable(f"model {record.public_name!r} was unloaded")
     reply = await services.access.ask(record, calls.DescribeModule(module=record.name))
-    reply.release()
+    reply.release()  # its result stays; only tensors in shared memory are given back
     plain = reply.result["interface"]
     return Interface(
         tuple(_input(record, one) for one in plain["inputs"]),

@@ -24,6 +24,7 @@ async def read_large(pool: DecoderPool, text: bytes) -> InferHeader:
     work = {"op": "function", "function": f"{as_binary.__module__}:{as_binary.__qualname__}"}
     decoded = await pool.decode(work, text)
     header = to_header(decoded.plain["header"])
+    # Back to what the client sent: these tensors were in its JSON, and do not follow it.
     sizes, inline = list(header.sizes), {}
     data, at = decoded.pieces[0], 0
     for position in decoded.plain["inline"]:
@@ -43,7 +44,7 @@ def as_binary(body: bytes) -> Decoded:
     small = named | {"inputs": inputs}
     try:
         size = len(orjson.dumps(small))
-    except TypeError as error:
+    except TypeError as error:  # ``json`` reads longer integers, and lone surrogates in strings
         raise Invalid("parameters", "values", f"values that JSON can express ({error})") from None
     if size > _MOST_BESIDE:
         raise Invalid("body", "large members other than data", f"at most {_MOST_BESIDE:,} bytes")

@@ -27,6 +27,7 @@ class _Named(NamedTuple):
 
 
 async def _named(request: Request, model: ModelName) -> _Named:
+    # Not a parameter, because the same endpoint also serves the path without a version.
     return _Named(model, request.path_params.get("version"))
 
 

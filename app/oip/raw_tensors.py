@@ -56,6 +56,7 @@ async def with_tensors(
         if header.sizes[position] is None and kinds[name] == "image":
             field = f"inputs[{position}].data"
             values[name] = [unpacked(one, f"{field}[{n}]") for n, one in enumerate(values[name])]
+    # Inputs are found by their names, so that these may come last.
     for name, array in (await raw_inputs.tensors(record, values)).items():
         inline[len(rows)] = array.tobytes()
         rows.append((name, array.dtype, array.shape))

@@ -88,7 +88,7 @@ async def load_model(model: ModelName, request: Request, services: ServicesOf) -
         raise Invalid(
             "parameters",
             plain["parameters"],
-            "none: serving is configured on the module, under /v1",
+            "none, because serving is configured by PATCH /v1/modules/{module}/serving",
         )
     record = await model_now(services, model)
     require(record, "predict")
@@ -126,6 +126,8 @@ async def unload_model(model: ModelName, request: Request, services: ServicesOf)
     try:
         await services.access.serve(model, partial(dataclasses.replace, is_loaded=False))
     except Conflict as error:
+        # As 400, because the protocol's clients would be told by 503, into which a 409 is turned,
+        # to try again.
         raise Malformed(f"model {model!r} stays loaded: {error.message}") from error
     return Response()
 

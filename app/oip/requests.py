@@ -50,7 +50,7 @@ async def read_content(request: Request, limit: int | None = None) -> bytes:
     unpack = partial(decompress, body, coding, limit or settings.max_body_bytes, setting)
     content = await beside_the_loop(len(body), unpack, _FEW_COMPRESSED_BYTES)
     memory: BodyMemory = request.app.state.body_memory
-    memory.take(request, len(content))
+    memory.take(request, len(content))  # ``read_body`` counted only the compressed bytes
     return content
 
 
@@ -63,5 +63,5 @@ async def read_parameters(request: Request, members: tuple[str, ...]) -> dict[st
         raise Invalid("body", plain, "a JSON object")
     for name in plain:
         if name not in members:
-            raise Invalid(name, plain[name], f"members {', '.join(members)}")
+            raise Invalid(name, plain[name], f"no members but {', '.join(members)}")
     return plain

@@ -79,8 +79,8 @@ def body_type(header: str | None, body: bytes) -> str:
         return NPY
     if body.startswith(b"PK\x03\x04"):
         return NPZ
-    # A safetensors file starts with the header's length; as text those 8 bytes would be a huge
-    # number.
+    # A safetensors file starts with the length of its header, which is JSON. The first 8 bytes of a
+    # text would be a length beyond the end of any body.
     if body[8:9] == b"{" and int.from_bytes(body[:8], "little") <= len(body):
         return SAFETENSORS
     return JSON
@@ -190,7 +190,7 @@ def _json_of(
             yield b"," + orjson.dumps(members[name])[1:-1]
         yield b"}"
         comma = b","
-    rest = orjson.dumps(extra)[1:]
+    rest = orjson.dumps(extra)[1:]  # its opening brace is the one written first
     yield b"}" + (b"," + rest if extra else b"}")
 
 
@@ -217,7 +217,9 @@ def read_members(
         raise Invalid("body", parsed, 'an object: {"inputs": {"data": [[...]]}}')
     inputs = take_inputs(parsed) if needs_inputs else parsed.pop("inputs", {})
     if not isinstance(inputs, dict):
-        raise Invalid("inputs", inputs, 'tensors by name: {"data": [[...]]}')
+        got = "nothing" if inputs is None else inputs
+        raise Invalid("inputs", got, 'tensors by name: {"data": [[...]]}')
+    # Before anything walks over the other members: errors about unknown ones name each.
     if len(parsed) > _MOST_MEMBERS:
         got = f"{len(parsed):,} members beside inputs"
         raise Invalid(brief(next(iter(parsed))), got, f"at most {_MOST_MEMBERS}")

@@ -18,6 +18,7 @@ DEEPEST = 100
 def parse_json(body: bytes) -> Any:
     """Parse a JSON body; raise Malformed if it is not JSON, or too deep."""
     parsed = load_json(body)
+    # Counting the brackets is fast, and shows for most bodies that they cannot be too deep.
     if body.count(b"[") + body.count(b"{") > DEEPEST:
         check_depth(parsed)
     return parsed
@@ -28,7 +29,10 @@ def load_json(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise Malformed(f"the body is not JSON: {error}") from None
+        hint = ""
+        if b"NaN" in body or b"Infinity" in body:
+            hint = "; JSON has no NaN and no Infinity: send tensors with them as npz"
+        raise Malformed(f"the body is not JSON: {error}{hint}") from None
 
 
 def check_depth(parsed: Any) -> None:

@@ -82,6 +82,7 @@ def _flatten(data: list[Any], field: str) -> tuple[tuple[int, ...], list[Any]]:
     which each element is as wide as the longest.
     """
     shape = [len(data)]
+    # A level at a time, which costs one pass over each: recursion would cost a call for each row.
     while data and isinstance(data[0], list):
         if len(shape) == MOST_AXES:
             raise Invalid(
@@ -92,6 +93,7 @@ def _flatten(data: list[Any], field: str) -> tuple[tuple[int, ...], list[Any]]:
             raise _uneven(data, field)
         shape.append(size)
         data = list(chain.from_iterable(data))
+    # Exact types, in C: this visits every number of the body.
     if not _NUMBERS.issuperset(map(type, data)):
         raise _uneven(data, field)
     return tuple(shape), data
@@ -117,5 +119,5 @@ def _to_array(numbers: list[Any], field: str, dtype: str) -> HostArray:
         bounds = np.iinfo(target)
         if array.dtype.kind != "b" and (array.min() < bounds.min or array.max() > bounds.max):
             raise Invalid(field, "numbers out of range", f"{bounds.min} to {bounds.max} ({dtype})")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # too large for float16 or float32: infinite, as in NumPy
         return array.astype(target, copy=False)

@@ -44,11 +44,11 @@ _LARGEST_HEADER = 10_000  # NumPy's own limit for headers that it has to evaluat
 _MAGIC = b"\x93NUMPY"
 _LARGEST_START = len(_MAGIC) + 6 + _LARGEST_HEADER
 _LENGTHS = {b"\x01\x00": "<H", b"\x02\x00": "<I"}
-_PYTHON2_LONG = re.compile(r"(?<=[0-9])L")
+_PYTHON2_LONG = re.compile(r"(?<=[0-9])L")  # Python 2 wrote shapes as (3L, 4L)
 _KINDS = "biuf"
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _PIECE_BYTES = 1 << 20
-_ZIP64_BYTES = 1 << 30
+_ZIP64_BYTES = 1 << 30  # entries over 2 GiB need it, and zipfile must know before it writes one
 _EXPECTED = "an npy array of numbers or booleans"
 
 
@@ -90,6 +90,7 @@ def read_npy_header(stream: IO[bytes], name: str, *, takes_objects: bool = False
         shape, is_fortran, dtype = _parse_header(stream.read(length).decode("latin-1"))
     except (struct.error, ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise Damaged(name, error, _EXPECTED) from None
+    # Objects are pickled, and unpickling would run code of the sender.
     if dtype.kind not in _KINDS and not (takes_objects and dtype == np.dtype("O")):
         hint = _NO_OBJECTS if dtype.hasobject else ""
         raise Invalid(name, f"dtype {dtype}", _EXPECTED, hint)
@@ -220,7 +221,7 @@ def npy_pieces(array: HostArray) -> tuple[bytes, HostArray]:
     """Return the parts of an array's npy file: the header, and the array itself."""
     if array.dtype == _BFLOAT16:
         array = array.astype(np.float32)
-    array = np.asarray(array, order="C")
+    array = np.asarray(array, order="C")  # else the header would say Fortran order
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
     return header.getvalue(), array
@@ -228,6 +229,8 @@ def npy_pieces(array: HostArray) -> tuple[bytes, HostArray]:
 
 def npz_content(arrays: Mapping[str, HostArray]) -> memoryview:
     """Return arrays as an (uncompressed) npz file, written without needless copies."""
+    # An upper bound: bfloat16 is written as float32, and a zip file has each name, with up to four
+    # bytes a letter, both before the entry and in its directory.
     size = sum(array.nbytes * 2 + 8 * len(name) + 1024 for name, array in arrays.items())
     stream = MemoryFile(size + 1024)
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:

@@ -24,6 +24,7 @@ def best(
     scores = np.asarray(output).astype(np.float64)
     if scores.ndim < 2:
         scores = scores.reshape(-1, 1)
+    # Negated, because an ascending stable sort keeps ties in order and a reversed one does not.
     order = np.argsort(np.where(np.isnan(scores), np.inf, -scores), axis=-1, kind="stable")
     chosen = order[..., :count].astype(np.int64)
     return chosen, np.take_along_axis(scores, chosen, -1)

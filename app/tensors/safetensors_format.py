@@ -45,6 +45,7 @@ def read_safetensors(body: bytes, name: str) -> dict[str, HostArray]:
     header, begin = _read_header(body, name)
     entries = {key: _read_entry(one, f"{name}.{key}") for key, one in header.items()}
     end = 0
+    # The format forbids gaps and overlaps, with which a file could hide or multiply its contents.
     for first, last in sorted((one.first, one.last) for one in entries.values()):
         if first != end:
             raise _damaged(name, f"a tensor that begins at byte {first:,} instead of {end:,}")
@@ -83,7 +84,7 @@ def safetensors_pieces(tensors: Mapping[str, HostArray]) -> list[bytes | HostArr
         }
         arrays.append(native)
     text = orjson.dumps(header)
-    text += b" " * (-len(text) % _PREFIX)
+    text += b" " * (-len(text) % _PREFIX)  # so that the data is aligned to 8 bytes as well
     return [len(text).to_bytes(_PREFIX, "little") + text, *arrays]
 
 
@@ -100,7 +101,7 @@ def _read_header(body: bytes, name: str) -> tuple[dict[str, Any], int]:
         raise _damaged(name, error) from None
     if not isinstance(header, dict):
         raise _damaged(name, "a header that is not an object")
-    header.pop("__metadata__", None)
+    header.pop("__metadata__", None)  # texts of the writer, not a tensor
     return header, begin
 
 

@@ -23,7 +23,7 @@ def json_pieces(array: HostArray) -> Iterator[bytes]:
     if array.size <= _NUMBERS_AT_ONCE or array.ndim == 0:
         yield orjson.dumps(array.tolist())
         return
-    rows = _NUMBERS_AT_ONCE // max(1, array.size // len(array))
+    rows = _NUMBERS_AT_ONCE // max(1, array.size // len(array))  # 0 if one row is too large
     opening = b"["
     for begin in range(0, len(array), max(1, rows)):
         yield opening
@@ -36,7 +36,11 @@ def json_pieces(array: HostArray) -> Iterator[bytes]:
 
 
 def join(pieces: Iterable[Buffer | HostArray]) -> memoryview:
-    """Join pieces into one buffer; NumPy copies without the lock, ``bytes.join`` with it."""
+    """Join pieces into one buffer.
+
+    NumPy copies without the interpreter's lock; ``bytes.join`` does so only if all pieces are
+    ``bytes``.
+    """
     parts = [as_octets(piece) for piece in pieces]
     whole = np.empty(sum(part.size for part in parts), np.uint8)
     end = 0
@@ -50,7 +54,7 @@ class MemoryFile(io.RawIOBase):
     """An in-memory file of fixed capacity, for libraries that write to files."""
 
     def __init__(self, size: int) -> None:
-        self._whole = np.empty(size, np.uint8)
+        self._whole = np.empty(size, np.uint8)  # takes no memory before it is written to
         self._at = 0
         self._end = 0
 
@@ -85,7 +89,10 @@ class MemoryFile(io.RawIOBase):
 
 
 def as_octets(data: Buffer | HostArray) -> npt.NDArray[np.uint8]:
-    """Return the bytes of an array or buffer; empty buffers need care with some NumPy versions."""
+    """Return the bytes of an array or buffer.
+
+    ``np.frombuffer`` refuses empty buffers in some NumPy versions.
+    """
     if isinstance(data, np.ndarray):
         return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
     return np.frombuffer(data, np.uint8) if len(data) else np.empty(0, np.uint8)
