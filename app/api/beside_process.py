@@ -38,6 +38,7 @@ def make_beside(
     with _started() as (process, ends):
         assert process.stdin is not None
         assert process.stdout is not None
+        # If the process has died already, that is found below, as it tells no end.
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(given.encode())
             process.stdin.close()
@@ -65,9 +66,9 @@ def _started() -> Iterator[tuple[subprocess.Popen[bytes], IO[str]]]:
                 env=environment(),
             )
         finally:
-            os.close(writing)
+            os.close(writing)  # so that reading ends when the process has closed its copy
         with process:
             try:
                 yield process, ends
             finally:
-                process.kill()
+                process.kill()  # if ``write`` raised; otherwise it has told its end and is done

@@ -69,7 +69,7 @@ async def read_body(request: Request, limit: int | None = None) -> bytes:
         chunks.append(chunk)
     if len(chunks) == 1:
         return chunks[0]
-    # For large bodies join releases the interpreter's lock.
+    # For large bodies ``bytes.join`` releases the interpreter's lock.
     return await beside_the_loop(size, lambda: b"".join(chunks))
 
 
@@ -96,6 +96,7 @@ async def read_json(request: Request, check: Work) -> Any:
     """
     settings: Settings = request.app.state.settings
     body = await _read_stated_json(request, settings.max_json_bytes)
+    # Hostile JSON is refused there. What passes is small enough and quick to parse once more.
     if len(body) > FEW_BYTES:
         await decoders(request).decode(check, body)
     return parse_json(body) if body else {}

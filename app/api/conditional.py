@@ -60,7 +60,7 @@ class ConditionalGet:
             await self.app(scope, receive, send)
             return
         try:
-            is_known(scope, "")
+            is_known(scope, "")  # an invalid field is refused before anything is done
         except Invalid as error:
             await problem_response(Request(scope), error)(scope, receive, send)
             return

@@ -23,7 +23,7 @@ def send(sock: socket.socket, head: Any, *pieces: bytes | memoryview) -> None:
     text = orjson.dumps(head)
     try:
         sock.sendall(_LENGTHS.pack(len(text), sum(len(piece) for piece in pieces)) + text)
-        for piece in pieces:
+        for piece in pieces:  # one after the other, because joining would copy them
             sock.sendall(piece)
     except (BrokenPipeError, ConnectionResetError):
         raise Closed from None

@@ -85,9 +85,11 @@ class DecoderPool:
                     ) from None
                 if status:
                     _log.warning("a decoder process ended with status %d", status)
+                # Once more if it was killed, perhaps not for this body's memory, or ended between
+                # two bodies because it had grown. Another end would repeat itself.
                 if is_last or status not in (0, -signal.SIGKILL):
                     break
-                continue  # it was killed, or ended between two bodies because it had grown
+                continue
             if "error" in answer:
                 raise HostError(*answer["error"])
             if "is_too_large" in answer:
@@ -118,10 +120,11 @@ class _Decoder:
 
     def __init__(self, memory_bytes: int, seconds: int) -> None:
         self._sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._sock.settimeout(seconds + _SPARE_SECONDS)
+        self._sock.settimeout(seconds + _SPARE_SECONDS)  # later than its own alarm
         with theirs:
             self._process = subprocess.Popen(
                 [
+                    # -P: not from the current folder, where files could have our modules' names.
                     *(sys.executable, "-P", "-m", "app.api.decoder_process"),
                     *("--fd", str(theirs.fileno())),
                     *("--memory-bytes", str(memory_bytes)),
@@ -152,4 +155,6 @@ class _Decoder:
         """End the process."""
         self._process.kill()
         self._process.wait()
+        # Last, because closing it would not wake a thread that waits for an answer; the process's
+        # end does.
         self._sock.close()

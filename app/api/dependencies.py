@@ -58,7 +58,7 @@ async def refuse_coding(request: Request) -> None:
 
 
 async def _services(request: Request) -> Services:
-    # Asynchronous, because FastAPI runs plain functions in a thread for every request.
+    # Asynchronous, because FastAPI runs each plain function in a thread.
     services: Services = request.app.state.services
     return services
 

@@ -82,7 +82,8 @@ DatasetKinds = Annotated[Several[DatasetKind], Query(description=f"Of these kind
 
 def _event_type(value: Any) -> EventType:
     if value not in EVENT_TYPES:
-        raise PydanticKnownError("enum", {"expected": " or ".join(map(repr, EVENT_TYPES))})
+        *types, last = map(repr, EVENT_TYPES)
+        raise PydanticKnownError("enum", {"expected": f"{', '.join(types)} or {last}"})
     return EVENT_TYPES[value]
 
 

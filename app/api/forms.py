@@ -71,7 +71,7 @@ async def closed_beside_the_loop(files: AbstractContextManager[T]) -> AsyncItera
     opened = files.__enter__()
     try:
         yield opened
-    finally:
+    finally:  # told of no error, because these remove what is left in any case
         await asyncio.to_thread(files.__exit__, None, None, None)
 
 
@@ -95,7 +95,7 @@ async def read_form(request: Request, open_file: OpenFile) -> Form:
     block = bytearray()
     async for chunk in request.stream():
         block += chunk
-        if len(block) >= _BLOCK:
+        if len(block) >= _BLOCK:  # a thread for each chunk of some KiB would take longer
             await asyncio.to_thread(reader.write, bytes(block))
             block.clear()
     await asyncio.to_thread(reader.write, bytes(block))
@@ -115,7 +115,10 @@ class _FormReader:
 
     def __init__(self, boundary: bytes, open_file: OpenFile) -> None:
         if not boundary:
-            raise Malformed("the form's Content-Type has no boundary")
+            raise Malformed(
+                "the form's Content-Type has no boundary; let the client library set it, as curl "
+                "-F does"
+            )
         self._form = Form()
         self._open_file = open_file
         self._headers: dict[str, bytes] = {}

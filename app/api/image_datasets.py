@@ -111,7 +111,7 @@ async def put_images(
         assert isinstance(transform, ImageTransform)
     elif said:
         raise Invalid(
-            *next(iter(said.items())), expected="no such option: the module's transform is used"
+            *next(iter(said.items())), expected="none, because the module's transform is used"
         )
     else:
         transform, *names = await _of_module(services, module)
@@ -124,7 +124,7 @@ async def put_images(
         most_pixels=settings.max_image_pixels,
         limit=settings.max_dataset_bytes,
     )
-    packing.example_shape()  # before any of the body is read
+    packing.example_shape()  # refuses a transform without a size before any of the body is read
     if packing.data_name == packing.label_name:
         raise Invalid("label_name", packing.label_name, "another name than that of the images")
 

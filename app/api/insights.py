@@ -122,5 +122,6 @@ async def summarize_params(
     Figures of checkpoints are cached.
     """
     found = await services.summaries.summarize(module, checkpoint, against, bins)
+    # Joined as texts: both are JSON objects, and the figures may take megabytes.
     head = orjson.dumps({"checkpoint": checkpoint, "against": against})
     return Response(head[:-1] + b"," + found[1:], media_type=JSON)

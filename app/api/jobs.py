@@ -121,6 +121,7 @@ class Submission:
     async def _submitted(self, asked: JobSubmission) -> Job:
         if not is_expected():
             return await self.services.jobs.submit_among_others(asked)
+        # The module must not change between the check of ``If-Match`` and the queuing.
         async with self.services.access.lock(self.module):
             return await self.services.jobs.submit_among_others(asked)
 

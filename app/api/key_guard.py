@@ -42,8 +42,11 @@ def key_texts(fields: Iterable[tuple[bytes, bytes]]) -> list[str]:
         elif name == b"authorization":
             authorizations += 1
             scheme, _, text = value.decode("latin-1").partition(" ")
+            # Other schemes, such as Basic for a proxy, are none of ours.
             if scheme.lower() == "bearer" or authorizations > 1:
                 found.append(text.strip(" "))
+    # Several Authorization fields are not allowed, and proxies might check another than we do: one
+    # text more makes sure that they are refused.
     return found if authorizations < 2 else [*found, ""]
 
 

@@ -42,7 +42,8 @@ async def get_labels(module: ModuleName, output: OutputName, services: ServicesO
     record = await services.access.record(module)
     if output not in record.labels:
         others = f"those of {', '.join(record.labels)} are" if record.labels else "none are"
-        raise NotFound("labels of output", output, f"{others} set")
+        hint = f"{others} set; PUT /v1/modules/{module}/labels/{output} sets them"
+        raise NotFound("list of labels of output", output, hint)
     return list(record.labels[output])
 
 

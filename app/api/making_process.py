@@ -58,14 +58,14 @@ def _made(given: Mapping[str, Any], target: IO[bytes]) -> dict[str, Any]:
 
 
 def _images(work: Work, target: IO[bytes]) -> list[str]:
-    from app.images.packing import pack_images
+    from app.images.packing import pack_images  # here, because it loads the engine
 
     pack_images(Path(work["source"]), from_plain(Packing, work["packing"]), target)
     return []
 
 
 def _onnx(work: Work, target: IO[bytes]) -> list[str]:
-    from app.exports.onnx_models import write_onnx
+    from app.exports.onnx_models import write_onnx  # here for the same reason
 
     return write_onnx(from_plain(OnnxRequest, work), target)
 

@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from app.domain.names import in_words
 from app.error_answers import error_answer
 from app.error_table import ERROR_TABLE
 from app.errors import FieldError, HostError, Invalid, Malformed, MethodNotAllowed, NotFound
@@ -19,6 +20,14 @@ __all__ = ["PROBLEM_JSON", "install_error_handlers", "problem_response"]
 PROBLEM_JSON = "application/problem+json"
 
 _VERBS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
+
+_EXPECTED = {
+    "missing": "a value; the parameter is required",
+    "bool_parsing": "true or false",
+    "int_parsing": "a whole number",
+    "float_parsing": "a number",
+}
+"""Instead of pydantic's messages, by its type of error."""
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -50,7 +59,8 @@ async def _on_validation(request: Request, error: Exception) -> Response:
 async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 404:
-        return problem_response(request, NotFound("path", request.url.path, "see /docs"))
+        hint = "/docs lists the paths of this server"
+        return problem_response(request, NotFound("path", request.url.path, hint))
     if error.status_code == 405:
         return problem_response(request, MethodNotAllowed(request.method, _allowed(request)))
     return problem_response(request, Malformed(str(error.detail)))
@@ -76,7 +86,17 @@ def _request_id(request: Request) -> str:
 
 
 def _field_error(row: dict[str, Any]) -> FieldError:
-    location = [str(part) for part in row["loc"] if part not in ("body", "path", "query")]
+    # Only parameters are checked by FastAPI; routes read bodies themselves. A number in the
+    # location counts the values of a parameter, which clients may have sent in one text.
+    location = [one for one in row["loc"][1:] if isinstance(one, str)]
     got = "nothing" if row["type"] == "missing" else brief(row.get("input"))
-    message = str(row["msg"]).removeprefix("Input should be ")
-    return FieldError(".".join(location) or "body", got, message[:1].lower() + message[1:])
+    expected = _EXPECTED.get(row["type"]) or _in_words(in_words(row["msg"]))
+    return FieldError(".".join(location), got, expected)
+
+
+def _in_words(message: str) -> str:
+    """Return what pydantic's message expects, to be read after ``expected``."""
+    message = message.replace("String should match pattern", "a text that matches")
+    for opening in ("Input should be ", "String should have ", "List should have "):
+        message = message.removeprefix(opening)
+    return message[:1].lower() + message[1:]

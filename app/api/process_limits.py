@@ -13,9 +13,12 @@ __all__ = ["environment", "limit_memory"]
 
 def limit_memory(size: int) -> None:
     """Limit this process to this much memory beyond that of the interpreter and libraries."""
+    # The limit is one of address space, because Linux enforces none of resident memory.
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (taken + size, taken + size))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(
+        resource.RLIMIT_CORE, (0, 0)
+    )  # else a crash would write a file with the body
 
 
 def environment() -> dict[str, str]:
@@ -24,6 +27,7 @@ def environment() -> dict[str, str]:
     inherited = os.environ.get("PYTHONPATH")
     return {
         **os.environ,
+        # Each of NumPy's BLAS threads would reserve address space, and nothing here uses them.
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONPATH": f"{root}{os.pathsep}{inherited}" if inherited else root,
     }

@@ -96,4 +96,5 @@ def unpacked(value: Any, field: str) -> bytes:
     try:
         return base64.b64decode(value, validate=True)
     except (TypeError, ValueError, binascii.Error) as error:
-        raise Invalid(field, value, f"Base64 as of RFC 4648 ({error})") from None
+        got = value.decode(errors="replace") if isinstance(value, bytes) else value
+        raise Invalid(field, got, f"Base64 as of RFC 4648 ({error})") from None

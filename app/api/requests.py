@@ -265,7 +265,8 @@ def _no_symbol(text: bytes, fault: str) -> tuple[str, str, str]:
     expected = "a symbol as MXNet saves it: the text of a net-symbol.json"
     kind = kind_of_file(text[:MOST_LOOKED_AT])
     if text.lstrip().startswith(b"{"):
-        return f"JSON that is not whole ({fault})", expected, "copy the file again"
+        cause = fault.removeprefix("the body is not JSON: ")
+        return f"JSON that is not whole ({cause})", expected, "copy the file again"
     if kind == PARAMS:
         return kind, expected, "send it as params, and the symbol that lies beside it as symbol"
     return kind, expected, ""

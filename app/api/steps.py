@@ -365,13 +365,14 @@ async def _predict(
     try:
         tensors, rest = await inputs_in(request, body, record)
     except (Invalid, HostError) as error:
+        # Only then read as examples of differing lengths, because few bodies are.
         if part is not None or not (is_uneven(error) and may_be_ragged(record)):
             raise
         return await answer_ragged(request, services, record, wanted, body, top_k)
     fields = from_plain(PredictFields, rest) if rest else PredictFields()
     if part is not None and fields.part is not None:
-        expected = "a sequence in the query or among the body's members"
-        raise Invalid("sequence_id", "both", expected)
+        got = "one in the query and one in the body"
+        raise Invalid("sequence_id", got, "only one of them")
     part = part or fields.part
     version = await services.versions.choose(record, wanted, part)
     predictions = services.predictions

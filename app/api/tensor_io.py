@@ -196,13 +196,14 @@ async def read_step(
         given: those in the query.
         dtypes: see ``read_tensors``.
     """
+    # An empty body is no JSON, and no file of tensors either.
     if request.headers.get("content-length", "0") == "0" and not request.headers.get(
         "transfer-encoding"
     ):
         return {}, from_plain(cls, given)
     tensors, rest = await read_tensors(request, names, dtypes, needs_inputs=bool(names))
     for name in given.keys() & rest.keys():
-        raise Invalid(name, "both", "it in the query or among the body's members")
+        raise Invalid(name, "one in the query and one in the body", "only one of them")
     return tensors, from_plain(cls, {**given, **rest})
 
 

@@ -302,7 +302,7 @@ class CheckpointView(BaseModel):
     """A checkpoint."""
 
     tag: str = Field(
-        description="The epoch; for a checkpoint within an epoch followed by a dash and the batch.",
+        description="The epoch; for a checkpoint within an epoch followed by a dot and the batch.",
         examples=["12"],
     )
     module: str = Field(description="Name of its module.")
@@ -352,7 +352,8 @@ def module_view(
         resident: whether it is on its device; None if that is not known.
         instances: the views of its instances.
     """
-    plain = to_plain(record.evolve(symbols={}, labels={}, transforms={}))  # which may be large
+    # Without those, which may be large, and are not in the view as they are.
+    plain = to_plain(record.evolve(symbols={}, labels={}, transforms={}))
     has_buckets = list(record.symbols) != [SINGLE]
     return ModuleView(
         **{
@@ -387,9 +388,10 @@ _OWN = frozenset(
         *("found", "origin", "transforms", "warnings"),
     }
 )
-
+"""Members of the view that are not the record's fields of the same name."""
 
 _VALUES = ("archive", "serving", "bind", "init", "optimizer")
+"""Members that are domain values, which the view takes as they are."""
 
 
 def _shown(text: str | None) -> str | None:

@@ -118,7 +118,7 @@ async def test_executors(many: httpx.AsyncClient) -> None:
         ("/v1/jobs?created_after=2026-11-22", "datetime"),
         ("/v1/jobs?created_after=2026-11-22T00:00:00", "timezone"),
         ("/v1/datasets?kind=zip", "'npz', 'npy'"),
-        ("/v1/modules/net/checkpoints?job=first", "integer"),
+        ("/v1/modules/net/checkpoints?job=first", "a whole number"),
         ("/v1/executors?state=dead", "'stopped', 'starting'"),
         ("/v1/executors?name=gpu(0)", "one of cpu(0)"),
     ],
@@ -130,5 +130,24 @@ async def test_invalid_values_are_answered_with_the_valid_ones(
     assert refused.status_code == 422
     (fault,) = refused.json()["errors"]
     assert expected in fault["expected"]
-    name = path.partition("?")[2].partition("=")[0]
-    assert fault["field"].startswith(name)
+    assert fault["field"] == path.partition("?")[2].partition("=")[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "expected"),
+    [
+        ("/v1/modules?limit=ten", "limit", "a whole number"),
+        ("/v1/modules/-net", "module", "1 to 128 of A-Z a-z 0-9 . _ - beginning with"),
+        ("/v1/errors/Not-found", "code", "a text that matches '^[a-z_]{1,64}$'"),
+        ("/v1/modules/net/buckets/plan", "k", "a value; the parameter is required"),
+        ("/v1/modules/net/monitor?pattern=", "pattern", "at least 1 character"),
+    ],
+)
+async def test_invalid_parameters_are_refused_in_plain_words(
+    api: httpx.AsyncClient, path: str, field: str, expected: str
+) -> None:
+    answer = await api.get(path)
+    assert answer.status_code == 422, answer.text
+    (fault,) = answer.json()["errors"]
+    assert fault["field"] == field
+    assert fault["expected"].startswith(expected)

@@ -124,7 +124,8 @@ async def test_fastapis_own_errors_have_the_same_form(client: httpx.AsyncClient)
     body = await problem(client, "/v1/raise/bug?count=0", 422, "invalid")
     assert body["errors"][0]["field"] == "count"
     assert "greater than or equal to 1" in body["errors"][0]["expected"]
-    await problem(client, "/v1/nowhere", 404, "not_found")
+    nowhere = await problem(client, "/v1/nowhere", 404, "not_found")
+    assert "/docs lists the paths" in nowhere["detail"]
     answer = await client.post("/v1/raise/bug")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
     assert answer.json()["code"] == "method_not_allowed"
