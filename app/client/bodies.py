@@ -39,7 +39,6 @@ _MANY_BYTES = 1 << 16
 partial write to the socket, so that 400 MB took ten seconds.
 """
 
-
 HEAVY_BYTES = 1 << 20
 """Beyond this size, the event loop leaves encoding and decoding to a thread."""
 

@@ -62,6 +62,7 @@ class ClientError(Exception):
         problem: Mapping[str, Any],
         retry_after_seconds: float | None = None,
     ) -> None:
+        # All arguments, from which pickle makes the exception again in another process.
         super().__init__(status, problem, retry_after_seconds)
         self.status = status
         self.problem = problem

@@ -96,6 +96,7 @@ class Exchange:
     async def _sent(
         self, request: Request[Any], timeout: httpx.Timeout | float | None, *, is_streamed: bool
     ) -> httpx.Response:
+        # One key for all attempts, by which the server recognizes a repetition.
         key = {"Idempotency-Key": uuid.uuid4().hex} if request.has_key else {}
         left = self.retries if request.is_repeatable else 0
         pause = _FIRST_PAUSE_SECONDS
@@ -118,6 +119,7 @@ class Exchange:
                         url = self.transport.http.base_url
                         error.add_note(f"No server answers at {url}: is 'modserve serve' running?")
                     raise
+            # Random, so that clients that were refused together do not return together.
             await self.transport.sleep(
                 pause * random.uniform(1.0, 1.5) if wanted is None else wanted
             )
@@ -141,6 +143,7 @@ class Exchange:
         if query:
             options["params"] = query
         built = self.transport.http.build_request(request.verb, request.path, **options)
+        # A body of files is a blocking stream, which the asynchronous client could not send.
         is_whole = isinstance(built.stream, httpx.ByteStream) and request.progress is None
         if isinstance(built.stream, httpx.SyncByteStream) and not is_whole:
             pieces: Iterable[bytes] = built.stream

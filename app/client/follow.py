@@ -64,12 +64,11 @@ class Events:
         after = self.after
         while True:
             try:
-                async with aclosing(self._once(exchange, after)) as lines:
-                    async for name, value in lines:
-                        if name == "id":
-                            after = int(value)
-                        elif name == "data":
-                            yield json.loads(value)
+                async with aclosing(self._once(exchange, after)) as found:
+                    async for number, data in found:
+                        after = number
+                        if data:
+                            yield json.loads(data)
                 if await self._is_over(exchange):
                     return
                 # The server is shutting down, or had to stop reading. It may be back in a moment.
@@ -85,8 +84,14 @@ class Events:
             return False
         return (await _job(self.job_id).make(exchange))["status"] in _ENDS
 
-    async def _once(self, exchange: Exchange, after: int | None) -> AsyncGenerator[tuple[str, str]]:
-        """Yield the names and values of one stream's fields until it ends."""
+    async def _once(
+        self, exchange: Exchange, after: int | None
+    ) -> AsyncGenerator[tuple[int | None, str]]:
+        """Yield the id and the data of one stream's events until it ends; some have no data.
+
+        An event is complete only with its empty line. If the stream breaks before it, the server is
+        asked for the event again.
+        """
         where = dict(self.filters or {})
         headers = {}
         if after is None:
@@ -101,10 +106,17 @@ class Events:
             exchange.streamed(request, timeout) as response,
             aclosing(exchange.transport.lines(response)) as lines,
         ):
+            data = ""
             async for line in lines:
                 self._check_time()
                 name, _, value = line.partition(":")
-                yield name, value
+                if name == "id":
+                    after = int(value)
+                elif name == "data":
+                    data = value
+                elif not line:
+                    yield after, data
+                    data = ""
 
     def _left(self) -> float:
         return math.inf if self.deadline is None else self.deadline - time.monotonic()
@@ -169,6 +181,7 @@ class Download:
 
     async def download(self, exchange: Exchange) -> httpx.Headers:
         """Download the file; return the headers of the response."""
+        # Such as /dev/stdout, which cannot be replaced by a file.
         is_special = self.target.exists() and not self.target.is_file()
         part = self.target if is_special else self.target.with_name(self.target.name + ".part")
         try:

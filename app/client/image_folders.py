@@ -27,6 +27,7 @@ class Images:
         if not self.path.is_dir():
             file = files.enter_context(self.path.open("rb"))
             return {"content": file, "timeout": _TIMEOUT_SECONDS}
+        # On disk, because a folder may not fit into memory.
         packed = Path(files.enter_context(tempfile.TemporaryDirectory())) / "images.tar"
         with tarfile.open(packed, "w", dereference=True) as archive:
             for path in sorted(self.path.rglob("*")):

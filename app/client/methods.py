@@ -43,6 +43,7 @@ class _Described:
         self._bound = bound
 
     def _of(self, client: Any) -> Any:
+        # As functions do: from the class the function itself, for help() and inspect.
         return self._bound if client is None else MethodType(self._bound, client)
 
 

@@ -114,7 +114,7 @@ class InputFinding(TypedDict):
 
 
 class FindingsView(TypedDict):
-    """What the server worked out."""
+    """What the server found."""
 
     inputs: list[InputFinding]
     open: list[str]

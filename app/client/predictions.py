@@ -75,9 +75,18 @@ class PredictionCalls:
         return Request("POST", path, arrays, body=body, query=where, accept=NPZ)
 
     @method
-    def predict_top_k(self, name: str, top_k: int, /, **inputs: Input) -> Request[Rankings]:
-        """Return the best classes of each row of the outputs, with their labels and scores."""
-        return _ranked(name, top_k, PredictionInputs(inputs))
+    def predict_top_k(
+        self, name: str, top_k: int, version: int | str | None = None, /, **inputs: Input
+    ) -> Request[Rankings]:
+        """Return the best classes of each row of the outputs, with their labels and scores.
+
+        Args:
+            name: of the module.
+            top_k: number of classes.
+            version: as for ``predict_with_version``; None for the promoted one.
+            **inputs: by name.
+        """
+        return _ranked(name, top_k, PredictionInputs(inputs), version)
 
     @method
     def predict_images(self, name: str, input: str, *files: Path) -> Request[Arrays]:
@@ -166,6 +175,8 @@ def _asked(path: str, body: PredictionInputs) -> Request[Arrays]:
     return Request("POST", path, arrays, body=body, accept=NPZ, is_safe=True)
 
 
-def _ranked(name: str, top_k: int, body: PredictionInputs) -> Request[Rankings]:
-    path, where = at("modules", name, "predict"), {"top_k": top_k}
+def _ranked(
+    name: str, top_k: int, body: PredictionInputs, version: int | str | None = None
+) -> Request[Rankings]:
+    path, where = at("modules", name, "predict"), {"top_k": top_k, "version": version}
     return Request("POST", path, rankings, body=body, query=where, is_safe=True)

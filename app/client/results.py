@@ -172,7 +172,7 @@ class ExecutorView(TypedDict):
 
 
 class JobFailure(TypedDict):
-    """Why a job, or an attempt of it, ended."""
+    """Why a job, or an attempt of it, failed."""
 
     code: str
     field: str | None
@@ -180,7 +180,7 @@ class JobFailure(TypedDict):
 
 
 class JobProgress(TypedDict):
-    """How far a job is; empty before its first report."""
+    """Progress of a job; empty before its first report."""
 
     batch: NotRequired[int | None]
     batches: NotRequired[int | None]
@@ -250,7 +250,7 @@ class SeriesView(TypedDict):
 
 
 class FieldFault(TypedDict):
-    """One field at fault."""
+    """An invalid field."""
 
     expected: str
     field: str

@@ -24,7 +24,7 @@ def tensor_body(
 ) -> Body:
     """Return tensors as a body, which is JSON if it has other fields too."""
     arrays = {name: np.asarray(value) for name, value in tensors.items()}
-    kind = JSON if fields else NPZ
+    kind = JSON if fields else NPZ  # npz has no place for other fields
     return Content(encode(kind, arrays, "inputs", fields), kind)
 
 
@@ -75,6 +75,7 @@ def decoded(response: httpx.Response) -> Arrays:
     kind = response.headers["content-type"]
     if kind == JSON:
         return {name: _answered(one) for name, one in response.json()["outputs"].items()}
+    # Practically without a limit, because the server is trusted.
     found, _ = decode(
         kind, response.content, names=["data"], limit=2**40, setting="the server's response"
     )
@@ -82,6 +83,7 @@ def decoded(response: httpx.Response) -> Arrays:
 
 
 def _answered(tensor: Mapping[str, Any]) -> npt.NDArray[Any]:
+    # NumPy itself has no bfloat16; float32 has all its values.
     dtype = "float32" if tensor["dtype"] == "bfloat16" else tensor["dtype"]
     if "lengths" not in tensor:
         return np.array(tensor["data"], dtype)
@@ -95,9 +97,9 @@ def _array(value: Any) -> npt.NDArray[Any] | None:
     """Return a value as an array; None if its examples differ in length."""
     try:
         array = np.asarray(value)
-    except ValueError:
+    except ValueError:  # how NumPy refuses lists of differing lengths
         return None
-    return None if array.dtype == object else array
+    return None if array.dtype == object else array  # an array of arrays was given
 
 
 def _is_raw(value: Any) -> bool:

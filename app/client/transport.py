@@ -96,6 +96,7 @@ class _BodyStream(httpx.SyncByteStream):
 
 def finished(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine over ``BlockingTransport``, which never suspends; return its result."""
+    # Run without an event loop, so that the synchronous client also works inside of one.
     try:
         coroutine.send(None)
     except StopIteration as end:

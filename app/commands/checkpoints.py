@@ -145,6 +145,7 @@ def _convert(client: Client, module: str, found: CheckpointView, out: Path, form
         client.get_checkpoint_file(module, found["tag"], name, path)
         arrays = load(str(path))
     assert isinstance(arrays, dict)
+    # MXNet's files name them "arg:NAME" and "aux:NAME".
     named = {key.partition(":")[2]: one.asnumpy() for key, one in arrays.items()}
     target = out / f"{Path(name).stem}.{form.value}"
     target.write_bytes(encode(NPZ if form is Form.NPZ else SAFETENSORS, named, "params"))

@@ -45,21 +45,14 @@ def predict(
     with asking(url, key) as client:
         record = client.module(module)
         first = name or record["data_names"][0]
-        if all(file.suffix in _ARRAYS for file in files):
-            inputs = _read(files, first)
-            if top_k is not None:
-                _print_ranked(client.predict_top_k(module, top_k, **inputs), as_json)
-                return
-            if version is None:
-                outputs = client.predict(module, **inputs)
-            else:
-                outputs = client.predict_with_version(module, version, **inputs)
-        elif top_k is not None:
-            _print_ranked(client.rank_images(module, first, top_k, *files), as_json)
-            return
+        are_arrays = all(file.suffix in _ARRAYS for file in files)
+        inputs: dict[str, Any] = _read(files, first) if are_arrays else {first: files}
+        if top_k is not None:
+            _print_ranked(client.predict_top_k(module, top_k, version, **inputs), as_json)
+        elif version is not None:
+            _show(client.predict_with_version(module, version, **inputs), out, as_json)
         else:
-            outputs = client.predict_images(module, first, *files)
-        _show(outputs, out, as_json)
+            _show(client.predict(module, **inputs), out, as_json)
 
 
 def _read(files: list[Path], name: str) -> dict[str, np.ndarray]:
@@ -100,4 +93,5 @@ def _print_ranked(outputs: dict[str, list[Any]], as_json: bool) -> None:
             typer.echo(f"{name}[{number}]")
             for one in row:
                 label = one["label"] if one["label"] is not None else one["index"]
-                typer.echo(f"  {one['score']:.4f}  {label}")
+                score = "nan" if one["score"] is None else f"{one['score']:.4f}"
+                typer.echo(f"  {score}  {label}")

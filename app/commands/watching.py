@@ -50,7 +50,7 @@ def _shower(client: Client, job: int, as_json: bool) -> Iterator[_Show]:
     if as_json:
         yield lambda event: typer.echo(json.dumps(event))
     elif sys.stdout.isatty():
-        from app.commands.live_job import LiveJob
+        from app.commands.live_job import LiveJob  # here, because rich takes long to import
 
         with LiveJob(client.job(job)) as picture:
             yield picture.show

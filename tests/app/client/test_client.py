@@ -334,6 +334,22 @@ async def test_a_broken_stream_is_resumed(kind: str) -> None:
     assert after == ["0", "2", "2", "3"]
 
 
+async def test_an_event_that_broke_off_is_asked_for_again(kind: str) -> None:
+    begun = Stream([b'id: 1\nevent: log\ndata: {"id": 1}\n\nid: 2\nevent: log\n'], True)
+    streams, after = [begun, events([2], False)], []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/readyz":
+            return httpx.Response(200)
+        after.append(request.headers["last-event-id"])
+        return httpx.Response(200, stream=streams.pop(0))
+
+    async with either(kind, answer=answer) as client:
+        found = client.each("events")
+        assert [(await anext(found))["id"] for _ in range(2)] == [1, 2]
+    assert after == ["0", "1"]
+
+
 async def test_events_from_now_on(kind: str) -> None:
     begun = Stream([b"retry: 1000\nid: 4\n\n"], False)
     server = Recorder(*(httpx.Response(200, stream=one) for one in (begun, events([5], False))))

@@ -254,6 +254,8 @@ async def use_versions(client: EitherClient) -> None:
     assert await client.labels("my-net", "softmax_output") == ["cat", "dog", "bird"]
     ranked = await client.predict_top_k("my-net", 1, data=examples)
     assert ranked["softmax_output"][0][0]["label"] in ("cat", "dog", "bird")
+    of_first = await client.predict_top_k("my-net", 1, 1, data=examples)
+    assert of_first["softmax_output"][0][0]["label"] in ("cat", "dog", "bird")
     await client.delete_labels("my-net", "softmax_output")
 
 

@@ -227,6 +227,9 @@ def test_predictions_are_printed_or_written(
     best = [int(line.split()[1]) for line in ranked.splitlines() if line.startswith(" ")]
     assert best == expected.argmax(axis=1).tolist()
     assert "2 files" in trained("predict", "net", *[tmp_path / "rows.npy"] * 2, status=3).stderr
+    of_version = ("predict", "net", tmp_path / "rows.npy", "--top-k", 1, "--version")
+    assert trained(*of_version, "live").stdout == ranked
+    assert "version '99' does not exist" in trained(*of_version, 99, status=3).stderr
 
 
 def test_the_files_of_a_bucketing_module_make_one_model(ask: Any, tmp_path: Path) -> None:
