@@ -427,7 +427,8 @@ def main() -> None:
 
         completion_init()
     if "--json" not in sys.argv[1:]:
-        app()
+        app()  # exits
+    # Otherwise errors of the command line itself are printed as JSON, too.
     try:
         sys.exit(app(standalone_mode=False))
     except _CLICK_ERROR as error:

@@ -14,6 +14,7 @@ _as_json: ContextVar[bool] = ContextVar("as_json", default=False)
 
 
 def _remember(wanted: bool) -> bool:
+    # Kept here, because an error may occur before the command, which gets the option, is called.
     _as_json.set(wanted)
     return wanted
 

@@ -61,6 +61,6 @@ def _of_protocol(problem: Problem) -> ErrorAnswer:
     )
     text = "; ".join(fields) or problem.body["detail"]
     headers = {"Content-Type": "application/json"} | problem.headers
-    if status == 503 and problem.status != 503:
+    if status == 503 and problem.status != 503:  # it was a 409 or 507, which have no such field
         headers["Retry-After"] = "1"
     return ErrorAnswer(status, headers, orjson.dumps({"error": text}))

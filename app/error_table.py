@@ -208,7 +208,7 @@ def error_kind(error: BaseException) -> ErrorKind:
     """Return the row of an error: by its code for a ``HostError``, else by its class."""
     if isinstance(error, HostError):
         return _BY_CODE.get(error.code, _INTERNAL)
-    for base in type(error).__mro__:
+    for base in type(error).__mro__:  # nearest class first
         if base in ERROR_TABLE:
             return ERROR_TABLE[base]
     return _INTERNAL
@@ -277,5 +277,6 @@ def _field_errors(error: BaseException) -> tuple[FieldError, ...]:
     if not error.field_name:
         return ()
     kind = error_kind(error)
+    # The engine's messages say what is wrong in one sentence, often after the field's name.
     got = error.message.removeprefix(f"{error.field_name}: ")
     return (FieldError(error.field_name, got, kind.expected, kind.hint),)

@@ -24,7 +24,7 @@ _KINDS = (
     (b"\x80\x03", "a Python pickle"),
     (b"\x80\x04", "a Python pickle"),
     (b"\x80\x05", "a Python pickle"),
-    (b"\x12\x01\x00\x00\x00\x00\x00\x00", PARAMS),
+    (b"\x12\x01\x00\x00\x00\x00\x00\x00", PARAMS),  # kMXAPINDArrayListMagic, 0x112, in 8 bytes
     (b"version https://git-lfs", "a Git LFS pointer; 'git lfs pull' fetches the file itself"),
 )
 

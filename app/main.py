@@ -129,6 +129,8 @@ def create_app(settings: Settings) -> FastAPI:
     keys, audit = KeyRing(KeyFile(settings.data_dir), given), Audit()
     app.state.keys, app.state.lane_keys = keys, LaneKeys(keys, audit)
     app.state.sessions = sessions = Sessions(keys)
+    # The last one added sees a request first: RequestContext gives it its id, SiteGuard refuses
+    # other sites before anything else, and CORS answers preflights, which carry no key.
     app.add_middleware(KeyGuard, ring=keys, sessions=sessions, audit=audit)
     if settings.allowed_origins:
         app.add_middleware(CORSMiddleware, **_cors(settings))
@@ -229,6 +231,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     loop = asyncio.get_running_loop()
 
     def on_prepared(record: Any) -> None:
+        # Called in the thread that prepares a job; the cache of records belongs to the loop.
         loop.call_soon_threadsafe(access.refresh, record)
 
     dispatcher = Dispatcher(
@@ -263,6 +266,8 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         for name in settings.devices:
             restores.executor_started(name)
     stack.push_async_callback(restoration.stop)
+    # Called after the dispatcher has stopped, when no job changes modules any longer, and before
+    # the executors stop.
     unsaved = UnsavedModules(modules, checkpoints, executors, access)
     stack.push_async_callback(unsaved.save)
     await dispatcher.start()
@@ -360,6 +365,7 @@ def _make_executor(
 
 
 def _memory_options(name: str, settings: Settings) -> list[str]:
+    # CPU executors share the machine's memory; each GPU has its own.
     sharers = sum(one.startswith("cpu") for one in settings.devices) if name[0] == "c" else 1
     budget = settings.memory_budget
     return [f"--sharers={sharers}", *([] if budget is None else [f"--memory-budget={budget}"])]

@@ -68,9 +68,9 @@ def lstm_language_model(
 
 def _fused_lstm(x: Symbol, hidden: int) -> Symbol:
     x = mx.sym.RNN(
-        mx.sym.SwapAxis(x, dim1=0, dim2=1),
+        mx.sym.SwapAxis(x, dim1=0, dim2=1),  # RNN takes time first, batch second
         mx.sym.Variable("lstm_parameters", init=mx.init.Uniform(0.1)),
-        mx.sym.zeros(shape=(2, 0, hidden)),
+        mx.sym.zeros(shape=(2, 0, hidden)),  # 0: the batch size, which is inferred
         mx.sym.zeros(shape=(2, 0, hidden)),
         state_size=hidden,
         num_layers=2,

@@ -24,8 +24,8 @@ from app.quoting import did_you_mean
 
 __all__ = ["SUITES", "measure", "run_bench", "run_suite"]
 
-_WARM_UP = 3
-_FEWEST = 5
+_WARM_UP = 3  # the first steps compile, and allocate buffers
+_FEWEST = 5  # measured steps, even if they take longer than asked for
 
 ALL_CASES: Mapping[str, Callable[[], Any]] = {
     **CASES,

@@ -71,6 +71,7 @@ def run_serving(
         loads = _loads(Path(name), peers, stack)
         for clients in CLIENTS:
             found: dict[str, list[dict[str, float]]] = {one: [] for one in loads}
+            # In turns, so that a machine that slows down does so for all of them.
             for _ in range(_ROUNDS):
                 for one, load in loads.items():
                     found[one].append(_light(load, clients, seconds))

@@ -119,7 +119,7 @@ def _kernel(context: Context) -> Finding:
     seconds, memory = time.perf_counter() - started, total_bytes(context)
     fault = float(np.abs(got - expected).max() / np.abs(expected).max())
     details = {"seconds": seconds, "memory_bytes": memory, "fault": fault}
-    if not fault < _TOLERANCE:
+    if not fault < _TOLERANCE:  # also if it is NaN
         text = f"computes wrong numbers: a convolution is off by {fault:.1e}; do not use it"
         return Finding(step, Verdict.WRONG, text, details)
     text = f"a convolution is right, in {seconds * 1e3:.1f} ms; {memory / 2**30:.1f} GiB of memory"
@@ -149,6 +149,7 @@ def _port(host: str, port: int) -> Finding:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         with socket.socket(family, kind, protocol) as listener:
+            # As the server does, which can reuse the address of one that has just ended.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
     except OSError as error:

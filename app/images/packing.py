@@ -61,7 +61,7 @@ def _pixels(images: ImageSource, packing: Packing) -> Iterator[npt.NDArray[Any]]
         except TooLarge as error:
             rows = (FieldError(path, error.message, f"at most {packing.most_pixels:,} pixels"),)
         else:
-            if not count:
+            if not count:  # once one is damaged, the rest is only checked
                 yield pixels
             continue
         count += 1

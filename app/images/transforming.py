@@ -35,7 +35,7 @@ def transform_image(
         TooLarge: it has more pixels.
         Damaged: it is not an image.
     """
-    _check_pixels(encoded, field, most_pixels)
+    _check_pixels(encoded, field, most_pixels)  # a file of some KB can hold gigabytes of pixels
     flag = _GRAY if transform.color == "gray" else _COLOR
     method = _INTERPOLATIONS[transform.interpolation]
     try:
@@ -63,6 +63,7 @@ def transform_image(
 def _check_pixels(encoded: bytes, field: str, most: int) -> None:
     try:
         with warnings.catch_warnings():
+            # Pillow's own, fixed limits; ours is a setting. Beyond the double it raises an error.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(io.BytesIO(encoded)) as picture:  # reads only the header
                 width, height = picture.size

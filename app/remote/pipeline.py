@@ -39,7 +39,7 @@ class StepPipeline:
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
         self._path = f"/v1/modules/{name}/"
-        self._thread = ThreadPoolExecutor(1, f"steps of {name}")
+        self._thread = ThreadPoolExecutor(1, f"steps of {name}")  # one, which keeps the order
         self._slots = threading.BoundedSemaphore(_MOST_PENDING)
         self._failure: Exception | None = None
         self._generation = 0
@@ -103,7 +103,7 @@ class StepPipeline:
     ) -> httpx.Response:
         arrays = {name: np.asarray(one) for name, one in tensors.items()}
         content = encode(SAFETENSORS, arrays, "inputs", None) if arrays else b""
-        headers = {"Accept": SAFETENSORS} if "forward" in verb else {}
+        headers = {"Accept": SAFETENSORS} if "forward" in verb else {}  # others answer JSON
         if arrays:
             headers["Content-Type"] = SAFETENSORS
         deadline = time.monotonic() + _RETRY_SECONDS
@@ -116,6 +116,8 @@ class StepPipeline:
                 if time.monotonic() > deadline:
                     raise
             except ClientError as error:
+                # After a restart the module has another generation, so that a call that needs lost
+                # state is refused with 412 instead of being repeated.
                 if error.status != 503 or time.monotonic() > deadline:
                     raise
             time.sleep(_PAUSE_SECONDS)

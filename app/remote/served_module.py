@@ -159,7 +159,7 @@ class ServedModule(BaseModule):
             "data_shapes": [_input_spec(one) for one in data],
             "label_shapes": [_input_spec(one) for one in labels if self._graph.takes(one.name)],
         }
-        kept = None
+        kept = None  # values that ``load`` has read could not be sent before there were shapes
         if shared_module is not None:
             self._bind_bucket(shared_module, shapes)
         else:
@@ -196,6 +196,8 @@ class ServedModule(BaseModule):
         arguments, auxiliary = self._graph.allocate([*self._data, *self._labels])
         given = {*(arg_params or ()), *(aux_params or ())}
         is_whole = given.issuperset((*arguments, *auxiliary))
+        # Without an initializer, what is not given keeps its value, as in MXNet. Fetching all
+        # parameters is saved if none of them would be kept.
         if initializer is None and self.params_initialized and not is_whole:
             arguments, auxiliary = self.get_params()
         attributes = self._symbol.attr_dict()

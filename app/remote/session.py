@@ -44,6 +44,8 @@ class Session:
         self._pipeline = StepPipeline(self.client, self.name)
         self._last: Future[Arrays] | None = None
         self._is_read = True
+        # Also when a script drops the module or ends without ``close``. The arguments must not
+        # refer to this object, which they would keep alive.
         end = (self._pipeline, self.client, self.name if name is None else None)
         self._end = weakref.finalize(self, _end, *end, is_own)
         self.resume()

@@ -19,6 +19,7 @@ _OF_STARTUP = "EIS"
 """Options of Python with which it ignores the startup code on ``PYTHONPATH``."""
 _WITH_VALUE = "WX"
 _BEFORE_SCRIPT = "cm"
+"""Options whose value is the program: what follows belongs to that."""
 
 
 class ArgumentError(ValueError):
