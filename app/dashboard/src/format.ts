@@ -1,4 +1,4 @@
-/** Numbers, sizes and times as people read them. A dash stands for what is not known. */
+/** Numbers, sizes and times as text. A dash stands for an unknown value. */
 
 export const NONE = "–";
 
@@ -6,7 +6,7 @@ export function count(value: number | null | undefined): string {
   return value == null ? NONE : Math.round(value).toLocaleString("en");
 }
 
-/** Three significant digits, without a jump of width at each change. */
+/** About three significant digits; the width rarely changes from one value to the next. */
 export function number(value: number | null | undefined): string {
   if (value == null || !Number.isFinite(value)) return NONE;
   const size = Math.abs(value);
@@ -32,7 +32,7 @@ export function bytes(value: number | null | undefined): string {
   return `${unit && left < 100 ? left.toFixed(1) : Math.round(left)} ${units[unit]}`;
 }
 
-/** A short time, as of a request. */
+/** A short time, such as that of a request. */
 export function latency(seconds: number | null | undefined): string {
   if (seconds == null) return NONE;
   if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
@@ -40,7 +40,7 @@ export function latency(seconds: number | null | undefined): string {
   return `${seconds.toFixed(1)} s`;
 }
 
-/** A long time, as of a job. */
+/** A long time, such as that of a job. */
 export function duration(seconds: number | null | undefined): string {
   if (seconds == null || !Number.isFinite(seconds)) return NONE;
   const whole = Math.max(0, Math.round(seconds));
@@ -58,7 +58,7 @@ export function clock(moment: string | number | Date): string {
   return new Date(moment).toLocaleTimeString("en-GB");
 }
 
-/** Today's times without a date, others with it. */
+/** A time of today without the date, other times with it. */
 export function moment(text: string | null | undefined): string {
   if (!text) return NONE;
   const date = new Date(text);
@@ -75,7 +75,7 @@ export function shape(sizes: readonly number[] | null | undefined): string {
   return sizes ? `(${sizes.join(", ")})` : NONE;
 }
 
-/** Numbers by name, together; servers of other versions may tell of more than numbers. */
+/** The sum of numbers by name; servers of other versions may send other values among them. */
 export function sumOf(parts: Record<string, unknown> | null | undefined): number {
   return Object.values(parts ?? {}).reduce<number>((sum, one) => sum + (typeof one === "number" ? one : 0), 0);
 }

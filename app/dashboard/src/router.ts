@@ -1,4 +1,4 @@
-/** Where the page is: behind the `#`, so that links work below any path and without the server. */
+/** The page's place, kept behind the `#`, so that links work below any path and without the server. */
 import { computed, signal } from "@preact/signals";
 import { throttled } from "./live/resource";
 
@@ -18,7 +18,7 @@ export const place = computed<Place>(() => {
   return { parts: path.split("/").filter(Boolean).map(decoded), query: new URLSearchParams(query) };
 });
 
-/** A part of an address, as it is where somebody typed a lone percent sign. */
+/** Decode a part of an address; one with an invalid percent sign stays as it is. */
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -37,10 +37,10 @@ export function go(to: string): void {
   hash.value = location.hash = to;
 }
 
-/** Browsers refuse to do it hundreds of times while a slider is moved. */
+/** Throttled, because browsers refuse hundreds of calls while a slider is moved. */
 const keep = throttled(() => history.replaceState(null, "", hash.value), 0.4);
 
-/** Change what stands behind the `?` without a step in the browser's history. */
+/** Change the query without a new entry in the browser's history. */
 export function replaceQuery(changes: Record<string, string>): void {
   const { parts, query } = place.value;
   const next = { ...Object.fromEntries(query), ...changes };

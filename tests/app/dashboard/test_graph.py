@@ -203,8 +203,8 @@ def test_times_are_shown_as_heat_and_as_a_table(
     for name in names:
         expect(step).to_contain_text(name)
     if len(names) > 1:
-        wait_for_texts(page, "as one$")
-        expect(details).to_contain_text("they ran as one")
+        wait_for_texts(page, "fused$")
+        expect(details).to_contain_text("this is their time together")
     look(page, axe, screenshots, "graph-times")
 
 

@@ -41,7 +41,7 @@ def on_run(page: Page) -> None:
 
 def on_monitored_run(page: Page) -> None:
     on_run(page)
-    expect(page.get_by_role("figure", name="Weights and gradients")).to_contain_text("most near")
+    expect(page.get_by_role("figure", name="Weights and gradients")).to_contain_text("mode near")
 
 
 def on_comparison(page: Page) -> None:
@@ -66,7 +66,7 @@ def on_module(page: Page) -> None:
 
 
 def on_buckets(page: Page) -> None:
-    expect(page.get_by_text("20.0%").or_(page.get_by_text("of what is computed"))).to_be_visible()
+    expect(page.get_by_text("20.0%").or_(page.get_by_text("of the computation"))).to_be_visible()
 
 
 def on_reference(page: Page) -> None:

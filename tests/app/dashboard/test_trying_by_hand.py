@@ -211,7 +211,7 @@ def test_texts_and_tokens_go_to_their_buckets(
     page.get_by_role("button", name="Text", exact=True).click()
     (tmp_path / "vocabulary.txt").write_text("<pad>\n<unk>\nit's\na\nwhale\n")
     page.get_by_label("Vocabulary").set_input_files(tmp_path / "vocabulary.txt")
-    page.get_by_label("Token for unknown ones").fill("<unk>")
+    page.get_by_label("Token for unknown words").fill("<unk>")
     page.get_by_role("button", name="Set it").click()
     page.get_by_label("Text for data").fill('it\'s a "white" whale')
     expect(page.get_by_text("it goes to 4.")).to_be_visible()
@@ -243,7 +243,7 @@ def test_errors_in_pasted_json_are_shown(desk: Desk, screenshots: Path) -> None:
     page.screenshot(path=screenshots / "try-refused.png")
     field.fill("[[1, 2, 3")
     page.get_by_role("button", name="Predict").click()
-    expect(page.get_by_text("data: what is typed is no JSON")).to_be_visible()
+    expect(page.get_by_text("data: the text is not JSON")).to_be_visible()
     field.fill("[[1, 2, 3, 4], [0, 0, 0, 0]]")
     outputs = desk.predict()
     assert outputs["fc_output"]["data"][1] == [0, 0, 0]

@@ -70,7 +70,7 @@ def choose(page: Page, *files: Path) -> None:
 
 def upload(page: Page) -> None:
     page.get_by_role("button", name="Upload", exact=True).click()
-    expect(page.get_by_text("What it was taken for")).to_be_visible()
+    expect(page.get_by_text("What was found")).to_be_visible()
 
 
 def test_a_folder_of_old_files_is_served_and_fine_tuned(
@@ -82,7 +82,7 @@ def test_a_folder_of_old_files_is_served_and_fine_tuned(
     chooser.value.set_files(old_files)
     expect(page.get_by_label("Parameters")).to_have_value("0")
     expect(page.get_by_role("cell", name="digits-0010.params")).to_be_visible()
-    expect(page.get_by_text("of no model here: README")).to_be_visible()
+    expect(page.get_by_text("belong to no model: README")).to_be_visible()
     look(page, axe, screenshots, "upload")
     page.keyboard.press("Enter")  # the button is focused
     expect(page.get_by_label("Shape of data")).to_have_value("1, 1, 28, 28")
@@ -274,7 +274,7 @@ def test_a_new_last_layer_is_trained_in_its_own_module(
     page.get_by_label("a new last layer").check()
     expect(page.get_by_label("Cut the old one after")).to_have_value("t3_output")
     page.get_by_label("Classes", exact=True).fill("10")
-    page.get_by_label("Train the new layer alone").check()
+    page.get_by_label("Train only the new layer").check()
     page.get_by_label("Epochs").fill("1")
     page.get_by_label("Shape of an example of data").fill("1, 28, 28")
     page.get_by_role("button", name="Train", exact=True).click()
@@ -293,7 +293,7 @@ def test_labels_are_saved_unless_someone_else_was_first(
     client.bind("pets", [{"name": "data", "shape": [1, 1, 28, 28]}])
     page.goto(f"{server.url}/#/modules/pets")
     page.get_by_role("button", name="Edit labels of softmax_output").click()
-    field = page.get_by_label("Labels of softmax_output, a line each")
+    field = page.get_by_label("Labels of softmax_output, one per line")
     field.fill("\n".join(LABELS[:9]))
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("alert")).to_contain_text("9 labels")

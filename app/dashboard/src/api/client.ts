@@ -12,7 +12,7 @@ export type Module = Schemas["ModuleView"];
 export type Versions = Schemas["VersionsView"];
 export type Plan = Schemas["BucketPlanView"];
 export type Session = Schemas["SessionView"];
-/** A field that was refused: what was sent, what it can be, and what to do. */
+/** An invalid field: what was sent, what is expected, and what to do. */
 export type Fault = Schemas["FieldFault"];
 
 type Answer<P extends keyof paths, Verb extends string> =
@@ -37,10 +37,10 @@ export interface Options<Query = Record<never, never>> {
   query?: Query;
   /** Sent as JSON. */
   body?: unknown;
-  /** Sent as it is, in the place of `body`. */
+  /** Sent as it is, instead of `body`. */
   raw?: string | Blob | FormData;
   headers?: Record<string, string>;
-  /** Statuses beside 2xx whose answers are no problems. */
+  /** Statuses other than 2xx whose answers are not problems. */
   accepted?: number[];
   signal?: AbortSignal;
 }
@@ -122,7 +122,7 @@ export async function send(verb: string, path: string, options: Options = {}): P
   throw refusal(path, response.status, await response.text());
 }
 
-/** Return what a refusal says; who has to log in is told so. */
+/** Return the error of a refused request; a 401 leads to the login. */
 export function refusal(path: string, status: number, text: string): Refused {
   if (status === 401 && path !== "/session") onLoggedOut();
   try {

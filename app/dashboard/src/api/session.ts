@@ -1,10 +1,10 @@
-/** Who looks at the page: with a key of which scopes, or without one where none is needed. */
+/** The session of the page's user: the name and scopes of the API key, if the server requires one. */
 import { computed, signal } from "@preact/signals";
 import { get, post, remove, type Session, whenLoggedOut } from "./client";
 
 export const session = signal<Session | null>(null);
 
-/** Whether somebody has to log in before anything is shown. */
+/** Whether the user has to log in before anything is shown. */
 export const isLoggedOut = computed(() => {
   const now = session.value;
   return now !== null && now.key_needed && !now.scopes.includes("read");

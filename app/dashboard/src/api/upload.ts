@@ -1,4 +1,4 @@
-/** Requests with large bodies, which tell how much has been sent; fetch does not. */
+/** Requests with large bodies, by XMLHttpRequest: fetch does not report how much has been sent. */
 import type { paths } from "./schema";
 import { filled, type Options, Refused, refusal } from "./client";
 
@@ -13,7 +13,7 @@ interface Upload extends Options<Record<string, string>> {
   signal: AbortSignal;
 }
 
-/** Send a body; rejects with `Refused`, or with an `AbortError` when the signal says so. */
+/** Send a body; rejects with `Refused`, or with an `AbortError` if the signal aborts it. */
 export function upload<T>(verb: "POST" | "PUT", path: keyof paths, options: Upload): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const request = new XMLHttpRequest();

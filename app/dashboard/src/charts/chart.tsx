@@ -1,4 +1,4 @@
-/** A chart with its legend and, for those who would rather read, its table. */
+/** A chart with its legend, and its values as a table. */
 import { type Signal, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
@@ -20,7 +20,7 @@ interface Props {
   formatX: (x: number) => string;
   formatY: (y: number) => string;
   group: string;
-  /** What is said while there is nothing to draw. */
+  /** Shown while there is nothing to draw. */
   waiting: string;
   isTall?: boolean;
   canSave?: boolean;
@@ -51,6 +51,7 @@ export function Chart(props: Props) {
   };
   const structure = JSON.stringify([isTime, isLog, curves.map((one) => [one.label, one.colour, one.isFaint, one.isDashed])]);
   const drawn = paint.value;
+  // Other series or colours need a new plot; other values do not.
   useLayoutEffect(() => {
     if (!place.current) return;
     const made = (plot.current = new Plot(place.current, look));
@@ -91,7 +92,7 @@ export function Chart(props: Props) {
   );
 }
 
-/** It alone is drawn again when the cursor moves. */
+/** A component of its own, so that only the legend is rendered again when the cursor moves. */
 function Legend(props: { curves: Curve[]; data: AlignedData; cursor: Signal<number | null>; format: (y: number) => string; formatX: (x: number) => string }) {
   const { data } = props;
   const at = props.cursor.value;
@@ -123,7 +124,7 @@ function lastOf(ys: (number | null)[]): number | null {
   return null;
 }
 
-/** The value at a position, or the last before it: curves have positions of their own. */
+/** The value at a position, or the last one before it, because curves differ in their positions. */
 function near(column: ArrayLike<number | null | undefined>, at: number): number | null {
   for (let one = at; one >= 0; one -= 1) {
     const y = column[one];

@@ -3,15 +3,15 @@ import uPlot from "uplot";
 
 export interface Curve {
   label: string;
-  /** One of eight, from 1. */
+  /** One of eight colours, from 1. */
   colour: number;
   xs: number[];
   ys: (number | null)[];
-  /** What another curve is the smoothed form of: behind it, and not in the legend. */
+  /** The raw values of a smoothed curve: drawn behind it, and not in the legend. */
   isFaint?: boolean;
   isDashed?: boolean;
   hasPoints?: boolean;
-  /** Every batch has a value: they are shown smoothed, too. */
+  /** Whether it has a value for every batch, and is therefore smoothed. */
   isNoisy?: boolean;
 }
 
@@ -31,7 +31,7 @@ export function aligned(curves: Curve[]): uPlot.AlignedData {
   return tables.length > 1 ? uPlot.join(tables) : (tables[0] ?? [[]]);
 }
 
-/** An exponential moving average, without the bias to where it began. */
+/** An exponential moving average, with the bias correction of Adam (Kingma and Ba, 2014). */
 export function smoothed(ys: (number | null)[], weight: number): (number | null)[] {
   let [sum, norm] = [0, 0];
   return ys.map((y) => {

@@ -1,4 +1,4 @@
-/** One drawing by uPlot, kept in step with what it shows. */
+/** One uPlot, updated when its data changes. */
 import uPlot from "uplot";
 import "./plot.css";
 import { colour } from "../shell/theme";
@@ -11,7 +11,7 @@ export interface Look {
   markers: Marker[];
   isTime: boolean;
   isLog: boolean;
-  /** The least stretch of the y axis: what is nearly constant is not blown up. */
+  /** The least upper end of the y axis, so that small fluctuations do not fill the plot. */
   leastTop: number;
   formatX: (x: number) => string;
   formatY: (y: number) => string;
@@ -34,7 +34,7 @@ export class Plot {
     this.u.over.addEventListener("dblclick", () => (this.isZoomed = false));
   }
 
-  /** Show others of the same structure. */
+  /** Show other values of the same structure. */
   update(look: Look): void {
     this.look = look;
     this.u.setData(this.data(), !this.isZoomed);
@@ -53,6 +53,7 @@ export class Plot {
     const { data } = this.look;
     if (!this.look.isLog) return data;
     const [xs, ...columns] = data;
+    // A logarithmic axis cannot show other numbers.
     const positive = (y: number | null | undefined): number | null | undefined => (y != null && y <= 0 ? null : y);
     return [xs, ...columns.map((column) => Array.from(column, positive))] as uPlot.AlignedData;
   }
@@ -141,7 +142,7 @@ function series(curve: Curve): uPlot.Series {
   };
 }
 
-/** Whether there is one value alone, through which no line goes. */
+/** Whether there is only one value, through which no line can be drawn. */
 function isPoint(ys: ArrayLike<number | null | undefined>): boolean {
   let found = 0;
   for (let at = 0; at < ys.length && found < 2; at += 1) if (ys[at] != null) found += 1;
@@ -153,7 +154,7 @@ function times(_: uPlot, splits: number[], _axis: number, _space: number, step: 
   return splits.map((at) => new Date(at * 1000).toLocaleTimeString("en-GB").slice(0, isCoarse ? 5 : 8));
 }
 
-/** Numbers of an axis are round: their zeros at the end say nothing, nor does the plus of an exponent. */
+/** Drop trailing zeros, and the plus of an exponent, because the numbers at an axis are round. */
 function short(text: string): string {
   return /^-?\d+\.\d+(e|$)/.test(text) ? text.replace(/\.?0+(e|$)/, "$1").replace("+", "") : text;
 }

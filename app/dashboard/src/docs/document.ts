@@ -53,13 +53,13 @@ export function entriesOf(document: ApiDocument): Entry[] {
   );
 }
 
-/** Whether all words of a search stand somewhere in an entry. */
+/** Whether an entry contains all words of a search. */
 export function isFound({ verb, path, operation }: Entry, search: string): boolean {
   const text = `${verb} ${path} ${operation.summary} ${operation.description} ${operation.operationId}`.toLowerCase();
   return search.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
-/** Return what `$ref` leads to, with its name. */
+/** Return the schema that `$ref` refers to, with its name. */
 export function resolved(document: ApiDocument, schema: Schema): [string, Schema] {
   const name = schema.$ref?.split("/").at(-1);
   return name ? [name, document.components.schemas[name] ?? {}] : ["", schema];
@@ -78,7 +78,7 @@ export function typeOf(schema: Schema): string {
   return [kind ?? "anything", schema.format].filter(Boolean).join(", ");
 }
 
-/** Names of schemas within one, for those who want to see further. */
+/** Names of the schemas that a schema refers to. */
 export function namesIn(schema: Schema): string[] {
   if (schema.$ref) return [schema.$ref.split("/").at(-1) ?? ""];
   const inner = [...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])];
@@ -87,7 +87,7 @@ export function namesIn(schema: Schema): string[] {
   return [...new Set(inner.flatMap(namesIn))];
 }
 
-/** The same request by curl. */
+/** The request as a curl command. */
 export function curlOf({ verb, path, operation }: Entry, base: string): string {
   const needsKey = (operation.security ?? []).length > 0;
   const media = operation.requestBody?.content["application/json"];

@@ -1,4 +1,4 @@
-/** One operation: what it does, takes and answers. */
+/** One operation: its description, parameters, body and responses. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { type ApiDocument, curlOf, type Entry, type Media, namesIn, resolved, type Schema, typeOf } from "./document";
@@ -26,28 +26,28 @@ function Details({ document, entry }: { document: ApiDocument; entry: Entry }) {
   return (
     <div class="inside stack">
       <Text of={operation.description} />
-      {scopes.length > 0 && <p class="quiet">Where the server has keys: one of scope {scopes.join(" or ")}.</p>}
+      {scopes.length > 0 && <p class="quiet">If the server has API keys, this needs one of scope {scopes.join(" or ")}.</p>}
       {operation.parameters?.length ? (
-        <Table head={["Parameter", "In", "Type", "Says"]}>
+        <Table head={["Parameter", "In", "Type", "Description"]}>
           {operation.parameters.map((one) => (
             <tr key={`${one.in} ${one.name}`}>
               <td><code>{one.name}</code>{one.required ? " *" : ""}</td><td>{one.in}</td>
-              <td>{one.schema ? typeOf(one.schema) : ""}{one.schema?.default !== undefined && one.schema.default !== null && JSON.stringify(one.schema.default) !== "[]" ? `, else ${JSON.stringify(one.schema.default)}` : ""}</td>
+              <td>{one.schema ? typeOf(one.schema) : ""}{one.schema?.default !== undefined && one.schema.default !== null && JSON.stringify(one.schema.default) !== "[]" ? `, default ${JSON.stringify(one.schema.default)}` : ""}</td>
               <td><Inline of={one.description ?? ""} /></td>
             </tr>
           ))}
         </Table>
       ) : null}
-      {body && <section class="stack"><h3>Body{body.required ? "" : ", if any"}</h3>{body.description && <Text of={body.description} />}<Contents document={document} content={body.content} /></section>}
+      {body && <section class="stack"><h3>Body{body.required ? "" : " (optional)"}</h3>{body.description && <Text of={body.description} />}<Contents document={document} content={body.content} /></section>}
       <section class="stack">
-        <h3>Answers</h3>
+        <h3>Responses</h3>
         {Object.entries(operation.responses).map(([status, answer]) => (
           <div key={status} class="reply"><b>{status}</b> <Inline of={answer.description} />
             {status < "300" && answer.content && <Contents document={document} content={answer.content} />}
           </div>
         ))}
       </section>
-      <section class="stack"><h3>By curl</h3><pre class="code" tabIndex={0}>{curlOf(entry, base)}</pre></section>
+      <section class="stack"><h3>With curl</h3><pre class="code" tabIndex={0}>{curlOf(entry, base)}</pre></section>
     </div>
   );
 }
@@ -67,7 +67,7 @@ function Contents({ document, content }: { document: ApiDocument; content: Recor
   );
 }
 
-/** The fields of an object; those of the objects within are shown when they are asked for. */
+/** The fields of an object; those of nested objects are rendered when they are opened. */
 function Fields({ document, schema }: { document: ApiDocument; schema: Schema }) {
   const [name, found] = resolved(document, schema);
   const rows = Object.entries(found.properties ?? {});
@@ -80,7 +80,7 @@ function Fields({ document, schema }: { document: ApiDocument; schema: Schema })
       <summary>{name || "fields"}</summary>
       {isOpen.value && (
         <>
-          <Table head={["Field", "Type", "Says"]}>
+          <Table head={["Field", "Type", "Description"]}>
             {rows.map(([field, of]) => (
               <tr key={field}><td><code>{field}</code>{required.has(field) ? " *" : ""}</td><td>{typeOf(of)}</td><td><Inline of={of.description ?? ""} /></td></tr>
             ))}
@@ -104,7 +104,7 @@ export function Text({ of }: { of: string }) {
   return <>{of.split(/\n\n+/).map((one, at) => <p key={at}><Inline of={one} /></p>)}</>;
 }
 
-/** A text whose `words` between backticks are code. */
+/** A text in which `words` between backticks are code. */
 function Inline({ of }: { of: string }) {
   return <>{of.split(/`+([^`]+)`+/).map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part))}</>;
 }

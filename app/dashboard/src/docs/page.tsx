@@ -1,4 +1,4 @@
-/** The API reference, drawn from the document that the server itself gives. */
+/** The API reference, rendered from the server's own OpenAPI document. */
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { type Refused, send } from "../api/client";
@@ -50,7 +50,7 @@ export function DocsPage() {
 function Waiting() {
   const error = fault.value;
   if (!error) return <p class="empty">Loading the API reference …</p>;
-  if (error.status === 401) return <p class="empty">The API reference is for those with a key: <a href="./">log in</a>, then come back.</p>;
+  if (error.status === 401) return <p class="empty">The API reference needs an API key: <a href="./">log in</a>, then come back.</p>;
   return <p class="empty bad" role="alert">The API reference could not be loaded. {error.message}</p>;
 }
 

@@ -1,16 +1,16 @@
-/** Draws a scene on a canvas, only what is in sight, and moves over it. */
+/** Draws the visible part of a scene on a canvas, and scrolls and zooms. */
 import { colour } from "../shell/theme";
 import { FONT, LINE, type Scene, TITLE_FONT, TOP } from "./scene";
 
 export interface Heat {
-  /** From 0 to 1, by item; what was not measured has none. */
+  /** From 0 to 1, by item; null for items that were not measured. */
   shares: (number | null)[];
   says: string[];
 }
 
 const [LEAST_SCALE, MOST_SCALE, MARGIN, TEXT_SCALE, READABLE] = [0.001, 2.5, 24, 0.3, 0.85];
 const [HOTTEST, CORNER, ARROW] = [0.45, 6, 4];
-/** What lies so near to an edge is not seen whole, in pixels. */
+/** An item whose centre is closer to an edge than this may be cut off, in pixels. */
 const EDGE = 48;
 
 export class Drawing {
@@ -31,7 +31,7 @@ export class Drawing {
     this.repaint();
   }
 
-  /** Take the theme's colours anew. */
+  /** Read the theme's colours again. */
   repaint(): void {
     const names = ["ground", "surface", "raised", "line", "ink", "ink-2", "accent", "curve-2"];
     this.colours = Object.fromEntries(names.map((name) => [name, colour(name)]));
@@ -40,11 +40,11 @@ export class Drawing {
 
   resize(): void {
     const { canvas } = this;
-    if (this.width) this.x += (canvas.clientWidth - this.width) / 2; // what is in the middle stays there
+    if (this.width) this.x += (canvas.clientWidth - this.width) / 2; // keeps the centre in place
     this.width = canvas.clientWidth;
     canvas.width = Math.round(this.width * devicePixelRatio);
     canvas.height = Math.round(canvas.clientHeight * devicePixelRatio);
-    this.draw(); // at once: setting the size has cleared it
+    this.draw(); // at once, because setting the size has cleared the canvas
   }
 
   show(scene: Scene): void {
@@ -63,7 +63,7 @@ export class Drawing {
     this.redraw();
   }
 
-  /** Begin at the top, large enough to be read. */
+  /** Show the top of the graph, large enough to be read. */
   begin(): void {
     this.fit();
     if (this.scale >= READABLE || !this.scene) return;
@@ -79,7 +79,7 @@ export class Drawing {
     this.redraw();
   }
 
-  /** Change the scale, the point at (x, y) of the canvas staying where it is. */
+  /** Change the scale; the point at (x, y) of the canvas stays in place. */
   zoom(factor: number, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2): void {
     const scale = Math.min(MOST_SCALE, Math.max(LEAST_SCALE, this.scale * factor));
     this.x = x - ((x - this.x) * scale) / this.scale;
@@ -88,7 +88,7 @@ export class Drawing {
     this.redraw();
   }
 
-  /** Bring an item to the middle, large enough to be read. */
+  /** Centre an item, large enough to be read. */
   centre(item: number): void {
     const { scene, canvas } = this;
     if (!scene) return;
@@ -98,7 +98,7 @@ export class Drawing {
     this.redraw();
   }
 
-  /** Whether an item is in sight, and large enough to be read. */
+  /** Whether an item is visible, and large enough to be read. */
   isReadable(item: number): boolean {
     const [centreX = 0, centreY = 0] = this.scene?.centres.slice(item * 2, item * 2 + 2) ?? [];
     const [x, y] = [centreX * this.scale + this.x, centreY * this.scale + this.y];
@@ -138,7 +138,7 @@ export class Drawing {
     }
   }
 
-  /** What is in sight, in the scene's measure. */
+  /** The visible part, in the scene's coordinates. */
   private sight(): [number, number, number, number] {
     const { x, y, scale, canvas } = this;
     return [-x / scale, -y / scale, (canvas.clientWidth - x) / scale, (canvas.clientHeight - y) / scale];
@@ -222,7 +222,7 @@ function boundsOf({ arcs, paths, centres, boxes }: Scene): Float32Array {
   return bounds;
 }
 
-/** From the foot of one box through the points between to the head of the other, upright at both ends. */
+/** Trace an arc from the bottom of one box through its points to the top of the other, vertical at both ends. */
 function trace(pen: CanvasRenderingContext2D, { arcs, paths, centres, boxes }: Scene, at: number): void {
   const [from, to] = arcs[at] ?? [0, 0];
   let [x, y] = [centres[from * 2] ?? 0, (centres[from * 2 + 1] ?? 0) + (boxes[from]?.height ?? 0) / 2];

@@ -1,4 +1,4 @@
-/** All that is known of the node, or the group, that is selected. */
+/** The details of the selected node or group. */
 import { count, latency, NONE, shape } from "../format";
 import { link } from "../router";
 import type { GraphData, GraphNode, Item } from "./grouping";
@@ -7,7 +7,7 @@ import { type Profile, stepsByNode, sumOfSteps } from "./times";
 interface Props {
   module: string;
   graph: GraphData;
-  /** Names of parameters that training leaves as they are. */
+  /** Names of parameters that training does not change. */
   fixed: ReadonlySet<string>;
   item: Item | null;
   profile: Profile | null;
@@ -36,10 +36,10 @@ function Node({ module, graph, fixed, node, at, profile, groups, onSelect, onTog
       </div>
       {groups.length > 0 && <p class="row">{groups.map((prefix) => <button key={prefix} class="small" onClick={() => onToggle(prefix)}>Close {prefix}</button>)}</p>}
       {profile && <Time node={node} profile={profile} />}
-      <Rows title="Shapes out" rows={node.outputs.map((one) => [one.name, `${shape(one.shape)} ${one.dtype ?? ""}`])} />
+      <Rows title="Output shapes" rows={node.outputs.map((one) => [one.name, `${shape(one.shape)} ${one.dtype ?? ""}`])} />
       {node.inputs.length > 0 && (
         <Rows
-          title="Shapes in"
+          title="Input shapes"
           rows={node.inputs.map((input) => {
             const source = graph.nodes[input.node];
             const output = source?.outputs[input.output];
@@ -70,14 +70,14 @@ function Node({ module, graph, fixed, node, at, profile, groups, onSelect, onTog
 
 function Time({ node, profile }: { node: GraphNode; profile: Profile }) {
   const steps = stepsByNode(profile).get(node.name);
-  if (!steps) return <p class="quiet">{node.operator === null ? "An input takes no time." : "It took no step: what it gives is another's values in another shape, or was computed with nothing."}</p>;
+  if (!steps) return <p class="quiet">{node.operator === null ? "An input takes no time." : "It needed no computation of its own."}</p>;
   const others = [...new Set(steps.flatMap((step) => step.nodes))].filter((name) => name !== node.name);
   return (
     <div>
       <h3>Time</h3>
       <p>{latency(sumOfSteps(steps))} by {[...new Set(steps.map((step) => step.kernel))].join(", ")}</p>
       {others.length > 0 && (
-        <p class="quiet">That is together with {others.slice(0, MOST_NAMES).join(", ")}{others.length > MOST_NAMES ? ` and ${count(others.length - MOST_NAMES)} more` : ""}: they ran as one.</p>
+        <p class="quiet">It was fused with {others.slice(0, MOST_NAMES).join(", ")}{others.length > MOST_NAMES ? ` and ${count(others.length - MOST_NAMES)} more` : ""}: this is their time together.</p>
       )}
     </div>
   );
@@ -95,7 +95,7 @@ function GroupFacts({ graph, item, profile, onToggle }: Props & { item: Item }) 
     <>
       <div>
         <h2>Group {item.group?.prefix}</h2>
-        <p class="quiet">{count(item.members.length)} operators: those whose names begin so, and what lies between</p>
+        <p class="quiet">{count(item.members.length)} operators: those whose names begin with this, and those between them</p>
       </div>
       <p><button class="small" onClick={() => item.group && onToggle(item.group.prefix)}>Open the group</button></p>
       {sum !== null && <div><h3>Time</h3><p>{latency(sum)}</p></div>}

@@ -1,11 +1,11 @@
-/** Moving over a drawing by mouse, fingers and keys. */
+/** Scrolling and zooming a drawing by mouse, touch and keyboard. */
 import type { Drawing } from "./canvas";
 
 export interface Wishes {
   select: (item: number | null) => void;
-  /** Open or close what is at an item. */
+  /** Open or close the group of an item. */
   toggle: (item: number) => void;
-  /** Go from the selected item along an arc, or to one beside it. */
+  /** Select the next item along an arc, or beside the selected one. */
   step: (to: "up" | "down" | "left" | "right") => void;
 }
 
@@ -17,7 +17,7 @@ const ARROWS: Record<string, ["up" | "down" | "left" | "right", number, number]>
   ArrowRight: ["right", -STEP, 0],
 };
 
-/** Listen on a drawing's canvas; return what ends it. */
+/** Listen to the events of a drawing's canvas; return a function that ends it. */
 export function listen(drawing: Drawing, wishes: Wishes): () => void {
   const { canvas } = drawing;
   const ending = new AbortController();

@@ -1,17 +1,17 @@
-/** Groups of nodes by the beginnings of their names, and the graph that is left when some are closed. */
+/** Groups of nodes whose names have a prefix in common, and the graph with some groups closed. */
 import type { Schemas } from "../api/client";
 
 export type GraphNode = Schemas["NodeView"];
 export type GraphData = Schemas["GraphView"];
 
 export interface Group {
-  /** What its nodes' names begin with: `stage1_unit2_`. */
+  /** The prefix of its nodes' names, such as `stage1_unit2_`. */
   prefix: string;
   parent: Group | null;
   members: number[];
 }
 
-/** What is shown as one box: a node, or a closed group. */
+/** One box: a node, or a closed group. */
 export interface Item {
   key: string;
   node: number | null;
@@ -27,12 +27,12 @@ export interface Shown {
 }
 
 const FEWEST = 3;
-/** A group of nearly all nodes tells nothing apart. */
+/** A group of more than this share of the nodes would not divide the graph. */
 const MOST_SHARE = 0.9;
-/** Graphs of so few nodes are open at first. */
+/** The groups of graphs with at most this many nodes are open at first. */
 const FEW_NODES = 60;
 
-/** Groups of operators, the outer before the inner. */
+/** Groups of operators, outer groups before inner ones. */
 export function groupsOf(nodes: GraphNode[]): Group[] {
   const found = new Map<string, number[]>();
   nodes.forEach((node, at) => {
@@ -62,8 +62,10 @@ export function groupsOf(nodes: GraphNode[]): Group[] {
 }
 
 /**
- * Let nodes whose names tell nothing (`_plus3`) be of the group that they lie within, that all they
- * read is of, or that lies before them and others like them: else little could be closed.
+ * Add nodes with generated names (`_plus3`) to groups, because otherwise few groups could be closed
+ * without a cycle. A node joins the innermost group of its inputs that also reads it, or that
+ * contains all of its inputs, or all inputs of at least three nodes of the same operator whose
+ * outputs are read together.
  */
 function takeIn(nodes: GraphNode[], groups: Group[]): void {
   const groupsAt: Group[][] = nodes.map(() => []);
@@ -76,7 +78,7 @@ function takeIn(nodes: GraphNode[], groups: Group[]): void {
   nodes.forEach((node, at) => {
     if (node.operator === null || groupsAt[at]?.length) return;
     const sources = sourcesOf(at);
-    // In the order of a graph's nodes, so that what all of them read has its groups already.
+    // Nodes come after their inputs, so that these already have their groups.
     const alike = sourcesOf(readers[at]?.[0] ?? at).filter((other) => nodes[other]?.operator === node.operator && sourcesOf(other).length);
     const before = sources.length > 1 ? sources : alike.length >= FEWEST ? alike.flatMap(sourcesOf) : [];
     const near = sources.flatMap((source) => groupsAt[source] ?? []).sort((one, other) => other.prefix.length - one.prefix.length);
@@ -88,7 +90,7 @@ function takeIn(nodes: GraphNode[], groups: Group[]): void {
   });
 }
 
-/** Whether most of some nodes read from others of them: else their names say what they are, not where. */
+/** Whether most of the nodes read others of them. Otherwise the prefix names a kind of node, not a part of the graph. */
 function holdTogether(nodes: GraphNode[], members: number[]): boolean {
   const own = new Set(members);
   return members.filter((at) => nodes[at]?.inputs.some((input) => own.has(input.node))).length >= members.length / 2;
@@ -102,7 +104,7 @@ function enclosing(prefix: string, groups: Map<string, Group>): Group | null {
   return null;
 }
 
-/** The groups that are open at first: none in a large graph. */
+/** The groups that are open at first; none in a large graph. */
 export function openAtFirst(nodes: GraphNode[], groups: Group[]): Set<string> {
   return new Set(nodes.length <= FEW_NODES ? groups.map((group) => group.prefix) : []);
 }
@@ -112,7 +114,7 @@ export function around(node: number, groups: Group[]): Group[] {
   return groups.filter((group) => group.members.includes(node));
 }
 
-/** What is shown when only some groups are open. One whose closing would make a cycle is opened, too. */
+/** The graph with only some groups open. A group whose closing would create a cycle is opened as well. */
 export function shownOf(nodes: GraphNode[], groups: Group[], open: ReadonlySet<string>): Shown {
   const opened = new Set(open);
   for (;;) {
@@ -150,7 +152,7 @@ function closed(nodes: GraphNode[], groups: Group[], open: ReadonlySet<string>):
   return { items, arcs: [...arcs.values()], itemOf };
 }
 
-/** Groups that lie on cycles, or between two: what is left when sources and sinks are taken away. */
+/** Groups on cycles, or between two cycles: those that remain after sources and sinks are removed repeatedly (Kahn's algorithm in both directions). */
 function inCycles({ items, arcs }: Shown): Group[] {
   const left = new Set(items.keys());
   for (const end of [1, 0] as const) {

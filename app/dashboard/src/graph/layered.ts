@@ -1,11 +1,12 @@
 /**
- * Where nodes and edges lie: in ranks from the inputs down, edges through places of their own in the
- * ranks between (Sugiyama's way), so ordered that few of them cross, and as straight as there is room.
+ * Layered graph drawing (Sugiyama, Tagawa and Toda, 1981): nodes are placed in ranks from the inputs
+ * down, and edges pass through dummy nodes in the ranks between. The ranks are ordered to have few
+ * crossings, and edges are as straight as there is room.
  *
- * Not @dagrejs/dagre, which does the same: it packs to 17 kB, this to 1.3, and takes 20 to 50 times
- * as long (on one core, ResNet-152 of 517 nodes 0.65 s and 0.02 here, 2,006 nodes of towers side by
- * side 1.7 s and 0.03, an LSTM unrolled over 30 steps 4.8 s and 0.1). Edges cross as seldom here in
- * the first, more often by a quarter in the last, whose picture is a fifth as wide.
+ * @dagrejs/dagre does the same, but is 17 kB compressed instead of 1.3, and takes 20 to 50 times as
+ * long (on one core, ResNet-152 of 517 nodes 0.65 s instead of 0.02, 2,006 nodes of parallel towers
+ * 1.7 s instead of 0.03, an LSTM unrolled over 30 steps 4.8 s instead of 0.1). The first has as few
+ * crossings here; the last has a quarter more, and is a fifth as wide.
  */
 export interface Box {
   width: number;
@@ -28,7 +29,7 @@ interface Spot {
   x: number;
   above: Spot[];
   below: Spot[];
-  /** Where it stands in its rank. */
+  /** Its position in its rank. */
   order: number;
 }
 
@@ -62,7 +63,7 @@ function spot(width: number, height: number): Spot {
   return { width, height, rank: 0, x: 0, above: [], below: [], order: 0 };
 }
 
-/** The longest way from an input; what has fewer inputs than readers stands close to these. */
+/** The longest path from an input (longest-path layering). A node with fewer inputs than readers is moved down to its readers, because that shortens more edges than it lengthens. */
 function ranksOf(size: number, arcs: Arc[]): number[] {
   const below: number[][] = Array.from({ length: size }, () => []);
   const above: number[] = new Array<number>(size).fill(0);
@@ -89,7 +90,7 @@ function ranksOf(size: number, arcs: Arc[]): number[] {
   return ranks.map((rank) => dense.get(rank) ?? 0);
 }
 
-/** All spots, each way followed to its end: a first order in which neighbours are near. */
+/** All spots in depth-first order, an initial order in which neighbours are close. */
 function inDepth(spots: Spot[]): Set<Spot> {
   const seen = new Set<Spot>();
   for (const start of spots) {
@@ -103,7 +104,7 @@ function inDepth(spots: Spot[]): Set<Spot> {
   return seen;
 }
 
-/** Order each rank by where its neighbours stand, down and up again; the order with the fewest crossings stays. */
+/** Order each rank by the mean position of its neighbours, alternately down and up (barycentre heuristic); keep the order with the fewest crossings. */
 function order(layers: Spot[][]): void {
   let [least, best] = [Infinity, [] as Spot[][]];
   for (let turn = 0; turn <= ORDERINGS; turn += 1) {
@@ -131,7 +132,7 @@ function mean(spots: Spot[], of: (one: Spot) => number): number {
   return spots.reduce((sum, one) => sum + of(one), 0) / spots.length;
 }
 
-/** Draw each spot to its neighbours, those of a rank together where there is not room for all. */
+/** Move each spot towards its neighbours; where there is not enough room, spots of a rank move together. */
 function straighten(layers: Spot[][]): void {
   for (const layer of layers) settle(layer, () => 0);
   for (let turn = 0; turn < STRAIGHTENINGS; turn += 1) {
@@ -145,19 +146,19 @@ function straighten(layers: Spot[][]): void {
   }
 }
 
-/** Ends of the graph go along with what lies between: a chain would drift to the side on which its inputs stand. */
+/** Whether a spot is not at an end of the graph. Ends follow the others, because a chain would drift to the side of its parameters. */
 function isBetween({ above, below }: Spot): boolean {
   return above.length > 0 && below.length > 0;
 }
 
 interface Block {
   members: Spot[];
-  /** Where it wants to be: the mean of its members' wishes, by their weights. */
+  /** Its desired position: the weighted mean of its members' desired positions. */
   wish: number;
   weight: number;
 }
 
-/** Put a rank as near as can be to where its spots want to be, by least squares (pool adjacent violators). */
+/** Place the spots of a rank as close to their desired positions as the gaps allow, by weighted least squares (isotonic regression by pooling adjacent violators). */
 function settle(layer: Spot[], wishOf: (one: Spot) => number): void {
   const blocks: Block[] = [];
   let left = 0;
@@ -191,7 +192,7 @@ function measured(spots: Spot[], chains: Spot[][], layers: Spot[][]): Placed {
     const [top, foot] = edges[one.rank] ?? [0, 0];
     return [one.x - left, (top + foot) / 2];
   });
-  // Beside the boxes of a rank an edge goes straight down: it bends between ranks alone.
+  // Beside the boxes of a rank an edge is vertical; it bends only between ranks.
   const paths = chains.map((chain) => chain.flatMap((one) => (edges[one.rank] ?? []).flatMap((y) => [one.x - left, y])));
   return { centres, paths, width: Math.max(0, right - left), height: Math.max(0, height - RANK_GAP) };
 }

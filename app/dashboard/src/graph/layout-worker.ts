@@ -1,4 +1,4 @@
-/** Lays graphs out beside the page, which stays fluid meanwhile. */
+/** Lays graphs out in a worker, so that the page stays responsive. */
 import { type Arc, type Box, placed } from "./layered";
 
 export interface LayoutRequest {

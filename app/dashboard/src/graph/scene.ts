@@ -1,4 +1,4 @@
-/** What is drawn of a graph: boxes with lines of text, and arcs between them. */
+/** The boxes of a graph with their lines of text, and the arcs between them. */
 import { count, shape } from "../format";
 import type { GraphData, GraphNode, Item, Shown } from "./grouping";
 import type { Placed } from "./layered";
@@ -29,7 +29,7 @@ function widthOf(text: string, font: string): number {
   return pen.measureText(text).width;
 }
 
-/** Shorten a text in its middle: names differ at their ends. */
+/** Shorten a text in its middle, because names differ at their ends. */
 function fitted(text: string, font: string, most: number): string {
   if (widthOf(text, font) <= most) return text;
   let kept = Math.floor((text.length * most) / widthOf(text, font));
@@ -41,7 +41,7 @@ function fitted(text: string, font: string, most: number): string {
   return `${text.slice(0, 3)}…`;
 }
 
-/** The first of several shapes: as many as there is room for. */
+/** As many of several shapes as there is room for. */
 function begun(text: string, font: string, most: number): string {
   const parts = text.split(", ");
   let short = text;
@@ -75,7 +75,7 @@ function linesOf(node: GraphNode, hasParameters: boolean): string[] {
   return hasParameters ? [...lines, ...node.parameters.map((one) => `${one.input} ${shape(one.shape)}`)] : lines;
 }
 
-/** Shapes of what others read of a group, or nobody does. */
+/** Shapes of a group's outputs: those that nodes outside read, or that nothing reads. */
 function shapesOut(graph: GraphData, members: number[]): string {
   const own = new Set(members);
   const [within, without] = [new Set<string>(), new Set<string>()];
@@ -85,7 +85,7 @@ function shapesOut(graph: GraphData, members: number[]): string {
   return said(members.flatMap((at) => (graph.nodes[at]?.outputs ?? []).filter((_, output) => without.has(`${at} ${output}`) || !within.has(`${at} ${output}`))));
 }
 
-/** Shapes, each once with how many have it. */
+/** Distinct shapes, each with the number of outputs that have it. */
 function said(outputs: GraphNode["outputs"]): string {
   const counts = new Map<string, number>();
   for (const { shape } of outputs) {

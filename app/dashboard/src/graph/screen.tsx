@@ -1,4 +1,4 @@
-/** A module's graph: shapes of a bucket, groups that open and close, and where the time goes. */
+/** A module's graph: the shapes of a bucket, groups that open and close, and the time of each step. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { get, post } from "../api/client";
@@ -39,7 +39,7 @@ export function GraphScreen({ name }: { name: string }) {
 }
 
 function Graph({ name, buckets, fixed, graph: newest }: { name: string; buckets: string[]; fixed: ReadonlySet<string>; graph: GraphData }) {
-  // Kept as long as it says the same: laying it out anew would move what somebody looks at.
+  // The same object as long as its content is the same: a new layout would move what the user looks at.
   const graph = useMemo(() => newest, [JSON.stringify(newest)]);
   const groups = useMemo(() => groupsOf(graph.nodes), [graph]);
   const open = useSignal(openAtFirst(graph.nodes, groups));
@@ -108,7 +108,7 @@ function Graph({ name, buckets, fixed, graph: newest }: { name: string; buckets:
           {groups.length > 0 && <button class="small" onClick={() => (open.value = new Set(groups.map((group) => group.prefix)))}>Open all groups</button>}
           {groups.length > 0 && <button class="small" onClick={() => (open.value = new Set())}>Close all</button>}
           <button class="small" aria-pressed={hasParameters.value} onClick={() => (hasParameters.value = !hasParameters.value)}>Parameters</button>
-          <button class="small primary" disabled={!mayTrain.value || isMeasuring.value || !graph.is_bound} title={mayTrain.value ? "Some predictions are made, between those of others" : "This needs a key of scope train"} onClick={() => void measure()}>
+          <button class="small primary" disabled={!mayTrain.value || isMeasuring.value || !graph.is_bound} title={mayTrain.value ? "Runs some predictions between those of others" : "This needs a key of scope train"} onClick={() => void measure()}>
             {isMeasuring.value ? "Measuring …" : "Measure times"}
           </button>
         </span>

@@ -30,7 +30,7 @@ export function NodeSearch({ nodes, onFound }: { nodes: GraphNode[]; onFound: (n
           {found.slice(0, MOST_FOUND).map((at) => (
             <li key={at}><button type="button" class="plain" onClick={() => choose(at)}>{nodes[at]?.name} <span class="quiet">{nodes[at]?.operator ?? nodes[at]?.role}</span></button></li>
           ))}
-          <li class="quiet" role="status">{found.length === 0 ? "No node has it in its name." : found.length > MOST_FOUND ? `and ${found.length - MOST_FOUND} more` : ""}</li>
+          <li class="quiet" role="status">{found.length === 0 ? "No node matches." : found.length > MOST_FOUND ? `and ${found.length - MOST_FOUND} more` : ""}</li>
         </ul>
       )}
     </form>

@@ -1,4 +1,4 @@
-/** The graph as a table, for those who would rather read. */
+/** The graph as a table. */
 import { useSignal } from "@preact/signals";
 import { plural, shape } from "../format";
 import type { GraphData } from "./grouping";
@@ -15,7 +15,7 @@ export function NodeTable({ graph, onSelect }: { graph: GraphData; onSelect: (no
         {isOpen.value && (
           <div class="scroll" tabIndex={0} role="region" aria-label="Nodes, table">
             <table>
-              <thead><tr><th scope="col">Node</th><th scope="col">Operator</th><th scope="col">Reads</th><th scope="col">Shape out</th><th scope="col">Parameters</th></tr></thead>
+              <thead><tr><th scope="col">Node</th><th scope="col">Operator</th><th scope="col">Inputs</th><th scope="col">Output shape</th><th scope="col">Parameters</th></tr></thead>
               <tbody>
                 {graph.nodes.slice(0, most.value).map((node, at) => (
                   <tr key={at}>

@@ -1,4 +1,4 @@
-/** What the steps of a prediction take: measured on demand, as heat and as a table. */
+/** Times of a prediction's steps, measured on demand: as a heat map and as a table. */
 import type { Schemas } from "../api/client";
 import { latency, plural } from "../format";
 import type { Heat } from "./canvas";
@@ -9,7 +9,7 @@ type Step = Schemas["StepTimeView"];
 
 const MOST_NAMES = 8;
 
-/** Steps by the node that they compute, alone or with others. */
+/** Steps by the node that they compute, alone or fused with others. */
 export function stepsByNode(profile: Profile): Map<string, Step[]> {
   const found = new Map<string, Step[]>();
   for (const step of profile.steps) {
@@ -36,8 +36,9 @@ export function heatOf(graph: GraphData, shown: Shown, profile: Profile): Heat {
   });
   const most = seconds.reduce<number>((high, one) => Math.max(high, one ?? 0), 0);
   return {
+    // The square root makes short steps visible beside long ones.
     shares: seconds.map((one) => (one === null || most === 0 ? null : Math.sqrt(one / most))),
-    says: seconds.map((one, at) => (one === null ? "" : isTold[at] ? "↑ as one" : latency(one))),
+    says: seconds.map((one, at) => (one === null ? "" : isTold[at] ? "↑ fused" : latency(one))),
   };
 }
 
@@ -72,12 +73,12 @@ export function Times({ profile, onSelect }: { profile: Profile; onSelect: (name
 }
 
 function Nodes({ step, onSelect }: { step: Step; onSelect: (name: string) => void }) {
-  if (step.copied) return <span class="quiet">copies {step.copied} into another order of memory</span>;
+  if (step.copied) return <span class="quiet">copies {step.copied} to another memory layout</span>;
   const rest = step.nodes.length - MOST_NAMES;
   return (
     <>
       {step.nodes.slice(0, MOST_NAMES).map((name, at) => <>{at > 0 && " + "}<button class="link" onClick={() => onSelect(name)}>{name}</button></>)}
-      {rest > 0 && <span class="quiet"> and {rest} more, as one</span>}
+      {rest > 0 && <span class="quiet"> and {rest} more, fused</span>}
     </>
   );
 }

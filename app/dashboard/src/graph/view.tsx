@@ -1,4 +1,4 @@
-/** The drawing of a graph, laid out in a worker, and what is done with it. */
+/** The drawing of a graph, laid out in a worker, and the user's actions on it. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { plural } from "../format";
@@ -104,7 +104,7 @@ export function GraphView(props: Props) {
   );
 }
 
-/** Show a scene: the first time all of it, later with what is selected, or was, where it was. */
+/** Show a scene, centred on the selected item if there was a scene before, else from its top. */
 function place(drawing: Drawing, scene: Scene): void {
   const before = drawing.scene;
   const kept = before && drawing.selected !== null && drawing.selected < scene.items.length ? drawing.selected : null;
@@ -113,7 +113,7 @@ function place(drawing: Drawing, scene: Scene): void {
   else drawing.begin();
 }
 
-/** The item to which an arc leads up or down, or the nearest one beside. */
+/** The item that an arc leads to, up or down, or the nearest one to the left or right. */
 function nextOf(scene: Scene | null, selected: number | null, to: "up" | "down" | "left" | "right"): number | null {
   if (!scene) return null;
   if (selected === null) return 0;

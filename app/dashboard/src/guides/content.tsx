@@ -1,4 +1,4 @@
-/** A guide's elements, as the server has read them from its Markdown: only those named here are drawn. */
+/** A guide's elements, parsed from Markdown by the server; only those listed here are rendered. */
 import { type ComponentChildren, h } from "preact";
 import { useRef, useState } from "preact/hooks";
 
@@ -26,7 +26,7 @@ function Element({ of }: { of: GuideNode }): ComponentChildren {
   return h(tag, { id: attributes.id, class: attributes.class }, inside);
 }
 
-/** Guides are written for the default address; shown is this server's, so that what is copied works. */
+/** Replace the default address, for which guides are written, by this server's, so that copied commands work. */
 function here(text: string): string {
   return text.replace(WRITTEN_FOR, new URL(".", location.href).href.replace(/\/$/, ""));
 }
@@ -59,7 +59,7 @@ function Code({ text, language, note }: { text: string; language: string; note: 
   );
 }
 
-/** Put a text where it can be pasted; where a browser lets only pages with TLS, by marking it first. */
+/** Copy a text to the clipboard; without TLS browsers only offer the old way, by selecting it first. */
 function copy(text: string, area: HTMLElement | null, done: () => void): void {
   if (navigator.clipboard) {
     void navigator.clipboard.writeText(text).then(done, () => {});

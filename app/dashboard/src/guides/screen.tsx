@@ -1,4 +1,4 @@
-/** Guides: the list of them is one of them. */
+/** A guide; the list of all guides is one, too. */
 import { useEffect } from "preact/hooks";
 import { send } from "../api/client";
 import { Resource } from "../live/resource";

@@ -1,4 +1,4 @@
-/** What can be asked of a job, as buttons; what cannot be undone is asked twice. */
+/** Buttons for the actions on a job; those that cannot be undone ask for confirmation. */
 import { useSignal } from "@preact/signals";
 import { type Job, post, remove } from "../api/client";
 import { mayTrain } from "../api/session";
@@ -7,7 +7,7 @@ import { type Action, actionsOf } from "./states";
 
 const SAYS: Record<Action, string> = { pause: "Pause", resume: "Resume", cancel: "Cancel", retry: "Retry", delete: "Delete" };
 const WARNS: Partial<Record<Action, string>> = {
-  cancel: "It stops after the current batch. Its checkpoints stay; a retry goes on from the newest.",
+  cancel: "It stops after the current batch. Its checkpoints stay; a retry continues from the newest.",
   delete: "Its events, metrics and log are removed for good. Its checkpoints stay.",
 };
 

@@ -1,4 +1,4 @@
-/** The end of a job's log, and what comes. */
+/** The end of a job's log, with new lines as they arrive. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { EventView } from "../api/client";
@@ -59,7 +59,7 @@ function textOf({ type, data, attempt }: EventView): string {
     case "claimed":
       return `attempt ${attempt} begins${data["executor"] ? ` on ${String(data["executor"])}` : ""}`;
     case "checkpoint":
-      return `checkpoint ${String(data["epoch"])}${data["batch"] ? `-${String(data["batch"])}` : ""} saved`;
+      return `checkpoint ${String(data["epoch"])}${data["batch"] ? `.${String(data["batch"])}` : ""} saved`;
     case "metric":
       return `epoch ${Number(data["epoch"]) + 1}, ${data["part"] === "train" ? "training" : "validation"}: ${valuesOf(data["metrics"])}`;
     case "failed":

@@ -1,4 +1,4 @@
-/** All jobs, filtered and a page at a time. */
+/** All jobs, with filters, one page at a time. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { get } from "../api/client";
@@ -64,7 +64,7 @@ async function moduleNames(signal: AbortSignal): Promise<string[]> {
   return (await get("/v1/modules", { query: { limit: 200 }, signal })).items.map((one) => one.name);
 }
 
-/** The names that have a text in them, and the text itself: a module may be gone, its jobs not. */
+/** The names that contain a text, and the text itself: a deleted module's jobs may still exist. */
 function matching(text: string, names: string[]): string {
   const wanted = text.trim().toLowerCase();
   if (wanted === "") return "";
@@ -82,7 +82,7 @@ interface FilterProps {
 
 function Filters({ names, module, kind, status, onChange }: FilterProps) {
   const field = useSearchField();
-  // What is being typed is the field's own; it counts when the typing pauses.
+  // The filter is applied when the user pauses typing.
   const typing = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const type = (text: string): void => {
     clearTimeout(typing.current);

@@ -1,4 +1,4 @@
-/** What a job's state means here: how it looks, and what can be asked of the job. */
+/** How a job's state is shown, and the actions that it allows. */
 import type { Job } from "../api/client";
 import type { Tone } from "../parts/state";
 
@@ -20,7 +20,7 @@ export function toneOf(job: Job): Tone {
   return TONES[job.status] ?? "idle";
 }
 
-/** The state in words; what was asked of a running job and is not done yet is among them. */
+/** The state in words, including actions that were requested and are not carried out yet. */
 export function stateOf(job: Job): string {
   if (job.status === "running" && job.requested === "pause") return "pausing";
   if (job.status === "running" && job.requested === "cancel") return "cancelling";
@@ -47,7 +47,7 @@ export function actionsOf(job: Job): Action[] {
   }
 }
 
-/** How much of a job is done, from 0 to 1; null where that cannot be told. */
+/** The share of a job that is done, from 0 to 1; null if unknown. */
 export function partDone(job: Job): number | null {
   if (job.status === "succeeded") return 1;
   const { epoch, epochs, batch, batches } = job.progress;
@@ -56,12 +56,12 @@ export function partDone(job: Job): number | null {
   return Math.min(1, (epoch + within) / epochs);
 }
 
-/** How long the attempts of a job that is not running have run. */
+/** The total running time of a job that is not running now. */
 export function secondsRun(job: Job): number | null {
   return job.started_at ? job.ran_seconds : null;
 }
 
-/** How long ago a job began for the first time. */
+/** The time since a job's first attempt began. */
 export function secondsSinceBegin(job: Job): number | null {
   return job.started_at ? (Date.now() - Date.parse(job.started_at)) / 1000 : null;
 }

@@ -1,4 +1,4 @@
-/** Jobs as rows, each with what can be asked of it and its log. */
+/** Jobs as rows, each with its actions and its log. */
 import { useSignal } from "@preact/signals";
 import type { Job } from "../api/client";
 import { duration, moment, NONE, number, percent } from "../format";
@@ -86,7 +86,7 @@ export function Progress({ job }: { job: Job }) {
   const where = epochs == null || epoch == null ? "no report yet" : `epoch ${Math.min(epoch + 1, epochs)}/${epochs}${batches && job.status !== "succeeded" ? `, batch ${batch ?? 0}/${batches}` : ""}`;
   return (
     <div>
-      <Meter part={part ?? 0} label={`Job ${job.id} is done to ${percent(part ?? 0)}`} isIdle={job.status !== "running"} />
+      <Meter part={part ?? 0} label={`Job ${job.id} is ${percent(part ?? 0)} done`} isIdle={job.status !== "running"} />
       <div class="where">{job.queue_position ? `place ${job.queue_position} in the queue` : where}</div>
     </div>
   );

@@ -1,6 +1,6 @@
 /**
- * One stream of events for all tabs of a browser: over HTTP/1.1 it opens six connections to a
- * server, and a stream in each tab would use them up.
+ * One stream of events for all tabs of a browser, because over HTTP/1.1 browsers open at most six
+ * connections to a server, which streams of several tabs would use up.
  */
 import { Follower, type Message } from "./follower";
 
@@ -33,4 +33,4 @@ function listen(port: Port): void {
 }
 
 if ("onconnect" in self) addEventListener("connect", (event) => (event as MessageEvent).ports.forEach(listen));
-else listen(self as unknown as Worker); // of one tab alone
+else listen(self as unknown as Worker); // not shared: the worker of one tab

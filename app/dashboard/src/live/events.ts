@@ -1,4 +1,4 @@
-/** The server's events, as this tab hears of them. */
+/** The server's events, as this tab gets them from the worker. */
 import { signal } from "@preact/signals";
 import type { EventView } from "../api/client";
 import type { FromTab, Port } from "./events-worker";
@@ -12,13 +12,13 @@ type Listener = (event: EventView) => void;
 const listeners = new Set<Listener>();
 const resumers = new Set<() => void>();
 
-/** Hear of each event; returns what ends it. */
+/** Call a listener with each event; returns a function that ends it. */
 export function onEvent(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-/** Hear of the stream's return: what happened meanwhile may have been missed. */
+/** Call a listener when a broken stream is back: events of the meantime may have been missed. */
 export function onResume(listener: () => void): () => void {
   resumers.add(listener);
   return () => resumers.delete(listener);
@@ -31,7 +31,7 @@ export function followEvents(): void {
   say({ type: "retry" });
 }
 
-/** End it, for all tabs: whoever looked has logged out. */
+/** End the stream for all tabs, because the user has logged out. */
 export function leaveEvents(): void {
   say({ type: "stop" });
 }
@@ -47,7 +47,7 @@ export function startEvents(): void {
   addEventListener("pageshow", (event) => event.persisted && hello());
 }
 
-/** Android's Chrome has no shared workers: there each tab has a worker of its own. */
+/** Chrome on Android has no shared workers: there each tab has its own worker. */
 function portOfWorker(): Port {
   if ("SharedWorker" in window) return new SharedWorker(new URL("./events-worker.ts", import.meta.url), { type: "module" }).port;
   return new Worker(new URL("./events-worker.ts", import.meta.url), { type: "module" });

@@ -1,4 +1,4 @@
-/** Follows the server's events for as long as someone wants them, and goes on where it broke. */
+/** Follows the server's events, and resumes a broken stream where it broke. */
 import { type Frame, readFrames } from "./stream";
 
 export type LinkState = "connecting" | "live" | "broken" | "logged_out";
@@ -7,7 +7,7 @@ export type Message =
   | { type: "state"; state: LinkState; since: number }
   | { type: "frame"; frame: Frame };
 
-/** The server gives a sign of life every two seconds. */
+/** A stream that is silent for this long is broken: the server sends something every two seconds. */
 const SILENCE_MS = 15_000;
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 15_000;
@@ -18,7 +18,7 @@ export class Follower {
   private lastId: string | null = null;
   private wait = FIRST_WAIT_MS;
   private isRunning = false;
-  /** Counts the loops that were begun: one that was stopped ends, whatever is begun after it. */
+  /** Number of loops begun. A stopped loop recognizes by it that it must end, even if another one has begun since. */
   private loop = 0;
   private attempt = new AbortController();
   private wake = (): void => {};
@@ -86,7 +86,7 @@ export class Follower {
       };
       await readFrames(response, onFrame, isAlive);
     } catch {
-      // It is told below, and tried again.
+      // Reported below, and tried again.
     } finally {
       clearTimeout(timer);
     }

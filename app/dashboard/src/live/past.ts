@@ -1,4 +1,4 @@
-/** The events of a job so far: what a stream of them sends before it falls silent. */
+/** The events of a job so far: those that its stream sends before the first comment. */
 import { address, type EventView, Refused } from "../api/client";
 import { readFrames } from "./stream";
 

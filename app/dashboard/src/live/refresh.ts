@@ -1,10 +1,10 @@
-/** Fetching again what events say has changed. */
+/** Fetching resources again when events report changes. */
 import { useEffect } from "preact/hooks";
 import type { EventView } from "../api/client";
 import { onEvent, onResume } from "./events";
 import { type Resource, throttled } from "./resource";
 
-/** Refresh a resource at events that concern it, once a second at most, and when events come back. */
+/** Refresh a resource at events that concern it, at most once a second, and when a broken stream is back. */
 export function useRefreshOn(resource: Resource<unknown>, concerns: (event: EventView) => boolean = () => true): void {
   useEffect(() => {
     const refresh = throttled(() => void resource.refresh(), 1);

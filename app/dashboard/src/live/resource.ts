@@ -1,13 +1,13 @@
-/** What was fetched and how old it is: kept on show while a later fetch fails. */
+/** Fetched data with its age; it stays on the page if a later fetch fails. */
 import { type Signal, signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import type { Refused } from "../api/client";
 
 export interface Loaded<T> {
   data: T | null;
-  /** When it came, in milliseconds since 1970. */
+  /** When it was fetched, in milliseconds since 1970. */
   at: number;
-  /** Why the newest fetch failed; null where it did not. */
+  /** Why the latest fetch failed; null if it succeeded. */
   error: Refused | Error | null;
 }
 
@@ -18,7 +18,7 @@ export class Resource<T> {
 
   constructor(private readonly load: (signal: AbortSignal) => Promise<T>) {}
 
-  /** Fetch it; while a fetch is under way, once more after it. */
+  /** Fetch it; if a fetch is under way, once more after that. */
   async refresh(): Promise<void> {
     if (this.running) {
       this.isWanted = true;
@@ -44,7 +44,7 @@ export class Resource<T> {
   }
 }
 
-/** Fetch again and again, as long as the page is in sight. */
+/** Fetch repeatedly, as long as the page is visible. */
 export function usePolling<T>(load: (signal: AbortSignal) => Promise<T>, seconds: number, deps: unknown[] = []): Resource<T> {
   const [resource, set] = useState(() => new Resource(load));
   useEffect(() => {
@@ -66,7 +66,7 @@ export function usePolling<T>(load: (signal: AbortSignal) => Promise<T>, seconds
   return resource;
 }
 
-/** Call at once, and then once for all calls of so many seconds. */
+/** Return a function that calls at once, and then at most once in this many seconds. */
 export function throttled(call: () => void, seconds: number): { (): void; cancel(): void } {
   let timer: ReturnType<typeof setTimeout> | null = null;
   let isWanted = false;

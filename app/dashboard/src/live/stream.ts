@@ -1,4 +1,4 @@
-/** Server-sent events over fetch, which says why a stream was refused; EventSource does not. */
+/** Server-sent events over fetch, because EventSource does not tell why a stream was refused. */
 
 export interface Frame {
   id: string;
@@ -10,7 +10,7 @@ export interface Frame {
  * Read a stream to its end.
  *
  * @param onFrame - takes each event.
- * @param onSilence - called for each sign of life of a stream that has nothing new.
+ * @param onSilence - called for each comment, which the server sends when there is nothing new.
  */
 export async function readFrames(
   response: Response,

@@ -1,4 +1,4 @@
-/** The lengths that were asked for, what padding them costs, and which buckets would cost less. */
+/** The lengths of past predictions, the padding they needed, and buckets that would need less. */
 import { useSignal } from "@preact/signals";
 import { get, type Plan, post } from "../api/client";
 import { mayTrain } from "../api/session";
@@ -41,7 +41,7 @@ export function Buckets({ name, bound }: { name: string; bound: number }) {
             At most
             <input class="few" type="number" min={LEAST} max={MOST} value={k} onChange={(event) => (k.value = Math.min(MOST, Math.max(LEAST, Math.round(Number(event.currentTarget.value)) || LEAST)))} />
           </label>
-          <button class="small" disabled={!mayTrain.value || !plan || isSame} title={isSame ? "The plan is what is bound" : ""} onClick={() => (isAsked.value = true)}>Apply the plan</button>
+          <button class="small" disabled={!mayTrain.value || !plan || isSame} title={isSame ? "The planned buckets are already bound" : ""} onClick={() => (isAsked.value = true)}>Apply the plan</button>
         </span>
       </header>
       {fault.value && <p class="inside bad" role="alert">{fault}</p>}
@@ -49,7 +49,7 @@ export function Buckets({ name, bound }: { name: string; bound: number }) {
       {isAsked.value && plan && (
         <Confirm
           title={`Bind ${plan.planned.join(", ")}?`}
-          text={`Of what is computed, ${share(plan.waste_planned)} would be padding, in the place of ${share(plan.waste_bound)}. No prediction is refused meanwhile.`}
+          text={`${share(plan.waste_planned)} of the computation would be padding, instead of ${share(plan.waste_bound)}. No prediction is refused meanwhile.`}
           label="Apply"
           onAnswer={(isSure) => void apply(isSure)}
         />
@@ -67,15 +67,15 @@ function PlanView({ plan }: { plan: Plan }) {
         <div><dt>Chosen by</dt><dd>{plan.input}, axis {plan.axis}</dd></div>
         <div><dt>Bound</dt><dd>{plan.bound.join(", ")}</dd></div>
         <div><dt>Planned</dt><dd>{plan.planned.join(", ")}</dd></div>
-        <div><dt>Padding with those bound</dt><dd>{share(plan.waste_bound)} of what is computed</dd></div>
+        <div><dt>Padding with those bound</dt><dd>{share(plan.waste_bound)} of the computation</dd></div>
         <div><dt>With those planned</dt><dd>{share(plan.waste_planned)}</dd></div>
       </dl>
-      {rows.length === 0 ? <p class="quiet">No lengths were asked for yet: the plan is by the buckets alone.</p> : <Bars rows={rows} plan={plan} />}
+      {rows.length === 0 ? <p class="quiet">No predictions were counted yet: the plan is based on the buckets alone.</p> : <Bars rows={rows} plan={plan} />}
     </div>
   );
 }
 
-/** Lengths as bars, neighbours together where there are many. */
+/** Lengths as bars; if there are many, neighbours share a bar. */
 function Bars({ rows, plan }: { rows: (readonly [number, number])[]; plan: Plan }) {
   const last = Math.max(...rows.map(([length]) => length), ...plan.bound);
   const step = Math.ceil(last / MOST_BARS);

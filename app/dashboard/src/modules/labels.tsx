@@ -1,4 +1,4 @@
-/** Names of the classes of an output, edited a line each. */
+/** Names of the classes of an output, one per line. */
 import { useSignal } from "@preact/signals";
 import { get, type Module, put, Refused, remove } from "../api/client";
 import { mayTrain } from "../api/session";
@@ -39,7 +39,7 @@ interface EditorProps {
 function Editor({ module, output, onSaved }: EditorProps) {
   const path = { module: module.name, output };
   const text = useSignal<string | null>(null);
-  /** Of the module when the labels were fetched: what others change meanwhile is not overwritten. */
+  /** The module's ETag when the labels were fetched, so that changes by others are not overwritten. */
   const etag = useSignal(module.etag);
   const fault = useSignal<Error | null>(null);
   const look = async (): Promise<void> => {
@@ -75,7 +75,7 @@ function Editor({ module, output, onSaved }: EditorProps) {
   const isOld = fault.value instanceof Refused && fault.value.status === CHANGED;
   return (
     <div class="stack tight editor">
-      <Field label={`Labels of ${output}, a line each, the first one of class 0`} hint={plural(lines.length, "label")}>
+      <Field label={`Labels of ${output}, one per line, starting with class 0`} hint={plural(lines.length, "label")}>
         {(its) => <textarea {...its} rows={10} readOnly={!mayTrain.value} spellcheck={false} disabled={text.value === null} value={text.value ?? "Loading …"} onInput={(event) => (text.value = event.currentTarget.value)} />}
       </Field>
       <Wrong faults={fault.value ? [fault.value.message] : []} />

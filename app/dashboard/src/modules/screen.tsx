@@ -1,4 +1,4 @@
-/** One module: what it is, which of its versions answers, and its buckets. */
+/** One module: its facts, versions, buckets and labels. */
 import { get, type Module } from "../api/client";
 import { bytes, count, moment, NONE, shape, sumOf } from "../format";
 import { useRefreshOn } from "../live/refresh";
@@ -35,7 +35,7 @@ export function ModuleScreen({ name }: { name: string }) {
   );
 }
 
-/** What can be done with it, each on a screen of its own. */
+/** Links to the screens of a module. */
 function Ways({ module }: { module: Module }) {
   const { name } = module;
   return (

@@ -1,4 +1,4 @@
-/** What a module's state means here. */
+/** How a module's state is shown. */
 import type { Module } from "../api/client";
 import type { Tone } from "../parts/state";
 
@@ -18,7 +18,7 @@ export function residenceOf(module: Module): string {
   return module.resident ? `on ${module.executor}` : "not on a device";
 }
 
-/** How far a module has come, from its symbol to being trained. */
+/** The stages of a module, from its symbol to an optimizer. */
 export const STAGES: Record<string, string> = {
   created: "not bound to shapes yet",
   bound: "bound, without parameters",
@@ -26,7 +26,7 @@ export const STAGES: Record<string, string> = {
   ready: "has parameters and an optimizer",
 };
 
-/** Names of parameters that training leaves as they are. */
+/** Names of parameters that training does not change. */
 export function fixedIn({ live, fixed_param_names: named }: Module): ReadonlySet<string> {
   return new Set(live ? live.arguments.filter((one) => one.fixed).map((one) => one.name) : named);
 }

@@ -1,4 +1,4 @@
-/** Which version of a module answers: promoted, rolled back, a canary for a share of the predictions. */
+/** Which versions of a module answer predictions: promotion, rollback and canaries. */
 import { useSignal } from "@preact/signals";
 import { get, post, put, remove, type Schemas, type Versions } from "../api/client";
 import { mayAdminister } from "../api/session";
@@ -73,19 +73,19 @@ interface Part {
   ask: (wish: Wish) => void;
 }
 
-/** What is asked of no single version. */
+/** Actions that concern no single version. */
 function Whole({ name, versions, ask }: Part) {
   const path = { module: name };
   const before = versions.earlier.at(-1);
   const rollBack: Wish = {
     title: `Roll ${name} back?`,
-    text: `${before === "live" ? "The parameters in training answer" : `Version ${before} answers`} predictions again that name no version.`,
+    text: `${before === "live" ? "The parameters in training answer" : `Version ${before} answers`} predictions that name no version again.`,
     label: "Roll back",
     run: () => post("/v1/modules/{module}/rollback", { path }),
   };
   const end: Wish = {
     title: "End the canary?",
-    text: "The promoted version answers all predictions again that name none.",
+    text: "The promoted version answers all predictions that name no version again.",
     label: "End the canary",
     run: () => remove("/v1/modules/{module}/canary", { path }),
   };

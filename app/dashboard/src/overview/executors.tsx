@@ -1,4 +1,4 @@
-/** Executors: what each is at, and whose memory is on it. */
+/** Executors: what each is doing, and the memory of its modules. */
 import type { Executor } from "../api/client";
 import { bytes, count, duration, NONE, sumOf } from "../format";
 import type { Loaded } from "../live/resource";
@@ -33,7 +33,7 @@ function One({ executor }: { executor: Executor }) {
       </div>
       {executor.last_end && <p class="quiet">Its last process: {executor.last_end}</p>}
       <div>
-        <div class="meter parts" role="img" aria-label={`${bytes(used)} of ${bytes(whole)} are modules'`}>
+        <div class="meter parts" role="img" aria-label={`Modules use ${bytes(used)} of ${bytes(whole)}`}>
           {whole > 0 && modules.map((one, at) => <span key={one.name} class={`fill-${(at % 8) + 1}`} style={{ width: `${(100 * one.size) / whole}%` }} title={`${one.name}: ${bytes(one.size)}`} />)}
         </div>
         <p class="quiet">Modules take {bytes(used)} of {whole ? bytes(whole) : NONE}</p>

@@ -1,4 +1,4 @@
-/** The last minutes of the server's counters, as far as this page has seen them. */
+/** The server's counters of the last minutes, as far as this page has fetched them. */
 import { getText } from "../api/client";
 import { grown, type Metrics, parseMetrics, quantile, total, type Where } from "./metrics";
 
@@ -25,9 +25,9 @@ export interface Point {
 export interface RouteRow {
   verb: string;
   route: string;
-  /** Since the server began. */
+  /** Since the server started. */
   requests: number;
-  /** Null while there was one look alone. */
+  /** Null after only one fetch. */
   rate: number | null;
   p50: number | null;
   p95: number | null;
@@ -58,7 +58,7 @@ const KEEP_SECONDS = 330;
 const WINDOW_SECONDS = 30;
 const HTTP = "modserve_http_request";
 const isPrediction: Where = ({ method, route = "" }) => method === "POST" && /\/(predict|infer)$/.test(route);
-/** A stream takes as long as somebody follows it: its time says nothing of the server. */
+/** A stream takes as long as somebody follows it, which says nothing about the server. */
 const isStream: Where = ({ route = "" }) => route.endsWith("/events");
 
 const looks: Look[] = [];
@@ -125,7 +125,7 @@ function routesOf(before: Look, now: Look): RouteRow[] {
     const requests = total(to, `${HTTP}s_total`, own);
     return { verb, route, requests, rate, p50: q(0.5), p95: q(0.95), p99: q(0.99), refused: of("4"), failed: of("5") };
   });
-  // By all there were, which seldom changes the order: rows do not jump about.
+  // By the total, so that the order rarely changes and rows do not jump.
   return rows.sort((a, b) => b.requests - a.requests || a.route.localeCompare(b.route));
 }
 

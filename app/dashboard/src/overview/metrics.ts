@@ -1,4 +1,4 @@
-/** The server's own counters, as `/metrics` tells them, and what happened between two looks. */
+/** The server's counters from `/metrics`, and their changes between two fetches. */
 
 export interface Sample {
   labels: Record<string, string>;
@@ -34,13 +34,13 @@ export function total(metrics: Metrics, name: string, where: Where = everywhere)
   return sum;
 }
 
-/** How much a counter grew; one that began anew, with the server, from nothing. */
+/** The growth of a counter; after a restart of the server it is counted from 0. */
 export function grown(before: Metrics, now: Metrics, name: string, where: Where = everywhere): number {
   const [first, last] = [total(before, name, where), total(now, name, where)];
   return last >= first ? last - first : last;
 }
 
-/** The counts of a histogram between two looks, by their upper bounds. */
+/** The counts of a histogram between two fetches, by their upper bounds. */
 function buckets(before: Metrics, now: Metrics, name: string, where: Where): [number, number][] {
   const sums = new Map<number, number>();
   const add = (metrics: Metrics, sign: number): void => {
@@ -55,7 +55,7 @@ function buckets(before: Metrics, now: Metrics, name: string, where: Where): [nu
   return [...sums].sort(([a], [b]) => a - b);
 }
 
-/** A quantile of what a histogram counted between two looks; null where it counted nothing. */
+/** A quantile of a histogram between two fetches, interpolated linearly as by Prometheus; null if it counted nothing. */
 export function quantile(before: Metrics, now: Metrics, name: string, q: number, where: Where = everywhere): number | null {
   const found = buckets(before, now, name, where);
   const all = found.at(-1)?.[1] ?? 0;

@@ -1,4 +1,4 @@
-/** How the server is, at a glance. */
+/** The state of the server at a glance. */
 import { useMemo } from "preact/hooks";
 import { get } from "../api/client";
 import type { Job, Status } from "../api/client";
@@ -30,7 +30,7 @@ export function OverviewScreen() {
   const load = useMemo(() => [curve("requests", 1, (one) => one.requests), curve("predictions", 2, (one) => one.predictions)], [points]);
   const times = useMemo(() => [curve("p50", 1, (one) => one.p50), curve("p95", 5, (one) => one.p95), curve("p99", 4, (one) => one.p99)], [points]);
   const formatX = (x: number): string => clock(x * 1000);
-  // Drawn when all of it is there, or known to be missing: nothing that came moves away then.
+  // Rendered once everything is loaded or has failed, so that nothing moves afterwards.
   if (![status, executors, history, jobs].every((one) => one.data || one.error)) {
     return <><div class="title"><h1>Overview</h1></div><p class="empty">Loading …</p></>;
   }
@@ -40,8 +40,8 @@ export function OverviewScreen() {
       <Stats status={status} history={history} />
       {status.data?.warnings?.length ? <Warnings of={status.data.warnings} /> : null}
       <div class="grid-2">
-        <Chart title="Requests per second" xLabel="time" curves={load} isTime span={SPAN_SECONDS} leastTop={1} formatX={formatX} formatY={rate} group="overview" waiting="Measuring: it is drawn from when this page was opened." />
-        <Chart title="Prediction latency" xLabel="time" curves={times} isTime span={SPAN_SECONDS} leastTop={0.001} formatX={formatX} formatY={latency} group="overview" waiting="Measuring: it is drawn from when this page was opened." />
+        <Chart title="Requests per second" xLabel="time" curves={load} isTime span={SPAN_SECONDS} leastTop={1} formatX={formatX} formatY={rate} group="overview" waiting="Measuring, from when this page was opened." />
+        <Chart title="Prediction latency" xLabel="time" curves={times} isTime span={SPAN_SECONDS} leastTop={0.001} formatX={formatX} formatY={latency} group="overview" waiting="Measuring, from when this page was opened." />
       </div>
       <section class="panel block" aria-labelledby="active">
         <header><h2 id="active">Unfinished jobs</h2><Stale of={jobs} what="Jobs" /><a class="push" href={link(["jobs"])}>All jobs</a></header>
@@ -76,7 +76,7 @@ function useActiveJobs() {
   return resource.state.value;
 }
 
-/** A server that is not ready says so with 503, and how. */
+/** A server that is not ready answers 503 with the details. */
 async function readiness(signal: AbortSignal): Promise<Status> {
   return get("/readyz", { signal, accepted: [503] });
 }

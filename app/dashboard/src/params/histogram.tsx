@@ -1,4 +1,4 @@
-/** How the values of a parameter are spread, alone or over those of another time. */
+/** The distribution of a parameter's values, alone or beside that of another checkpoint. */
 import type { Schemas } from "../api/client";
 import { count, number } from "../format";
 
@@ -13,7 +13,7 @@ interface Props {
   label: string;
 }
 
-/** Bars as a drawing; shares of all values, so that both can be compared. */
+/** Bars of the shares of all values, so that two histograms can be compared. */
 export function Bars({ of, against, label }: Props) {
   const [own, other] = [sharesOf(of), sharesOf(against)];
   const most = [...own, ...other].reduce((high, one) => Math.max(high, one), 0) || 1;

@@ -1,4 +1,4 @@
-/** Figures of a module's parameters: in training, of a checkpoint, or of two side by side. */
+/** Figures of a module's parameters: those in training or of a checkpoint, optionally beside another's. */
 import { get, type Module } from "../api/client";
 import { count, NONE, number, plural, shape } from "../format";
 import { usePolling } from "../live/resource";
@@ -18,7 +18,7 @@ const MOST_ROWS = 500;
 interface Column {
   key: string;
   title: string;
-  /** What rows are sorted by; shown as it is formatted. */
+  /** What rows are sorted by. */
   value: (param: Param) => number | string | null;
   says: (param: Param) => string;
 }
@@ -73,7 +73,7 @@ function Search() {
   return <input ref={field} type="search" placeholder="Find (/)" aria-label="Find a parameter" value={place.value.query.get("find") ?? ""} onInput={(event) => replaceQuery({ find: event.currentTarget.value })} />;
 }
 
-/** What is given with each batch, beside the parameters. */
+/** The inputs, which each batch brings. */
 function Inputs({ of }: { of: Argument[] }) {
   const rows = of.filter((one) => one.role !== "parameter" && one.role !== "auxiliary");
   return (
@@ -103,14 +103,14 @@ function Figures({ items, missing, fixed, against, own }: { items: Param[]; miss
   const all = trained.reduce((sum, param) => sum + param.count, 0);
   return (
     <>
-      {broken.length > 0 && <p class="bad block" role="alert">{plural(broken.length, "array")} hold what is no number: {broken.slice(0, 5).map((param) => param.name).join(", ")}{broken.length > 5 ? " and more" : ""}.</p>}
+      {broken.length > 0 && <p class="bad block" role="alert">{plural(broken.length, "array")} contain NaN or infinity: {broken.slice(0, 5).map((param) => param.name).join(", ")}{broken.length > 5 ? " and more" : ""}.</p>}
       {named && <Spread param={named} names={[own, against && `checkpoint ${against}`]} />}
       <section class="panel block" aria-labelledby="figures">
         <header>
           <h2 id="figures">Parameters</h2>
           <span class="quiet">{plural(items.length, "array")}, {plural(all, "trained number")}{missing.length > 0 ? `; ${plural(missing.length, "more array")} in checkpoint ${against}: ${missing.slice(0, 5).join(", ")}` : ""}</span>
         </header>
-        {rows.length === 0 ? <p class="empty">{items.length === 0 ? "It has none." : "None matches."}</p> : (
+        {rows.length === 0 ? <p class="empty">{items.length === 0 ? "There are none." : "None matches."}</p> : (
           <div class="scroll" tabIndex={0} role="region" aria-label="Parameters, table">
             <table class="params">
               <thead>
@@ -160,7 +160,7 @@ function Row({ param, columns, isNamed, says }: { param: Param; columns: Column[
   );
 }
 
-/** In order of a column; what is not known comes last. */
+/** Sort by a column; unknown values come last. */
 function sorted(params: Param[], { value }: Column, isUp: boolean): Param[] {
   return [...params].sort((one, other) => {
     const [a, b] = [value(one), value(other)];

@@ -1,4 +1,4 @@
-/** Asks whether something is really meant. */
+/** Asks for confirmation. */
 import { useEffect, useRef } from "preact/hooks";
 
 interface Props {

@@ -1,4 +1,4 @@
-/** What a server found wrong with a form, at the fields that it names. */
+/** The server's errors about a form, by the fields that they name. */
 import { type Fault, Refused } from "../api/client";
 
 export class Faults {
@@ -8,12 +8,12 @@ export class Faults {
     this.told = error instanceof Refused ? error.faults : [];
   }
 
-  /** What is wrong with a field, or with what is below it. */
+  /** The errors of a field, or of those below it. */
   at(...fields: string[]): string[] {
     return this.told.filter((one) => fields.some((field) => isOf(one, field))).map(inWords);
   }
 
-  /** What is wrong with none of these fields. */
+  /** All other errors. */
   elsewhere(...fields: string[]): string[] {
     if (!this.error) return [];
     if (this.told.length === 0) return [this.error.message];

@@ -1,16 +1,16 @@
-/** A field of a form: its label above it, and below it what is wrong with it. */
+/** A field of a form, with its label above and its errors below. */
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 
 interface About {
   label: string;
-  /** What may be there, in a few words. */
+  /** What may be entered, in a few words. */
   hint?: string | undefined;
   faults?: readonly string[] | undefined;
 }
 
 interface Props extends About {
-  /** Makes the field; gives it these. */
+  /** Renders the field itself with these properties. */
   children: (its: { id: string; "aria-describedby": string; "aria-invalid": boolean }) => ComponentChildren;
 }
 
@@ -34,7 +34,7 @@ interface Filling extends About {
   min?: number;
   required?: boolean;
   placeholder?: string;
-  /** The id of a list of proposals. */
+  /** The id of a list of suggestions. */
   list?: string;
   onFill: (text: string) => void;
 }
@@ -46,12 +46,12 @@ export function Fill({ label, hint, faults, onFill, ...rest }: Filling) {
 
 interface Choosing extends About {
   value: string | number;
-  /** What is said of each value. */
+  /** The values, each with its text. */
   options: readonly (readonly [value: string | number, says: string])[];
   onChoose: (value: string) => void;
 }
 
-/** One of several values. */
+/** A choice of one of several values. */
 export function Choose({ label, hint, faults, value, options, onChoose }: Choosing) {
   return (
     <Field label={label} hint={hint} faults={faults}>
@@ -60,7 +60,7 @@ export function Choose({ label, hint, faults, value, options, onChoose }: Choosi
   );
 }
 
-/** Values that speak for themselves. */
+/** Options whose texts are their values. */
 export function plain(values: readonly string[]): (readonly [string, string])[] {
   return values.map((one) => [one, one]);
 }

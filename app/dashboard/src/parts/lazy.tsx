@@ -1,4 +1,4 @@
-/** Screens that are files of their own, fetched when they are first wanted. */
+/** Screens in separate files, loaded when they are first needed. */
 import type { FunctionComponent } from "preact";
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -15,7 +15,7 @@ export function lazily<Props extends object>(load: () => Promise<FunctionCompone
           loaded = found;
           isThere.value = true;
         },
-        () => (fault.value = "This part of the page could not be loaded. Load the page again: the server may be away, or of another version by now."),
+        () => (fault.value = "This part of the page could not be loaded. Reload the page: the server may be down, or may have been updated."),
       );
     }, []);
     if (isThere.value && loaded) {

@@ -1,4 +1,4 @@
-/** Says that what is shown is old, and why. */
+/** Tells that the data shown is old, and why. */
 import { clock } from "../format";
 import type { Loaded } from "../live/resource";
 
@@ -7,7 +7,7 @@ export function Stale({ of, what }: { of: Loaded<unknown>; what: string }) {
   return <span class="quiet" role="status">{what} of {clock(of.at)}: {of.error.message}</span>;
 }
 
-/** What stands in the place of data that never came. */
+/** Shown instead of data that was never loaded. */
 export function Missing({ of, what }: { of: Loaded<unknown>; what: string }) {
   if (of.error) return <p class="empty bad" role="alert">{what} could not be loaded. {of.error.message}</p>;
   return <p class="empty">Loading {what.toLowerCase()} …</p>;

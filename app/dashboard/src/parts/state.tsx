@@ -1,4 +1,4 @@
-/** A state in words, with a sign of its own: never by colour alone. */
+/** A state in words with a symbol, so that it is never shown by colour alone. */
 import type { ComponentChildren } from "preact";
 
 export type Tone = "good" | "warn" | "bad" | "active" | "idle";

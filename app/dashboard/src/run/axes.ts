@@ -1,4 +1,4 @@
-/** Where on the x axis a batch of a run is: by its number, its epoch, or the time that had passed. */
+/** The position of a batch of a run on the x axis: by its number, its epoch, or the elapsed time. */
 import type { EventView, Series } from "../api/client";
 import type { Run } from "./data";
 
@@ -23,7 +23,7 @@ export class Axis {
     return series.epochs.map((epoch, at) => epoch + ((series.batches[at] ?? 0) + 1) / this.perEpoch);
   }
 
-  /** Where so many batches of an epoch are done. */
+  /** The position after this many batches of an epoch. */
   at(epoch: number, batch: number): number {
     const step = epoch * this.perEpoch + batch;
     if (this.kind === "step") return Math.max(0, step - 1);
@@ -34,7 +34,7 @@ export class Axis {
     return this.at(epoch, this.perEpoch);
   }
 
-  /** Between two reports the batches are taken to have come evenly. */
+  /** The time at a step, interpolated linearly between two reports. */
   private seconds(step: number): number {
     let [low, high] = [0, this.times.length - 1];
     while (low < high) {
@@ -61,7 +61,7 @@ function timesOf(run: Run, perEpoch: number): [number, number][] {
   for (const { type, data, created_at } of run.events) {
     if (type !== "progress") continue;
     const step = Number(data["epoch"]) * perEpoch + Number(data["batch"]);
-    while ((times.at(-1)?.[0] ?? -1) >= step) times.pop(); // a later attempt did it again
+    while ((times.at(-1)?.[0] ?? -1) >= step) times.pop(); // repeated by a later attempt
     times.push([step, (Date.parse(created_at) - began) / 1000]);
   }
   return times;

@@ -1,4 +1,4 @@
-/** How the curves are drawn, and which runs beside this one. */
+/** Controls for the curves, and for comparing runs. */
 import { get } from "../api/client";
 import { usePolling } from "../live/resource";
 import { link } from "../router";

@@ -1,4 +1,4 @@
-/** All that is shown of one run: its job, its curves, and what happened when. */
+/** The data of one run: its job, curves and events. */
 import { signal } from "@preact/signals";
 import { get, type Job, type EventView, Refused, type Series } from "../api/client";
 import { isFinished } from "../jobs/states";
@@ -6,10 +6,10 @@ import { onEvent, onResume } from "../live/events";
 import { pastEvents } from "../live/past";
 import { throttled } from "../live/resource";
 
-/** The name of the series of learning rates; older servers wrote none. */
+/** The name of the series of learning rates, which older servers did not write. */
 export const RATE = "learning_rate";
 const TYPES = ["progress", "metric", "checkpoint", "claimed"];
-/** So often the curves of a run that goes on are fetched again. */
+/** How often the curves of an unfinished run are fetched again. */
 const CURVES_SECONDS = 2;
 
 export interface Run {
@@ -29,7 +29,7 @@ export class RunFeed {
 
   constructor(
     readonly id: number,
-    /** Of each curve, at most. */
+    /** Maximum for each curve. */
     private readonly points: number,
   ) {}
 
@@ -51,7 +51,7 @@ export class RunFeed {
     this.ends.push(stop, onResume(refresh), refresh.cancel, publish.cancel);
     refresh();
     pastEvents(this.id, TYPES, past, this.leaving.signal).catch(() => {
-      // Without them the curves have no times and no marks; the job itself says what is wrong.
+      // Without them the curves have no times and no markers; the request for the job reports the error.
     });
   }
 
@@ -66,10 +66,10 @@ export class RunFeed {
     try {
       const job = await get("/v1/jobs/{job}", { path, signal });
       const { metrics, samples } = job.progress;
-      const hasBegun = job.kind === "fit" && (metrics || samples); // with its first batch it has curves
+      const hasBegun = job.kind === "fit" && (metrics || samples); // there are curves after the first batch
       const names = hasBegun ? [...Object.keys(metrics ?? {}), RATE] : [];
       const found = await Promise.all(names.map((name) => this.fetchSeries(name)));
-      this.job = job; // with its curves: without them something else would be shown for a moment
+      this.job = job; // together with its curves, so that the screen does not flicker
       this.series = new Map(found.flatMap((one) => (one ? [[one.series, one]] : [])));
       this.error.value = null;
     } catch (error) {

@@ -1,4 +1,4 @@
-/** What is known of a job beside its curves. */
+/** The facts of a job. */
 import type { Job } from "../api/client";
 import { count, duration, moment, NONE, number, rate } from "../format";
 import { secondsRun, secondsSinceBegin } from "../jobs/states";
@@ -31,14 +31,14 @@ export function Facts({ job }: { job: Job }) {
           {facts.map(([term, says]) => <div key={term}><dt>{term}</dt><dd>{says}</dd></div>)}
         </dl>
         {job.error && <p class="bad" role="alert">Failed ({String(job.error["code"])}): {String(job.error["message"])}</p>}
-        {job.setback && !job.error && <p class="quiet">The attempt before did not end well ({String(job.setback["code"])}): {String(job.setback["message"])}</p>}
+        {job.setback && !job.error && <p class="quiet">The previous attempt failed ({String(job.setback["code"])}): {String(job.setback["message"])}</p>}
         {job.kind !== "fit" && job.result && <Result of={job.result} />}
       </div>
     </section>
   );
 }
 
-/** At present, or of the whole run. */
+/** The current speed, or that of the whole run if it has ended. */
 function speedOf(job: Job): number | null | undefined {
   if (job.status === "running") return job.progress.samples_per_second;
   const { samples, seconds } = (job.result ?? {}) as { samples?: number; seconds?: number };

@@ -1,4 +1,4 @@
-/** How the elements of a weight, or of its gradient, are spread, over the batches of a run. */
+/** The distribution of a weight's elements, or of its gradient's, over the batches of a run. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { get, type Histograms, type Job } from "../api/client";
@@ -35,7 +35,7 @@ export function HistogramPanel({ job }: { job: Job }) {
           )}
         </span>
       </header>
-      {data && data.total > 0 ? <Heat data={data} /> : <p class="empty">{error ? error.message : "The first comes with the first batch that is monitored."}</p>}
+      {data && data.total > 0 ? <Heat data={data} /> : <p class="empty">{error ? error.message : "The first histogram appears after the first monitored batch."}</p>}
     </figure>
   );
 }
@@ -71,7 +71,7 @@ function Heat({ data }: { data: Histograms }) {
       <div class="legend">
         <span>from <b>{number(data.lows[shown])}</b></span>
         <span>to <b>{number(data.highs[shown])}</b></span>
-        <span>most near <b>{number(mode(data, shown))}</b></span>
+        <span>mode near <b>{number(mode(data, shown))}</b></span>
         {data.nonfinite.some(Boolean) && <span class="bad">NaN or infinite <b>{count(data.nonfinite[shown])}</b></span>}
         <span class="push">{place(shown)}</span>
       </div>
@@ -81,7 +81,7 @@ function Heat({ data }: { data: Histograms }) {
           <div class="scroll" tabIndex={0} role="region" aria-label="Histograms, table">
             <table>
               <caption class="visually-hidden">{data.array.of} {data.array.name}, newest first</caption>
-              <thead><tr><th scope="col">Taken at</th>{["least", "most elements near", "greatest", "not finite"].map((one) => <th scope="col" class="number" key={one}>{one}</th>)}</tr></thead>
+              <thead><tr><th scope="col">Taken at</th>{["min", "mode near", "max", "not finite"].map((one) => <th scope="col" class="number" key={one}>{one}</th>)}</tr></thead>
               <tbody>
                 {data.counts.map((_, index) => index).reverse().slice(0, MOST_ROWS).map((index) => (
                   <tr key={index}>
@@ -99,14 +99,14 @@ function Heat({ data }: { data: Histograms }) {
   );
 }
 
-/** The middle of the bin with the most elements. */
+/** The centre of the bin with the most elements. */
 function mode(data: Histograms, index: number): number {
   const counts = data.counts[index] ?? [];
   const [low, high] = [data.lows[index] ?? 0, data.highs[index] ?? 0];
   return low + ((counts.indexOf(Math.max(...counts)) + 0.5) * (high - low)) / (counts.length || 1);
 }
 
-/** A column for each histogram; a bin is as dark as the root of its share of the elements. */
+/** Draw a column for each histogram. A bin's opacity is the square root of its count relative to the fullest bin, so that sparse bins stay visible. */
 function draw(canvas: HTMLCanvasElement, data: Histograms, low: number, high: number): void {
   const pen = canvas.getContext("2d");
   if (!pen) return;

@@ -1,4 +1,4 @@
-/** Which curves are drawn for which metric, of all runs that are shown. */
+/** The curves of each metric, of all runs shown. */
 import { type Curve, type Marker, smoothed } from "../charts/curves";
 import { Axis, type AxisKind, numberOf } from "./axes";
 import { RATE, type Run } from "./data";
@@ -28,13 +28,13 @@ export function panelsOf(shown: Shown[], kind: AxisKind): Panel[] {
       add(name === RATE ? "learning rate" : name, { ...base, ys: series.values, isNoisy: name !== RATE });
     }
     for (const [name, curve] of validation(one, axis, shown.length > 1)) add(name, curve);
-    // It has its place from the beginning: what is below does not move when reports come.
+    // Added even before the first report, so that nothing below moves when it arrives.
     if (one.run.series.size > 0) add(SPEED, speedOf(one, axis, label));
   }
   return [...panels].map(([name, curves]) => ({ name, curves }));
 }
 
-/** Draw what is noisy twice: smoothed, and faint as it is. Panels without such curves stay the same. */
+/** Draw noisy curves twice: smoothed, and faintly as they are. Panels without such curves are unchanged. */
 export function smoothedPanels(panels: Panel[], weight: number): Panel[] {
   if (weight === 0) return panels;
   return panels.map((panel) => {
@@ -50,7 +50,7 @@ function validation({ run, colour }: Shown, axis: Axis, isOneOfMany: boolean): M
     if (event.type !== "metric" || event.data["part"] !== "validation") continue;
     for (const [name, value] of Object.entries(event.data["metrics"] as Record<string, number | null>)) {
       const of = values.get(name) ?? new Map<number, number | null>();
-      of.set(numberOf(event, "epoch"), value); // of a later attempt, where an epoch was made again
+      of.set(numberOf(event, "epoch"), value); // that of a later attempt replaces it
       values.set(name, of);
     }
   }
@@ -76,7 +76,7 @@ function speedOf({ run, colour }: Shown, axis: Axis, label: string): Curve {
   return { label: label === "training" ? "samples/s" : label, colour, xs, ys: xs.map((x) => points.get(x) ?? null) };
 }
 
-/** Marks of checkpoints: of one run alone, for those of several would say nothing. */
+/** Markers of the checkpoints of a run; those of several runs could not be told apart. */
 export function markersOf(run: Run, kind: AxisKind): Marker[] {
   const axis = new Axis(run, kind);
   const best = (run.job.result?.["best"] as { checkpoint?: string } | null | undefined)?.checkpoint;

@@ -1,4 +1,4 @@
-/** One run, live: its state, its curves beside those of others, and its log. */
+/** One run, live: its state, its curves, optionally beside those of others, and its log. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { Chart } from "../charts/chart";
@@ -17,7 +17,7 @@ import { HistogramPanel } from "./histograms";
 import { markersOf, panelsOf, type Shown, smoothedPanels, SPEED } from "./panels";
 
 const MOST_RUNS = 8;
-/** Of a curve: as many as its chart has places for; of each of several, half. */
+/** Maximum number of points of a curve, about as many as a chart has pixels; half for each of several runs. */
 const POINTS = 2000;
 const NO_MARKERS: Marker[] = [];
 
@@ -82,7 +82,7 @@ export function RunScreen({ id }: { id: number }) {
   );
 }
 
-/** Hooks want lists of one length. */
+/** Hooks need lists of dependencies of constant length. */
 function padded<T>(items: T[]): (T | null)[] {
   return Array.from({ length: MOST_RUNS }, (_, at) => items[at] ?? null);
 }

@@ -34,7 +34,7 @@ export function App() {
     void begin();
   }, []);
   useEffect(() => {
-    // Another tab has logged in: what it got is this one's, too.
+    // Another tab has logged in, and its session is also this one's.
     if (linkState.value === "live" && isLoggedOut.value) void loadSession();
   }, [linkState.value]);
   if (session.value === null) return <Bar />;
@@ -50,7 +50,7 @@ export function App() {
   );
 }
 
-/** Ask who looks, until the server can be reached; then follow its events. */
+/** Load the session, repeatedly until the server can be reached; then follow its events. */
 async function begin(): Promise<void> {
   try {
     await loadSession();
@@ -67,7 +67,7 @@ async function leave(): Promise<void> {
 }
 
 function skip(event: Event): void {
-  event.preventDefault(); // the address is for screens
+  event.preventDefault(); // the fragment names the screen
   document.getElementById("main")?.focus();
 }
 
@@ -123,7 +123,7 @@ function Bar() {
 function Broken() {
   return (
     <div class="notice bad-news" role="alert">
-      <span>No connection to the server since {clock(linkSince.value)}. What is shown is from then; it is tried again by itself.</span>
+      <span>No connection to the server since {clock(linkSince.value)}. The page shows the state at that time, and keeps trying to reconnect.</span>
       <button class="small" onClick={followEvents}>Try now</button>
     </div>
   );

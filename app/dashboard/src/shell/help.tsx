@@ -1,4 +1,4 @@
-/** What the keyboard can do. */
+/** The keyboard shortcuts. */
 import { useEffect, useRef } from "preact/hooks";
 
 const KEYS: [string, string][] = [

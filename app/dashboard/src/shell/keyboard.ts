@@ -6,7 +6,7 @@ import { go, link, place } from "../router";
 import { nextTheme } from "./theme";
 
 export const isHelpOpen = signal(false);
-/** Set where the next screen is to put the cursor into its search field. */
+/** Whether the next screen should focus its search field. */
 const wantsSearch = signal(false);
 
 let isAfterG = false;
@@ -41,7 +41,7 @@ function search(): void {
   if (parts[0] !== "jobs" && !/graph|parameters/.test(parts[2] ?? "")) go(link(["jobs"]));
 }
 
-/** The search field of a screen, into which the key leads before the next one is pressed. */
+/** The search field of a screen; in a layout effect, so that it is focused before the next key is pressed. */
 export function useSearchField(): RefObject<HTMLInputElement | null> {
   const field = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => {

@@ -14,7 +14,7 @@ export function Login() {
     fault.value = "";
     try {
       await logIn(key);
-      if (isLoggedOut.value) fault.value = "This key may not look at anything: the dashboard needs one of scope read, train or admin.";
+      if (isLoggedOut.value) fault.value = "This key cannot be used here: the dashboard needs one of scope read, train or admin.";
       else followEvents();
     } catch (error) {
       fault.value = (error as Error).message;
@@ -31,7 +31,7 @@ export function Login() {
         </label>
         <p class="fault bad" id="key-fault" role="alert">{fault}</p>
         <button class="primary" disabled={isBusy}>Log in</button>
-        <p class="quiet">An operator makes one with <code>modserve keys add</code>. The page does not keep it: the browser gets a cookie that ends with its session, after a week at the latest, or when the server is started again.</p>
+        <p class="quiet">An operator makes one with <code>modserve keys add</code>. The page does not keep it: the browser gets a cookie, which is valid until it is closed, for a week at most, or until the server is restarted.</p>
       </form>
     </main>
   );

@@ -1,4 +1,4 @@
-/** Light, dark, or as the system has it; remembered in this browser. */
+/** The theme: light, dark or the system's; remembered in this browser. */
 import { effect, signal } from "@preact/signals";
 
 const KEY = "modserve-theme";
@@ -6,7 +6,7 @@ type Theme = "auto" | "light" | "dark";
 const THEMES: Theme[] = ["auto", "light", "dark"];
 
 export const theme = signal<Theme>(THEMES.find((one) => one === localStorage.getItem(KEY)) ?? "auto");
-/** Counts changes of what is seen: drawings follow it. */
+/** Counts changes of the colours; drawings that depend on it are drawn again. */
 export const paint = signal(0);
 
 export function nextTheme(): void {
@@ -27,7 +27,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 const probe = document.createElement("i");
 probe.hidden = true;
 
-/** Return a colour of the style sheet as canvases take it. */
+/** Return a colour of the style sheet in a form that a canvas accepts. */
 export function colour(name: string): string {
   if (!probe.isConnected) document.body.append(probe);
   probe.style.color = `var(--${name})`;

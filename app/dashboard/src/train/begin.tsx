@@ -1,4 +1,4 @@
-/** What a training begins with: parameters that there are, others, or a new last layer. */
+/** What a training begins with: existing parameters, new ones, or a new last layer. */
 import type { Module } from "../api/client";
 import type { Faults } from "../parts/faults";
 import { Choose, Fill, plain } from "../parts/field";
@@ -18,7 +18,7 @@ export function BeginChoice({ known: { module, graph, checkpoints }, plan, fault
   const ways: [Begin, string, boolean][] = [
     ["present", "its present parameters", module.params !== null],
     ["checkpoint", "a checkpoint", checkpoints.length > 0],
-    ["head", "a new last layer, in a module of its own: for other classes", checkpoints.length > 0 && cuts.all.length > 1],
+    ["head", "a new last layer for other classes, in a new module", checkpoints.length > 0 && cuts.all.length > 1],
     ["anew", "new parameters: its present ones are lost unless a checkpoint has them", true],
   ];
   const choose = (begin: Begin): void => onChange({ begin, ...(begin === "head" && !plan.cut ? { cut: cuts.proposed } : {}) });
@@ -43,7 +43,7 @@ export function BeginChoice({ known: { module, graph, checkpoints }, plan, fault
           )}
           {(plan.begin === "anew" || isHead) && <Choose label="Initializer" value={plan.initializer} options={plain(INITIALIZERS)} faults={faults.at("initializer")} onChoose={(initializer) => onChange({ initializer })} />}
         </div>
-        {isHead && <label><input type="checkbox" checked={plan.isHeadAlone} onChange={(event) => onChange({ isHeadAlone: event.currentTarget.checked })} /> Train the new layer alone; all others stay as they are</label>}
+        {isHead && <label><input type="checkbox" checked={plan.isHeadAlone} onChange={(event) => onChange({ isHeadAlone: event.currentTarget.checked })} /> Train only the new layer; all others stay as they are</label>}
       </div>
     </section>
   );

@@ -1,4 +1,4 @@
-/** What the symbol of a module says to those who train it. */
+/** What a training can learn from a module's symbol. */
 
 interface Node {
   op: string;
@@ -6,7 +6,7 @@ interface Node {
   inputs: [number, number, number?][];
 }
 
-/** As `GET …/symbol` answers it. */
+/** The response of `GET …/symbol`. */
 export interface Graph {
   nodes: Node[];
   heads: [number, number, number?][];
@@ -21,12 +21,12 @@ export function metricsOf(graph: Graph): string {
   return "loss";
 }
 
-/** Whether the graph ends with a loss: what has none learns nothing. */
+/** Whether the graph ends with a loss, without which nothing is learnt. */
 export function hasLoss(graph: Graph): boolean {
   return graph.heads.some(([at]) => /Output$|^Softmax$|^make_loss$|^MakeLoss$|Loss$|^softmax_cross_entropy$/.test(graph.nodes[at]?.op ?? ""));
 }
 
-/** Outputs within a graph that it can be cut at, and the one below the last fully connected layer. */
+/** Internal outputs at which a graph can be cut, and that below the last fully connected layer. */
 export function cutsOf(graph: Graph): { all: string[]; proposed: string } {
   const layers = graph.nodes.filter((one) => one.op !== "null");
   let proposed = "";
@@ -37,7 +37,7 @@ export function cutsOf(graph: Graph): { all: string[]; proposed: string } {
   return { all: layers.map(outputOf), proposed };
 }
 
-/** Names of the variables that a cut leaves, inputs among them. */
+/** Names of the variables that remain below a cut, including inputs. */
 export function variablesBelow(graph: Graph, output: string): string[] {
   const top = graph.nodes.findIndex((one) => one.op !== "null" && outputOf(one) === output);
   const seen = new Set<number>();

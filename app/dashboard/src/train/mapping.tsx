@@ -1,4 +1,4 @@
-/** The inputs of a module, and the arrays that they come from. */
+/** The inputs of a module, and the arrays of a dataset that they take. */
 import { shape } from "../format";
 import type { Faults } from "../parts/faults";
 import { Wrong } from "../parts/field";
@@ -8,7 +8,7 @@ interface Props {
   label: string;
   dataset: Dataset;
   sources: Source[];
-  /** Where the form has them: `inputs`, or `validation.inputs`. */
+  /** Their field in the request: `inputs` or `validation.inputs`. */
   field: string;
   faults: Faults;
   onChange: (sources: Source[]) => void;

@@ -1,4 +1,4 @@
-/** A training as it is written in the form, and as the server takes it. */
+/** A training as entered in the form, and as the server's request. */
 import { type Job, type Module, post, remove, type Schemas } from "../api/client";
 import { type Graph, variablesBelow } from "./graph";
 import { inputsOf, type Source } from "./sources";
@@ -9,7 +9,7 @@ export type Begin = "present" | "checkpoint" | "anew" | "head";
 export interface Plan {
   begin: Begin;
   checkpoint: string;
-  /** Of the module with a new last layer: its name, classes, and where the old one is cut. */
+  /** For a new last layer: the new module's name, the classes, and where the old symbol is cut. */
   copy: string;
   classes: string;
   cut: string;
@@ -40,7 +40,7 @@ export function readMetrics(text: string): (string | Pick<Schemas["MetricSpec"],
   });
 }
 
-/** A number, or the text itself for the server to refuse. */
+/** A number, or the text itself, so that the server reports the error. */
 function numeric(text: string): number | string {
   const value = Number(text);
   return text.trim() === "" || Number.isNaN(value) ? text : value;
@@ -75,7 +75,7 @@ export function fitBody(plan: Plan, training: Data, validation: Data | null): ob
   };
 }
 
-/** Make of a module what the training begins with, and queue it. */
+/** Prepare a module, or make a new one, and queue the training. */
 export async function train(module: Module, plan: Plan, graph: Graph, body: object): Promise<Job> {
   const path = { module: module.name };
   if (plan.begin === "checkpoint") await post("/v1/modules/{module}/load", { path, body: { epoch: plan.checkpoint } });

@@ -1,4 +1,4 @@
-/** A training, from a dataset to its run. */
+/** The form for a training. */
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 import { get, type Module, type Schemas } from "../api/client";
@@ -107,7 +107,7 @@ function Form({ known }: { known: Known }) {
   const shown = ["dataset", "inputs", "validation", "optimizer", "epochs", "batch_size", "metrics", "initializer", "name", "output", "head"];
   return (
     <form onSubmit={(event) => void run(event)}>
-      {!hasLoss(graph) && <p class="notice block" role="status">Its graph ends with no loss (such as SoftmaxOutput): what is trained so may learn nothing. A new last layer brings one.</p>}
+      {!hasLoss(graph) && <p class="notice block" role="status">Its graph does not end with a loss, such as SoftmaxOutput, so that it may learn nothing. A new last layer adds one.</p>}
       <section class="panel block" aria-labelledby="data">
         <header><h2 id="data">Data</h2></header>
         <div class="inside stack">

@@ -5,11 +5,11 @@ import { readShape, written } from "../upload/shapes";
 export type Dataset = Schemas["DatasetView"];
 type Arrays = Dataset["arrays"];
 
-/** As it is written in the form. */
+/** As entered in the form. */
 export interface Source {
   input: string;
   array: string;
-  /** Of one example, where it is to be read as another one; empty for as it is. */
+  /** The shape to which each example is reshaped; empty to leave it as it is. */
   shape: string;
   /** A number, or a fraction such as 1/255. */
   scale: string;
@@ -17,7 +17,7 @@ export interface Source {
 
 const LABELS = /label|target|class|^y(_|$)/i;
 
-/** Return what suits best, by names, shapes and types. */
+/** Propose an array for each input, by names, shapes and dtypes. */
 export function proposed(module: Module, dataset: Dataset | null, part: "train" | "test"): Source[] {
   const { arrays = [] } = dataset ?? {};
   const of = (names: readonly string[], isLabel: boolean): Source[] => names.map((input) => {
@@ -35,18 +35,18 @@ function arrayFor(input: string, isLabel: boolean, arrays: Arrays, part: string)
     ?? arrays.find((one) => (one.shape.length === 1) === isLabel);
 }
 
-/** The shape that the input is bound with, where the array's has as many numbers and is another one. */
+/** The shape with which the input is bound, if the array's is different but has as many elements. */
 function shapeFor(module: Module, input: string, array: Arrays[number] | undefined): string {
   const bound = [...(module.bind?.data_shapes ?? []), ...(module.bind?.label_shapes ?? [])].find((one) => one.name === input);
   const wanted = bound?.shape.slice(1).map((one) => one ?? 0);
   const has = array?.shape.slice(1);
   if (!wanted || !has || wanted.includes(0) || String(wanted) === String(has)) return "";
-  if (String([...wanted].sort()) === String([...has].sort())) return ""; // the server lets its axes change places
+  if (String([...wanted].sort()) === String([...has].sort())) return ""; // the server transposes the axes itself
   const numbers = (sizes: number[]): number => sizes.reduce((product, one) => product * one, 1);
   return wanted.length > 0 && numbers(wanted) === numbers(has) ? written(wanted) : "";
 }
 
-/** As the server takes them; what is not said is left out. */
+/** The inputs of a request; empty fields are left out. */
 export function inputsOf(sources: readonly Source[]): Record<string, Schemas["ArraySource"]> {
   const said = sources.filter((one) => one.array !== "");
   return Object.fromEntries(said.map((one) => {

@@ -1,4 +1,4 @@
-/** An answer: the best classes, boxes, or numbers. */
+/** An answer as best classes, boxes or numbers. */
 import { useSignal } from "@preact/signals";
 import type { Schemas } from "../api/client";
 import { latency, number, shape } from "../format";
@@ -35,7 +35,7 @@ export function AnswerView({ of, inputs, given }: Props) {
       <header>
         <h2 id="answer">Answer</h2>
         <span class="quiet">of version {answer.version ?? "live"}{answer.bucket ? `, bucket ${answer.bucket}` : ""}</span>
-        <span class="push quiet" title="From the click until the answer was here; of it in the server, the model included">{latency(seconds)}{serverSeconds === null ? "" : `, ${latency(serverSeconds)} in the server`}</span>
+        <span class="push quiet" title="Time from the click to the answer, and the part of it spent in the server, including the model">{latency(seconds)}{serverSeconds === null ? "" : `, ${latency(serverSeconds)} in the server`}</span>
       </header>
       <div class="inside stack">
         {Object.entries(answer.outputs).map(([name, output]) => (
@@ -49,7 +49,7 @@ export function AnswerView({ of, inputs, given }: Props) {
   );
 }
 
-/** Rankings may be nested as deep as the output is. */
+/** Rankings are nested like the output's axes. */
 function Rankings({ of }: { of: unknown }) {
   const rows = of as Ranked[] | unknown[][];
   if (!rows.length || Array.isArray(rows[0])) return <>{rows.slice(0, MOST_ROWS).map((one, at) => <Rankings key={at} of={one} />)}</>;
@@ -71,7 +71,7 @@ function Rankings({ of }: { of: unknown }) {
   );
 }
 
-/** Whether it is as MultiBoxDetection answers: rows of class, score and four edges. */
+/** Whether it looks like MultiBoxDetection's output: rows of class, score and four edges. */
 function isBoxes({ shape: sizes, data }: Tensor): boolean {
   if (sizes?.length !== 3 || sizes[2] !== OF_A_BOX) return false;
   const rows = (data as number[][][])[0] ?? [];
@@ -93,7 +93,7 @@ function Boxes({ of, image }: { of: Tensor; image: { file: File; input: Input } 
     <>
       <label>Score of at least <input type="range" min={0} max={1} step={0.05} value={least} onInput={(event) => (least.value = Number(event.currentTarget.value))} /><output>{least.value.toFixed(2)}</output></label>
       {image && <Boxed {...image} boxes={boxes} />}
-      {found.length === 0 ? <p class="quiet">No box has such a score, of {rows.length}.</p> : (
+      {found.length === 0 ? <p class="quiet">None of {rows.length} boxes has such a score.</p> : (
         <div class="scroll short" tabIndex={0} role="region" aria-label="Boxes">
           <table>
             <thead><tr>{["class", "score", "left", "top", "right", "bottom"].map((one) => <th key={one} scope="col" class="number">{one}</th>)}</tr></thead>
@@ -112,7 +112,7 @@ function Numbers({ of, isOfImage }: { of: Tensor; isOfImage: boolean }) {
   const most = Math.max(0, ...rows.map((one) => one.length));
   return (
     <>
-      {isOfImage && axes > 2 && <p class="quiet">It is no list of classes, nor of boxes as MultiBoxDetection gives them: here are its numbers as they are.</p>}
+      {isOfImage && axes > 2 && <p class="quiet">This is neither a list of classes nor one of boxes as of MultiBoxDetection, so its numbers are shown as they are.</p>}
       <div class="scroll" tabIndex={0} role="region" aria-label="Numbers">
         <table>
           <thead><tr><th scope="col" class="number">Row</th>{Array.from({ length: Math.min(most, MOST_COLUMNS) }, (_, at) => <th key={at} scope="col" class="number">{at}</th>)}</tr></thead>
@@ -123,7 +123,7 @@ function Numbers({ of, isOfImage }: { of: Tensor; isOfImage: boolean }) {
           </tbody>
         </table>
       </div>
-      {(rows.length > MOST_ROWS || most > MOST_COLUMNS) && <p class="quiet hint">Of {rows.length} rows of {most} numbers, the first.</p>}
+      {(rows.length > MOST_ROWS || most > MOST_COLUMNS) && <p class="quiet hint">Only the first of {rows.length} rows of {most} numbers are shown.</p>}
     </>
   );
 }

@@ -6,7 +6,7 @@ import type { Input } from "./inputs";
 export interface Box {
   label: string;
   score: number;
-  /** Parts of what the net sees: left, top, right, bottom. */
+  /** Left, top, right and bottom, as fractions of what the network sees. */
   edges: [number, number, number, number];
 }
 
@@ -45,7 +45,7 @@ function draw(canvas: HTMLCanvasElement, image: ImageBitmap, input: Input, boxes
   });
 }
 
-/** The part of an image that the net sees: left, top, width and height in pixels. */
+/** The part of an image that the network sees: left, top, width and height in pixels. */
 function seen({ width, height }: ImageBitmap, { transform }: Input): [number, number, number, number] {
   if (transform?.type !== "image" || !transform.crop) return [0, 0, width, height];
   const [high = 1, wide = 1] = transform.crop as number[];

@@ -1,20 +1,20 @@
-/** A prediction as it is sent, and the same one as a line of shell and as a script of Python. */
+/** A prediction's request, and the same as a shell command and as a Python script. */
 import { Refused, send } from "../api/client";
 import type { Answer } from "./inputs";
 
 export interface Call {
   module: string;
   topK: number | null;
-  /** A body of JSON, or a file that is sent as it is. */
+  /** The JSON body, or a file that is sent as it is. */
   body: object | File;
 }
 
 export interface Answered {
   call: Call;
   answer: Answer;
-  /** From the click to the answer being here. */
+  /** From the click to the answer. */
   seconds: number;
-  /** Of these in the server; null where it does not say. */
+  /** The part of it spent in the server; null if unknown. */
   serverSeconds: number | null;
 }
 
@@ -32,7 +32,7 @@ export async function ask(call: Call, signal: AbortSignal): Promise<Answered> {
   try {
     return { call, answer: JSON.parse(text) as Answer, seconds, serverSeconds: told ? Number(told[1]) / 1000 : null };
   } catch {
-    throw new Refused(response.status, "unknown", "The answer is no JSON.");
+    throw new Refused(response.status, "unknown", "The answer is not JSON.");
   }
 }
 
@@ -52,7 +52,7 @@ export function asCurl(call: Call, isKeyNeeded: boolean): string {
   return `curl ${quoted(urlOf(call))} -H 'Content-Type: application/json'${key} \\\n  -d ${quoted(JSON.stringify(body))}`;
 }
 
-/** With Python's own library alone: it runs wherever Python does. */
+/** Only with Python's standard library, so that it runs everywhere. */
 export function asPython(call: Call, isKeyNeeded: boolean): string {
   const { body } = call;
   const isFile = body instanceof File;
@@ -69,12 +69,12 @@ export function asPython(call: Call, isKeyNeeded: boolean): string {
   ].join("\n");
 }
 
-/** As a shell takes it: between single quotes, which stand for themselves nowhere within. */
+/** Quote a text for a shell; within single quotes, a single quote itself must be outside of them. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** Most JSON is Python; true, false and null are not, and go as text. */
+/** Most JSON is also Python; with true, false or null it is passed as text instead. */
 function pythonBytes(json: string): string {
   return /\b(true|false|null)\b/.test(json) ? `${JSON.stringify(json)}.encode()` : `json.dumps(${json}).encode()`;
 }

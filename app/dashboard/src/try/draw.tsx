@@ -1,4 +1,4 @@
-/** A field to draw a digit into, white on black, as the sets of digits have them. */
+/** A field for drawing a digit, white on black as in MNIST. */
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { type Given, nothing } from "./given";

@@ -1,9 +1,9 @@
-/** What somebody has given for one input. */
+/** What the user has given for one input. */
 
 export type Given =
   | { kind: "tensor"; value: unknown }
   | { kind: "text"; text: string }
-  /** A file that the server takes as it is: an image, or arrays. */
+  /** A file that is sent as it is: an image, or arrays. */
   | { kind: "file"; file: File }
   | { kind: "nothing"; why: string };
 
@@ -13,7 +13,7 @@ export function nothing(why: string): Given {
   return { kind: "nothing", why };
 }
 
-/** Return the body of a prediction; a text where something is missing. */
+/** Return the body of a prediction, or a text that says what is missing. */
 export async function bodyOf(given: ReadonlyMap<string, Given>): Promise<object | File | string> {
   const all = [...given];
   const [only] = all;
@@ -36,9 +36,10 @@ async function base64(file: File): Promise<string> {
   return btoa(text);
 }
 
-/** Numbers as a file of NumPy. */
+/** Return numbers as an npy file. */
 export function npy(values: Float32Array<ArrayBuffer>, sizes: readonly number[]): File {
   const text = `{'descr': '<f4', 'fortran_order': False, 'shape': (${sizes.join(", ")},), }`;
+  // Padded so that the numbers begin at a multiple of 64 bytes, as the format requires.
   const head = `${text}${" ".repeat(63 - ((10 + text.length) % 64))}\n`;
   const magic = new Uint8Array([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, head.length % 256, head.length >> 8]);
   return new File([magic, head, values], "example.npy", { type: "application/x-npy" });

@@ -1,4 +1,4 @@
-/** What a module takes, and in which forms somebody at a browser can give it. */
+/** The inputs of a module, and the ways to give them in a browser. */
 import type { Module, Schemas } from "../api/client";
 
 export type Way = "draw" | "image" | "text" | "tokens" | "json";
@@ -6,19 +6,19 @@ export type Way = "draw" | "image" | "text" | "tokens" | "json";
 export interface Input {
   name: string;
   dtype: string;
-  /** Of one example; null for a length that varies. */
+  /** The shape of one example; null for a length that varies. */
   sizes: (number | null)[];
   transform: Module["transforms"][string] | null;
   /** Lengths of the buckets, ascending; none without buckets. */
   lengths: number[];
 }
 
-/** Numbers of an example that are shown as JSON; more come as a file. */
+/** Examples with more numbers are not shown as JSON but sent as a file. */
 export const MOST_SHOWN = 4096;
 
 const MOST_DRAWN = 64;
 
-/** Return what somebody has to give: what the server works out by itself is left out. */
+/** Return the inputs to give, without those that the server computes itself. */
 export function inputsOf(module: Module): Input[] {
   const shapes = module.bind?.data_shapes ?? [];
   const buckets = Object.values(module.bind?.buckets ?? {}).map((one) => one.data_shapes);
@@ -49,7 +49,7 @@ export function waysOf({ sizes, transform, lengths }: Input): Way[] {
   return [...ways, "json"];
 }
 
-/** Height and width of a drawing that is one example; null where none is. */
+/** Height and width of a drawing that is one example; null if none can be. */
 export function drawnSize(sizes: (number | null)[]): [number, number] | null {
   const side = sizes.length === 1 ? Math.sqrt(sizes[0] ?? 0) : 0;
   const [height, width] = sizes.length === 1 ? [side, side] : sizes.slice(-2);
@@ -70,7 +70,7 @@ export function nested(values: readonly number[], sizes: readonly number[]): unk
   return Array.from({ length: sizes[0] ?? 0 }, (_, at) => nested(values.slice(at * step, (at + 1) * step), rest));
 }
 
-/** An example of the right shape, of numbers that are no zeros. */
+/** An example of the right shape, with numbers other than zeros. */
 export function example({ sizes, lengths, dtype }: Input): unknown {
   const whole = sizes.map((size) => size ?? lengths[0] ?? 4);
   const isInteger = dtype.includes("int");
@@ -78,7 +78,7 @@ export function example({ sizes, lengths, dtype }: Input): unknown {
   return nested(values, whole);
 }
 
-/** The smallest bucket that holds a length; null where none does. */
+/** The smallest bucket that fits a length; null if none does. */
 export function bucketFor(lengths: readonly number[], length: number): number | null {
   return lengths.find((one) => one >= length) ?? null;
 }

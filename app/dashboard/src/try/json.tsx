@@ -20,7 +20,7 @@ export function Json({ input, onGive }: { input: Input; onGive: (given: Given) =
       onGive({ kind: "tensor", value: JSON.parse(now) });
     } catch (error) {
       fault.value = (error as Error).message;
-      onGive({ kind: "nothing", why: "what is typed is no JSON" });
+      onGive({ kind: "nothing", why: "the text is not JSON" });
     }
   };
   useLayoutEffect(() => (isLarge ? onGive({ kind: "file", file: exampleFile(input) }) : read(text.value)), [input.name]);
@@ -46,7 +46,7 @@ export function Json({ input, onGive }: { input: Input; onGive: (given: Given) =
   );
 }
 
-/** How long the first example is; 0 where that cannot be told. */
+/** The length of the first example; 0 if unknown. */
 function lengthOf(text: string): number {
   try {
     return ((JSON.parse(text) as unknown[][])[0] ?? []).length || 0;

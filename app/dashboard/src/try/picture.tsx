@@ -1,4 +1,4 @@
-/** An image for an input, and how the server makes numbers of it. */
+/** An image for an input, and its transform into numbers. */
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 import { put } from "../api/client";
@@ -13,7 +13,7 @@ const NUMBERS: Record<string, object> = {
   "0 to 255": {},
   "0 to 1": { std: [255] },
   "-1 to 1": { mean: [127.5], std: [127.5] },
-  "ImageNet's mean and deviation taken off": { mean: [123.675, 116.28, 103.53], std: [58.395, 57.12, 57.375] },
+  "normalized by ImageNet's mean and deviation": { mean: [123.675, 116.28, 103.53], std: [58.395, 57.12, 57.375] },
 };
 
 interface Props {
@@ -32,7 +32,7 @@ export function Picture({ module, input, given, onGive, onChange }: Props) {
     if (!hasImage) onGive(nothing("choose an image"));
   }, [input.name]);
   const take = ([file]: File[]): boolean => {
-    fault.value = file && !file.type.startsWith("image/") ? `${file.name} is no image.` : "";
+    fault.value = file && !file.type.startsWith("image/") ? `${file.name} is not an image.` : "";
     if (file && !fault.value) onGive({ kind: "file", file });
     return !fault.value;
   };
@@ -56,12 +56,12 @@ interface TransformProps {
   module: string;
   input: Input;
   onDone: () => Promise<void>;
-  /** Takes an image, after which what is shown is set; null where it is only set. */
+  /** Takes an image and then sets the transform shown; null if it is only set. */
   onFiles: ((files: File[]) => boolean) | null;
   fault: string;
 }
 
-/** Says once, for all who send images, how one becomes this input. */
+/** Sets the input's transform on the server, for everybody who sends images. */
 function Transform({ module, input, onDone, onFiles, fault: ofFile }: TransformProps) {
   const isLast = input.sizes.length === 3 && (input.sizes[2] ?? 9) <= 3;
   const [channels, height, width] = isLast ? [input.sizes[2], ...input.sizes] : input.sizes;
@@ -83,13 +83,13 @@ function Transform({ module, input, onDone, onFiles, fault: ofFile }: TransformP
   };
   return (
     <div class="stack tight">
-      <p>How an image becomes <code>{input.name}</code>: as the net was trained. The server keeps it for all who send images.</p>
+      <p>How an image becomes <code>{input.name}</code>, as in the training of the network. The server keeps it for everybody who sends images.</p>
       <div class="fields">
         <Choose label="Colours" value={color.value} options={[["rgb", "red, green, blue"], ["bgr", "blue, green, red (OpenCV)"], ["gray", "gray"]]} onChoose={(one) => (color.value = one)} />
         <Choose label="Numbers" value={numbers.value} options={plain(Object.keys(NUMBERS))} onChoose={(one) => (numbers.value = one)} />
-        {height && width ? <Choose label={`Made ${height} by ${width} by`} value={fit.value} options={[["size", "squeezing"], ["crop", "cutting out the middle"]]} onChoose={(one) => (fit.value = one)} /> : null}
+        {height && width ? <Choose label={`Made ${height} by ${width} by`} value={fit.value} options={[["size", "resizing"], ["crop", "cropping the center"]]} onChoose={(one) => (fit.value = one)} /> : null}
       </div>
-      {onFiles && mayTrain.value && <DropZone says="Drop an image here: it is taken as said above." onFiles={(files) => void (onFiles(files) && set())} isOfOne />}
+      {onFiles && mayTrain.value && <DropZone says="Drop an image here: it is transformed as chosen above." onFiles={(files) => void (onFiles(files) && set())} isOfOne />}
       <Wrong faults={[ofFile, fault.value].filter(Boolean)} />
       <div><button type="button" class="primary" disabled={!mayTrain.value} onClick={() => void set()}>Set it</button></div>
       {!mayTrain.value && <p class="quiet">This needs a key of scope train.</p>}

@@ -1,4 +1,4 @@
-/** The same call from a shell and from Python, to be copied. */
+/** The same call from a shell and from Python, for copying. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { session } from "../api/session";

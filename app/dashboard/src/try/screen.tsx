@@ -1,4 +1,4 @@
-/** A prediction by hand: a form made from what the module takes, and its answer. */
+/** A prediction by hand: a form for the module's inputs, and the answer. */
 import { useSignal } from "@preact/signals";
 import { get, type Module } from "../api/client";
 import { session } from "../api/session";
@@ -41,7 +41,7 @@ export function TryScreen({ name }: { name: string }) {
   );
 }
 
-/** Whether its outputs are rows of scores, so that the best of them say most. */
+/** Whether its outputs are rows of class scores, so that the best classes are shown first. */
 function isOfClasses({ live, labelled_outputs }: Module): boolean {
   if (labelled_outputs.length > 0) return true;
   const outputs = live?.outputs ?? [];

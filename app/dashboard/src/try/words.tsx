@@ -1,4 +1,4 @@
-/** A text, or the numbers of its tokens, for an input whose length varies. */
+/** A text, or its token numbers, for an input whose length varies. */
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 import { put } from "../api/client";
@@ -47,7 +47,7 @@ export function Tokens({ input, onGive }: Omit<Props, "module" | "onChange">) {
   };
   return (
     <>
-      <Fill label={`Tokens of ${input.name}, by number`} hint={plural(parts.length, "token")} placeholder="3 17 4 9" value={text.value} faults={wrong.length ? [`${wrong[0]} is no number.`] : []} onFill={type} />
+      <Fill label={`Tokens of ${input.name}, by number`} hint={plural(parts.length, "token")} placeholder="3 17 4 9" value={text.value} faults={wrong.length ? [`${wrong[0]} is not a number.`] : []} onFill={type} />
       <Bucket input={input} length={parts.length} />
     </>
   );
@@ -58,7 +58,7 @@ export function Bucket({ input: { lengths }, length }: { input: Input; length: n
   const bucket = bucketFor(lengths, length);
   return (
     <p class="quiet" role="status">
-      Buckets {lengths.join(", ")}: {length === 0 ? "the smallest that holds it is taken" : bucket === null ? "none holds it" : <>it goes to <b>{bucket}</b>{bucket > length ? `, ${plural(bucket - length, "place")} of it padding` : ""}</>}.
+      Buckets {lengths.join(", ")}: {length === 0 ? "the smallest that fits is used" : bucket === null ? "none is long enough" : <>it goes to <b>{bucket}</b>{bucket > length ? `, ${plural(bucket - length, "place")} of it padding` : ""}</>}.
     </p>
   );
 }
@@ -84,12 +84,12 @@ function Vocabulary({ module, input, onDone }: { module: string; input: Input; o
   };
   return (
     <div class="stack tight">
-      <p>How a text becomes <code>{input.name}</code>: by the vocabulary that it was trained with. The server keeps it for all who send texts.</p>
+      <p>How a text becomes <code>{input.name}</code>: by the vocabulary of the training. The server keeps it for everybody who sends texts.</p>
       <div class="fields">
-        <Field label="Vocabulary" hint="A token a line, or JSON">{(its) => <input {...its} type="file" onChange={(event) => (file.value = event.currentTarget.files?.[0])} />}</Field>
+        <Field label="Vocabulary" hint="One token per line, or JSON">{(its) => <input {...its} type="file" onChange={(event) => (file.value = event.currentTarget.files?.[0])} />}</Field>
         <Choose label="A token is" value={tokens.value} options={[["words", "a word"], ["characters", "a character"]]} onChoose={(one) => (tokens.value = one)} />
-        <Fill label="Token for unknown ones" hint="Without, they are refused" value={unknown.value} onFill={(text) => (unknown.value = text)} />
-        <Fill label="Token that fills up" value={padding.value} onFill={(text) => (padding.value = text)} />
+        <Fill label="Token for unknown words" hint="Without one, they are refused" value={unknown.value} onFill={(text) => (unknown.value = text)} />
+        <Fill label="Token for padding" value={padding.value} onFill={(text) => (padding.value = text)} />
       </div>
       <Wrong faults={fault.value ? [fault.value] : []} />
       <div><button type="button" class="primary" disabled={!mayTrain.value} onClick={() => void set()}>Set it</button></div>

@@ -1,11 +1,11 @@
-/** Where files are dropped, or chosen by hand. */
+/** A place to drop files, or to choose them. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { dropped } from "./files";
 
 interface Props {
   says: string;
-  /** Whether it takes one file, dropped on it; else any number, dropped anywhere on the page. */
+  /** Whether it takes one file, dropped on it, or any number, dropped anywhere on the page. */
   isOfOne?: boolean;
   onFiles: (files: File[]) => void;
 }

@@ -1,24 +1,24 @@
-/** Which of the files that somebody dropped make a model together. */
+/** Which of the dropped files form a model together. */
 
 export interface Model {
-  /** What it may be called. */
+  /** The proposed name. */
   name: string;
-  /** Where it lies within the folder that was chosen. */
+  /** Its folder within the chosen one. */
   folder: string;
   symbol: File | null;
-  /** Of other buckets, whose keys their names have. */
+  /** The symbols of other buckets, with the keys in their names. */
   symbols: File[];
-  /** By epoch, the newest first. */
+  /** The files of several epochs, the newest first. */
   params: File[];
   states: File[];
   archive: File | null;
-  /** Names of classes, a line each. */
+  /** Names of classes, one per line. */
   labels: File | null;
 }
 
 export interface Sorted {
   models: Model[];
-  /** Files that are of no model. */
+  /** Files that belong to no model. */
   others: File[];
 }
 
@@ -26,13 +26,13 @@ const MOST_FILES = 10_000;
 const MOST_DEPTH = 8;
 const OF_BUCKET = /-\d+-symbol\.json$/;
 const LOOKED_AT = 4096;
-/** Folders of files that were dropped, of which a browser does not say it. */
+/** Folders of dropped files, for which browsers leave `webkitRelativePath` empty. */
 const DROPPED_IN = new WeakMap<File, string>();
 const NUMBERED = /^(.*)-(\d{4,})\.(params|states)$/;
 
-/** Return all files that were dropped, those within folders, too. */
+/** Return all dropped files, including those within folders. */
 export async function dropped(transfer: DataTransfer): Promise<File[]> {
-  // The list of items is emptied when this returns to the browser: all entries are taken first.
+  // All entries are read first, because the browser empties the list once the event handler awaits.
   const taken = Array.from(transfer.items, (item) => {
     const entry = item.webkitGetAsEntry();
     return entry?.isDirectory ? entry : item.getAsFile();
@@ -54,14 +54,14 @@ async function walk(entry: FileSystemEntry, found: File[], depth: number): Promi
     return;
   }
   const reader = (entry as FileSystemDirectoryEntry).createReader();
-  for (;;) {
+  for (;;) { // each call returns some of the entries (100 in Chrome), an empty list after the last
     const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
     if (some.length === 0) return;
     for (const one of some) await walk(one, found, depth + 1);
   }
 }
 
-/** Put the files together that make a model. */
+/** Group the files by model. */
 export async function sorted(files: readonly File[]): Promise<Sorted> {
   const models: Model[] = [];
   const left: File[] = [];
@@ -88,7 +88,7 @@ export async function sorted(files: readonly File[]): Promise<Sorted> {
   return { models, others };
 }
 
-/** Return the model that a file is of: of those in its folder, if there are any. */
+/** Return the model to which a file belongs, one of those in its folder if there are any. */
 function ownerOf(file: File, models: readonly Model[]): Model | undefined {
   const prefix = nameOf(NUMBERED.exec(file.name)?.[1] ?? stem(file.name));
   const beside = models.filter((one) => one.folder === folderOf(file));
@@ -96,7 +96,7 @@ function ownerOf(file: File, models: readonly Model[]): Model | undefined {
   return near.find((one) => one.name === prefix) ?? (near.length === 1 ? near[0] : undefined);
 }
 
-/** Call models by their folders where the names of their files do not tell them apart. */
+/** Name models after their folders if the names of their files are the same. */
 function nameApart(models: readonly Model[]): void {
   const isAlone = (model: Model): boolean => models.every((one) => one === model || one.name !== model.name);
   for (const one of models.filter((each) => !isAlone(each))) {
@@ -104,7 +104,7 @@ function nameApart(models: readonly Model[]): void {
   }
 }
 
-/** Where the file lies that says what a model is, as somebody chooses it. */
+/** The path of a model's symbol or archive, by which the user chooses it. */
 export function placeOf({ folder, symbol, archive }: Model): string {
   return [folder, (symbol ?? archive)?.name].filter(Boolean).join("/");
 }
@@ -117,12 +117,12 @@ function parent(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf("/"))).replace(/^\//, "");
 }
 
-/** Return the states that were saved with parameters, by their names. */
+/** Return the file of states that has the same name as one of parameters. */
 export function statesOf(model: Model, params: File): File | null {
   return model.states.find((one) => stem(one.name) === stem(params.name)) ?? null;
 }
 
-/** Whether the server can tell the epoch of a file of parameters from its name. */
+/** Whether the name of a file of parameters contains its epoch. */
 export function saysEpoch(params: File): boolean {
   return NUMBERED.test(params.name);
 }
@@ -132,7 +132,7 @@ function modelOf(file: File, parts: Partial<Model>): Model {
   return { name, folder: folderOf(file), symbol: null, symbols: [], params: [], states: [], archive: null, labels: null, ...parts };
 }
 
-/** Return a name that the server takes. */
+/** Return a name that the server accepts. */
 export function nameOf(text: string): string {
   return text.replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 128) || "model";
 }

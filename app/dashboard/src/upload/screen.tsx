@@ -1,4 +1,4 @@
-/** Files of a model, from somebody's folder to the server. */
+/** The upload of a model's files. */
 import { useSignal } from "@preact/signals";
 import { useCallback, useEffect, useRef } from "preact/hooks";
 import type { Refused } from "../api/client";
@@ -82,11 +82,11 @@ function Upload({ model, others }: { model: Model; others: File[] }) {
       <div class="inside stack">
         <Files choice={choice} />
         <div class="fields">
-          <Fill label="Name" hint="Calls name the module by it." required value={name.value} faults={atName} onFill={(text) => (name.value = text)} />
-          {model.params.length > 1 && <Choose label="Parameters" hint="Of several epochs the newest is proposed." value={at.value} options={model.params.map((one, index) => [index, one.name])} onChoose={(index) => (at.value = Number(index))} />}
+          <Fill label="Name" hint="The module's name in requests." required value={name.value} faults={atName} onFill={(text) => (name.value = text)} />
+          {model.params.length > 1 && <Choose label="Parameters" hint="The newest of several epochs is proposed." value={at.value} options={model.params.map((one, index) => [index, one.name])} onChoose={(index) => (at.value = Number(index))} />}
         </div>
         {model.symbol && !params && <p>There is no file of parameters with it: the module has none until it is trained.</p>}
-        {others.length > 0 && <p class="quiet">Not sent, for it is of no model here: {others.slice(0, MOST_OTHERS).map((one) => one.name).join(", ")}{others.length > MOST_OTHERS ? ` and ${others.length - MOST_OTHERS} more` : ""}.</p>}
+        {others.length > 0 && <p class="quiet">Not sent, because they belong to no model: {others.slice(0, MOST_OTHERS).map((one) => one.name).join(", ")}{others.length > MOST_OTHERS ? ` and ${others.length - MOST_OTHERS} more` : ""}.</p>}
         <Wrong faults={isTaken ? [] : faults.elsewhere("name")} />
         {sent.value ? <Sending sent={sent.value} onCancel={() => sending.current?.abort()} /> : (
           <div class="row"><button ref={button} class="primary" disabled={!mayTrain.value}>Upload</button></div>

@@ -1,4 +1,4 @@
-/** Models on their way to the server, and what it took those for that have arrived. */
+/** Sending models to the server, and what it found in the last one. */
 import { signal } from "@preact/signals";
 import { type Module, put, remove, type Schemas } from "../api/client";
 import { type Sent, upload } from "../api/upload";
@@ -6,7 +6,7 @@ import { type Model, saysEpoch, statesOf } from "./files";
 
 export type Role = "data" | "label" | "state";
 
-/** What is to be sent of a model. */
+/** A model to send, with the choices made for it. */
 export interface Choice {
   model: Model;
   name: string;
@@ -16,16 +16,16 @@ export interface Choice {
 export interface Arrived {
   choice: Choice;
   found: Schemas["FindingsView"] | null;
-  /** What went wrong beside it, which can be put right later. */
+  /** Errors that did not prevent the upload and can be mended later. */
   notes: string[];
 }
 
-/** The model that was sent last, for its next screen: the server tells what it found only once. */
+/** The model that was sent last, kept for the next screen, because the server tells its findings only once. */
 export const arrived = signal<Arrived | null>(null);
 
 const NAMES: Record<Role, string> = { data: "data_names", label: "label_names", state: "state_names" };
 
-/** Send a model, with the roles of its inputs where somebody has said them. */
+/** Send a model, with the roles of its inputs if the user has chosen them. */
 export async function send(choice: Choice, roles: ReadonlyMap<string, Role> | null, onProgress: (sent: Sent) => void, signal: AbortSignal): Promise<Module> {
   const created = await upload<Module>("POST", "/v1/modules", { raw: formOf(choice, roles), onProgress, signal });
   const found = created.found ?? null;
@@ -33,7 +33,7 @@ export async function send(choice: Choice, roles: ReadonlyMap<string, Role> | nu
   return created;
 }
 
-/** Send it once more, in the place of what was made of it. */
+/** Send a model again, replacing the module made from it. */
 export async function sendAgain(choice: Choice, roles: ReadonlyMap<string, Role>, signal: AbortSignal): Promise<Module> {
   await remove("/v1/modules/{module}", { path: { module: choice.name } });
   return send(choice, roles, () => {}, signal);
@@ -44,7 +44,7 @@ function formOf({ model, name, params }: Choice, roles: ReadonlyMap<string, Role
   form.append("name", name);
   const files = { archive: model.archive, symbol: model.symbol, params, states: params && statesOf(model, params) };
   for (const [field, file] of Object.entries(files)) {
-    if (file) form.append(field, file, file.name); // not with its place in a folder
+    if (file) form.append(field, file, file.name); // by default the name would include its folder
   }
   for (const file of model.symbols) form.append("symbol", file, file.name);
   if (params && !saysEpoch(params)) form.append("epoch", "0");

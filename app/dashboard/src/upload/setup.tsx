@@ -1,4 +1,4 @@
-/** What a model was taken for, and what is still open: fields that end with it being bound. */
+/** What was found in a model, and a form for the rest, until it is bound. */
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { get, type Module, post, type Schemas } from "../api/client";
@@ -48,7 +48,7 @@ export function SetupScreen({ name }: { name: string }) {
   );
 }
 
-/** Where to go from here. */
+/** Links to the next screens. */
 export function Next({ module }: { module: Module }) {
   return (
     <span class="push row">
@@ -95,7 +95,7 @@ function Setup({ module, arrived, onChange }: { module: Module; arrived: Arrived
   const write = (input: Input, text: string): void => {
     const next = new Map(shapes.value).set(input.name, text);
     const [before, after] = [shapes.value.get(input.name) ?? "", text].map((one) => readShape(one)?.[0]);
-    // Labels have as many examples as the data.
+    // Labels keep as many examples as the data.
     for (const { name, role } of inputs) {
       const sizes = readShape(next.get(name) ?? "");
       if (input.role === "data" && role === "label" && after && sizes?.[0] === (before ?? after)) next.set(name, written([after, ...sizes.slice(1)]));
@@ -117,7 +117,7 @@ function Setup({ module, arrived, onChange }: { module: Module; arrived: Arrived
   const rest = [...faults.at("data_shapes", "label_shapes").filter((one) => !told.has(one)), ...faults.elsewhere("data_shapes", "label_shapes", ...inputs.map((one) => one.name))];
   return (
     <form class="panel block" aria-labelledby="inputs" onSubmit={bind}>
-      <header><h2 id="inputs">What it was taken for</h2>{found && <span class="quiet">outputs: {found.outputs.join(", ")}</span>}</header>
+      <header><h2 id="inputs">What was found</h2>{found && <span class="quiet">outputs: {found.outputs.join(", ")}</span>}</header>
       {(arrived?.notes.length || found?.warnings.length) ? (
         <ul class="inside stack tight" aria-label="Warnings">
           {[...(arrived?.notes ?? []), ...(found?.warnings ?? [])].map((one) => <li key={one}><State tone="warn">{one}</State></li>)}
@@ -125,7 +125,7 @@ function Setup({ module, arrived, onChange }: { module: Module; arrived: Arrived
       ) : null}
       <div class="scroll" tabIndex={0} role="region" aria-label="Inputs">
         <table class="inputs">
-          <thead><tr><th scope="col">Input</th><th scope="col">Taken for</th><th scope="col">Shape, with the examples of a batch</th></tr></thead>
+          <thead><tr><th scope="col">Input</th><th scope="col">Role</th><th scope="col">Shape, including the batch</th></tr></thead>
           <tbody>
             {inputs.map((one) => (
               <tr key={one.name}>
@@ -140,7 +140,7 @@ function Setup({ module, arrived, onChange }: { module: Module; arrived: Arrived
                 <td>
                   {one.role === "state" ? <span class="quiet">follows from the data</span> : (
                     <>
-                      <input aria-label={`Shape of ${one.name}`} class="shape" placeholder={open.has(one.name) ? "required" : one.role === "label" ? "from the data" : "worked out"} value={shapes.value.get(one.name)} aria-invalid={ofInput(one).length > 0} spellcheck={false} onInput={(event) => write(one, event.currentTarget.value)} />
+                      <input aria-label={`Shape of ${one.name}`} class="shape" placeholder={open.has(one.name) ? "required" : one.role === "label" ? "from the data" : "inferred"} value={shapes.value.get(one.name)} aria-invalid={ofInput(one).length > 0} spellcheck={false} onInput={(event) => write(one, event.currentTarget.value)} />
                       {open.has(one.name) && !shapes.value.get(one.name) && <span class="warn-text"> still open</span>}
                       <Wrong faults={ofInput(one)} />
                     </>
@@ -167,7 +167,7 @@ function Setup({ module, arrived, onChange }: { module: Module; arrived: Arrived
   );
 }
 
-/** What is bound of an input already: its dtype and padding stay. */
+/** The description with which an input is bound already, so that its dtype and padding stay. */
 function descOf(module: Module, name: string): Omit<InputDesc, "shape"> {
   const bound = [...(module.bind?.data_shapes ?? []), ...(module.bind?.label_shapes ?? [])].find((one) => one.name === name);
   return bound ?? { name };
@@ -180,7 +180,7 @@ function boundTo(module: Module): string {
 }
 
 function Archive({ facts }: { facts: Schemas["ArchiveFacts"] }) {
-  const rows = [...Object.entries(facts.taken ?? {}), ...(facts.passed_over ?? []).map((file) => ["passed over", file] as const)];
+  const rows = [...Object.entries(facts.taken ?? {}), ...(facts.passed_over ?? []).map((file) => ["ignored", file] as const)];
   return (
     <section class="panel block" aria-labelledby="archive">
       <header><h2 id="archive">The archive</h2><span class="quiet">{facts.model}{facts.handler ? `; its handler ${facts.handler} is never run here` : ""}</span></header>
