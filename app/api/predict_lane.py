@@ -13,8 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 import numpy as np
-import orjson
-import structlog
 
 from app.api.bodies import FEW_BYTES
 from app.api.ragged_predictions import may_be_ragged, predict_ragged
@@ -24,7 +22,7 @@ from app.api.tensor_io import PredictFields, members_of
 from app.domain.codec import from_plain
 from app.domain.module import ModuleKind, ModuleRecord
 from app.domain.sequence import SequencePart
-from app.error_table import to_problem
+from app.error_answers import error_answer
 from app.errors import NotFound
 from app.exchanges import Begin, Later, Opener, Pending, RequestHead, Respond
 from app.link.client import Outcome
@@ -40,13 +38,14 @@ from app.tensors.writing import join
 
 __all__ = ["PredictLane"]
 
-_log = structlog.get_logger(__name__)
-
 _PATH = re.compile(r"/v1/modules/([^/]+)/predict")
 _VERSION_PATH = re.compile(r"/v1/modules/([^/]+)/versions/([^/]+)/predict")
 _VERSION_QUERY = re.compile(r"version=([A-Za-z0-9._-]+)")
+_NPY_BEGINNING = b"\x93NUMPY\x01\x00"
+"""That of version 1.0; the header of 2.0, which has a longer length, is for more than numbers."""
 _NPY_LENGTH = slice(8, 10)
 _MOST_KNOWN = 4096
+"""Maximum number of npy headers that are remembered: clients choose what they send."""
 
 _Written: TypeAlias = tuple[bytes, Piece]
 """The lines of an answer's head, and its body."""
@@ -62,7 +61,11 @@ class _Body(NamedTuple):
 
 
 class PredictLane:
-    """Answers predictions whose bodies are small."""
+    """Answers predictions whose bodies are small, without passing through the framework's routes.
+
+    It reads only the usual forms of a request: any other is left to the route, which reads all
+    of them.
+    """
 
     def __init__(
         self,
@@ -81,9 +84,11 @@ class PredictLane:
         self._versions = versions
         self._raw_inputs = raw_inputs
         self._most_unpacked_bytes = most_unpacked_bytes
+        # Most requests of a client have the same header, and reading one takes longer than
+        # looking it up; the same holds for those of answers.
         self._npy_rows: dict[bytes, tuple[Any, tuple[int, ...]]] = {}
         self._npy_heads: dict[Signature, bytes] = {}
-        self._writing: set[asyncio.Task[None]] = set()
+        self._writing: set[asyncio.Task[None]] = set()  # asyncio itself does not keep tasks alive
 
     def openers(self) -> list[tuple[str, Opener]]:
         """Return functions that decide how requests with a head are answered, by route."""
@@ -125,7 +130,8 @@ class PredictLane:
         respond: Respond,
     ) -> Pending | None:
         def refuse(error: Exception) -> None:
-            respond(*_problem(path, request_id, error))
+            answer = error_answer(error, request_id, path)
+            respond(answer.status, answer.lines, answer.body)
 
         def ask(asked: _Body, version: Version) -> Pending:
             write = partial(self._write, record, version, accept)
@@ -148,8 +154,8 @@ class PredictLane:
 
         try:
             known = self._predictions.record(name)
-            if known is None:
-                raise NotFound("module", name)
+            if known is None:  # it was deleted while the body arrived
+                raise NotFound("module", name, "GET /v1/modules lists those that do")
             record = known
             if record.transforms or begins_as_image(content_type, body):
                 raw = split_body(content_type, body, kinds_of(record), integer_dtypes(record))
@@ -198,6 +204,8 @@ class PredictLane:
 
     def _read_npy(self, name: str, body: bytes) -> _Body | None:
         """Return the body after a header that was seen before; None if it is not simple."""
+        if not body.startswith(_NPY_BEGINNING):
+            return None
         at = 10 + int.from_bytes(body[_NPY_LENGTH], "little")
         text = body[:at]
         row = self._npy_rows.get(text)
@@ -282,12 +290,3 @@ async def _write_beside(write: _Write, refuse: _Refuse, respond: Respond, outcom
 def _as_body(tensors: Tensors, rest: dict[str, Any]) -> _Body:
     fields = from_plain(PredictFields, rest) if rest else PredictFields()
     return _Body(rows_of(tensors), pieces_of(tensors), fields.bucket, fields.part)
-
-
-def _problem(path: str, request_id: str, error: Exception) -> tuple[int, bytes, bytes]:
-    problem = to_problem(error, request_id, path)
-    if problem.status == 500:
-        _log.error("request failed", path=path, request_id=request_id, exc_info=error)
-    headers = {"content-type": "application/problem+json"} | problem.headers
-    lines = "".join(f"{name.lower()}: {value}\r\n" for name, value in headers.items())
-    return problem.status, lines.encode(), orjson.dumps(problem.body)

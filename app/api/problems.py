@@ -29,6 +29,12 @@ _EXPECTED = {
 }
 """Instead of pydantic's messages, by its type of error."""
 
+_PATTERNS = {
+    "^(latest|[0-9]{1,18})$": "latest or the id of an event",
+    "^[a-z_]{1,64}$": "lower-case letters and _, as in not_found",
+}
+"""Instead of the patterns themselves, which few readers of an error can read."""
+
 
 def install_error_handlers(app: FastAPI) -> None:
     """Make every error of the application a problem+json answer."""
@@ -90,7 +96,11 @@ def _field_error(row: dict[str, Any]) -> FieldError:
     # location counts the values of a parameter, which clients may have sent in one text.
     location = [one for one in row["loc"][1:] if isinstance(one, str)]
     got = "nothing" if row["type"] == "missing" else brief(row.get("input"))
-    expected = _EXPECTED.get(row["type"]) or _in_words(in_words(row["msg"]))
+    expected = (
+        _EXPECTED.get(row["type"])
+        or _PATTERNS.get(row.get("ctx", {}).get("pattern", ""))
+        or _in_words(in_words(row["msg"]))
+    )
     return FieldError(".".join(location), got, expected)
 
 

@@ -31,6 +31,7 @@ def text_tensors(
     descs = record.bind.data_shapes
     desc = next(one for one in descs if one.name == name)
     lengths = _lengths(record, desc)
+    # A transform may cut texts earlier than the longest bucket does, never later.
     longest = min(transform.max_length or lengths[-1], lengths[-1])
     rows = [
         transform.read(text, name if len(texts) == 1 else f"{name}[{n}]", longest)
@@ -38,7 +39,9 @@ def text_tensors(
     ]
     fill = desc.pad_value if transform.padding is None else transform.places[transform.padding]
     width = max(map(len, rows))
-    if len(lengths) == 1 or fill != desc.pad_value:  # else the executor pads them
+    # The executor pads to a bucket with the pad value of the input; with another index, or where
+    # there are no buckets, the texts are padded here.
+    if len(lengths) == 1 or fill != desc.pad_value:
         width = next(length for length in lengths if length >= width)
     table = np.full((len(rows), width), fill, desc.dtype)
     for row, places in zip(table, rows, strict=True):

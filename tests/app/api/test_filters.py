@@ -138,7 +138,8 @@ async def test_invalid_values_are_answered_with_the_valid_ones(
     [
         ("/v1/modules?limit=ten", "limit", "a whole number"),
         ("/v1/modules/-net", "module", "1 to 128 of A-Z a-z 0-9 . _ - beginning with"),
-        ("/v1/errors/Not-found", "code", "a text that matches '^[a-z_]{1,64}$'"),
+        ("/v1/errors/Not-found", "code", "lower-case letters and _, as in not_found"),
+        ("/v1/events?after=now", "after", "latest or the id of an event"),
         ("/v1/modules/net/buckets/plan", "k", "a value; the parameter is required"),
         ("/v1/modules/net/monitor?pattern=", "pattern", "at least 1 character"),
     ],

@@ -96,6 +96,32 @@ def test_a_request_may_arrive_in_any_fragments(
             np.testing.assert_array_equal(output(answer), expected[:1])
 
 
+def npy_of_version_2(array: np.ndarray) -> bytes:
+    """An npy file whose header has a length of four bytes and no spaces at its end."""
+    form = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}
+    header = str(form).encode()
+    return b"\x93NUMPY\x02\x00" + len(header).to_bytes(4, "little") + header + array.tobytes()
+
+
+def test_npy_of_version_2_is_read_to_the_end_of_its_header(
+    server: ServerProcess, expected: np.ndarray
+) -> None:
+    text = npy_of_version_2(examples(1))
+    with connect(server.url) as sock:
+        sock.sendall(request(text))
+        np.testing.assert_array_equal(output(read_answer(sock)), expected[:1])
+
+
+def test_npy_of_version_2_that_lacks_two_bytes_is_refused(server: ServerProcess) -> None:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, examples(1), version=(2, 0))
+    with connect(server.url) as sock:
+        sock.sendall(request(stream.getvalue()[:-2]))
+        answer = read_answer(sock)
+    assert answer.status == 422
+    assert json.loads(answer.body)["code"] == "damaged"
+
+
 def test_pipelined_requests_are_answered_in_order(
     server: ServerProcess, expected: np.ndarray
 ) -> None:
