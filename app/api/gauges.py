@@ -15,11 +15,11 @@ from app.services.services import Services
 __all__ = ["Gauges"]
 
 _FACTS = {
-    "restarts": "How often it was started again",
-    "rss_bytes": "Memory of its process",
-    "calls_under_way": "Calls that wait for its answer",
-    "request_bytes": "Shared memory held by requests",
-    "busy_seconds": "How long it has been at its present call or batch",
+    "restarts": "How often the executor was restarted",
+    "rss_bytes": "Memory of the executor's process",
+    "calls_under_way": "Calls that wait for the executor's answer",
+    "request_bytes": "Shared memory held by requests to the executor",
+    "busy_seconds": "How long the executor has been computing its current call or batch",
 }
 
 
@@ -34,7 +34,7 @@ class Gauges:
         """Yield the gauges."""
         dead = self._services.executors.dead()
         ready = GaugeMetricFamily(
-            "modserve_executor_ready", "1 where it answers calls", labels=["executor"]
+            "modserve_executor_ready", "1 if the executor answers calls", labels=["executor"]
         )
         for name in self._services.executors.names:
             ready.add_metric([name], 0.0 if name in dead else 1.0)

@@ -28,30 +28,30 @@ ANSWERED_TENSOR: dict[str, Any] = {
         "shape": {
             "type": "array",
             "items": {"type": "integer", "minimum": 0},
-            "description": "Its lengths; absent where `lengths` are.",
+            "description": "The length of each axis; absent if there is `lengths`.",
         },
-        "dtype": {"type": "string", "examples": ["float32"], "description": "As NumPy names it."},
+        "dtype": {"type": "string", "examples": ["float32"], "description": "NumPy's name for it."},
         "data": {
-            "description": "Nested lists of numbers, null for NaN and infinity; a number for one "
-            "without axes.",
+            "description": "Nested lists of numbers, with null for NaN and infinity; a single "
+            "number if the array has no axes.",
             "anyOf": [{"type": "array", "items": {}}, {"type": ["number", "boolean", "null"]}],
         },
         "lengths": {
             "type": "array",
             "items": {"type": "integer", "minimum": 0},
-            "description": "Of each example, in an answer to some that differ in length.",
+            "description": "The length of each example, if they differ in length.",
         },
         "batch_axis": {
             "type": ["integer", "null"],
-            "description": "Of an output of a prediction: the axis that has the examples; null "
-            "where none has, and all examples are answered together.",
+            "description": "Only in predictions: the axis of an output along which the examples "
+            "lie; null if there is none, because the output belongs to all examples together.",
         },
     },
 }
 
 RANKING: dict[str, Any] = {
     "title": "Ranking",
-    "description": "The best classes of each row, the best first; nested as the output is.",
+    "description": "The best classes of each row, the best first; nested like the output.",
     "type": "array",
     "items": {
         "anyOf": [
@@ -60,9 +60,9 @@ RANKING: dict[str, Any] = {
                 "type": "object",
                 "required": ["label", "index", "score"],
                 "properties": {
-                    "label": {"type": ["string", "null"], "description": "Null where none is set."},
-                    "index": {"type": "integer", "description": "Of the class."},
-                    "score": {"type": ["number", "null"], "description": "Null for no number."},
+                    "label": {"type": ["string", "null"], "description": "Null if none is set."},
+                    "index": {"type": "integer", "description": "The number of the class, from 0."},
+                    "score": {"type": ["number", "null"], "description": "Null for NaN."},
                 },
             },
         ]
@@ -85,13 +85,13 @@ def tensor_answer(
     tensor: dict[str, Any] = {"$ref": "#/components/schemas/AnsweredTensor"}
     if is_ranked:
         tensor = {"anyOf": [tensor, {"$ref": "#/components/schemas/Ranking"}]}
-    tensors = {"type": "object", "description": "By name.", "additionalProperties": tensor}
+    tensors = {"type": "object", "description": "Tensors by name.", "additionalProperties": tensor}
     schema = {"type": "object", "required": [key], "properties": {key: tensors, **(fields or {})}}
     content: dict[str, Any] = {JSON: {"schema": schema}}
     content.update({kind: BINARY for kind in _KINDS_OF_TENSORS})
     return {
         200: {
-            "description": "Tensors by name, in the form that `Accept` asks for; else JSON",
+            "description": "Tensors by name, in the form that `Accept` asks for, JSON by default",
             "content": content,
         }
     }

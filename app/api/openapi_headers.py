@@ -10,40 +10,47 @@ _HEADERS = {
     "ETag": ("Changes with the representation.", '"12-3"'),
     "Location": ("Address of the created resource.", "/v1/jobs/1"),
     "X-Request-Id": (
-        "Names the request in the log; the client's own where that is a plain word.",
+        "Identifies the request in the log; the client's own id if that is a plain word.",
         "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
     ),
     "Server-Timing": (
-        "Milliseconds in the server, from the request's head to the answer's head.",
+        "Milliseconds that the server took, from the request's head to the answer's head.",
         "app;dur=1.87",
     ),
     "Idempotency-Replayed": (
-        "`true`: an earlier request with the same `Idempotency-Key` did it; nothing was done now.",
+        "`true` if an earlier request with the same `Idempotency-Key` did this, and nothing was "
+        "done now.",
         "true",
     ),
     "WWW-Authenticate": ("How to send an API key.", 'Bearer realm="modserve"'),
     "X-Model-Version": ("The version that answered: `live`, or the number of an epoch.", "3"),
     "X-Batch-Axes": (
-        "As JSON, the axis of the examples in outputs where it is not the first; null where there "
-        "is none and the output is answered whole. Absent where all are the first.",
+        "JSON: the axis of the examples in each output in which it is not the first; null if an "
+        "output has none and is answered whole. Absent if it is the first in all outputs.",
         '{"letters_output": null}',
     ),
     "X-Onnx-Notes": (
-        "As JSON, what the ONNX model does not have that the module has; absent for nothing.",
+        "JSON: what the module has and the ONNX model does not; absent if there is nothing.",
         '["left out, because they need a label: loss_output"]',
     ),
     "Retry-After": ("Number of seconds after which to try again.", "1"),
-    "Allow": ("The verbs that the path has; of `method_not_allowed`.", "GET, POST"),
-    "Accept-Ranges": ("`bytes`: `Range` may ask for a part.", "bytes"),
-    "Content-Range": ("Which bytes these are, of how many.", "bytes 0-1023/4096"),
+    "Allow": ("The verbs that the path has, if the error is `method_not_allowed`.", "GET, POST"),
+    "Accept-Ranges": ("`bytes`, because `Range` may ask for a part of the file.", "bytes"),
+    "Content-Range": ("Which bytes these are, and how many the file has.", "bytes 0-1023/4096"),
     "Content-Disposition": ("The file's name.", 'attachment; filename="lenet-0012.params"'),
     "Last-Modified": ("When the file was written.", "Sun, 22 Nov 2026 19:52:00 GMT"),
-    "Cache-Control": ("`no-cache`: an event is news.", "no-cache"),
-    "X-Accel-Buffering": ("`no`: proxies are to pass each event on at once.", "no"),
-    "Inference-Header-Content-Length": ("Bytes of JSON before the binary tensors.", "128"),
-    "Content-Encoding": ("How the answer is compressed; where `Accept-Encoding` asks.", "gzip"),
+    "Cache-Control": ("`no-cache`, because events must not be answered from a cache.", "no-cache"),
+    "X-Accel-Buffering": ("`no`, so that proxies pass on each event at once.", "no"),
+    "Inference-Header-Content-Length": (
+        "Number of bytes of JSON before the binary tensors.",
+        "128",
+    ),
+    "Content-Encoding": (
+        "How the answer is compressed, if `Accept-Encoding` asks for it.",
+        "gzip",
+    ),
     "traceparent": (
-        "The client's W3C trace, with the span of this request; where the request has one.",
+        "The client's W3C trace, with the span of this request, if the request has one.",
         "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
     ),
 }
@@ -75,14 +82,15 @@ _RANGE = {
     "name": "Range",
     "in": "header",
     "required": False,
-    "description": "The bytes that are wanted; absent for all.",
+    "description": "The bytes to send; without it, all.",
     "schema": {"type": "string", "examples": ["bytes=0-1023"]},
 }
 _IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
     "required": False,
-    "description": "ETags of what the client has: where it is one of these, the answer is 304.",
+    "description": "ETags that the client knows; if the current one is among them, the answer is "
+    "304.",
     "schema": {"type": "string"},
 }
 

@@ -21,14 +21,14 @@ _LABELS = ("module", "version")
 def prediction_metrics(statistics: Statistics) -> Iterator[Metric]:
     """Yield counters and histograms by module and version."""
     ended = CounterMetricFamily(
-        "modserve_predictions", "Predictions that ended", labels=[*_LABELS, "outcome"]
+        "modserve_predictions", "Predictions that succeeded or failed", labels=[*_LABELS, "outcome"]
     )
     examples = CounterMetricFamily(
         "modserve_prediction_examples", "Examples that were predicted", labels=_LABELS
     )
     seconds = CounterMetricFamily(
         "modserve_prediction_seconds",
-        "Seconds that predictions took, by what they were spent on",
+        "Seconds that predictions took: in total and by phase",
         labels=[*_LABELS, "part"],
     )
     queue = HistogramMetricFamily(
@@ -37,11 +37,11 @@ def prediction_metrics(statistics: Statistics) -> Iterator[Metric]:
         labels=_LABELS,
     )
     batches = HistogramMetricFamily(
-        "modserve_prediction_batch_size", "Examples of a batch", labels=_LABELS
+        "modserve_prediction_batch_size", "Number of examples in a batch", labels=_LABELS
     )
     answered = CounterMetricFamily(
         "modserve_instance_predictions",
-        "Predictions that were answered, by executor",
+        "Predictions answered, by executor",
         labels=["module", "executor"],
     )
     for module, counts in list(statistics.answers().items()):
