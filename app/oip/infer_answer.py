@@ -17,6 +17,7 @@ from app.oip.bytes_tensors import pack
 from app.oip.classification import classified
 from app.oip.datatypes import BINARY_ONLY, datatype_of
 from app.oip.infer_request import Wish, WishedOutput
+from app.quoting import did_you_mean
 from app.tensors.writing import join
 
 __all__ = ["Answers", "Written"]
@@ -163,9 +164,10 @@ def _chosen(outputs: Signature, wish: Wish) -> list[_Chosen]:
     if wished is None:
         wished = tuple(WishedOutput(name, wish.is_binary) for name in names)
     found = []
-    for one in wished:
+    for n, one in enumerate(wished):
         if one.name not in names:
-            raise Invalid("outputs", one.name, f"one of the model's outputs: {', '.join(names)}")
+            known = f"{', '.join(names)}{did_you_mean(one.name, names)}"
+            raise Invalid(f"outputs[{n}].name", one.name, f"one of the model's outputs: {known}")
         number = names.index(one.name)
         dtype = outputs.rows[number][1]
         if dtype == BINARY_ONLY and not one.is_binary and not one.classes:

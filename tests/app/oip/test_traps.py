@@ -111,6 +111,17 @@ def test_binary_and_json_tensors_can_be_mixed(http: httpx.Client) -> None:
     np.testing.assert_array_equal(total["data"], (a + b).ravel())
 
 
+def test_an_unknown_output_is_refused_with_its_place_and_the_known_ones(http: httpx.Client) -> None:
+    wished = [{"name": OUTPUT}, {"name": OUTPUT + "s"}]
+    plain = numbers(np.zeros((1, FEATURES), "f"), outputs=wished)
+    answer = both_ways(http, json.dumps(plain).encode())
+    assert answer.status_code == 400
+    assert error_of(answer) == (
+        f"outputs[1].name: got {OUTPUT}s, expected one of the model's outputs: {OUTPUT}; "
+        f"did you mean '{OUTPUT}'?"
+    )
+
+
 def test_a_raw_body_is_the_single_input_with_batch_size_1(
     http: httpx.Client, x: np.ndarray, expected: np.ndarray
 ) -> None:
