@@ -29,10 +29,23 @@ def load_json(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        hint = ""
-        if b"NaN" in body or b"Infinity" in body:
-            hint = "; JSON has no NaN and no Infinity: send tensors with them as npz"
-        raise Malformed(f"the body is not JSON: {error}{hint}") from None
+        raise Malformed(f"the body is not JSON: {_fault(body, error)}") from None
+
+
+def _fault(body: bytes, error: orjson.JSONDecodeError) -> str:
+    if not body.strip():
+        return "it is empty"
+    try:
+        body.decode()
+    except UnicodeDecodeError as undecodable:
+        # orjson says the same of all such bodies, and names no place.
+        return (
+            f"its byte {undecodable.start} is not UTF-8; if the body has another form, such as "
+            "npy, say which by Content-Type"
+        )
+    if b"NaN" in body or b"Infinity" in body:
+        return f"{error}; JSON has no NaN and no Infinity: send tensors with them as npz"
+    return str(error)
 
 
 def check_depth(parsed: Any) -> None:

@@ -22,3 +22,18 @@ def test_deep_nesting_is_refused(opening: bytes) -> None:
         parse_json(opening * 101 + b"1" + closing * 101)
     with pytest.raises(Malformed, match="more than 100 deep"):
         parse_json(b'[0,{"b":[' + opening * 999 + b"1" + closing * 999 + b"]},2]")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"", "it is empty"),
+        (b" \n", "it is empty"),
+        (b"\x93NUMPY\x01\x00", "its byte 0 is not UTF-8; .*say which by Content-Type"),
+        (b'{"name": "\xe9"}', "its byte 10 is not UTF-8"),
+        (b"[NaN]", "JSON has no NaN"),
+    ],
+)
+def test_what_is_not_json_is_named(body: bytes, said: str) -> None:
+    with pytest.raises(Malformed, match=f"the body is not JSON: .*{said}"):
+        parse_json(body)
