@@ -27,7 +27,8 @@ from app.link.slots import SLOT_BYTES, SlotMap
 __all__ = ["SocketChannel"]
 
 _SPIN_NS = 150_000
-"""How long a busy executor polls for the next calls before it sleeps."""
+"""How long a busy executor polls for the next calls before it sleeps: about a round trip of a small
+prediction (``tests/benchmarks/executor_calls.py``)."""
 
 
 class SocketChannel:
@@ -44,7 +45,7 @@ class SocketChannel:
         self._poll.register(sock, select.POLLIN)
         self._waker = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._poll.register(self._waker, select.POLLIN)
-        self._send_lock = threading.Lock()
+        self._send_lock = threading.Lock()  # the heartbeat's thread sends, too
         self._waits_are_short = False
         self._slots: SlotMap | None = None
         self._targets: NumberedByPeer[Target] = NumberedByPeer()
@@ -83,9 +84,9 @@ class SocketChannel:
                 elif "taken" in frame:
                     self._events.taken(frame["taken"])
                 elif "stop" in frame:
-                    raise ChannelClosed
+                    raise ChannelClosed  # calls that came with it fail when the socket is closed
             if not self._reader.may_have_more:
-                break
+                break  # saves a system call per prediction
         if self._port.is_note_due:
             self._send({})
         return calls, dropped
@@ -134,6 +135,7 @@ class SocketChannel:
         tensors: Mapping[str, Any] | Buffers,
     ) -> None:
         """Answer a call; HostError when the tensors do not fit into shared memory."""
+        # Before memory is taken for the tensors: if this fails, the call is refused.
         frame = {"id": call.id, "ok": encode_value(result)}
         if call.method == "predict":
             waited_ns = time.monotonic_ns() - call.arrived_ns - call.infer_us * 1000
@@ -173,7 +175,7 @@ class SocketChannel:
         assert self._slots is not None
         tensors = one.tensors
         shapes = tuple((name, value.dtype, value.shape) for name, value in tensors.items())
-        key = orjson.dumps(one.result), shapes
+        key = orjson.dumps(one.result), shapes  # dicts cannot be keys
         number = self._numbers.find(key)
         if number is None:
             number = self._number_outputs(key, one)
@@ -228,6 +230,7 @@ class SocketChannel:
 
     def hello(self, facts: Mapping[str, Any]) -> None:
         """Announce that this executor is ready."""
+        # Not by ``_send``, here and in ``beat``: slabs belong to the thread that answers calls.
         self._post({"hello": encode_value(facts)}, [])
 
     def fail(self, reason: str) -> None:
@@ -264,6 +267,8 @@ class SocketChannel:
     def _write(self, content: bytes, fds: list[int]) -> None:
         data = memoryview(content)
         try:
+            # Blocks while the socket is full. No deadlock: the API process queues what it cannot
+            # send, and goes on reading.
             with self._send_lock:
                 sent = send_some(self._sock, data, fds)
                 if sent < len(data):

@@ -16,7 +16,11 @@ from typing import Any, TypeAlias
 __all__ = ["EventFlow", "EventQueue"]
 
 _THINNED_FROM = 64
+"""Unacknowledged events from which on only the latest progress is kept, and statistics are
+dropped."""
+
 _MOST_UNDER_WAY = 256
+"""Unacknowledged events from which on jobs wait. The gap leaves room for what cannot be dropped."""
 
 Event: TypeAlias = dict[str, Any]
 Taken: TypeAlias = Callable[[int], None]
@@ -48,6 +52,7 @@ class EventFlow:
             if kind == "statistics":
                 self._left_out[job] += 1
                 return
+        # A checkpoint or an end must not arrive before the progress that led to it.
         if kind != "progress" and job in self._progress:
             self._pass(self._progress[job])
         self._progress.pop(job, None)
@@ -61,6 +66,8 @@ class EventFlow:
             self._under_way -= count
 
     def _pass(self, event: Event) -> None:
+        # Counted first, because the acknowledgement may arrive before ``_send`` returns; and sent
+        # without the lock, because that blocks while the socket is full.
         with self._lock:
             self._under_way += 1
         self._send(event)
@@ -85,7 +92,10 @@ class EventQueue:
             yield event
 
     def taken(self, count: int) -> None:
-        """Acknowledge the ``count`` oldest of the yielded events."""
+        """Acknowledge the ``count`` oldest of the yielded events.
+
+        Each goes to the process that it came from: one that was started since counts from zero.
+        """
         told = Counter(self._given.popleft() for _ in range(min(count, len(self._given))))
         for taken, number in told.items():
             taken(number)

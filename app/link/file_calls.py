@@ -55,8 +55,7 @@ class LoadVersion(OfModule):
 
     Attributes:
         version: its name in predictions: the checkpoint's ETag without quotes.
-        directory: directory
-        of the checkpoint.
+        directory: directory of the checkpoint.
         warm: make the plans of predictions, and run each once.
     """
 

@@ -22,10 +22,10 @@ Frame: TypeAlias = dict[str, Any]
 
 _LENGTH = struct.Struct("<I")
 _LARGEST_VALUE = 256 * 2**20
-_LARGEST_FRAME = _LARGEST_VALUE + 2**20
+_LARGEST_FRAME = _LARGEST_VALUE + 2**20  # with room for what surrounds the value
 _CHUNK = 64 * 2**10
 _BRACE = b"{"
-_MOST_FDS = 64
+_MOST_FDS = 64  # the kernel closes descriptors for which a read has no room; frames carry one
 _CONTROL_SPACE = socket.CMSG_SPACE(_MOST_FDS * array.array("i").itemsize)
 
 
@@ -88,7 +88,7 @@ class FrameReader:
         return bool(data)
 
     def frames(self) -> Iterator[Frame | memoryview]:
-        """Yield the complete frames received so far; packed ones as bytes."""
+        """Yield the complete frames received so far; packed ones as a view of their own bytes."""
         buffer = self._buffer
         position = 0
         try:
@@ -101,6 +101,7 @@ class FrameReader:
                 end = position + _LENGTH.size + length
                 if len(buffer) < end:
                     break
+                # A copy, because a bytearray cannot shrink while a view of it exists.
                 body = bytes(memoryview(buffer)[position + _LENGTH.size : end])
                 position = end
                 yield orjson.loads(body) if body[:1] == _BRACE else memoryview(body)

@@ -2,8 +2,8 @@
 
 To the executor, as parameters of two host methods:
 
-    start_job    JobStart      returns at once; the job then runs between other calls
-    control_job JobControl pause or cancel; takes effect after the current batch
+    start_job    JobStart    returns at once; the job then runs between other calls
+    control_job  JobControl  pause or cancel; takes effect after the current batch
 
 From the executor, through ``ExecutorClient.events()``, each naming the job and the attempt:
 

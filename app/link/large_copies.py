@@ -29,6 +29,7 @@ async def copy_tensors(buffers: SlabBuffers, tensors: Mapping[str, npt.NDArray[A
     try:
         await asyncio.shield(copying)
     except asyncio.CancelledError:
+        # A thread cannot be cancelled: until it is done, no other call may get the slab.
         copying.add_done_callback(lambda _: buffers.release())
         raise
     except Exception:

@@ -50,8 +50,7 @@ class AnsweredRecord(NamedTuple):
 
     Attributes:
         call_id: id of the call.
-        queue_ns: nanoseconds that it waited for its batch in the
-        executor.
+        queue_ns: nanoseconds that it waited for its batch in the executor.
         outputs: number of the outputs' ``Signature``.
     """
 

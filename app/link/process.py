@@ -121,8 +121,7 @@ class ProcessClient:
 
         Raises:
             ExecutorGone: it ended or did not answer in time; its log says why.
-            OSError: it could
-            not be spawned or watched, and was cleaned up.
+            OSError: it could not be spawned or watched, and was cleaned up.
         """
         if self._process is not None:
             raise RuntimeError(f"executor {self.name} was started before; create a new client")
@@ -157,6 +156,7 @@ class ProcessClient:
         """Stop the process after the batch in progress; kill it if that takes too long."""
         if self._process is None:
             return
+        # The process closes its socket as soon as it is done: that must not get it killed.
         self._is_stopping = True
         self.connection.stop()
         try:
@@ -242,6 +242,8 @@ class ProcessClient:
 
     def _connect(self, process: subprocess.Popen[bytes], ours: socket.socket) -> Connection:
         """Watch a new process for its end, and connect to its socket."""
+        # A descriptor rather than SIGCHLD, which is one signal for all the children of a process
+        # and would have to be shared with whoever else waits for one.
         self._pidfd = os.pidfd_open(process.pid)
         asyncio.get_running_loop().add_reader(self._pidfd, self._on_exit)
         return Connection(
@@ -254,9 +256,11 @@ class ProcessClient:
 
     def _abandon(self, process: subprocess.Popen[bytes], ours: socket.socket) -> None:
         """Kill a process that could not be connected to; it has not started any work."""
+        # None, so that ``kill`` and ``stop`` do not wait for ``exited``, which nothing would set.
         self._process = None
         process.kill()
         process.wait()
+        # The event loop has no reader to remove if the connection was not made, and removes none.
         asyncio.get_running_loop().remove_reader(ours)
         ours.close()
         self._close_pidfd()
@@ -272,6 +276,7 @@ class ProcessClient:
             | {name: os.environ.get(name, value) for name, value in PATIENCE.items()}
             | dict(self._options.environ)
         )
+        # This process may have found the package by its working directory, which -P rules out.
         root = str(Path(app.__file__).resolve().parent.parent)
         inherited = environ.get("PYTHONPATH")
         environ["PYTHONPATH"] = f"{root}{os.pathsep}{inherited}" if inherited else root
@@ -284,8 +289,13 @@ class ProcessClient:
         self._close_pidfd()
         if not self.exited.done():
             self.exited.set_result(status)
-        self.connection.close(f"executor {self.name} ended {_describe(status)}")
-        self._close_page()
+        # One read of the socket takes a limited amount, so what the process reported last may still
+        # be in it when its end is noticed.
+        try:
+            self.connection.drain()
+        finally:
+            self.connection.close(f"executor {self.name} ended {_describe(status)}")
+            self._close_page()
 
     def _close_pidfd(self) -> None:
         pidfd, self._pidfd = self._pidfd, None
@@ -296,7 +306,7 @@ class ProcessClient:
     def _close_page(self) -> None:
         page, self._page = self._page, None
         if page is not None:
-            self._last_works = page.read()
+            self._last_works = page.read()  # asked for after the end, to say what it died of
             page.close()
 
     def _on_closed(self) -> None:

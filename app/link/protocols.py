@@ -82,8 +82,7 @@ class Predicted:
 
     Attributes:
         call: the call that it answers.
-        result: small plain values; the same object for similar
-        predictions.
+        result: small plain values; the same object for similar predictions.
         tensors: the outputs; valid until the next batch.
     """
 
@@ -99,8 +98,7 @@ class Prepared:
     Attributes:
         call: the call that it answers.
         group: equal for predictions that can share a batch.
-        rows:
-        its number of examples.
+        rows: its number of examples.
         most_rows: limit on the examples in a batch; a prediction with more is computed in pieces.
         delay_ns: how long it may wait for others to join its batch.
         work: what the host computes.

@@ -28,6 +28,8 @@ from app.link.specs import TensorSpecs
 __all__ = ["Layout", "Placement", "Slab", "SlabMap", "SlabPool", "SlabsExhausted"]
 
 _ALIGNMENT = 64
+"""Bytes of a cache line, and the widest alignment that vector instructions ask for (AVX-512)."""
+
 _SMALLEST = 64 * 1024
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 _NUMERIC_KINDS = frozenset("biuf")
@@ -158,8 +160,7 @@ class SlabPool:
 
         Args:
             limit_bytes: limit on all slabs, including idle ones.
-            idle_bytes: limit on slabs that
-            are kept for reuse; further ones are freed.
+            idle_bytes: limit on slabs that are kept for reuse; further ones are freed.
         """
         self.limit_bytes = limit_bytes
         self.idle_bytes = idle_bytes
@@ -190,7 +191,7 @@ class SlabPool:
         size = max(_SMALLEST, 1 << (nbytes - 1).bit_length())
         idle = self._idle.get(size)
         if idle:
-            slab = idle.pop()
+            slab = idle.pop()  # the one used last, whose pages are the likeliest to be cached
             self._idle_total -= size
         else:
             self._make_room(size)
@@ -201,7 +202,7 @@ class SlabPool:
 
     def release(self, slab_id: int) -> None:
         """Return an acquired slab to the pool; raise KeyError if it is not acquired."""
-        if self._is_closed:
+        if self._is_closed:  # replies and buffers may outlive the connection
             return
         slab = self._used.pop(slab_id)
         self._used_total -= slab.size
@@ -234,6 +235,7 @@ class SlabPool:
         self._trim(self.limit_bytes - self._used_total - size)
 
     def _trim(self, keep_bytes: int) -> None:
+        # The largest first, so that the fewest are lost; of one size, the one idle for longest.
         while self._idle_total > keep_bytes:
             size = max(size for size, slabs in self._idle.items() if slabs)
             slab = self._idle[size].popleft()

@@ -22,6 +22,7 @@ from app.link.specs import TensorSpecs
 __all__ = ["NumberedByPeer", "Numbers", "Signature", "Target"]
 
 _MOST_KEPT = 4096
+"""Numbers in use at a time: clients choose names and shapes, and must not fill the memory."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -32,8 +33,7 @@ class Signature:
 
     Attributes:
         placements: name, dtype, shape and offset of each, as sent on the wire.
-        rows: the same with
-        NumPy dtypes.
+        rows: the same with NumPy dtypes.
         nbytes: total size, up to the end of the last.
     """
 
@@ -68,8 +68,7 @@ class Target:
 
     Attributes:
         params: parameters of the call ``predict`` without those that vary between calls.
-        inputs:
-        signature of the inputs.
+        inputs: signature of the inputs.
         rows: examples per prediction.
         is_shared: False if it is used by a single prediction, and is not worth a number.
     """

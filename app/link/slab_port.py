@@ -20,6 +20,8 @@ __all__ = ["SlabBuffers", "SlabLimits", "SlabPort", "close_fds"]
 
 _MOST_UNSENT = 16
 _MOST_UNSENT_BYTES = 4 * 2**20
+"""Releases wait for a frame that goes out anyway, until there are so many that the other side might
+refuse calls for lack of the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,7 @@ class SlabLimits:
 
     Attributes:
         limit_bytes: limit on memory; a call that would exceed it is refused.
-        idle_bytes: limit on
-        memory that is kept for reuse.
+        idle_bytes: limit on memory that is kept for reuse.
     """
 
     limit_bytes: int = 4 * 2**30
@@ -48,7 +49,10 @@ class SlabBuffers(Buffers):
         self._pool: SlabPool | None = pool
 
     def is_from(self, pool: SlabPool) -> bool:
-        """Return whether the slab belongs to this pool and has not been released."""
+        """Return whether the slab belongs to this pool and has not been released.
+
+        After a restart, buffers that were reserved in the dead executor's pool must not be sent.
+        """
         return self._pool is pool
 
     def write(self, pieces: Sequence[Piece]) -> None:
@@ -66,7 +70,7 @@ class SlabBuffers(Buffers):
     def release(self) -> None:
         """Return the slab to its pool, which invalidates the tensors."""
         if self._pool is not None:
-            self.tensors.clear()
+            self.tensors.clear()  # each keeps the slab mapped after the pool has freed it
             self._pool.release(self.slab.id)
             self._pool = None
 
@@ -120,6 +124,7 @@ class SlabPort:
 
     def detach(self, frame: Frame, reader: FrameReader) -> dict[str, npt.NDArray[Any]]:
         """Remove the other side's fields from a frame; return its tensors without a copy."""
+        # Before anything else in the frame can fail or return: the sender reports each slab once.
         for slab_id in frame.get("free", ()):
             self.pool.release(slab_id)
         self.peer.forget(frame.get("forget", ()))

@@ -17,6 +17,8 @@ from app.link.shm import Slab, SlabsExhausted
 __all__ = ["SLOT_BYTES", "Piece", "SlotMap", "SlotPool"]
 
 SLOT_BYTES = 16 * 2**10
+"""Enough for a prediction of a few numbers or one small image; larger ones take a slab."""
+
 _SLOTS = 1024
 
 Piece: TypeAlias = bytes | memoryview
@@ -60,7 +62,7 @@ class SlotPool:
 
     def close(self) -> None:
         """Release the memory."""
-        del self._view, self._memory
+        del self._view, self._memory  # a mapping cannot be closed while views of it exist
         self._slab.close()
 
 

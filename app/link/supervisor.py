@@ -272,7 +272,7 @@ class Supervisor:
             self._state = ExecutorState.RESTORING
             if self._restore is not None:
                 await self._restore(client)
-        except BaseException:
+        except BaseException:  # also when ``stop`` cancels it: no process may be left behind
             self._client = None
             self._state = ExecutorState.STOPPED
             await client.kill("its start or restore failed")
@@ -289,6 +289,8 @@ class Supervisor:
             if running is not None:
                 end = await self._watch(running)
                 works = self._last_works = running.running_works()
+                # SIGKILL is sent by this class, by operators and by the OOM killer: only another
+                # end can be put down to what the process was computing.
                 self._has_crashed = running.exited.result() not in (0, -signal.SIGKILL)
                 ran = " and ".join(map(str, works))
                 self._last_end = f"{end} while it ran {ran}" if works else end
@@ -297,6 +299,7 @@ class Supervisor:
                     delay = self._policy.first_delay_seconds
             self._state = ExecutorState.WAITING
             self._client = None
+            # Before the next process, whose restore must find recorded what this death has lost.
             if running is not None:
                 await self._tell_loss(self._last_end or "")
             await asyncio.sleep(started + delay - loop.time())
@@ -332,6 +335,7 @@ class Supervisor:
             done, _ = await asyncio.wait([client.exited], timeout=interval)
             if done:
                 return f"process {client.pid} ended with status {client.exited.result()}"
+            # A process that was itself held up or suspended has not read the heartbeats it got.
             was_held_up = loop.time() - last_look > 2 * interval
             last_look = loop.time()
             fault = None if was_held_up else self._fault(client, last_look)

@@ -79,7 +79,10 @@ class _Prediction(Asked):
         self.is_asked = False
 
     def withdraw(self) -> None:
-        """Cancel it and notify the executor; its memory is released when the answer arrives."""
+        """Cancel it and notify the executor.
+
+        Its memory is released when the answer arrives: until then the executor may be using it.
+        """
         if self.on_outcome is not None:
             self.on_outcome = None
             if self.is_asked:
@@ -173,6 +176,8 @@ class Connection:
         """Send a call and wait for its answer (see ``ExecutorClient.call``)."""
         try:
             self._check_open()
+            # First, because a frame that cannot be encoded after ``attach`` would lose descriptors
+            # and releases of slabs, which are taken off their lists there.
             value = encode_value(params or {})
             buffers = await self._to_buffers(tensors)
         except BaseException:
@@ -229,6 +234,12 @@ class Connection:
         if self._is_open:
             self._send({"stop": True})
 
+    def drain(self) -> None:
+        """Take in everything that a process sent before it ended, however much that is."""
+        with contextlib.suppress(OSError, FrameError, ValueError, KeyError):
+            while self._is_open and self._reader.receive():
+                self._take_frames()
+
     def close(self, reason: str) -> None:
         """Close the socket; every pending call fails with ExecutorGone."""
         if not self._is_open:
@@ -241,7 +252,7 @@ class Connection:
         for _, fds in self._outbox:
             close_fds(fds)
         self._outbox.clear()
-        self._fail_pending(reason)
+        self._fail_pending(reason)  # before the memory of the requests is unmapped
         self._port.close()
         self._slots.close()
         self._on_closed()
@@ -308,13 +319,16 @@ class Connection:
             self._write(frame, [])
 
     def _send(self, frame: Frame, buffers: SlabBuffers | None = None) -> None:
-        self._flush_asked()  # a call must be sent before it can be dropped
+        # A call must be sent before it can be dropped, and predictions before their target is.
+        self._flush_asked()
         self._post(frame, self._port.attach(frame, buffers))
 
     def _post(self, frame: Frame, fds: list[int]) -> None:
         self._write(encode_frame(frame), fds)
 
     def _write(self, data: bytes, fds: list[int]) -> None:
+        # The queue has no limit of its own, but a caller waits for each frame's answer. It must not
+        # block: the executor's sends do, and would wait for this process to read.
         self._outbox.append((memoryview(data), fds))
         if len(self._outbox) == 1:
             self._flush()
@@ -324,7 +338,7 @@ class Connection:
             while self._outbox:
                 data, fds = self._outbox[0]
                 sent = send_some(self._sock, data, fds)
-                close_fds(fds)
+                close_fds(fds)  # they went with the first byte; the rest is sent without them
                 if sent < len(data):
                     self._outbox[0] = (data[sent:], fds)
                 else:
@@ -334,7 +348,8 @@ class Connection:
             self._is_writing = True
             return
         except OSError as error:
-            self.close(f"the executor's socket failed: {error}")
+            # Not at once: callers, ``submit`` among them, promise no outcome before they return.
+            self._loop.call_soon(self.close, f"the executor's socket failed: {error}")
             return
         if self._is_writing:
             self._loop.remove_writer(self._sock)
@@ -347,7 +362,7 @@ class Connection:
             if self._is_open:
                 self._send({"drop": call_id})
         elif not future.cancelled() and future.exception() is None:
-            future.result().release()
+            future.result().release()  # answered in the same iteration of the loop
 
     # -- receiving ----------------------------------------------------------------------------
 
@@ -356,13 +371,7 @@ class Connection:
             if not self._reader.receive():
                 self.close("the executor closed its socket")
                 return
-            for frame in self._reader.frames():
-                if not self._is_open:
-                    break
-                if isinstance(frame, memoryview):
-                    self._on_batch(frame)
-                else:
-                    self._on_frame(frame)
+            self._take_frames()
         except BlockingIOError:
             return
         except (OSError, FrameError, ValueError, KeyError) as error:
@@ -371,6 +380,15 @@ class Connection:
         self.last_heard = self._loop.time()
         if self._is_open and self._port.is_note_due:
             self._send({})
+
+    def _take_frames(self) -> None:
+        for frame in self._reader.frames():
+            if not self._is_open:  # an earlier frame, or whom it woke, closed the connection
+                break
+            if isinstance(frame, memoryview):
+                self._on_batch(frame)
+            else:
+                self._on_frame(frame)
 
     def _on_frame(self, frame: Frame) -> None:
         if frame.get("id") in self._predictions:
@@ -479,8 +497,7 @@ class Connection:
                 call.future.set_exception(ExecutorGone(reason))
         if not self.hello.done():
             self.hello.set_exception(ExecutorGone(reason))
-            with contextlib.suppress(ExecutorGone):
-                self.hello.exception()
+            self.hello.exception()  # asyncio logs errors of futures that nobody has asked for
 
 
 def _end_of(prediction: _Prediction, works: Sequence[RunningWork], reason: str) -> ExecutorGone:

@@ -27,8 +27,7 @@ class RunningWork:
     Attributes:
         call_id: the call; 0 for a job.
         method: method of the call.
-        module: module of the call or job; empty if there is
-        none.
+        module: module of the call or job; empty if there is none.
         job_id: the job; 0 for a call.
     """
 
@@ -70,7 +69,9 @@ class WorkPage:
             record = "\n".join(fields).encode() + _END
             if len(text) + len(record) <= _BYTES - _HEAD:
                 text += record
-        self.clear()  # so that a half-written page reads as empty
+        # The process may be killed between any two of these lines: with the length set last, a
+        # half-written page reads as empty.
+        self.clear()
         self._memory[_HEAD : _HEAD + len(text)] = text
         self._memory[:_HEAD] = len(text).to_bytes(_HEAD, "little")
 
@@ -82,7 +83,8 @@ class WorkPage:
         """Return what is running, or was running when the writer died."""
         length = int.from_bytes(self._memory[:_HEAD], "little")
         records = self._memory[_HEAD : _HEAD + length].split(_END)[:-1]
-        return tuple(_work_of(record.decode(errors="replace")) for record in records)
+        works = (_work_of(record.decode(errors="replace")) for record in records)
+        return tuple(work for work in works if work is not None)
 
     def close(self) -> None:
         """Release the page."""
@@ -90,6 +92,11 @@ class WorkPage:
         os.close(self.fd)
 
 
-def _work_of(text: str) -> RunningWork:
-    call_id, job_id, method, module = text.split("\n", 3)
-    return RunningWork(call_id=int(call_id), job_id=int(job_id), method=method, module=module)
+def _work_of(text: str) -> RunningWork | None:
+    """Return what a record says; None for one that the writer, if it still lives, is replacing."""
+    try:
+        # Only the module may contain newlines, so it comes last.
+        call_id, job_id, method, module = text.split("\n", 3)
+        return RunningWork(call_id=int(call_id), job_id=int(job_id), method=method, module=module)
+    except ValueError:
+        return None

@@ -114,6 +114,11 @@ class EchoHost:
         os.kill(os.getpid(), params.get("signal", signal.SIGKILL))
         time.sleep(60)
 
+    def do_report_and_die(self, params: dict[str, Any], tensors: Arrays) -> Any:
+        for number in range(params["events"]):
+            self.emit({"number": number, "text": "x" * params["bytes"]})
+        return self.do_die(params, tensors)
+
     def do_exit(self, params: dict[str, Any], tensors: Arrays) -> Any:
         os._exit(params["status"])
 

@@ -159,6 +159,19 @@ async def test_a_death_fails_all_requests_and_is_blamed_on_the_running_batch(exe
         submit(executor, other, array)
 
 
+@pytest.mark.parametrize("is_shared", [True, False])
+async def test_a_death_that_sending_reveals_is_reported_after_the_submission(executor, is_shared):
+    os.kill(executor.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, executor.pid, os.WEXITED | os.WNOWAIT)  # the event loop does not see it yet
+    array = np.zeros((1, 3), "f")
+    signature = Signature.of({"data": (array.shape, array.dtype)})
+    target = Target({"module": "echo"}, signature, is_shared=is_shared)
+    _, future = submit(executor, target, array)
+    assert not future.done()
+    with pytest.raises(ExecutorGone):
+        await future
+
+
 def test_numbers_of_unused_targets_are_dropped():
     numbers: Numbers[str] = Numbers(most=2)
     assert numbers.add("a") == (1, None)

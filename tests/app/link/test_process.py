@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -280,6 +281,20 @@ async def test_killing_the_process_fails_its_calls_at_once(executor):
         await executor.call("echo")
     with pytest.raises(ExecutorGone):
         executor.reserve({"x": ((1,), np.float32)})
+
+
+async def test_events_sent_before_the_death_are_read_after_it(executor):
+    call = asyncio.create_task(
+        executor.call("report_and_die", {"events": 12, "bytes": 10_000})  # more than one read takes
+    )
+    await asyncio.sleep(0)
+    while not has_ended(executor.pid):
+        time.sleep(0.01)  # the event loop must not read them while the process lives
+    with pytest.raises(ExecutorKilled, match="ended by SIGKILL"):
+        await call
+    async with asyncio.timeout(60):
+        received = [event["number"] async for event, _ in _take(executor, 12)]
+    assert received == list(range(12))
 
 
 async def test_replies_outlive_the_process(executor):

@@ -42,6 +42,15 @@ def test_what_is_written_is_read_back(work: RunningWork, text: str) -> None:
     page.close()
 
 
+def test_a_half_written_record_is_left_out() -> None:
+    page = WorkPage.create()
+    work = RunningWork(call_id=2, method="bind", module="a")
+    page.write([RunningWork(call_id=1, method="predict", module="b"), work])
+    page._memory[4:8] = b"7\n\0\0"  # the beginning of other records under the old length
+    assert page.read() == (work,)
+    page.close()
+
+
 def test_it_outlives_the_process_that_wrote_it() -> None:
     page = WorkPage.create()
     command = [sys.executable, "-c", WRITE, str(page.fd)]
