@@ -88,7 +88,8 @@ _PRIORITIES: Mapping[type[Any], Priority] = {
 """Priorities of all calls but step calls."""
 
 _MEASURED_BATCHES = 16
-"""The memory of a job's module is measured once in this many batches."""
+"""The memory of a job's module is measured once in this many batches, because it grows only while
+buckets are first used."""
 
 
 class ModuleHost:
@@ -205,6 +206,7 @@ class ModuleHost:
                 reason = str(error)
             finally:
                 self._room.account(asked)
+            # Outside of the except block, so that the failed batch's frames and arrays are gone.
             self._room.make(asked.module)
             try:
                 return self._batching.predict(batch)
@@ -408,7 +410,7 @@ class ModuleHost:
         def make() -> Waits[None]:
             content = yield from awaited(in_background(tensors["states"].tobytes))
             saved = yield from module.beside(check_saved, module.engine, content, weights)
-            module.has_unsaved = True
+            module.has_unsaved = True  # first: a load that fails may have set some of them
             load_states(module.engine, saved)
 
         return self._alone(call, make)

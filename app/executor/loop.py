@@ -168,6 +168,7 @@ class DeviceLoop:
             heapq.heappush(self._waiting, _Waiting(priority, call.id, call))
 
     def _drop(self, ids: frozenset[int]) -> None:
+        # Every dropped call gets an answer, because only then does its caller free its memory.
         # A plan in progress is finished: otherwise the next call would start it again.
         dropped = [one for one in self._large if one.call.id in ids and not one.is_plan]
         given_up = [large.call for large in dropped]
@@ -285,6 +286,7 @@ class DeviceLoop:
         """Return whether another call is using this one's module exclusively."""
         if not self._large:
             return False
+        # Two exclusive calls on one module never meet here: the second is put off when it arrives.
         alone = [one.call for one in self._large if one.is_exclusive and one.call is not call]
         return bool(alone) and module_of(call.params) in map(_module_of_call, alone)
 
@@ -294,6 +296,7 @@ class DeviceLoop:
         self._activity.forget(large.call)
         if large.is_exclusive:
             put_off, self._put_off = self._put_off, []
+            # All of them, also those on other modules: those that must wait on are put off again.
             for call in sorted(put_off, key=lambda call: call.id):
                 self._let_wait(call, self._host.priority(call.method))
 

@@ -50,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     sock.setblocking(True)
     channel = SocketChannel(sock, SlabLimits(options.limit_bytes, options.idle_bytes))
     activity = Activity(WorkPage(options.work_fd))
+    # Before the host is made, which may take long: the other side may be gone by then.
     threading.Thread(
         target=_beat_until_hangup,
         args=(sock, channel, activity, options.beat_seconds),
@@ -104,6 +105,8 @@ def _prepare_process(options: argparse.Namespace) -> None:
     checkpointed before it closes the socket.
     """
     allow_most_files()
+    # SIGKILL, because the others are ignored below. A parent that died before this line is noticed
+    # by its end of the socket.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -59,7 +59,9 @@ class WaitingPredictions:
     def begin_turn(self, now_ns: int, prepare: Prepare) -> None:
         """Begin a turn, in which each due group gets a batch; later arrivals wait for the next
         turn."""
-        calls, self._new = self._new, []
+        # By id, which is the order of submission: calls that were put off while another one used
+        # their module come back behind later ones, perhaps behind later parts of their sequence.
+        calls, self._new = sorted(self._new, key=lambda call: call.id), []
         for call in calls:
             sequence = _sequence_of(call)
             if sequence in self._later_parts:

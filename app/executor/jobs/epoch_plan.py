@@ -92,6 +92,7 @@ def plan_epoch(
             out.
         bucket_keys: lengths of the buckets, ascending.
     """
+    # Philox, because its key takes seed and epoch as they are: the streams of all pairs differ.
     random = np.random.Generator(
         np.random.Philox(key=np.array([seed % 2**64, epoch], dtype=np.uint64))
     )

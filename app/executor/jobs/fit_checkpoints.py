@@ -96,6 +96,7 @@ class FitCheckpoints:
             raise
         self.saved_at = time.monotonic()
         context = self._context
+        # A module that is restored now has this checkpoint's parameters, not those from before.
         context.is_revertible = False
         if state.tag == done.tag:  # nothing has been trained since
             context.module.has_unsaved = False
@@ -112,6 +113,8 @@ class FitCheckpoints:
 def _write(context: JobContext, snapshot: Snapshot, fit: FitSnapshot) -> None:
     epoch, batch = fit.state["epoch"], fit.state["batch"]
     snapshot.check_finite(f"after epoch {epoch}, batch {batch}", "optimizer")
+    # The curves first: a fit that resumes from this checkpoint keeps what they have up to its
+    # position, so they must not have lost any of that in a power failure.
     if context.start.series_path is not None:
         series = Path(context.start.series_path)
         for path in (series, histograms_path(series)):

@@ -2,7 +2,8 @@
 
 <module>-0003.params  .states     as MXNet writes them
 state.json                        everything here
-devices.ndarray auxiliary states of each device, if there are several
+devices.ndarray                   auxiliary states of each device, if there are several: within an
+                                  epoch they differ, and .params has their average
 """
 
 from __future__ import annotations

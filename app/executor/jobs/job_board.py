@@ -143,6 +143,7 @@ class JobBoard:
         context = running.context
         self._turn_of_job(context.job_id, context.module.name)
         self._random.enter(_stream_of(context))
+        is_short = False
         try:
             running.awaited = None
             with context.captured_logs():
@@ -160,10 +161,13 @@ class JobBoard:
             unknown = HostError("unavailable", f"a file cannot be used: {error}")
             self._fail(running, refusal_of(error) or unknown)
         except MemoryError:
-            self._try_again(running)
+            is_short = True
         except Exception as error:
             _log.exception("job %d failed", context.job_id)
             self._fail(running, HostError("internal", f"{type(error).__name__}: {error}"))
+        # Outside of the except block, so that the frames and arrays of the failed step are gone.
+        if is_short:
+            self._try_again(running)
         return context.module.name
 
     def close(self) -> None:
@@ -191,11 +195,8 @@ class JobBoard:
     def _try_again(self, running: _Running) -> None:
         """Restart a job that ran out of memory, after evicting idle modules, if it has reported
         nothing yet.
-
-        Its steps is closed first, so that its own memory is free as well.
         """
         context = running.context
-        running.steps.close()
         self._make_room(context.module.name)
         if context.has_begun or running.is_second:
             what = f"job {context.job_id} on module {context.module.name!r}"
@@ -242,6 +243,9 @@ class JobBoard:
 
     def _find(self, job_id: int) -> _Running | None:
         return next((one for one in self._running if one.context.job_id == job_id), None)
+
+
+
 
 
 def _stream_of(context: JobContext) -> tuple[str, int]:

@@ -148,7 +148,7 @@ class JobContext:
     def captured_logs(self) -> Iterator[None]:
         """Report what this thread logs within the block (the engine's callbacks and schedulers
         do)."""
-        root = logging.getLogger()
+        root = logging.getLogger()  # callbacks such as Speedometer log to it, as in MXNet
         handler = _JobHandler(self)
         level = root.level
         root.addHandler(handler)

@@ -56,7 +56,8 @@ class _Pass:
         self._examples = examples
         lengths = _bound_lengths(self._module, bucket_keys)
         report_too_long(context, examples, lengths)
-        # A batch that is filled up is as large as asked for, whatever the memory.
+        # The plan fills up an incomplete batch with row numbers: without this bound, a client could
+        # have it allocate as many as it likes.
         size = min(batch_size, examples.count)
         plan = plan_epoch(examples.count, size, lengths=examples.lengths, bucket_keys=lengths)
         self.batches: list[PlannedBatch] = plan.batches[:num_batch]
@@ -171,7 +172,7 @@ class PredictJob:
 
     Its arrays are ``output0``, ``output1``, ... with a row per example in the dataset's order;
     where examples differ in length their rows lie one after the other, and ``output0_lengths``
-    counts them. A prediction that was interrupted begins anew.
+    counts them. After an interruption it starts from the beginning.
     """
 
     def __init__(self, context: JobContext, params: PredictParams) -> None:
@@ -232,6 +233,7 @@ class _Table:
         """Store the outputs of some examples."""
         for name, output in outputs.items():
             target = self._rows[name]
+            # A copy, because the next batch overwrites the outputs.
             by_example = np.moveaxis(np.array(output), self._axes[name], 0)
             for row, value in zip(rows, by_example, strict=True):
                 target[row] = value
@@ -240,12 +242,12 @@ class _Table:
         """Write an npz file atomically; return the arrays' shapes."""
         arrays: HostArrays = {}
         for number, rows in enumerate(self._rows.values()):
-            there = [row for row in rows if row is not None]
-            if len({row.shape for row in there}) == 1:
-                arrays[f"output{number}"] = np.stack(there)
+            present = [row for row in rows if row is not None]  # num_batch leaves out the others
+            if len({row.shape for row in present}) == 1:
+                arrays[f"output{number}"] = np.stack(present)
             else:
-                arrays[f"output{number}"] = np.concatenate(there)
-                arrays[f"output{number}_lengths"] = np.array([len(row) for row in there])
+                arrays[f"output{number}"] = np.concatenate(present)
+                arrays[f"output{number}_lengths"] = np.array([len(row) for row in present])
         part = hidden_sibling(path, "part")
         try:
             with part.open("wb") as file:

@@ -101,6 +101,8 @@ class FitJob:
         try:
             return (yield from self._run())
         finally:
+            # A thread that is left behind would still rename its checkpoint to its place, maybe
+            # after the next attempt has begun.
             self._checkpoints.end()
             self._curves.close()
 
@@ -142,7 +144,7 @@ class FitJob:
             raise Invalid("last_batch", "roll_over", "pad or discard where there are buckets")
         report_too_long(context, self._examples, self._lengths)
         self._watch.check(self._metric_names())
-        has_unsaved = module.has_unsaved
+        has_unsaved = module.has_unsaved  # before this attempt changes anything
         yield from bind_for_fit(module, self._examples, params.batch_size, self._lengths)
         yield None
         for warning in context.start.warnings:
@@ -264,9 +266,10 @@ class FitJob:
         if stopped is not None:
             return stopped
         is_best = self._watch.end_epoch(state)
+        is_due = self._is_save_due()  # after the last batch, whose checkpoint is that of the epoch
         state.epoch, state.batch, state.rolled = state.epoch + 1, 0, plan.rolled.tolist()
         every = params.checkpoint.epochs
-        if is_best or self._is_done() or (every and state.epoch % every == 0):
+        if is_best or is_due or self._is_done() or (every and state.epoch % every == 0):
             yield from self._save()
         yield None
         return (yield from self._stop()) if context.requested is not None else None
@@ -323,6 +326,7 @@ class FitJob:
         lengths = self._examples.lengths_of(labels, planned.rows)
         real = real_positions(labels, outputs, lengths, count)
         labels, outputs = _without_padding(labels, outputs, len(planned.rows), count)
+        # Before the update, so that the module keeps the last parameters that were finite.
         if not self._loss.update(labels, outputs, count):
             raise HostError(
                 "invalid",
@@ -409,6 +413,7 @@ class FitJob:
         """Return the final event of a job that was asked to stop; a pause saves a checkpoint
         first."""
         if self._context.requested is JobAction.PAUSE:
+            # A checkpoint of the same position has the same content.
             if self._checkpoints.newest != self._state.tag:
                 yield from self._save()
             yield from self._checkpoints.finish(self._state)

@@ -244,6 +244,7 @@ class HostedModule:
     def bind(self, spec: BindSpec) -> Waits[None]:
         """Bind or rebind; parameters and optimizer stay. A refused call changes nothing."""
         fresh = yield from self.beside(self._bound, spec)
+        # Bound for predictions, the engine has no optimizer: one parked before that is kept.
         self._parked = park_optimizer(self.engine) or self._parked
         self._early = None
         self.engine = fresh
@@ -336,6 +337,7 @@ class HostedModule:
         if self.record.params is not None:
             fresh = self.inference.with_buckets(after)
             yield from fresh.warm_up(new, most_rows)
+        # Other calls were answered between the steps of the warm-up: all is checked again.
         self.require_idle("changing buckets")
         if self.engine is not engine or self.buckets() != before:
             raise Conflict(f"module {self.name!r} was rebound meanwhile; try again")
@@ -463,6 +465,7 @@ class HostedModule:
 
     def _bind_one(self, key: str, shapes: BucketShapes) -> None:
         assert isinstance(self.engine, BucketingModule)
+        # The engine binds a bucket by switching to it; steps that name none use the default one.
         with client_fault(f"buckets[{key}]"):
             self.engine.switch_bucket(
                 parse_key(key, "buckets"),

@@ -1,4 +1,4 @@
-"""Shapes for the inputs of a model whose files do not tell them.
+"""Shapes for the inputs of a model whose files do not state them.
 
 Neither the symbol nor the parameters of an MXNet model hold the shape of its data. The first layer
 that reads an input tells its channels or features, a ``Reshape`` all of it, the parameters of a
@@ -25,12 +25,15 @@ from core.types import Shape
 
 __all__ = ["ShapeGuess", "guess_shapes", "output_shapes"]
 
+# All in the order in which they are tried, the most usual first.
 _IMAGE_SIZES = (224, 28, 32, 112, 64, 96, 128, 48, 24, 12, 256, 299, 300, 320, 512)
 _OTHER_SIZES = tuple(size for size in range(4, 257) if size not in _IMAGE_SIZES)
 _SIDES = (32, 64, 48, 96, 80, 28, 24, 100, 112, 120, 128, 160, 192, 200, 224, 256, 280, 320, 480)
 _SEQUENCE_LENGTH = 10
 _LABEL_LENGTH = 4
 _MOST_TRIALS = 600
+"""Shape inferences per kind of sizes: more than any one input has candidates, and a few seconds for
+a large graph."""
 
 Sizes = Callable[[int], Iterator[tuple[int, ...]]]
 """Yields the lengths of so many axes of an image."""
@@ -50,14 +53,14 @@ def _rectangles(rank: int) -> Iterator[tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeGuess:
-    """What was found of the inputs' shapes; batches are as large as those given, else of one.
+    """What was found out about the inputs' shapes, with the given batch size, or else 1.
 
     Attributes:
         shapes: by input, those that were given included; empty if none fit.
         layouts: of those whose batch is not the first axis.
-        usual: labels whose shapes do not follow from the data, but are as they usually are.
+        usual: labels whose shapes do not follow from the data; these are the usual ones.
         free: inputs for which other sizes fit the parameters as well.
-        open: inputs whose shapes must be said.
+        open: inputs whose shapes must be specified.
     """
 
     shapes: Mapping[str, Shape] = field(default_factory=dict)
@@ -87,10 +90,10 @@ def guess_shapes(
     data: Sequence[str],
     labels: Sequence[str],
 ) -> ShapeGuess:
-    """Return shapes of all inputs, or which of them cannot be told.
+    """Return shapes of all inputs, or which of them cannot be determined.
 
-    Labels are left to inference; of one that it cannot tell (read through a ``Reshape``, or by a
-    CTC loss), the usual shapes are tried. States are left to inference as well.
+    Labels are left to inference; where that fails (one read through a ``Reshape``, or by a CTC
+    loss), the usual shapes are tried. States are left to inference as well.
 
     Args:
         symbol: the graph.
@@ -121,9 +124,10 @@ def guess_shapes(
 
 
 def _likeliest(each: Mapping[str, Sequence[_Candidate]]) -> Iterator[tuple[_Candidate, ...]]:
-    """Yield what the input of most candidates may be, an image as a rule, beside the others' first.
+    """Yield all candidates of the input that has most, an image as a rule, with the first of the
+    others.
 
-    Nine inputs would have more combinations than can be tried before all sizes of an image are.
+    All combinations of several inputs are too many to reach every size of an image.
     """
     longest = max(each, key=lambda name: len(each[name]), default=None)
     return itertools.product(
@@ -179,6 +183,7 @@ class _Search:
 
 def _completed(searched: _Search, found: _Found, given: Mapping[str, Shape]) -> ShapeGuess:
     names = (*searched.unknown, *searched.labels)
+    # Where twice the size fits as well, as before global pooling, the size is any client's choice.
     larger = {
         name: _Candidate((*one.shape[:2], *(2 * size for size in one.shape[2:])))
         for name, one in found.chosen.items()
@@ -197,6 +202,7 @@ def _completed(searched: _Search, found: _Found, given: Mapping[str, Shape]) -> 
 
 def _label_shapes(examples: Sequence[Shape]) -> Iterator[Shape]:
     """Yield shapes that labels of such examples usually have."""
+    # A class per step, a class, a text (for CTC), and objects of (class, x1, y1, x2, y2).
     for shape in sorted(filter(_is_known, examples), key=len, reverse=True)[:1]:
         yield from (shape[:2], shape[:1], (shape[0], _LABEL_LENGTH), (shape[0], _LABEL_LENGTH, 5))
 
@@ -265,7 +271,7 @@ def _of_layer(node: Node, params: Mapping[str, Shape], sizes: Sizes) -> Iterator
             yield (1, data.features, *dims)
     elif data is not None:
         yield (1, data.features)
-        side = math.isqrt(data.features)
+        side = math.isqrt(data.features)  # the layer flattens images: 784 features are 28 x 28
         if side * side == data.features:
             yield (1, 1, side, side)
     elif is_of(operator, EMBEDDING):
@@ -282,10 +288,11 @@ def _of_layer(node: Node, params: Mapping[str, Shape], sizes: Sizes) -> Iterator
 def _of_sequences(
     reader: _Reader, operator: Rnn, params: Mapping[str, Shape], sizes: Sizes
 ) -> Iterator[_Candidate]:
-    """Yield shapes of sequences whose features a recurrent layer's parameters tell."""
+    """Yield shapes of sequences, whose features follow from a recurrent layer's parameters."""
     vector = params.get(reader.node.inputs[1].node.name)
     if vector is None:
         return
+    # The number of parameters is linear in the number of features.
     constant = operator.parameter_size(0)
     features, rest = divmod(math.prod(vector) - constant, operator.parameter_size(1) - constant)
     if rest or features < 1:

@@ -132,4 +132,5 @@ def _not_params(path: str, fault: str) -> Damaged:
 
 def _is_finite(array: NDArray) -> bool:
     values = array.asnumpy()
-    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
+    # Not ``kind == "f"``, which bfloat16 does not have.
+    return values.dtype.kind in "biu" or bool(np.isfinite(values).all())

@@ -60,7 +60,7 @@ def save_module(
     optimizer = optimizer_of(module.engine) if optimizer_states else None
     position = None if optimizer is None else copy.deepcopy(get_position(optimizer))
     manifest = yield from awaited(in_background(_write, snapshot, position, root, tag))
-    if module.changes == changes:
+    if module.changes == changes:  # else it was trained further while the snapshot was written
         module.has_unsaved = False
     return manifest
 
@@ -108,6 +108,7 @@ def load_module(
     saved = None
     if states is not None and not gets_optimizer:
         saved = yield from _check_states(module, states)
+    # Everything that can be refused has been checked: from here on the module changes.
     source = ParamsSource.SET if allow_missing else ParamsSource.CHECKPOINT
     yield from module.beside(module.install, values, source)
     module.has_unsaved = allow_missing

@@ -68,6 +68,7 @@ def get_position(optimizer: Optimizer) -> dict[str, Any]:
     scheduler = optimizer.lr_scheduler
     return {
         "attributes": _plain_attributes(optimizer),
+        # As lists of pairs, because the keys of a JSON object would come back as strings.
         "counts": [[device, list(table.items())] for device, table in counts.items()],
         "scheduler": None if scheduler is None else _plain_attributes(scheduler),
     }
@@ -91,6 +92,7 @@ def set_position(
     tables = optimizer._all_index_update_counts
     tables.clear()
     tables.update((device, {key: n for key, n in items}) for device, items in position["counts"])
+    # MXNet's optimizers count updates in the table of the present device, by this second name.
     optimizer._index_update_count = tables.setdefault(0, {})
     schedule = position["scheduler"]
     if optimizer.lr_scheduler is not None and schedule is not None and not keep_rates:

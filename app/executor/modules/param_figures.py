@@ -51,6 +51,8 @@ def figures_of(values: Values, bins: int, span: Span | None) -> dict[str, Any]:
     count = values.size - facts["nan"] - facts["infinite"]
     mean = sum(float(chunk.sum()) for chunk in _finite_chunks(values)) / count
     squares = sum(float(np.dot(chunk, chunk)) for chunk in _finite_chunks(values))
+    # In a second pass over the data: the mean of the squares less the square of the mean would lose
+    # all digits where the mean is large.
     spread = sum(float(((chunk - mean) ** 2).sum()) for chunk in _finite_chunks(values))
     return facts | {
         "norm": math.sqrt(squares),

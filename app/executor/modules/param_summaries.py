@@ -109,19 +109,19 @@ class _File:
 
     def __init__(self, directory: str) -> None:
         self._path = _params_file(Path(directory))
-        with _damage_told(self._path):
+        with _errors_as_damage(self._path):
             self._file = ArrayFile(self._path)
         parts = [(full, *full.partition(":")) for full in self._file.names]
         self._full = {name: full for full, kind, _, name in parts if kind in _ROLES}
         self.roles = {name: _ROLES[kind] for _, kind, _, name in parts if kind in _ROLES}
 
     def read(self, name: str) -> Array:
-        with _damage_told(self._path):
+        with _errors_as_damage(self._path):
             return self._file.read(self._full[name])
 
 
 @contextmanager
-def _damage_told(path: Path) -> Iterator[None]:
+def _errors_as_damage(path: Path) -> Iterator[None]:
     try:
         yield
     except MXNetError as error:

@@ -45,6 +45,8 @@ class RandomStreams:
         self._activate(key)
         self._kept.pop(key, None)
         seed_engine(value)
+        # A device's generator is made, from the seed, when it is first asked for: now, so that it
+        # is part of the stream's position.
         for context in (cpu(0), *contexts):
             device_random(context)
 

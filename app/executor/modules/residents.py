@@ -26,6 +26,7 @@ __all__ = ["Residents"]
 _log = logging.getLogger(__name__)
 
 _AWAITED_SECONDS = 10.0
+"""The caller may have given up, so a restored module is not protected for longer."""
 
 
 class Residents:

@@ -21,7 +21,7 @@ def propose_shapes(module: HostedModule, call: ProposeShapes) -> Mapping[str, An
     """Answer the call.
 
     Raises:
-        Invalid: names every input whose shape must be said, with an example.
+        Invalid: names every input whose shape must be specified, with an example.
     """
     if module.record.kind is ModuleKind.BUCKETING:
         expected = "the shapes of the default bucket, with null for the length where it is open"

@@ -61,6 +61,7 @@ class Snapshot:
     def check_finite(self, when: str, field: str) -> None:
         """Raise HostError for parameters that training cannot continue from."""
         for name, value in (*self.arguments.items(), *self.auxiliary.items()):
+            # One pass and no array of booleans: a sum is finite only if every element is.
             total = float(value.asnumpy().sum(dtype=np.float64))
             if not math.isfinite(total):
                 raise HostError(
@@ -90,6 +91,7 @@ class Snapshot:
             if isinstance(value, int):
                 integers.append(value)
             _write_symbol(Path(f"{prefix}-{_file_word(value)}-symbol.json"), symbol)
+        # MXNet's ``BucketingModule.load`` reads the keys from this array of int32.
         if integers and len(integers) == len(self.symbols):
             keys = array(np.array(integers), dtype=np.int32)
             _write_arrays(Path(f"{prefix}.buckets"), [keys], [])

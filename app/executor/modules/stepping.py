@@ -170,7 +170,7 @@ class Stepper:
                     f"{self._last_sequence + 1}; a call is missing or was made by somebody else"
                 )
         module.require_idle(name)
-        self._last_answer = act()
+        self._last_answer = act()  # may raise: a refused call does not use up its number
         self._last_sequence += 1
         return self._number(self._last_answer(self))
 
@@ -223,7 +223,7 @@ class Stepper:
         except Exception as error:
             if Version.clock == clock:
                 module.has_unsaved = had_unsaved
-            elif isinstance(error, HostError):  # refused before anything was changed
+            elif isinstance(error, HostError):  # would say that nothing was changed
                 raise HostError("internal", f"the pass failed half done: {error}") from error
             raise
 
@@ -268,8 +268,7 @@ def make_batch(
 
     Raises:
         Invalid: a tensor is missing, unknown, or of a dtype or rank that does not fit.
-        Conflict:
-        the pass needs labels and the module is bound without them.
+        Conflict: the pass needs labels and the module is bound without them.
     """
     buckets = module.buckets()
     key = pick_bucket(buckets, tensors, bucket, ragged={})

@@ -38,19 +38,19 @@ class _Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenNames:
-    """The names that somebody said; None if they are to be worked out."""
+    """The names that the caller specified; None if they are to be worked out."""
 
     data: Sequence[str] | None = None
     labels: Sequence[str] | None = None
     states: Sequence[str] | None = None
 
     def role_of(self, name: str) -> str | None:
-        """Return what was said of a variable, None if nothing was."""
+        """Return the role that was specified for a variable, or None."""
         groups = (("data", self.data), ("label", self.labels), ("state", self.states))
         return next((role for role, names in groups if names and name in names), None)
 
     def is_given(self, role: str) -> bool:
-        """Return whether all names of a role were said."""
+        """Return whether the names of a role were specified."""
         given = {"data": self.data, "label": self.labels, "state": self.states}
         return given.get(role) is not None
 
@@ -88,10 +88,10 @@ def find_roles(
 
     Args:
         symbol: the graph.
-        stored: shapes of the parameters that there are, by name; None if there is no file, so
-            that nothing tells a parameter of an unusual name from an input.
-        given: names that somebody said, which are not doubted.
-        described: inputs whose shapes somebody said: data, unless they are given as another.
+        stored: shapes of the parameters in the file, by name; None without a file, in which case
+            nothing tells a parameter of an unusual name from an input.
+        given: names that the caller specified, which are taken as they are.
+        described: inputs whose shapes the caller specified: data, unless ``given`` says otherwise.
     """
     given = given or GivenNames()
     readings = _readings(symbol)
@@ -99,13 +99,13 @@ def find_roles(
     found = {
         name: given.role_of(name) or ("data" if name in described else "") for name in arguments
     }
-    unsaid = [name for name in arguments if not found[name] and name not in (stored or ())]
-    for name in unsaid:
+    open_names = [name for name in arguments if not found[name] and name not in (stored or ())]
+    for name in open_names:
         found[name] = _role(name, readings.get(name, ()), stored)
     if stored is None:
-        _leave_parameters(found, unsaid, readings, given)
-        _keep_states_together(found, unsaid)
-    _leave_what_was_said(found, unsaid, given)
+        _leave_parameters(found, open_names, readings, given)
+        _keep_states_together(found, open_names)
+    _keep_to_given_names(found, open_names, given)
 
     def named(role: str) -> tuple[str, ...]:
         return tuple(name for name in arguments if found[name] == role)
@@ -124,10 +124,10 @@ def find_roles(
 
 def declare_states(symbol: Symbol, states: Collection[str], stored: Mapping[str, Shape]) -> bool:
     """Declare the number of features of states, as far as layers' weights determine them; return
-    whether any is unknown.
+    whether any was declared.
 
-    Shape inference does not go backwards through a ``FullyConnected`` layer, so that scripts gave
-    the shape of each first state. The batch stays open.
+    Shape inference does not go backwards through a ``FullyConnected`` layer, so MXNet's scripts
+    specify the shape of each initial state. The batch size stays unknown.
     """
     has_changed = False
     readings = _readings(symbol)
@@ -161,29 +161,31 @@ def _is_of_unknown_width(readings: Sequence[_Reading], stored: Mapping[str, Shap
 
 def _leave_parameters(
     found: dict[str, str],
-    unsaid: Sequence[str],
+    open_names: Sequence[str],
     readings: Mapping[str, Sequence[_Reading]],
     given: GivenNames,
 ) -> None:
-    """Take for parameters what no layer computes with, where it is clear what the data are."""
+    """Take for parameters what no layer reads as its data, where it is clear what the data are."""
     if given.data is None and "data" not in found:
         return
-    for name in unsaid:
+    for name in open_names:
         of_layers = any(_is_data_of_layer(one) for one in readings.get(name, ()))
         if found[name] == "data" and name != "data" and not of_layers:
             found[name] = "parameter"
 
 
-def _keep_states_together(found: dict[str, str], unsaid: Sequence[str]) -> None:
-    """Take all first states for data where some must be, whose shapes nothing tells."""
-    named = [name for name in unsaid if _STATE.search(name)]
+def _keep_states_together(found: dict[str, str], open_names: Sequence[str]) -> None:
+    """Take all initial states for data if some must be, because nothing determines their shapes."""
+    named = [name for name in open_names if _STATE.search(name)]
     if any(found[name] == "data" for name in named):
         found.update(dict.fromkeys(named, "data"))
 
 
-def _leave_what_was_said(found: dict[str, str], unsaid: Sequence[str], given: GivenNames) -> None:
-    """Add nothing to the names of a role that were said: the rest are parameters."""
-    for name in unsaid:
+def _keep_to_given_names(
+    found: dict[str, str], open_names: Sequence[str], given: GivenNames
+) -> None:
+    """Add nothing to the names of a role that were specified: the rest are parameters."""
+    for name in open_names:
         if given.is_given(found[name]):
             found[name] = "parameter"
 

@@ -7,6 +7,8 @@ from core.types import Shape
 __all__ = ["NO_AXIS", "TWO_SIZES", "batch_axis", "growing_axes"]
 
 TWO_SIZES = (2, 3)
+"""Not 1, which is the length of many other axes, and is broadcast."""
+
 NO_AXIS = -1
 """Marks an output without a row per example, which is returned whole."""
 

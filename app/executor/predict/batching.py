@@ -118,7 +118,7 @@ class Batching:
         work = _Work(asked, inference, prediction)
         prepared = _prepared(call, work)  # raises before anything is cached
         if call.target is not None and tensors is call.tensors:
-            if len(module.learned) >= _MOST_KNOWN:
+            if len(module.learned) >= _MOST_KNOWN:  # clients may send any number of shapes
                 module.learned.clear()
             without = work._replace(prediction=prediction.of({}))
             module.learned[call.target] = _Known(module.record, without)
@@ -131,6 +131,7 @@ class Batching:
             return _predict(batch)
         # The module has changed since they were prepared, so they may no longer fit together.
         answers = []
+        # One by one; each run overwrites the outputs of the one before.
         for one in batch:
             (found,), facts = _predict([self.prepare(one.call)])
             copies = {name: value.copy() for name, value in found.tensors.items()}

@@ -34,6 +34,7 @@ __all__ = ["Inference", "pick_bucket"]
 
 _NO_AXES: frozenset[int] = frozenset()
 _SHAPES_KEPT = 8
+"""Shapes with a predictor of their own, whose plans take memory: any client may send new ones."""
 
 
 class RaggedAxis(NamedTuple):
@@ -92,8 +93,7 @@ class Inference:
         Args:
             tensors: the inputs.
             bucket: the requested key as canonical JSON text, or None.
-            is_repeatable: see
-            ``Prediction``.
+            is_repeatable: see ``Prediction``.
 
         Raises:
             Invalid: no bucket fits, or a tensor does not fit the bucket.
@@ -138,7 +138,7 @@ class Inference:
         """
         found = self.prepare(tensors, bucket)
         found.predictor.plan(found.rows, joins)
-        _ = self.ragged_axes
+        _ = self.ragged_axes  # kept from now on; it infers the shapes of all buckets' outputs
 
     def as_batch(self, tensors: Arrays) -> Arrays:
         """Return the inputs of a single example without a batch axis as a batch of one.
@@ -281,6 +281,7 @@ class Inference:
 
     def _cut(self, lengths: Mapping[str, Shape], name: str, shape: Shape) -> tuple[slice, ...]:
         """Return the part of an output that belongs to inputs of these lengths."""
+        # Where several inputs could be meant, the last one counts.
         index = [slice(None)] * len(shape)
         for ragged in self.ragged_axes:
             if ragged.output == name:

@@ -40,6 +40,7 @@ _SHORT_SECONDS = 0.02
 """Limit on the time of a run with more examples than bound, because others wait for it."""
 
 _EXECUTORS_KEPT = 16
+"""Batch sizes that stay bound; more than the powers of two up to the largest batch."""
 
 MANY_NODES = 1_000
 """A graph with more nodes takes long to plan for a batch size."""
@@ -374,7 +375,10 @@ class Predictor:
         }
 
     def _gather(self, bound: _Bound, batch: Sequence[tuple[Arrays, int]], rows: int) -> None:
-        """Concatenate the rows of the requests, and pad them with zeros."""
+        """Concatenate the rows of the requests.
+
+        The rest is zeros, so that nothing depends on what an earlier batch left there.
+        """
         if len(batch) == 1:
             for name, tensor in batch[0][0].items():
                 self._write_rows(bound.inputs[name], tensor, rows, self._axes[name])

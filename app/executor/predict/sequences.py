@@ -31,8 +31,7 @@ class _Sequence:
         arrays: its states by name.
         rows: examples in each of its parts.
         basis: ``HostedModule.basis`` when it began.
-        version: the version that computes it; see
-        ``calls.Predict``.
+        version: the version that computes it; see ``calls.Predict``.
         used_at: when its last part was computed.
     """
 
@@ -55,7 +54,8 @@ class _OfModule:
     Attributes:
         idle_seconds: time after which an idle sequence expires.
         by_id: the most recently used last.
-        begun: those whose first part has not been computed yet; they are dropped if it never is.
+        begun: those whose first part has not been computed yet. Only that part refers to them, so
+            they are gone when it is refused or cancelled.
     """
 
     idle_seconds: float = 0.0
@@ -103,6 +103,7 @@ class OpenPart:
 
     def keep(self, outputs: Arrays) -> None:
         """Store the states from the outputs of this part."""
+        # A copy: the outputs are overwritten by the next batch.
         for one in self._states:
             self._sequence.arrays[one.name][...] = outputs[one.output]
         self._keep(self._sequence)
@@ -221,7 +222,7 @@ def _check(found: _Sequence, rows: int, states: Sequence[StateSpec], sequence_id
         expected = f"{found.rows}, as in the first part of sequence {sequence_id!r}"
         raise Invalid("inputs", f"{rows} examples", expected)
     wanted = {one.name: one.shape_of(rows) for one in states}
-    there = {name: array.shape for name, array in found.arrays.items()}
-    if wanted != there:
-        expected = f"one whose states are as those of sequence {sequence_id!r}, {there}"
+    kept = {name: array.shape for name, array in found.arrays.items()}
+    if wanted != kept:
+        expected = f"one whose states are as those of sequence {sequence_id!r}, {kept}"
         raise Invalid("bucket", f"a bucket with states {wanted}", expected)

@@ -141,11 +141,16 @@ def test_parts_of_one_sequence_are_never_batched_together_and_keep_their_order()
     assert turn(queue, Rows()) == [[7]]
 
 
+def test_parts_that_were_put_off_keep_their_order():
+    queue = waiting(part(3, "a"), part(1, "a"), part(2, "a"))
+    assert [turn(queue, Rows()) for _ in range(3)] == [[[1]], [[2]], [[3]]]
+
+
 def test_parts_in_different_groups_keep_their_order():
-    queue = waiting(part(101, "a"), part(201, "a"), part(102, "a"), part(202, "b"))
+    queue = waiting(part(101, "a"), part(201, "a"), part(202, "b"), part(301, "a"))
     assert turn(queue, Rows()) == [[101], [202]]
     assert turn(queue, Rows()) == [[201]]
-    assert turn(queue, Rows()) == [[102]]
+    assert turn(queue, Rows()) == [[301]]
 
 
 def test_after_a_refused_or_dropped_part_the_next_one_runs():

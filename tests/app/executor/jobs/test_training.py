@@ -152,9 +152,10 @@ def test_the_loss_of_a_regression(driver, jobs):
         ({"epochs": 2}, ["2", "3"]),
         ({"epochs": 0}, ["3"]),
         ({"epochs": 0, "batches": 3}, ["0.3", "0.6", "1.3", "1.6", "2.3", "2.6", "3"]),
+        ({"epochs": 0, "batches": 7}, ["1", "2", "3"]),  # the last batch of an epoch
         (
             {"epochs": 0, "seconds": 1e-9},
-            [f"{e}.{b}" for e in range(3) for b in range(1, 7)] + ["3"],
+            [f"{e}.{b}".removesuffix(".0") for e in range(4) for b in range(7)][1:22],
         ),
     ],
 )

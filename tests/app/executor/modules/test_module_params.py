@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 import core as mx
 from app.domain.module import BindSpec, InitSpec
@@ -125,6 +126,14 @@ def test_missing_and_extra_parameters_can_be_allowed(driver):
     assert np.isnan(after.pop("fc1_bias")).all()
     for name, value in after.items():
         np.testing.assert_array_equal(value, before[name])
+
+
+def test_nan_in_bfloat16_is_refused(driver):
+    driver.ready()
+    nan = np.full(5, np.nan, dtype=bfloat16)
+    refusal = driver.refusal(calls.SetParams(module="net", allow_missing=True), fc1_bias=nan)
+    assert (refusal.code, refusal.field_name) == ("invalid", "fc1_bias")
+    assert "allow_nonfinite" in refusal.message
 
 
 def test_missing_parameters_can_be_kept_only_where_there_are_some(driver, make_network):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from app.domain.job import JobKind
 from app.domain.module import BindSpec, InitSpec, OptimizerSpec
 from app.errors import HostError
+from app.executor.jobs import scoring
 from app.executor.predict.predictor import Predictor
 from app.link import calls
 from app.link.protocols import Arrays
@@ -181,6 +183,27 @@ def test_a_job_without_memory_for_its_data_fails_alone_after_a_second_try(
         assert "smaller" in last["message"]
     assert names(many) == ["a"]
     predict(many, "a")
+
+
+def test_a_job_without_memory_has_none_of_its_own_when_others_make_room(
+    many: Any, jobs: Any, toy_data: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[weakref.ref[Any]] = []
+    left: list[Any] = []
+
+    def run_out(*arguments: Any, **options: Any) -> Any:
+        array = np.zeros(3)
+        held.append(weakref.ref(array))
+        raise MemoryError("Unable to allocate 8 GiB")
+        yield  # as a step of the job
+
+    jobs.dataset("toy", toy_data)
+    monkeypatch.setattr(scoring, "load_examples", run_out)
+    monkeypatch.setattr(many.host._jobs, "_make_room", lambda name: left.append(held[-1]()))
+    record = many.host._residents.use("a").record
+    many.ask(jobs.start(record, {"dataset": "toy", "batch_size": BATCH}, kind=JobKind.SCORE))
+    assert many.run_jobs()["code"] == "out_of_memory"
+    assert left == [None, None]
 
 
 def test_a_restored_module_stays_until_the_call_it_was_restored_for(many: Any) -> None:
