@@ -9,7 +9,8 @@ from app.refusals import TooManyRequests
 
 __all__ = ["Allowance"]
 
-_SECONDS_OF_OTHERS = 1.0
+_RETRY_SECONDS = 1.0
+"""Suggested to a key that has too many requests in progress, whose ends nobody can predict."""
 
 
 class Allowance:
@@ -48,7 +49,7 @@ class Allowance:
             raise TooManyRequests(
                 f"the key may have {self._concurrency:,} requests under way at a time; wait for "
                 "an answer before the next",
-                retry_after_seconds=_SECONDS_OF_OTHERS,
+                retry_after_seconds=_RETRY_SECONDS,
             )
         if self._rate is not None:
             self._take_token(self._rate)

@@ -35,6 +35,8 @@ async def cancel_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
 
 async def in_thread(step: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
     """Run a step in a thread; cancellation takes effect only when the step has ended."""
+    # A thread cannot be stopped: a caller that went on at once would act beside it, for example
+    # close the store that the step is writing to.
     running = asyncio.ensure_future(asyncio.to_thread(step, *arguments, **options))
     cancelled: asyncio.CancelledError | None = None
     while not running.done():

@@ -1,4 +1,5 @@
-"""Infers how a dataset's arrays are reshaped for a module's bound inputs, unless a job says how."""
+"""Infers how a dataset's arrays are reshaped for a module's bound inputs, unless a job specifies
+it."""
 
 from __future__ import annotations
 
@@ -34,13 +35,13 @@ def in_bound_forms(
     def completed(source: DatasetSource) -> dict[str, ArraySource]:
         record = records[source.dataset]
         shapes = {array.name: array.shape for array in record.arrays}
-        said = sources_of(source, list(bound), record)
+        given = sources_of(source, list(bound), record)
         fitted = {
             name: _fitted(one, tuple(shapes[one.array]), bound[name])
-            for name, one in said.items()
+            for name, one in given.items()
             if one.array in shapes
         }
-        return source.inputs | {name: one for name, one in fitted.items() if one != said[name]}
+        return source.inputs | {name: one for name, one in fitted.items() if one != given[name]}
 
     params = dataclasses.replace(params, inputs=completed(params))
     if isinstance(params, FitParams) and params.validation is not None:
@@ -51,10 +52,12 @@ def in_bound_forms(
 
 
 def _fitted(source: ArraySource, array: Shape, bound: InputDesc) -> ArraySource:
-    is_said = any(one is not None for one in (source.shape, source.axes, source.lengths))
+    is_specified = any(one is not None for one in (source.shape, source.axes, source.lengths))
     at, has = batch_axis(bound), array[1:]
     wanted = (*bound.shape[:at], *bound.shape[at + 1 :])
-    if is_said or at < 0 or not wanted or has == wanted or math.prod(has) != math.prod(wanted):
+    if is_specified or at < 0 or not wanted or has == wanted:
+        return source
+    if math.prod(has) != math.prod(wanted):
         return source
     if len(has) != len(wanted):
         return dataclasses.replace(source, shape=wanted)

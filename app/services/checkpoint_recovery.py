@@ -46,7 +46,7 @@ class CheckpointRecovery:
     def run(self) -> list[Finding]:
         """Update the index for all modules that the database knows, and unpin obsolete files."""
         for path in self._uploads.glob(".upload-*"):
-            remove_unlocked(path)
+            remove_unlocked(path)  # another server that is receiving one holds its lock
         with self._store.read() as connection:
             index = all_checkpoints(connection)
             names = module_names(connection)
@@ -58,6 +58,8 @@ class CheckpointRecovery:
             findings += self._enter(name, index.get(name, {}), present)
             newest_job = max([newest_job, *(one.job_id or 0 for one in present.values())])
             newest_job = max([newest_job, *self._recover_pins(name)])
+        # A new job with the id of one that an older database knew would take that one's checkpoints
+        # for its own.
         with self._store.write() as connection:
             reserve_job_ids(connection, newest_job)
         return findings
@@ -94,13 +96,15 @@ class CheckpointRecovery:
                     forget_checkpoint(connection, module, tag)
                 for manifest in changed:
                     put_checkpoint(connection, manifest)
-        untold = [one for one in changed if one.job_id is not None]
-        return self._adopt(module, untold, present, is_import=not index)
+        # Only those of a fit: one that a call saved is recorded in the module before the index, and
+        # one that was uploaded does not change the module.
+        unrecorded = [one for one in changed if one.job_id is not None]
+        return self._adopt(module, unrecorded, present, is_import=not index)
 
     def _adopt(
         self,
         module: str,
-        untold: list[CheckpointManifest],
+        unrecorded: list[CheckpointManifest],
         present: Manifests,
         *,
         is_import: bool,
@@ -112,9 +116,9 @@ class CheckpointRecovery:
             is_import: the index was empty, so that only a checkpoint newer than the module's record
                 can have been missed.
         """
-        if not untold:
+        if not unrecorded:
             return []
-        newest = max(untold, key=lambda one: (one.created_at, one.tag))
+        newest = max(unrecorded, key=lambda one: (one.created_at, one.tag))
         record = self._modules.get(module)
         if record.is_restored_from(newest.tag):
             return []

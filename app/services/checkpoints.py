@@ -265,6 +265,7 @@ class CheckpointService:
             if kept:
                 writer.expected = kept
                 link_files(self.directory(module, tag), kept, writer.directory)
+            # A link, because the upload removes its own name of the file at the end.
             for name, upload in uploads.items():
                 os.link(upload.path, writer.directory / check_name(name, "file"))
 
@@ -395,6 +396,8 @@ class CheckpointService:
         check_etag(f"checkpoint {tag} of module {module!r}", present)
 
     def _remove(self, module: str, tag: CheckpointTag) -> None:
+        # The files first: a row without files is forgotten by the recovery, while files without a
+        # row would be entered again.
         remove_checkpoint(self.root(module), tag)
         with self._store.write() as connection:
             forget_checkpoint(connection, module, tag)

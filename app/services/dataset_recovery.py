@@ -19,6 +19,7 @@ from app.store.store import Store
 __all__ = ["DatasetRecovery"]
 
 _FILE = re.compile(r"(.+)-([0-9a-f]{16})\.([a-z]+)", re.DOTALL)
+"""A dataset's file: its name, the first digits of its SHA-256, and its kind."""
 _OUTPUT = re.compile(r"\.output-(\d+)-(\d+)")
 
 IsRunning = Callable[[int, int], bool]
@@ -54,7 +55,7 @@ class DatasetRecovery:
             for name in sorted({*self._directory.names(), *rows}):
                 findings += self._compare(name, rows.get(name))
             for path in self._directory.unnamed_files():
-                findings.append(self._take_in_stranger(path, rebuild))
+                findings.append(self._import_file(path, rebuild))
         return findings
 
     def look(self) -> list[Finding]:
@@ -111,7 +112,7 @@ class DatasetRecovery:
         detail = f"its file {path.name} has {size:,} bytes, expected {record.size:,}"
         return [_finding(record.name, Outcome.DAMAGED, detail)]
 
-    def _take_in_stranger(self, path: Path, rebuild: bool) -> Finding:
+    def _import_file(self, path: Path, rebuild: bool) -> Finding:
         found = _FILE.fullmatch(path.name)
         if not rebuild or found is None or found[3] not in list(DatasetKind):
             return _finding(path.name, Outcome.LEFT, "no record names it")

@@ -168,6 +168,7 @@ class DatasetService:
                     if upload is not None:
                         self._directory.put_in_place(record, upload)
                     return present
+                # Before any file is touched; ``delete_dataset`` checks again, in its transaction.
                 with self._store.read() as connection:
                     check_unused(connection, name)
             with (
@@ -201,7 +202,7 @@ class DatasetService:
             while block := file.read(_BLOCK):
                 upload.write(block)
             record = self.commit(upload, name, kind)
-        path.unlink()
+        path.unlink()  # last: an attempt that is interrupted before this can be repeated
         return record
 
     def get(self, name: str) -> DatasetRecord:

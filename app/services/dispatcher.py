@@ -86,6 +86,7 @@ class Dispatcher:
             grace_seconds: how long to wait for jobs to save; later ones are returned unsaved.
         """
         executors = list(self._executors.values())
+        # Leases are renewed meanwhile, else another server would take over jobs that are saving.
         await asyncio.gather(*(executor.stop(grace_seconds) for executor in executors))
         await cancel_tasks(self._loops)
         self._loops = []

@@ -54,11 +54,15 @@ __all__ = ["ExecutorJobs"]
 _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
+"""Between looks at the store: the bells ring only for changes made through this server."""
 _SHORT_SECONDS = 0.25
 _SHORT_IN_A_ROW = 4
+"""After so many jobs, each shorter than that, further ones are claimed ahead."""
 _AHEAD = 8
 """Short jobs claimed for each place: for the store, claiming ten takes as long as claiming one."""
 _LONGEST_AHEAD_SECONDS = 1.0
+"""A job that was claimed ahead and has waited this long for a place is returned to the queue, where
+another server may take it."""
 
 
 @dataclass(slots=True)
@@ -124,6 +128,7 @@ class ExecutorJobs:
         self._loops: list[asyncio.Task[None]] = []
         self._is_stopping = False
         self._emptied = asyncio.Event()
+        self._reports: asyncio.Queue[ExecutorEvent] = asyncio.Queue()
 
     # -- lifecycle ----------------------------------------------------------------------------
 
@@ -183,6 +188,10 @@ class ExecutorJobs:
             await self._lose_to_death(assignment, reason)
 
     async def _lose_to_death(self, assignment: _Assignment, reason: str) -> None:
+        # First what the process had reported, perhaps the end of this very job: once the attempt is
+        # lost, its reports are dropped. The events have arrived, but ``_listen`` may not have run.
+        await asyncio.sleep(0)
+        await self._reports.join()
         works = self.client.last_works if isinstance(self.client, Supervisor) else ()
         if any(work.job_id == assignment.job.id for work in works):
             reason = f"executor {self.client.name} was killed or crashed while it ran this job"
@@ -347,9 +356,8 @@ class ExecutorJobs:
 
     async def _listen(self) -> None:
         """Store the executor's reports, in order."""
-        reports: asyncio.Queue[ExecutorEvent] = asyncio.Queue()
         entering = asyncio.create_task(
-            repeat(lambda: self._enter_waiting(reports)), name=f"enter of {self.client.name}"
+            repeat(self._enter_waiting), name=f"store reports of {self.client.name}"
         )
         try:
             async for wire in self.client.events():
@@ -357,7 +365,7 @@ class ExecutorJobs:
                 if message is None:
                     self._call(partial(self._note, wire))
                 else:
-                    reports.put_nowait(message)
+                    self._reports.put_nowait(message)
         finally:
             await cancel_tasks([entering])
 
@@ -392,12 +400,16 @@ class ExecutorJobs:
         self._short_jobs = self._short_jobs + 1 if seconds < _SHORT_SECONDS else 0
         self._claim_soon()
 
-    async def _enter_waiting(self, reports: asyncio.Queue[ExecutorEvent]) -> None:
-        messages = [await reports.get()]
-        while not reports.empty():
-            messages.append(reports.get_nowait())
-        for part in self._parts(_without_outdated(messages)):
-            await safely(partial(self._enter_or_lose, part))
+    async def _enter_waiting(self) -> None:
+        messages = [await self._reports.get()]
+        while not self._reports.empty():
+            messages.append(self._reports.get_nowait())
+        try:
+            for part in self._parts(_without_outdated(messages)):
+                await safely(partial(self._enter_or_lose, part))
+        finally:
+            for _ in messages:
+                self._reports.task_done()
         self.client.events_taken(len(messages))
 
     def _parts(self, messages: list[ExecutorEvent]) -> list[list[ExecutorEvent]]:
@@ -441,10 +453,11 @@ class ExecutorJobs:
         for job, message in zip(jobs, messages, strict=True):
             if job is not None and isinstance(message, JobPrepared | JobCheckpoint | LAST):
                 await self._follow_up(job, message)
-            if job is None or isinstance(message, LAST):
-                assignment = self._find(message.job_id, message.attempt)
-                if assignment is not None:
-                    self._forget(assignment)
+            assignment = self._find(message.job_id, message.attempt)
+            if assignment is not None and isinstance(message, LAST):
+                self._forget(assignment)
+            elif job is None:  # not only forgotten: it would keep its module busy to the end
+                self.drop(message.job_id, message.attempt)
         self._claim_soon()
 
     async def _prepare(self, message: ExecutorEvent) -> ExecutorEvent:

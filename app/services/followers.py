@@ -18,9 +18,9 @@ __all__ = ["Followers"]
 
 _EVENTS_AT_ONCE = 500
 _LONGEST_WAIT_SECONDS = 2.0  # another server's events ring no bell here
-_LONGEST_SILENCE_SECONDS = 2.0
+_LONGEST_SILENCE_SECONDS = 2.0  # then a keepalive shows whether the client is still there
 _LONGEST_TAIL = 500
-_MOST_ENCODED = 500
+_MOST_ENCODED = 500  # a follower further behind encodes anew what others had encoded
 
 
 class Followers:

@@ -47,7 +47,9 @@ _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
 """Between two attempts to load a version on an instance."""
 _PAUSE_AFTER_DEATHS_SECONDS = 600.0
+"""After as many deaths of the executor in a row as ``MOST_DEATHS``: each costs all its modules."""
 _PREPARE_SECONDS = 30.0
+"""A client waits for ``prepare``; instances that are not done by then get no predictions yet."""
 _PUT_AWAY = frozenset({"not_resident", "version_not_loaded"})
 _NO_ROOM = "it was evicted: other modules needed the memory of its executor"
 _NO_VERSION = (

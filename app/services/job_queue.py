@@ -219,6 +219,7 @@ class JobQueue:
 
     def tidy_ended(self, job: Job) -> None:
         """Remove all but the newest reports of a job whose attempt ended, if there may be more."""
+        # Only the reports of this attempt were counted; earlier ones may have left as many each.
         if self._reports.pop(job.id, 0) * job.attempt > self._keep:
             self._thin_out(job.id)
 

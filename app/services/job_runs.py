@@ -154,6 +154,8 @@ class JobRuns:
             self._mark_unsaved(job.module)
         if not isinstance(message, JobDone):
             return message
+        # An attempt that no longer has its job must not publish what it made. Renewed, it keeps the
+        # job while that is done.
         _, void = self._queue.renew([(message.job_id, message.attempt)])
         if void:
             return message
@@ -220,7 +222,7 @@ class JobRuns:
         except NotFound as error:  # pruned meanwhile, while this server was suspended
             _log.info("job %d: skipped a checkpoint: %s", job.id, error)
             return
-        self._resume_points.keep(job, tag)
+        self._resume_points.keep(job, tag)  # before it might be pruned
         params = parse_job_params(job.kind, job.params)
         keep = params.checkpoint.keep if isinstance(params, FitParams) else None
         self._checkpoints.prune(job.module, keep)

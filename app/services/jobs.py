@@ -201,6 +201,7 @@ class JobService:
             NotFound: there is no such job.
             InUse: it is not finished.
         """
+        # The row first, so that nobody is shown a job whose files are gone.
         with self._store.write() as connection:
             _check_etag(connection, job_id)
             job = delete_job(connection, job_id)

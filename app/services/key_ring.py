@@ -128,6 +128,7 @@ class KeyRing:
 
     async def _look(self) -> None:
         try:
+            # Taken before the file is read, so that a change during the read is seen next time.
             stamp = await in_thread(self._file.stamp)
             if stamp != self._stamp or self._fault:
                 keys = await in_thread(self._read)
@@ -184,6 +185,8 @@ class KeyRing:
         known: dict[str, ApiKey] = {}
         allowances: dict[str, Allowance | None] = {}
         for one in keys:
+            # The same object as long as nothing changes: ``is_valid`` compares identities, and the
+            # requests in progress count in the key's old allowance.
             before = self._keys.get(one.id)
             is_same = before == one
             known[one.id] = before if before is not None and is_same else one

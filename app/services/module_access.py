@@ -200,7 +200,7 @@ class ModuleAccess:
             record = await self.record(name)
             if name not in self._known:  # else a change has cached a newer one
                 self.remember(record)
-                self._known[name] = record
+                self._known[name] = record  # the name may be that of a model, not the module's
         return self._known[name]
 
     def known_now(self, name: str) -> ModuleRecord | None:
@@ -329,6 +329,7 @@ class ModuleAccess:
             reply = await ask(record, call, tensors)
             reply.release()
         except HostError as error:
+            # If it cannot be restored, a half-changed module is still better than none.
             if is_restorable and error.code in _MAY_HAVE_CHANGED:
                 await self._put_away(record)
             raise

@@ -245,7 +245,42 @@ async def test_a_job_taken_over_by_another_server_is_stopped_here(bench, make_be
         assert bench.jobs.get(job.id) == taken
 
 
-async def test_a_job_lost_unnoticed_restarts_on_the_same_executor(bench) -> None:
+async def test_an_attempt_without_its_job_is_stopped_at_its_next_report(bench, make_bench) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor, lease_seconds=300.0) as dispatcher:
+        job = bench.fit()
+        await until(lambda: executor.starts)
+        other = make_bench()
+        with bench.store.write() as connection:
+            queue.lose(connection, job.id, 1, "thought dead", 0.0)
+            waiting = queue.next_jobs(connection, "cpu(0)", 2000.0, 1)
+            queue.claim(connection, waiting, "cpu(0)", other.presence.server, 2000.0)
+        executor.send(JobProgress(job_id=job.id, attempt=1, epoch=0, epochs=1, batch=1))
+        await until(lambda: executor.controls)
+        assert executor.controls[0].is_void
+        assert dispatcher.jobs_by_executor == {"cpu(0)": []}
+
+
+async def test_a_job_whose_end_arrived_before_the_death_is_not_lost(bench, monkeypatch) -> None:
+    may_store, store = threading.Event(), bench.runs.enter
+
+    def store_late(messages):
+        assert may_store.wait(20)
+        return store(messages)
+
+    monkeypatch.setattr(bench.runs, "enter", store_late)
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor) as dispatcher:
+        job = bench.fit()
+        await until(lambda: executor.starts)
+        executor.send(JobDone(**of(executor.starts[0])))
+        executor.alive = False
+        restarted = asyncio.create_task(dispatcher.executor_started(executor))
+        await asyncio.sleep(0.2)
+        may_store.set()
+        await restarted
+        await until_status(bench, job, S.SUCCEEDED)
+        assert bench.jobs.get(job.id).attempt == 1
     executor = ScriptedExecutor()
     async with dispatching(bench, executor) as dispatcher:
         job = bench.fit()
