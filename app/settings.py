@@ -213,7 +213,10 @@ class Settings(BaseSettings):
     @property
     def store_url(self) -> str:
         """The database URL, with the default filled in."""
-        return self.database_url or f"sqlite:///{self.data_dir.absolute() / 'modserve.db'}"
+        from sqlalchemy import URL  # here, since it is slow to import
+
+        file = self.data_dir.absolute() / "modserve.db"
+        return self.database_url or URL.create("sqlite", database=str(file)).render_as_string()
 
 
 def unknown_variables(environment: Iterable[str]) -> dict[str, str]:

@@ -11,10 +11,12 @@ from sqlalchemy import create_engine, delete, select
 
 from app.errors import StartError
 from app.store.schema import datasets, modules
-from app.store.store import Store, database_file
+from app.store.store import Store, database_file, sqlite_url
 from app.store.succession import skip_ids
 
 __all__ = ["check_database", "continue_ids", "forget_missing", "snapshot"]
+
+_BUSY_SECONDS = 30
 
 
 def snapshot(url: str, target: Path) -> bool:
@@ -28,7 +30,7 @@ def snapshot(url: str, target: Path) -> bool:
         return False
     try:
         with (
-            closing(sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=30)) as source,
+            closing(_connect(path, "rw")) as source,  # "rwc", the default, would create it
             closing(sqlite3.connect(target)) as copy,
         ):
             source.backup(copy)
@@ -41,7 +43,7 @@ def snapshot(url: str, target: Path) -> bool:
 
 def forget_missing(path: Path, names: Collection[str], dataset_names: Collection[str]) -> None:
     """Remove modules and datasets from a copy that were deleted after it was made."""
-    store = Store(f"sqlite:///{path}")
+    store = Store(sqlite_url(path))
     try:
         with store.write() as connection:
             for table, kept in ((modules, names), (datasets, dataset_names)):
@@ -56,7 +58,7 @@ def forget_missing(path: Path, names: Collection[str], dataset_names: Collection
 
 def continue_ids(path: Path, now: float) -> None:
     """Make a restored copy skip the ids that its database gave out after the copy was made."""
-    engine = create_engine(f"sqlite:///{path}")
+    engine = create_engine(sqlite_url(path))
     with engine.begin() as connection:
         skip_ids(connection, now)
     engine.dispose()
@@ -65,9 +67,14 @@ def continue_ids(path: Path, now: float) -> None:
 def check_database(path: Path) -> None:
     """Raise StartError if an SQLite file is damaged."""
     try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        with closing(_connect(path, "ro")) as connection:
             found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     except sqlite3.DatabaseError as error:
         found = str(error)
     if found != "ok":
         raise StartError(f"{path} is damaged: {found}")
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)

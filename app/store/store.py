@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -20,7 +20,7 @@ from app.store.group_commit import GroupCommit
 from app.store.migrations import migrate
 from app.store.reserve import Reserve
 
-__all__ = ["Store", "database_file"]
+__all__ = ["Store", "database_file", "sqlite_url"]
 
 _log = logging.getLogger(__name__)
 
@@ -158,6 +158,11 @@ class Store:
             damaged = self._damaged(_cause(error))
             _log.error("%s", damaged)
             raise damaged from error
+
+
+def sqlite_url(path: Path) -> str:
+    """Return the URL of an SQLite database, with the path's special characters quoted."""
+    return URL.create("sqlite", database=str(path)).render_as_string()
 
 
 def database_file(url: str) -> Path | None:
