@@ -18,7 +18,7 @@ messages of an attempt that no longer has the job.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -47,6 +47,7 @@ __all__ = [
     "event_from_wire",
     "start_from_wire",
     "to_wire",
+    "without_outdated",
 ]
 
 
@@ -297,3 +298,13 @@ def event_from_wire(data: Mapping[str, Any]) -> ExecutorEvent | None:
     """Read what ``events()`` yields; None for an event that is not about a job."""
     cls = _EVENTS.get(str(data.get("type")))
     return None if cls is None else from_plain(cls, dict(data))
+
+
+def without_outdated(messages: Sequence[ExecutorEvent]) -> list[ExecutorEvent]:
+    """Drop progress reports that a later report of the same job supersedes."""
+    newest = {m.job_id: i for i, m in enumerate(messages) if isinstance(m, JobProgress)}
+    return [
+        message
+        for i, message in enumerate(messages)
+        if not isinstance(message, JobProgress) or newest[message.job_id] == i
+    ]

@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import ExecutorGone, ExecutorKilled, HostError
+from app.errors import ExecutorGone, HostError
 from app.link.client import Asked, Buffers, OnOutcome, Outcome, Reply, Tensors, TensorSpecs
+from app.link.deaths import end_of_call, end_of_prediction
 from app.link.frames import (
     Frame,
     FrameError,
@@ -483,30 +484,12 @@ class Connection:
         for prediction in predictions.values():
             if prediction.buffers is not None:
                 prediction.buffers.release()
-            prediction.end(_end_of(prediction, works, reason))
-        work_of_call = {work.call_id: work for work in works}
+            prediction.end(end_of_prediction(prediction.target.module, works, reason))
         for call_id, call in pending.items():
             if call.buffers is not None:
                 call.buffers.release()
-            if call.future.done():
-                continue
-            if (work := work_of_call.get(call_id)) is not None:
-                what = f"the executor was killed or crashed while it ran this call ({work}): "
-                call.future.set_exception(ExecutorKilled(what + reason))
-            else:
-                call.future.set_exception(ExecutorGone(reason))
+            if not call.future.done():
+                call.future.set_exception(end_of_call(call_id, works, reason))
         if not self.hello.done():
             self.hello.set_exception(ExecutorGone(reason))
             self.hello.exception()  # asyncio logs errors of futures that nobody has asked for
-
-
-def _end_of(prediction: _Prediction, works: Sequence[RunningWork], reason: str) -> ExecutorGone:
-    """Return the error for a prediction whose executor died.
-
-    A batch is always on a single module.
-    """
-    for work in works:
-        if (work.method, work.module) == ("predict", prediction.target.module):
-            what = f"the executor was killed or crashed while it ran {work}: "
-            return ExecutorKilled(what + reason)
-    return ExecutorGone(reason)

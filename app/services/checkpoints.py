@@ -19,7 +19,7 @@ from app.domain.checkpoint import CheckpointManifest, CheckpointTag, FileDigest,
 from app.domain.module import ModuleRecord
 from app.domain.names import check_name
 from app.domain.retention import tags_to_keep
-from app.errors import Damaged, InUse, NotFound, TooLarge
+from app.errors import Conflict, Damaged, InUse, NotFound, TooLarge
 from app.files.checkpoint_files import (
     link_files,
     open_checkpoint_file,
@@ -157,6 +157,22 @@ class CheckpointService:
         directory = self.directory(module, tag)
         verify_checkpoint(directory)
         return directory
+
+    def require_same(self, module: str, tag: CheckpointTag, etag: str) -> None:
+        """Raise Conflict if a checkpoint that was loaded has been replaced or deleted since.
+
+        To be called under the lock of the module's record, before that names the checkpoint. The
+        module is then evicted from the device, and restored from its former checkpoint.
+        """
+        try:
+            present: str | None = read_manifest(self.directory(module, tag)).etag
+        except (NotFound, Damaged):
+            present = None
+        if present != etag:
+            raise Conflict(
+                f"checkpoint {tag} of module {module!r} was replaced or deleted while it was "
+                "loaded; load it again, or another one"
+            )
 
     def open_file(self, module: str, tag: CheckpointTag, name: str) -> BinaryIO:
         """Open a file of a checkpoint for a download; see ``open_checkpoint_file``."""
@@ -331,21 +347,23 @@ class CheckpointService:
             NotFound: no such module or checkpoint.
             InUse: the module is restored from it, or it is a version in use.
         """
-        self._check_etag(module, tag)
-        record = self._modules.get(module)
-        if record.checkpoint == tag:
-            raise InUse(
-                f"checkpoint {tag} is what module {module!r} is restored from; save or load "
-                "another first (where it is damaged, one uploaded under an epoch before it is "
-                f"restored by POST /v1/modules/{module}/restore, and can then be loaded)"
-            )
-        parts = [] if tag.batch else record.versions.parts(tag.epoch)
-        if parts:
-            raise InUse(
-                f"version {tag} of module {module!r} is in use: {', '.join(parts)}; promote "
-                "another one, end its trial or take the label away first"
-            )
-        self._remove(module, tag)
+        # Under the lock of the record, else it could come to name this checkpoint in between.
+        with self._modules.directories.locked(module):
+            self._check_etag(module, tag)
+            record = self._modules.get(module)
+            if record.checkpoint == tag:
+                raise InUse(
+                    f"checkpoint {tag} is what module {module!r} is restored from; save or load "
+                    "another first (where it is damaged, one uploaded under an epoch before it is "
+                    f"restored by POST /v1/modules/{module}/restore, and can then be loaded)"
+                )
+            parts = [] if tag.batch else record.versions.parts(tag.epoch)
+            if parts:
+                raise InUse(
+                    f"version {tag} of module {module!r} is in use: {', '.join(parts)}; promote "
+                    "another one, end its trial or take the label away first"
+                )
+            self._remove(module, tag)
 
     def prune(self, module: str, keep: int | None = None) -> list[CheckpointTag]:
         """Delete all but the newest checkpoints, see ``tags_to_keep``; return the deleted tags.
@@ -355,10 +373,11 @@ class CheckpointService:
         """
         newest_first = sorted(self._manifests(module), key=_age, reverse=True)
         keep = keep if keep is not None else self._keep
-        kept = tags_to_keep(self._modules.get(module), newest_first, keep)
-        removed = [manifest.tag for manifest in newest_first if manifest.tag not in kept]
-        for tag in removed:
-            self._remove(module, tag)
+        with self._modules.directories.locked(module):  # see ``delete``
+            kept = tags_to_keep(self._modules.get(module), newest_first, keep)
+            removed = [manifest.tag for manifest in newest_first if manifest.tag not in kept]
+            for tag in removed:
+                self._remove(module, tag)
         return removed
 
     # -- helpers ------------------------------------------------------------------------------

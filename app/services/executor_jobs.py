@@ -29,10 +29,10 @@ from app.link.job_messages import (
     JobControl,
     JobLog,
     JobPrepared,
-    JobProgress,
     JobStart,
     event_from_wire,
     to_wire,
+    without_outdated,
 )
 from app.link.module_messages import evicted_module
 from app.link.supervisor import Supervisor
@@ -405,7 +405,7 @@ class ExecutorJobs:
         while not self._reports.empty():
             messages.append(self._reports.get_nowait())
         try:
-            for part in self._parts(_without_outdated(messages)):
+            for part in self._parts(without_outdated(messages)):
                 await safely(partial(self._enter_or_lose, part))
         finally:
             for _ in messages:
@@ -497,13 +497,3 @@ class ExecutorJobs:
         task = asyncio.create_task(step)
         tasks.add(task)
         task.add_done_callback(tasks.discard)
-
-
-def _without_outdated(messages: list[ExecutorEvent]) -> list[ExecutorEvent]:
-    """Drop progress reports that a later report of the same job supersedes."""
-    newest = {m.job_id: i for i, m in enumerate(messages) if isinstance(m, JobProgress)}
-    return [
-        message
-        for i, message in enumerate(messages)
-        if not isinstance(message, JobProgress) or newest[message.job_id] == i
-    ]

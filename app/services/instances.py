@@ -46,10 +46,8 @@ _log = structlog.get_logger(__name__)
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
 """Between two attempts to load a version on an instance."""
-_PAUSE_AFTER_DEATHS_SECONDS = 600.0
-"""After as many deaths of the executor in a row as ``MOST_DEATHS``: each costs all its modules."""
-_PREPARE_SECONDS = 30.0
-"""A client waits for ``prepare``; instances that are not done by then get no predictions yet."""
+_PAUSE_AFTER_DEATHS_SECONDS = 600.0  # after MOST_DEATHS in a row; each costs all its modules
+_PREPARE_SECONDS = 30.0  # instances that are not prepared by then get no predictions yet
 _PUT_AWAY = frozenset({"not_resident", "version_not_loaded"})
 _NO_ROOM = "it was evicted: other modules needed the memory of its executor"
 _NO_VERSION = (

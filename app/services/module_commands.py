@@ -226,7 +226,7 @@ class ModuleCommands:
         """Delete a module with its files; refused while it has unfinished jobs."""
         async with self._access.lock(name):
             record = await self._access.record(name)
-            await asyncio.to_thread(self._modules.delete, name)
+            await asyncio.to_thread(self._modules.delete, name)  # first: executors die with us
             self._access.forget(name)
             try:
                 await tell(self._executors.get(record.executor), calls.DeleteModule(module=name))
@@ -457,7 +457,7 @@ class ModuleCommands:
             epoch=epoch,
             optimizer_states=optimizer_states,
         )
-        async with self._access.lock(name):
+        async with self._access.lock(name):  # until recorded, lest a step be counted as saved
             (await self._access.ask_at(name, "save_checkpoint", call)).release()
             return await asyncio.to_thread(self._checkpoints.saved, name, CheckpointTag(epoch))
 
@@ -466,11 +466,13 @@ class ModuleCommands:
     ) -> ModuleRecord:
         """Load a checkpoint's parameters and, on request, its optimizer states."""
         directory = await asyncio.to_thread(self._checkpoints.verify, name, tag)
+        etag = (await asyncio.to_thread(self._checkpoints.get, name, tag)).etag
         call = calls.LoadCheckpoint(module=name, directory=str(directory), **options)
 
         def alter(record: ModuleRecord) -> ModuleRecord:
             if call.allow_missing:  # parameters that it lacks exist only in memory
                 return record.with_set_params()
+            self._checkpoints.require_same(name, tag, etag)
             return record.with_checkpoint(tag, saved_states=call.optimizer_states)
 
         return await self._access.change(

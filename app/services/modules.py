@@ -99,8 +99,8 @@ class ModuleService:
         """
         check_name(record.name)
         _check_buckets(record)
-        said = [to_plain(record), dict(digests)] if digests else to_plain(record)
-        fingerprint = hashlib.sha256(canonical_json(said).encode()).hexdigest()
+        request_content = [to_plain(record), dict(digests)] if digests else to_plain(record)
+        fingerprint = hashlib.sha256(canonical_json(request_content).encode()).hexdigest()
         now = self._clock()
         record = record.evolve(created_at=now, updated_at=now)
         request = None
@@ -199,6 +199,7 @@ class ModuleService:
             NotFound: there is no such module.
         """
         with self.directories.locked(name):
+            # Retried, because rows also change without this lock; see ``RestoreLog.begin``.
             for _ in range(_MOST_TRIES):
                 record = self.get(name)
                 altered = alter(record).evolve(version=record.version + 1, updated_at=self._clock())

@@ -115,7 +115,7 @@ class Predictions:
         if found is None:
             call = predict_call(record, bucket, None, version.key, is_strict=is_strict)
             _, params = calls.to_call(call)
-            if len(self._targets) >= _MOST_TARGETS:
+            if len(self._targets) >= _MOST_TARGETS:  # clients may send any number of shapes
                 self._targets.clear()
             found = self._targets[key] = Target(params, _signature(rows), examples_of(record, rows))
         return found
@@ -148,7 +148,7 @@ class Predictions:
         wanted = on_outcome, deadline, priority
         asked = _Prediction(self, record, version, target, pieces, *wanted)
         asked.submit()
-        self._under_way[record.name] += 1
+        self._under_way[record.name] += 1  # in time: no outcome arrives before ``submit`` returns
         return asked
 
     async def outcome(

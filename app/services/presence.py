@@ -11,7 +11,7 @@ import os
 import uuid
 from pathlib import Path
 
-from app.files.durable_files import is_locked
+from app.files.durable_files import is_locked, remove_unlocked
 
 __all__ = ["Presence"]
 
@@ -37,9 +37,13 @@ class Presence:
         """Register this server as alive."""
         self._directory.mkdir(parents=True, exist_ok=True)
         path = self._path(self.server)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        self._descriptor = descriptor
+        while self._descriptor is None:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if path.exists():
+                self._descriptor = descriptor
+            else:  # before it was locked, another server took it for a dead one's and removed it
+                os.close(descriptor)
 
     def leave(self) -> None:
         """Release this server's lock, so that others see it as dead."""
@@ -64,9 +68,8 @@ class Presence:
     def forget_dead(self, needed: set[str]) -> None:
         """Remove the files of dead servers, except those in ``needed``, which jobs still name."""
         for path in self._directory.glob("*.lock"):
-            server = path.stem
-            if server not in needed and self.is_dead(server):
-                path.unlink(missing_ok=True)
+            if path.stem not in needed:
+                remove_unlocked(path)
 
     def _path(self, server: str) -> Path:
         return self._directory / f"{server}.lock"

@@ -61,6 +61,7 @@ class Recovery:
             StartError: the database is damaged; nothing was changed.
         """
         self._store.check()
+        # The modules first: only the checkpoints of modules that the database knows are entered.
         findings = [
             *self._modules.run(rebuild=rebuild),
             *self._checkpoints.run(),

@@ -55,7 +55,7 @@ class RestoreLog:
         started = of_executor(executor, Happening(kind, {"restarts": restarts}))
         with self._store.write() as connection:
             losses = note_losses(connection, executor, killers)
-            append_events(connection, [started, *_told(connection, losses)], self._clock())
+            append_events(connection, [started, *_events_of(connection, losses)], self._clock())
         self._bell.ring()
 
     def executor_lost(self, executor: str, reason: str) -> None:
@@ -166,14 +166,14 @@ class RestoreLog:
             put_restoration(connection, module_id(connection, name, lock=True), RestoreStatus())
 
 
-def _told(connection: Connection, losses: Losses) -> list[EventEntry]:
+def _events_of(connection: Connection, losses: Losses) -> list[EventEntry]:
     """Return the events of the modules that an executor's death has affected."""
     lost = [module_outline(connection, name) for name in losses.lost]
     failed = [module_outline(connection, name) for name in losses.failed]
     statuses = get_restorations(connection, [record.id for record in failed])
-    told = [(record, Happening(ServerEvent.MODULE_PARAMS_LOST, {})) for record in lost]
-    told += [(record, _quarantined(statuses[record.id])) for record in failed]
-    return [entry for record, happening in told for entry in of_module(record, happening)]
+    happened = [(record, Happening(ServerEvent.MODULE_PARAMS_LOST, {})) for record in lost]
+    happened += [(record, _quarantined(statuses[record.id])) for record in failed]
+    return [entry for record, happening in happened for entry in of_module(record, happening)]
 
 
 def _quarantined(status: RestoreStatus) -> Happening:

@@ -47,6 +47,7 @@ class ResumePoints:
         """Make a checkpoint the one from which a job resumes."""
         root = self._root(job)
         make_directory(root.parent)
+        # Before the others are removed: a job that has saved always has a resume point.
         copy_checkpoint(self._checkpoints.directory(job.module, tag), root)
         for other in list_tags(root):
             if other != tag:
@@ -78,6 +79,7 @@ class ResumePoints:
         if job.kind is not JobKind.FIT:
             return
         try:
+            # First, so that no checkpoint of it appears after the search for the furthest one.
             shut_out_attempt(self._checkpoints.root(job.module), job.id, job.attempt)
             directory = self._furthest(job, _log.warning)
             if directory is not None:

@@ -72,7 +72,7 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
     data_dir = options.data_dir
     check_release(data_dir)  # before the database is migrated
     presence = Presence(data_dir / "servers")
-    stack.callback(presence.leave)
+    stack.callback(presence.leave)  # called after ``store.close``: till then the server is alive
     store = Store(options.url)
     store.open()
     stack.callback(store.close)

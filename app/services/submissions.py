@@ -98,7 +98,7 @@ class Submission:
     @property
     def fingerprint(self) -> str:
         """Digest of the whole request, to tell whether a repeated key belongs to another one."""
-        return _digest(self.module, self.kind.value, self.plain, *_told(self.limits))
+        return _digest(self.module, self.kind.value, self.plain, *_plain_limits(self.limits))
 
     @property
     def params_digest(self) -> str:
@@ -250,9 +250,9 @@ def _check_inputs(
         _check_classes(records[params.dataset], records[params.validation.dataset])
     for prefix, source in sources.items():
         record = records[source.dataset]
-        there = [array.name for array in record.arrays]
+        present = [array.name for array in record.arrays]
         labels = module.label_names if isinstance(params, FitParams) else ()
-        names = [*module.data_names, *source.inputs, *(one for one in labels if one in there)]
+        names = [*module.data_names, *source.inputs, *(one for one in labels if one in present)]
         check_arrays(sources_of(source, names, record), record, prefix)
 
 
@@ -273,7 +273,7 @@ def _deadline(limits: JobLimits, now: float) -> float | None:
     return None if limits.deadline_seconds is None else now + limits.deadline_seconds
 
 
-def _told(limits: JobLimits) -> list[Any]:
+def _plain_limits(limits: JobLimits) -> list[Any]:
     """Return the limits for the fingerprint; the priority alone if nothing else is set, as in
     fingerprints of older releases."""
     more = [limits.max_retries, limits.deadline_seconds, limits.timeout_seconds]

@@ -27,6 +27,7 @@ __all__ = ["UnsavedModules"]
 _log = logging.getLogger(__name__)
 
 _SECONDS = 15.0
+"""Whoever stops the server kills it if it takes too long."""
 
 
 class UnsavedModules:

@@ -126,9 +126,9 @@ class Findings:
             "label_names": self.labels,
             "state_names": self.states,
         }
-        said = {name: value for name, value in (given or {}).items() if value is not None}
+        specified = {name: value for name, value in (given or {}).items() if value is not None}
         warnings = self.warnings_until(tag)
-        return record.evolve(symbols=symbols, warnings=warnings, **names | said)
+        return record.evolve(symbols=symbols, warnings=warnings, **names | specified)
 
 
 async def inspect(client: ExecutorClient, call: calls.InspectModel) -> Findings:

@@ -212,6 +212,7 @@ class Versions:
         return Version(str(chosen), known.place.key)
 
     async def _find(self, record: ModuleRecord, chosen: Chosen) -> Version:
+        # Taken before the files are read, so that a change during the read outdates what is kept.
         edition = self._checkpoints.edition(record.name)
         if chosen == LATEST:
             latest = await asyncio.to_thread(self._checkpoints.latest_version, record.name)
@@ -373,6 +374,8 @@ class Versions:
         changed = await self._access.note(
             record.name, lambda present: present.evolve(versions=versions)
         )
+        # Links of what is no longer kept go last. If the server dies before, the next change
+        # removes them.
         await asyncio.to_thread(self._files.sweep, changed)
         self._checkpoints.touch(record.name)
         return changed

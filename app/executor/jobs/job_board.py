@@ -245,8 +245,5 @@ class JobBoard:
         return next((one for one in self._running if one.context.job_id == job_id), None)
 
 
-
-
-
 def _stream_of(context: JobContext) -> tuple[str, int]:
     return ("job", context.job_id)

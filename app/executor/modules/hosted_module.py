@@ -244,8 +244,7 @@ class HostedModule:
     def bind(self, spec: BindSpec) -> Waits[None]:
         """Bind or rebind; parameters and optimizer stay. A refused call changes nothing."""
         fresh = yield from self.beside(self._bound, spec)
-        # Bound for predictions, the engine has no optimizer: one parked before that is kept.
-        self._parked = park_optimizer(self.engine) or self._parked
+        self._parked = park_optimizer(self.engine) or self._parked  # None if it was not to train
         self._early = None
         self.engine = fresh
         self.basis += 1
@@ -337,8 +336,7 @@ class HostedModule:
         if self.record.params is not None:
             fresh = self.inference.with_buckets(after)
             yield from fresh.warm_up(new, most_rows)
-        # Other calls were answered between the steps of the warm-up: all is checked again.
-        self.require_idle("changing buckets")
+        self.require_idle("changing buckets")  # again: calls were answered during the warm-up
         if self.engine is not engine or self.buckets() != before:
             raise Conflict(f"module {self.name!r} was rebound meanwhile; try again")
         for key in before:
@@ -465,14 +463,13 @@ class HostedModule:
 
     def _bind_one(self, key: str, shapes: BucketShapes) -> None:
         assert isinstance(self.engine, BucketingModule)
-        # The engine binds a bucket by switching to it; steps that name none use the default one.
         with client_fault(f"buckets[{key}]"):
             self.engine.switch_bucket(
                 parse_key(key, "buckets"),
                 describe_inputs(shapes.data_shapes),
                 describe_inputs(shapes.label_shapes) or None,
             )
-            self.engine.switch_bucket(self.default_key, None)
+            self.engine.switch_bucket(self.default_key, None)  # used by steps that name none
 
     def _install_parked(self) -> None:
         """Install the record's optimizer with the parked position and states."""

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import gc
 import json
+import shutil
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from app.domain.job import JobKind
 from app.domain.module import SINGLE, BindSpec, InitSpec, InputDesc, ModuleRecord
 from app.errors import (
     AlreadyExists,
+    Conflict,
     ExecutorGone,
     HostError,
     InUse,
@@ -36,6 +38,7 @@ from app.services.module_commands import ModuleCommands
 from app.services.restoration import Restoration
 from app.services.restore_log import RestoreLog
 from app.services.submissions import read_submission
+from core.checkpoint import load_params
 from served.perceptron import data_shape, label_shape, perceptron
 
 FIT = {"dataset": "digits", "epochs": 1, "batch_size": 2, "optimizer": {"name": "sgd"}}
@@ -220,6 +223,60 @@ async def test_a_change_half_made_on_the_device_is_undone(
     again = await access.ask_at("net", "get_params", GetParams(module="net"))
     np.testing.assert_array_equal(again.tensors["fc1_weight"], weight)
     again.release()
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+async def test_a_checkpoint_that_changes_while_it_is_loaded_is_not_recorded(
+    bench: Any,
+    engine: ModuleCommands,
+    access: ModuleAccess,
+    executor: Moody,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+) -> None:
+    await bound(engine, "net")
+    for epoch in (1, 2):
+        await engine.init_params("net", InitSpec(seed=epoch))
+        await engine.save_checkpoint("net", epoch, optimizer_states=False)
+    call = executor.call
+
+    async def change_meanwhile(method: str, *arguments: Any) -> Any:
+        reply = await call(method, *arguments)
+        if method == "load_checkpoint":
+            bench.checkpoints.delete("net", CheckpointTag(1))
+            if how == "replaced":
+                source = bench.checkpoints.directory("net", CheckpointTag(2))
+                target = bench.checkpoints.directory("net", CheckpointTag(1))
+                shutil.copytree(source, target)
+        return reply
+
+    with monkeypatch.context() as patch:
+        patch.setattr(executor, "call", change_meanwhile)
+        with pytest.raises(Conflict, match="was replaced or deleted while it was loaded"):
+            await engine.load_checkpoint("net", CheckpointTag(1), {})
+    assert (await access.record("net")).checkpoint == CheckpointTag(2)
+    prefix = bench.checkpoints.directory("net", CheckpointTag(2)) / "net"
+    reply = await access.ask_at("net", "get_params", GetParams(module="net"))
+    expected = load_params(str(prefix), 2)[0]["fc1_weight"].asnumpy()
+    np.testing.assert_array_equal(reply.tensors["fc1_weight"], expected)
+    reply.release()
+
+
+async def test_a_checkpoint_is_not_deleted_while_its_module_is_being_changed(
+    bench: Any, engine: ModuleCommands
+) -> None:
+    await bound(engine, "net")
+    for epoch in (1, 2):
+        await engine.init_params("net", InitSpec(seed=epoch))
+        await engine.save_checkpoint("net", epoch, optimizer_states=False)
+    with bench.modules.directories.locked("net"):
+        deleting = asyncio.create_task(
+            asyncio.to_thread(bench.checkpoints.delete, "net", CheckpointTag(1))
+        )
+        await asyncio.sleep(0.2)
+        assert bench.checkpoints.directory("net", CheckpointTag(1)).is_dir()
+    await deleting
+    assert not bench.checkpoints.directory("net", CheckpointTag(1)).exists()
 
 
 def full_disk(*arguments: Any, **options: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import signal
 import subprocess
 import sys
@@ -32,6 +33,23 @@ def test_two_servers_see_each_other(tmp_path: Path) -> None:
     two.leave()
     assert one.is_dead(two.server)
     assert two.is_dead(two.server)
+    one.leave()
+
+
+def test_a_file_removed_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = Presence(tmp_path), Presence(tmp_path)
+    flock, removals = fcntl.flock, iter([two.forget_dead])
+
+    def lock_late(descriptor: int, operation: int) -> None:
+        for forget_dead in removals:
+            forget_dead(set())
+        flock(descriptor, operation)
+
+    monkeypatch.setattr("app.services.presence.fcntl.flock", lock_late)
+    one.enter()
+    assert two.others() == [one.server]
     one.leave()
 
 
