@@ -22,6 +22,7 @@ _SECRET_BYTES = 32
 _ID_BYTES = 6
 _TEXT = re.compile(r"msk_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 _NO_KEY = "0" * 64
+"""No digest of a text anybody knows; compared in place of that of an unknown key."""
 
 
 class KeyScope(StrEnum):

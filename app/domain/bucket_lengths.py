@@ -145,8 +145,8 @@ def _check_batch_axes(descs: Sequence[InputDesc], field: str) -> None:
     for position, one in enumerate(descs):
         axis = batch_axis(one)
         if 0 <= axis < len(one.shape) and one.shape[axis] == 0:
-            said = "" if one.layout is None else f", as layout {one.layout!r} has it"
-            expected = f"the batch size on axis {axis}{said}"
+            reason = "" if one.layout is None else f", as layout {one.layout!r} has it"
+            expected = f"the batch size on axis {axis}{reason}"
             raise Invalid(f"{field}[{position}].shape", list(one.shape), expected)
 
 

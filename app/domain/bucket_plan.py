@@ -35,10 +35,12 @@ def choose_boundaries(
         """Return the steps of the lengths between two ends, padded to the second; -1 stands for
         no first end.
         """
-        if must_before[end] > must_before[begin + 1]:
+        if must_before[end] > must_before[begin + 1]:  # it would leave out a fixed one
             return math.inf
         return ends[end] * (totals[end] - (totals[begin] if begin >= 0 else 0))
 
+    # best[end] is the least total for all lengths up to ``end``, which is the last of at most
+    # ``count`` boundaries; the largest end is always one, so best[-1] is the answer.
     best = [cost(-1, end) for end in range(len(ends))]
     steps_back: list[list[int]] = []
     chosen, chosen_count = best[-1], 1

@@ -100,9 +100,7 @@ def _field_error(cls: type, prefix: str, row: dict[str, Any]) -> FieldError:
     for part in row["loc"]:
         if isinstance(part, int):
             path += f"[{part}]"
-        elif (
-            "[" not in part and part not in _BRANCHES
-        ):  # those name a branch of a union, not a field
+        elif "[" not in part and part not in _BRANCHES:  # else a branch of a union, not a field
             path += f".{part}" if path else str(part)
     got = "nothing" if row["type"] == "missing" else brief(row.get("input"))
     expected = _EXPECTED.get(row["type"]) or _sentence(in_words(row["msg"]))

@@ -128,19 +128,19 @@ class ModelDeclaration:
         Raises:
             Invalid: a named epoch does not exist, or a label is invalid.
         """
-        said = self.versions
-        named = {f"labels.{check_label(label)}": one for label, one in said.labels.items()}
-        if said.promoted is not None:
-            named["promoted"] = said.promoted
-        if said.canary is not None:
-            named["canary.version"] = said.canary.version
+        declared = self.versions
+        named = {f"labels.{check_label(label)}": one for label, one in declared.labels.items()}
+        if declared.promoted is not None:
+            named["promoted"] = declared.promoted
+        if declared.canary is not None:
+            named["canary.version"] = declared.canary.version
         for place, epoch in named.items():
             if epoch not in epochs:
                 expected = f"an epoch with a file: {', '.join(map(str, sorted(epochs)))}"
                 raise Invalid(f"versions.{place}", epoch, expected)
-        promoted = said.promoted
+        promoted = declared.promoted
         if promoted is None and self.instances > 1:
             promoted = max(epochs)  # a version, because `live` is answered by only one instance
         return VersionSpec(
-            promoted=promoted, labels=dict(sorted(said.labels.items())), canary=said.canary
+            promoted=promoted, labels=dict(sorted(declared.labels.items())), canary=declared.canary
         )

@@ -297,7 +297,7 @@ def backoff_seconds(count: int) -> float:
 
 
 def event_after_release(job: Job) -> JobEvent:
-    """Return the status of a running job after an attempt that did not finish it.
+    """Return the event that ends an attempt that did not finish its job.
 
     A pending request is granted, because no executor is left to carry it out; else the job is
     queued.
@@ -310,7 +310,7 @@ def event_after_release(job: Job) -> JobEvent:
 
 
 def event_after_loss(job: Job) -> JobEvent:
-    """Return the status of a running job after its executor died.
+    """Return the event that ends an attempt whose executor died.
 
     As after a release, but the job fails if this was its last attempt.
     """

@@ -98,6 +98,7 @@ def claimed(job: Job, executor: str, server: str, now: float) -> Move:
 
 def renewed(job: Job, now: float) -> Move:
     """Extend the lease."""
+    # Without ``updated_at``: neither the job's ETag nor its estimate change with a renewal.
     return Move(job.evolve(lease_until=now + job.lease_seconds), None)
 
 

@@ -255,7 +255,7 @@ class FitParams(DatasetSource):
     early_stopping: EarlyStopping | None = None
 
     def part_of(self, choice: MetricChoice) -> Literal["train", "validation"]:
-        """Return the names of the metrics from which can be chosen."""
+        """Return the part of the data whose metrics a choice refers to."""
         if choice.part is not None:
             return choice.part
         return "train" if self.validation is None else "validation"

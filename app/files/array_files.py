@@ -50,6 +50,7 @@ CLASSES_MEMBER = "classes.txt"
 _MOST_MEMBERS = 1000
 _LARGEST_CLASSES = 1 << 23
 _MAPPED_BYTES = 1 << 26
+"""Smaller arrays are read at once: a map costs a page fault per 4 KiB, and keeps the file open."""
 _ALIGNMENT = 64
 _ALIGNMENT_EXTRA = 0xD935
 _LONGEST_NAME = 128
@@ -121,7 +122,8 @@ def write_member(
         rows: consecutive pieces that together have the shape.
     """
     entry = zipfile.ZipInfo(f"{name}.npy")
-    # Zip64 sizes first, then a padding field that aligns the start of the array.
+    # After the local header (30 bytes and the name) come zip64's sizes (20 bytes), then a padding
+    # field, with the id that Android's zipalign gives it, which aligns the start of the array.
     before = archive.fp.tell() + 30 + len(entry.filename.encode()) + 20  # type: ignore[union-attr]
     padding = -(before + 4) % _ALIGNMENT
     entry.extra = struct.pack("<HH", _ALIGNMENT_EXTRA, padding) + bytes(padding)
@@ -189,6 +191,8 @@ def _mapped(path: Path, member: zipfile.ZipInfo, header: NpyHeader) -> npt.NDArr
     if member.compress_type != zipfile.ZIP_STORED or header.data_bytes < _MAPPED_BYTES:
         return None
     with path.open("rb") as file:
+        # From the local header: its extra field may be longer than the one that zipfile has read
+        # from the central directory.
         file.seek(member.header_offset + 26)
         name_bytes, extra_bytes = struct.unpack("<HH", file.read(4))
         start = member.header_offset + 30 + name_bytes + extra_bytes + header.header_bytes

@@ -150,6 +150,7 @@ def copy_checkpoint(source: Path, root: Path) -> None:
         _incoming(root, source.name, lambda: None) as directory,
         locked(source.parent, shared=True),
     ):
+        # The manifest last, as when it was written: with it, ``recover`` takes a copy for complete.
         for file in sorted(source.iterdir(), key=lambda path: path.name == MANIFEST):
             os.link(file, directory / file.name)
         sync_directory(directory)
@@ -269,8 +270,8 @@ def open_checkpoint_file(directory: Path, name: str) -> BinaryIO:
         manifest = _read_manifest(directory)
         digest = manifest.files.get(check_name(name, "file"))
         if digest is None and name != MANIFEST:
-            there = f"the checkpoint has {', '.join(sorted(manifest.files))}"
-            raise NotFound("file", name, there)
+            hint = f"the checkpoint has {', '.join(sorted(manifest.files))}"
+            raise NotFound("file", name, hint)
         if digest is not None:
             _check_size(directory, name, digest)
         return (directory / name).open("rb")
@@ -313,6 +314,8 @@ def shut_out_attempt(root: Path, job_id: int, attempt: int) -> None:
         Unavailable: its process was stopped in the middle of a write.
     """
     if root.is_dir():
+        # First with a limit: below, a process stopped while it holds the lock would be waited for
+        # forever.
         with locked(root, seconds=_LONGEST_WAIT_SECONDS):
             pass
         recover(root)
@@ -356,6 +359,8 @@ def recover(root: Path) -> None:
     if not root.is_dir():
         return
     with locked(root):
+        # Sorted by name, so that a complete new checkpoint ("incoming") takes its place before the
+        # old one ("replaced") would take it back.
         for hidden in list_hidden(root):
             if hidden.purpose == "incoming" and not is_locked(hidden.path):
                 _put_or_discard(hidden, is_complete=_is_complete(root, hidden.path))
@@ -436,6 +441,8 @@ def _put_in_place(directory: Path, target: Path) -> None:
     if not target.exists():
         rename_durably(directory, target)
         return
+    # A directory cannot be renamed over one that is not empty. Between the two renames readers wait
+    # for the lock, and after a death ``recover`` ends this.
     replaced = hidden_sibling(target, "replaced")
     os.rename(target, replaced)
     try:

@@ -105,6 +105,7 @@ class DatasetDirectory:
         try:
             if upload is not None:
                 self.put_in_place(record, upload)
+            # Until the end, so that recovery knows a file that no record names any more for ours.
             if before is not None:
                 link = self._second_name(before, "replaced")
             with replaced(self._record(record.name), _content(record)):
@@ -162,6 +163,7 @@ class DatasetDirectory:
         """
         if not self.root.is_dir():
             return
+        # Records that are put back first: below, files that no record names are removed.
         for hidden in list_hidden(self.root):
             name = hidden.target.removesuffix(_SUFFIX)
             is_record = hidden.purpose == "deleting" and hidden.target.endswith(_SUFFIX)

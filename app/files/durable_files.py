@@ -111,7 +111,7 @@ def write_durably(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # before the rename, which may reach the disk before the data
         os.replace(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -204,6 +204,8 @@ def locked(path: Path, *, shared: bool = False, seconds: float | None = None) ->
     Raises:
         Unavailable: another process held the lock the whole time; it may have been suspended.
     """
+    # ``flock`` locks what was opened here, not the process: two threads exclude each other, and
+    # taking the same lock twice waits for oneself.
     descriptor = os.open(path, os.O_RDONLY)
     mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:

@@ -39,6 +39,8 @@ _LARGEST_IMAGE = 1 << 26
 _LARGEST_READ = 1 << 22
 _BLOCK = 1 << 20
 _HEADER = struct.Struct("<IfQQ")
+"""MXNet's ``IRHeader``: flag, label, id, id2. The flag is the number of labels that follow, or 0 if
+there is only the one within."""
 _ENCRYPTED = 0x1
 
 _FAULTS = (

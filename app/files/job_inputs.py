@@ -28,8 +28,8 @@ def sources_of(
     def completed(one: ArraySource) -> ArraySource:
         other = lengths_name(one.array)
         is_flat = other in lengths and lengths.get(one.array) != lengths[other]
-        is_said = any(said is not None for said in (one.lengths, one.shape, one.axes))
-        return dataclasses.replace(one, lengths=other) if is_flat and not is_said else one
+        is_specified = any(given is not None for given in (one.lengths, one.shape, one.axes))
+        return dataclasses.replace(one, lengths=other) if is_flat and not is_specified else one
 
     return {name: completed(source.inputs.get(name, ArraySource(array=name))) for name in names}
 
@@ -64,16 +64,16 @@ def check_arrays(sources: Mapping[str, ArraySource], record: DatasetRecord, pref
         record: the dataset.
         prefix: path of the dataset's source in the job's parameters, with a trailing dot.
     """
-    there = [array.name for array in record.arrays]
+    present = [array.name for array in record.arrays]
     shapes = {array.name: array.shape for array in record.arrays}
     for name, source in sources.items():
         for which, array in (("array", source.array), ("lengths", source.lengths)):
-            if array is not None and array not in there:
+            if array is not None and array not in present:
                 raise Invalid(
                     f"{prefix}inputs.{name}.{which}",
                     array,
-                    f"an array of dataset {record.name!r}: {', '.join(there) or 'it has none'}"
-                    f"{did_you_mean(array, there)}",
+                    f"an array of dataset {record.name!r}: {', '.join(present) or 'it has none'}"
+                    f"{did_you_mean(array, present)}",
                 )
         _check_shape(source, shapes[source.array], f"{prefix}inputs.{name}.shape")
         _check_axes(source, shapes[source.array], f"{prefix}inputs.{name}.axes")

@@ -146,7 +146,11 @@ class ModuleDirectories:
 
     @contextmanager
     def deleted(self, name: str) -> Iterator[None]:
-        """Remove a module's directory; restore it if the block raises."""
+        """Remove a module's directory; restore it if the block raises.
+
+        The block deletes the module from the database. Until it ends, the directory is only
+        hidden, so that ``finish`` can bring it back if this server dies in between.
+        """
         target = self.path(name)
         hidden = hidden_sibling(target, "deleting")
         if not target.exists():

@@ -20,6 +20,7 @@ __all__ = ["GroupCommit"]
 
 _MOST_WRITERS = 64
 _LONGEST_SECONDS = 0.05
+"""After so long, or so many, a group commits though others wait: the first writers wait for it."""
 
 
 class _Group:
@@ -108,6 +109,7 @@ class GroupCommit:
             group.writers += 1
         finally:
             self._end_turn()
+        # Not in the turn: others join the group while this one waits for its commit.
         group.is_over.wait()
         if group.error is not None:
             raise group.error

@@ -65,6 +65,7 @@ def next_jobs(connection: Connection, executor: str, now: float, count: int) -> 
     They are the first in the order of (priority, id) among the jobs that are due and whose modules
     have no running job.
     """
+    # Twice as many rows as wanted, because several may be of one module; rarely a second query.
     found: dict[str, Job] = {}
     where = {"executor": executor, "now": now, "most": 2 * count}
     while len(found) < count:

@@ -43,6 +43,7 @@ class Reserve:
             try:
                 descriptor = os.open(part, os.O_WRONLY | os.O_CREAT, 0o600)
                 try:
+                    # A file that is only made longer would be sparse, and reserve nothing.
                     os.posix_fallocate(descriptor, 0, _BYTES)
                 finally:
                     os.close(descriptor)
