@@ -14,6 +14,8 @@ from .attributes import attribute
 from .derivatives import Functions, Tensor
 from .operator import Operator, Reads, Run
 from .registry import register
+from .sparse_elementwise import sum_of_rows_kernel
+from .sparse_kernel import SparseKernel
 from .storage_rules import of_first
 
 __all__ = ["AddN", "Clip", "DivSqrtDim", "HardSigmoid"]
@@ -187,6 +189,9 @@ class AddN(Operator):
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return "row_sparse" if set(inputs) == {"row_sparse"} else "default"
+
+    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
+        return sum_of_rows_kernel(inputs)
 
     def input_names(self) -> tuple[str, ...]:
         return tuple(f"arg{i}" for i in range(self.num_args))

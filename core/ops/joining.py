@@ -13,8 +13,10 @@ from ..errors import ShapeError
 from ..types import Array, Shape, normalize_axis, shape_size
 from .attributes import attribute
 from .broadcasting import accumulator
+from .csr import Csr, Pattern
 from .operator import Operator, Reads, Run
 from .registry import declares_attributes, register
+from .sparse_kernel import SparseKernel
 
 __all__ = ["Concat", "RNNParamConcat", "Repeat", "Stack", "Tile"]
 
@@ -95,6 +97,14 @@ class Concat(_Joining):
             shapes[lengths.index(0)] = _replace(common, axis, rest)
         return [*shapes], [output]
 
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        return "csr" if self.dim == 0 and set(inputs) == {"csr"} else "default"
+
+    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
+        if self.output_storage(inputs) != "csr":
+            return None
+        return SparseKernel(stored=tuple(range(len(inputs))), output="csr", forward=_join_matrices)
+
     def needs_every_gradient(self) -> bool:
         return True
 
@@ -108,6 +118,16 @@ class Concat(_Joining):
         ends = itertools.accumulate((x.shape[axis] for x in inputs), initial=0)
         lead = (slice(None),) * axis
         return (output[(*lead, slice(*bounds))] for bounds in itertools.pairwise(ends))
+
+
+def _join_matrices(run: Run, inputs: Sequence[Csr], outputs: Sequence[Csr]) -> None:
+    """Write matrices below each other."""
+    xp = run.xp
+    ends = itertools.accumulate((x.data.shape[0] for x in inputs), initial=0)
+    offsets = [x.pattern.indptr[1:] + end for x, end in zip(inputs, ends, strict=False)]
+    indptr = xp.concatenate([inputs[0].pattern.indptr[:1], *offsets])
+    columns = xp.concatenate([x.pattern.columns for x in inputs])
+    outputs[0].keep(Pattern(xp, indptr, columns), xp.concatenate([x.data for x in inputs]))
 
 
 @register("_rnn_param_concat")

@@ -20,6 +20,7 @@ __all__ = [
     "quotient_kernel",
     "scaling_kernel",
     "sum_kernel",
+    "sum_of_rows_kernel",
 ]
 
 _INT64 = np.dtype("int64")
@@ -96,6 +97,50 @@ def sum_kernel(inputs: Sequence[str], sign: float) -> SparseKernel | None:
             },
         )
     return None
+
+
+def sum_of_rows_kernel(inputs: Sequence[str]) -> SparseKernel | None:
+    """Return a kernel that adds any number of row_sparse arrays."""
+    if set(inputs) != {"row_sparse"}:
+        return None
+    count = len(inputs)
+    return SparseKernel(
+        stored=tuple(range(count)),
+        output="row_sparse",
+        forward=_add_all_rows,
+        backward=_add_all_rows_backward,
+        gradients={
+            "default": ("default",) * count,
+            "row_sparse": ("row_sparse",) * count,
+        },
+    )
+
+
+def _add_all_rows(run: Run, inputs: Sequence[Rows], outputs: Sequence[Rows]) -> None:
+    out, stored = outputs[0], [rows for rows in inputs if rows.indices is not None]
+    out.clear()
+    if len(stored) == 1:
+        out.share(stored[0])
+    elif stored:
+        indices = run.xp.concatenate([rows.indices for rows in stored])
+        out.add(run.xp, indices, run.xp.concatenate([rows.values for rows in stored]))
+
+
+def _add_all_rows_backward(
+    run: Run,
+    out_grads: Sequence[Any],
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    in_grads: Sequence[Any],
+) -> None:
+    grad = out_grads[0]
+    for target in in_grads:
+        if target is None:
+            continue
+        if not isinstance(grad, Rows):
+            run.xp.copyto(target, grad)
+        elif grad.indices is not None:
+            target.add_ordered(run.xp, grad.indices, grad.values)
 
 
 def _add_rows(sign: float, run: Run, inputs: Sequence[Rows], outputs: Sequence[Rows]) -> None:

@@ -162,6 +162,21 @@ CASES: dict[str, Case] = {
         "a",
     ),
     "sum of both": _pair("elemwise_add", BY_ROWS, DENSE, "b"),
+    "sum of three by rows": Case(
+        lambda mx, v: mx.sym.add_n(v["a"], v["b"], v["a"]),
+        {"a": (MATRIX, BY_ROWS), "b": (MATRIX, BY_ROWS)},
+        "a",
+        "b",
+    ),
+    "dot of a sum of rows": Case(
+        lambda mx, v: mx.sym.dot(v["a"], mx.sym.add_n(v["b"], v["b"], v["b"])),
+        {"a": (MATRIX, CSR), "b": ((COLUMNS, WIDTH), BY_ROWS)},
+        "b",
+    ),
+    "csr below csr": Case(
+        lambda mx, v: mx.sym.concat(v["a"], v["b"], v["a"], dim=0),
+        {"a": (MATRIX, CSR), "b": ((2, COLUMNS), CSR)},
+    ),
 }
 
 
