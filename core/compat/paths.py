@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from .. import random as generators
+from ..ndarray import random as operators
 from . import engine, executor_manager, library, log, misc, symbol_doc, test_utils, util
 
 __all__ = ["install"]
@@ -14,3 +16,7 @@ def install(package: str) -> None:
     for module in (engine, executor_manager, library, log, misc, symbol_doc, test_utils, util):
         name = module.__name__.rpartition(".")[2]
         sys.modules[f"{package}.{name}"] = module
+    # ``mxnet.random`` also has the operators that draw numbers.
+    for name in operators.__all__:
+        if not hasattr(generators, name):
+            setattr(generators, name, getattr(operators, name))

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from .fetching import check_sha1, download
 from .hooks import HookHandle
 from .splitting import clip_global_norm, split_and_load, split_data
 
-__all__ = ["HookHandle", "clip_global_norm", "split_and_load", "split_data"]
+__all__ = [
+    "HookHandle",
+    "check_sha1",
+    "clip_global_norm",
+    "download",
+    "split_and_load",
+    "split_data",
+]

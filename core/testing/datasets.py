@@ -6,14 +6,14 @@ import bz2
 import logging
 import os
 import shutil
-import urllib.request
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import MXNetError, UsageError
+from ..errors import MXNetError
+from ..gluon.fetching import fetch
 from ..io import MNISTIter
 from ..io.mnist_iter import read_idx
 
@@ -31,7 +31,6 @@ _PARTS = {"train": "train", "test": "t10k"}
 _CIFAR_FOLDER = "data/cifar"
 _CIFAR = ("train.rec", "train.lst", "test.rec", "test.lst")
 _FOLDERS = ("data", ".")
-_SECONDS = 60
 
 
 def download(
@@ -53,25 +52,11 @@ def download(
     Raises:
         UsageError: ``retries`` is below 0. OSError: every attempt failed.
     """
-    if retries < 0:
-        raise UsageError(f"retries is {retries}; expected 0 or more")
     path = Path(dirname or "", fname or url.split("/")[-1])
     if path.exists() and not overwrite:
         logging.info("%s exists, skipping download", path)
-        return str(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.part")
-    for left in range(retries, -1, -1):
-        try:
-            with urllib.request.urlopen(url, timeout=_SECONDS) as source, partial.open("wb") as out:
-                shutil.copyfileobj(source, out)
-            break
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            if not left:
-                raise
-            logging.info("%s: %s; %d attempts are left", url, error, left)
-    partial.replace(path)
+    else:
+        fetch(url, path, retries)
     return str(path)
 
 

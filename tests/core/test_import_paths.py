@@ -44,7 +44,7 @@ PATHS = [
     ("gluon.rnn.rnn_layer", "RNN LSTM GRU"),
     ("gluon.contrib.rnn", "VariationalDropoutCell LSTMPCell Conv2DLSTMCell"),
     ("gluon.contrib.rnn.rnn_cell", "dynamic_unroll"),
-    ("gluon.utils", "split_data split_and_load clip_global_norm"),
+    ("gluon.utils", "split_data split_and_load clip_global_norm download check_sha1"),
     ("image", "imread imdecode imresize ImageIter CreateAugmenter ImageDetIter detection det"),
     ("image.image", "imresize ImageIter CreateAugmenter"),
     ("image.detection", "DetRandomCropAug CreateDetAugmenter"),
@@ -160,3 +160,10 @@ def test_a_star_import_of_test_utils_brings_the_modules_scripts_use() -> None:
 
 def test_scripts_see_an_mxnet_version() -> None:
     assert mx.__version__ == mx.libinfo.__version__ == "1.9.1"
+
+
+def test_functions_that_draw_numbers_can_be_imported_from_random() -> None:
+    from core.random import normal, seed, shuffle, uniform
+
+    assert (seed, uniform) == (mx.random.seed, mx.random.uniform)
+    assert (normal, shuffle) == (mx.nd.random.normal, mx.nd.random.shuffle)
