@@ -63,7 +63,7 @@ gpu-wheels: ## Fetch what a bare machine with a GPU lacks for the next two, to c
 	$(PYTHON) -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
 	    --python-version $(GPU_PYTHON_VERSION) --implementation cp --platform manylinux_2_28_x86_64 \
 	    --platform manylinux_2_27_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
-	    --dest $(GPU_WHEELS) pytest-asyncio "nvidia-cudnn-frontend>=1.14,<1.29"
+	    --dest $(GPU_WHEELS) pytest-asyncio typing-extensions "nvidia-cudnn-frontend>=1.14,<1.29"
 
 gpu-test: ## Run everything marked gpu; needs a GPU, CuPy and pytest, no make install (GPU_OUT=FOLDER)
 	@$(GPU_RUN) -m hardware.gpu_test --report $(GPU_OUT)/gpu-test.jsonl $(ARGS)

@@ -36,7 +36,7 @@ _START_SECONDS = 300.0
 _CASE_SECONDS = 60.0
 _LOST_DEVICE = 3
 """Exit status of a process that no longer reaches the device."""
-_BEGUN, _ALL_TRIED = "begun", "all tried"
+_BEGUN, _ALL_TRIED, _NOT_BEGUN = "begun", "all tried", "did not begin"
 _TESTS = Path(__file__).parents[1]
 
 
@@ -76,9 +76,11 @@ def run_parts(parts: dict[str, str], report: Path, deadline: float) -> int:
             for row in _part_rows(module, time.monotonic() + share):
                 write({"part": part, **row})
                 counts[part].update(_words_of(row))
+                if row.get("state") == _NOT_BEGUN:
+                    print(f"{part} did not begin: {row['error']}", flush=True)
             print(part, dict(counts[part]), flush=True)
     print(f"written to {report}")
-    return int(any(not count or "did not begin" in count for count in counts.values()))
+    return int(any(not count or _NOT_BEGUN in count for count in counts.values()))
 
 
 def _words_of(row: dict[str, Any]) -> list[str]:
@@ -109,7 +111,7 @@ def _part_rows(module: str, deadline: float) -> Iterator[dict[str, Any]]:
             yield {"state": "out of time", "next": first}
             return
         if begun is None:
-            yield {"state": "did not begin", "error": why}
+            yield {"state": _NOT_BEGUN, "error": why}
             return
         error = f"the process ended with {status}: {why}"
         yield {**begun, "found": {"runs": False, "error": error}}

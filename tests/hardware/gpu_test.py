@@ -7,6 +7,7 @@ worth something when the time is up. A few of the tests run under compute-saniti
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import shutil
@@ -27,6 +28,8 @@ _ROOT = Path(__file__).parents[2]
 _VARIABLE = "GPU_TEST_REPORT"
 _SANITIZED = ("tests/core/executor/test_gpu.py", "tests/core/ndarray/test_gpu.py")
 _FOR_SANITIZER = 90.0
+_FOR_DEVICES = 60.0
+_COUNT_DEVICES = "import cupy; print(cupy.cuda.runtime.getDeviceCount())"
 _GRACE = 20.0
 """Seconds in which pytest, interrupted, says what it found."""
 
@@ -43,12 +46,36 @@ def main(arguments: list[str]) -> int:
     report = given.report.resolve()
     report.parent.mkdir(parents=True, exist_ok=True)
     report.write_text("", encoding="utf-8")
+    missing = [] if given.paths else _missing(given.processes > 1)
+    if missing:
+        _write(report, {"state": "missing", "what": missing})
+        print("Nothing was run:", *missing, sep="\n  ")
+        return 1
     sanitizer = None if given.paths else shutil.which("compute-sanitizer")
     until = deadline - (_FOR_SANITIZER if sanitizer else 0)
     status = _run(given.paths or _marked(), report, given.processes, until)
     if sanitizer:
         _sanitize(sanitizer, report, deadline)
     return max(status, _sum_up(report))
+
+
+def _missing(spreads: bool) -> list[str]:
+    """Return what this Python lacks to run the tests on a GPU, in words."""
+    packages = ["numpy", "ml_dtypes", "pytest_asyncio", "pytest_timeout"]
+    packages += ["xdist"] if spreads else []
+    found = [
+        f"{sys.executable} has no package {name}: carry its wheel along in .gpu-wheels"
+        for name in packages
+        if importlib.util.find_spec(name) is None
+    ]
+    command = [sys.executable, "-c", _COUNT_DEVICES]
+    try:
+        counted = subprocess.run(command, capture_output=True, text=True, timeout=_FOR_DEVICES)
+        why = (counted.stderr.strip().splitlines() or ["CuPy finds none"])[-1]
+        has_device = counted.returncode == 0 and int(counted.stdout) > 0
+    except subprocess.TimeoutExpired:
+        has_device, why = False, f"CuPy did not answer within {_FOR_DEVICES:.0f} s"
+    return found if has_device else [*found, f"no CUDA device can be used: {why}"]
 
 
 def _marked() -> list[str]:
@@ -71,18 +98,27 @@ def _end_in_time(command: list[str], report: Path, deadline: float) -> int:
     # xdist workers do not report, except that its own tests start one that must.
     ours = {name: value for name, value in os.environ.items() if "PYTEST_XDIST" not in name}
     environment = {**ours, _VARIABLE: str(report), "PYTHONPATH": path}
-    process = subprocess.Popen(command, cwd=_ROOT, env=environment, start_new_session=True)
+    # A process group of its own, so that pytest and its workers are interrupted together.
+    process = subprocess.Popen(command, cwd=_ROOT, env=environment, process_group=0)
     try:
         return process.wait(max(deadline - _GRACE - time.monotonic(), 1))
     except subprocess.TimeoutExpired:
         _write(report, {"state": "out of time"})
-        os.killpg(process.pid, signal.SIGINT)
+    except BaseException:
+        _interrupt(process)
+        raise
+    _interrupt(process)
+    return 1
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Let pytest sum up what it found, and kill it if that takes too long."""
+    os.killpg(process.pid, signal.SIGINT)
     try:
         process.wait(_GRACE)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    return 1
 
 
 def _sanitize(sanitizer: str, report: Path, deadline: float) -> None:
@@ -116,7 +152,7 @@ def _sum_up(report: Path) -> int:
     print(f"written to {report}")
     outcomes = {row["outcome"] for row in tests}
     if not outcomes - {"skipped"}:
-        print("no test ran: is there a CUDA device, and CuPy?")
+        print("no test ran to its end: either all were skipped, or pytest could not begin")
         return 1
     return int("failed" in outcomes)
 
@@ -138,5 +174,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     _write(Path(path), row | {"error": said.strip().partition("\n")[0][:500]})
 
 
+def _end(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _end)
     sys.exit(main(sys.argv[1:]))

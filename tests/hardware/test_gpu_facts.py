@@ -152,9 +152,12 @@ def test_a_hanging_case_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert found["error"].startswith("the process ended with -9")
 
 
-def test_without_a_gpu_each_part_gives_the_reason(tmp_path: Path) -> None:
+def test_without_a_gpu_each_part_gives_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     report = tmp_path / "facts.jsonl"
     assert gpu_facts.main(["--report", str(report), "arrays"]) == 1
     (row,) = [json.loads(line) for line in report.read_text().splitlines()[1:]]
     assert (row["part"], row["state"]) == ("arrays", "did not begin")
     assert row["error"]
+    assert f"arrays did not begin: {row['error']}" in capsys.readouterr().out
