@@ -242,7 +242,7 @@ def create(name: str = "local") -> Any:
     """Return a store by its MXNet name, or by that of a registered class.
 
     Raises:
-        UsageError: unknown name; ``dist_*`` stores need the cluster extra.
+        UsageError: unknown name, or one of MXNet's stores for several machines (``dist_*``).
     """
     if not isinstance(name, str):
         raise TypeError(f"name must be a string, got {name!r}")
@@ -251,7 +251,10 @@ def create(name: str = "local") -> Any:
     if registered is not None:
         return registered()
     if name.startswith("dist"):
-        raise UsageError(f"{name!r} runs on a cluster and needs the extra: modserve[cluster]")
+        raise UsageError(
+            f"{name!r} is a store for several machines, which this version does not have; use "
+            "'local' or 'device'"
+        )
     if name not in _KINDS:
         raise UsageError(
             f"Unknown KVStore type {name!r}{did_you_mean(name, _KINDS)}; "

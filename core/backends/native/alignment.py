@@ -10,8 +10,9 @@ import numpy as np
 from ...capabilities.alignment import Ctc
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.kernel import present
-from .library import Alignment, Targets, library, loaded, pointer, threads
+from .library import library, loaded, pointer, threads
 from .scratchpad import nbytes_of
+from .structures import Alignment, Targets
 
 __all__ = ["ctc_loss"]
 

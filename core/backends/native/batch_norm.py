@@ -23,7 +23,8 @@ from ..kernels import (
 )
 from ..onednn.kernel import are_float32, present
 from ..onednn.memory import blocked, channels_last, layout_of
-from .library import Follows, Maps, library, loaded, pointer, threads
+from .library import library, loaded, pointer, threads
+from .structures import Follows, Maps
 
 __all__ = [
     "batch_norm",

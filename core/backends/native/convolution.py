@@ -15,6 +15,7 @@ from ..onednn.convolution import has_channels_first
 from ..onednn.kernel import are_float32
 from ..onednn.memory import MemoryDesc, blocked, channels_last, layout_of
 from . import library
+from .structures import Problem, Tensor
 
 __all__ = [
     "Convolution",
@@ -133,11 +134,11 @@ class Convolution:
         pad = tuple(2 * self.dilation - before for before in self.pad)
         return Convolution(self.output, self.data, pad, self.is_last, self.dilation)
 
-    def as_c(self) -> library.Problem:
+    def as_c(self) -> Problem:
         """Return it as a C structure, for the current number of threads."""
         threads = library.threads()
         most = _TILES if self.output[1] > _FEW else _TILES_OF_FEW
-        return library.Problem(
+        return Problem(
             images=self.data[0],
             inputs=self.data[1],
             outputs=self.output[1],
@@ -156,11 +157,11 @@ def described(shape: Shape, *, is_last: bool) -> MemoryDesc:
     return channels_last(shape) if is_last else blocked(shape)
 
 
-def tensor_of(shape: Shape, *, is_last: bool) -> library.Tensor:
+def tensor_of(shape: Shape, *, is_last: bool) -> Tensor:
     """Return images as C describes them."""
     _, channels, height, width = shape
     pixel = channels if is_last else _LANES
-    return library.Tensor(
+    return Tensor(
         height=height,
         width=width,
         image=channels * height * width,
@@ -200,7 +201,7 @@ def is_last(request: KernelRequest[object], data: TensorSpec) -> bool:
     return not request.is_train and not request.prefers_blocks
 
 
-def convolve_bytes(problem: library.Problem) -> int:
+def convolve_bytes(problem: Problem) -> int:
     """Return the bytes of scratch memory for a convolution."""
     floats = library.loaded().winograd_convolve_scratch(problem) * problem.threads
     return int(floats * _FLOAT32.itemsize)

@@ -11,7 +11,8 @@ import numpy as np
 from ...types import Array
 from ..kernels import KernelArrays, KernelResources
 from ..onednn.kernel import present
-from .library import Lines, Problem, loaded, pointer
+from .library import loaded, pointer
+from .structures import Lines, Problem
 
 __all__ = ["Weights", "along_lines", "of_tiles"]
 

@@ -27,7 +27,8 @@ from ..onednn.kernel import are_float32, present
 from ..onednn.memory import any_layout, channels_last, layout_of, plain
 from ..onednn.primitive import Primitive, launch, scratchpad_bytes
 from ..onednn.reorder import make_reorder
-from .library import Interleaving, library, loaded, pointer, threads
+from .library import library, loaded, pointer, threads
+from .structures import Interleaving
 
 __all__ = ["deconvolution"]
 

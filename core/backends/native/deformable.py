@@ -16,9 +16,10 @@ from ..onednn.constants import Argument
 from ..onednn.kernel import are_float32, present
 from ..onednn.memory import MemoryDesc, strided
 from ..onednn.primitive import Primitive, launch, scratchpad_bytes
-from .library import Sampling, SamplingWindow, library, loaded, pointer
+from .library import library, loaded, pointer
 from .sampling import call_of, near_bytes, sampling_of, scratch_bytes
 from .scratchpad import Scratchpad, aligned, nbytes_of
+from .structures import Sampling, SamplingWindow
 
 __all__ = ["deformable_convolution"]
 

@@ -7,7 +7,8 @@ import ctypes
 import numpy as np
 
 from ...types import Array
-from .library import Matrices, library, pointer, threads
+from .library import library, pointer, threads
+from .structures import Matrices
 
 __all__ = ["determine", "invert"]
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...types import Array
-from .library import ImageTaps, Resizing, library
+from .library import library
+from .structures import ImageTaps, Resizing
 
 __all__ = ["resize_bytes"]
 

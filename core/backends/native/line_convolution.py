@@ -11,6 +11,7 @@ from ..onednn.convolution import Problem as DirectProblem
 from ..onednn.memory import MemoryDesc, layout_of
 from . import library
 from .convolution import described, direct_problem, is_last, tensor_of, tiles_together
+from .structures import Lines
 
 __all__ = ["LineConvolution", "line_problem_of"]
 
@@ -98,10 +99,10 @@ class LineConvolution:
         """The output as oneDNN describes it."""
         return described(self.output, is_last=self.is_last)
 
-    def as_c(self) -> library.Lines:
+    def as_c(self) -> Lines:
         """Return it as a C structure, for the current number of threads."""
         threads = library.threads()
-        return library.Lines(
+        return Lines(
             images=self.data[0],
             inputs=self.data[1],
             outputs=self.output[1],

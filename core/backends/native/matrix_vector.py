@@ -16,7 +16,8 @@ from ...types import shape_size
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.kernel import are_float32
 from .call import NativeCall
-from .library import MatrixVector, library, loaded, pointer, threads
+from .library import library, loaded, pointer, threads
+from .structures import MatrixVector
 
 __all__ = ["fully_connected", "fused_fully_connected"]
 

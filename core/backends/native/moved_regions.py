@@ -11,7 +11,8 @@ from ...capabilities.sampling import MovedRegionPooling
 from ...types import Array, Shape
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.kernel import are_float32, present
-from .library import MovedRegions, library, loaded, pointer, threads
+from .library import library, loaded, pointer, threads
+from .structures import MovedRegions
 
 __all__ = ["moved_regions"]
 

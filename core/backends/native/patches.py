@@ -11,7 +11,8 @@ from ...capabilities.layers import Patches
 from ...types import Shape
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources, TensorSpec
 from ..onednn.kernel import are_float32
-from .library import Windows, library, loaded, pointer, threads
+from .library import library, loaded, pointer, threads
+from .structures import Windows
 
 __all__ = ["columns_to_image", "image_to_columns"]
 

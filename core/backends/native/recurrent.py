@@ -16,7 +16,8 @@ from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.kernel import are_float32, present
 from ..recurrent_forms import Apart, Form, Joined
 from .call import NativeCall
-from .library import RecurrentSizes, RecurrentTensors, in_turn, library, loaded, pointer, threads
+from .library import in_turn, library, loaded, pointer, threads
+from .structures import RecurrentSizes, RecurrentTensors
 
 __all__ = ["recurrent", "recurrent_layer"]
 

@@ -11,8 +11,9 @@ from ...capabilities.sampling import GroupedRegionPooling, RegionPooling
 from ...types import Array, Shape
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.kernel import are_float32, present
-from .library import Regions, library, loaded, pointer, threads
+from .library import library, loaded, pointer, threads
 from .scratchpad import nbytes_of
+from .structures import Regions
 
 __all__ = ["region_maxima", "region_means"]
 

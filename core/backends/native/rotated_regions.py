@@ -11,8 +11,9 @@ import numpy as np
 from ...capabilities.sampling import RotatedRegionPooling
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.kernel import are_float32, present
-from .library import RotatedRegions, library, loaded, pointer, threads
+from .library import library, loaded, pointer, threads
 from .scratchpad import nbytes_of
+from .structures import RotatedRegions
 
 __all__ = ["rotated_regions"]
 

@@ -12,8 +12,9 @@ from ...capabilities.sampling import SpatialTransformer
 from ...types import Array, Shape
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.kernel import are_float32, present
-from .library import Sampling, in_turn, library, loaded, pointer, threads
+from .library import in_turn, library, loaded, pointer, threads
 from .scratchpad import Scratchpad, aligned, nbytes_of
+from .structures import Sampling
 
 __all__ = [
     "bilinear_sampler",

@@ -7,7 +7,8 @@ from ...types import shape_size
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.kernel import are_float32
 from .call import NativeCall
-from .library import Softmax, library, loaded, pointer
+from .library import library, loaded, pointer
+from .structures import Softmax
 
 __all__ = ["softmax", "softmax_output"]
 

@@ -6,7 +6,8 @@ from ...capabilities.arrays import SoftmaxOutput
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.loss import LossRows
 from .call import NativeCall
-from .library import SoftmaxGradient, library, loaded, pointer
+from .library import library, loaded, pointer
+from .structures import SoftmaxGradient
 
 __all__ = ["softmax_output_backward"]
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...types import Array
-from .library import Boxes, SuppressionLimit, library, pointer
+from .library import library, pointer
+from .structures import Boxes, SuppressionLimit
 
 __all__ = ["suppress"]
 

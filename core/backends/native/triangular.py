@@ -7,7 +7,8 @@ import ctypes
 import numpy as np
 
 from ...types import Array
-from .library import Systems, library, pointer, threads
+from .library import library, pointer, threads
+from .structures import Systems
 
 __all__ = ["solve_triangular"]
 

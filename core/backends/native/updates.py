@@ -21,7 +21,8 @@ from ..steps import (
     RootMeanSquare,
     SignDescent,
 )
-from .library import UpdateStep, library, threads
+from .library import library, threads
+from .structures import UpdateStep
 
 __all__ = ["update"]
 
