@@ -12,7 +12,7 @@ a module that is loaded first and bound second is initialized at once.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
@@ -44,6 +44,7 @@ __all__ = [
     "ParamsSource",
     "Stage",
     "described_input",
+    "quoted_buckets",
     "require",
     "symbol_field",
 ]
@@ -62,6 +63,12 @@ SINGLE = canonical_json(None)
 def symbol_field(key: str) -> str:
     """Return the name of the request's field with the symbol of a bucket key."""
     return "symbol" if key == SINGLE else f"symbols[{key}]"
+
+
+def quoted_buckets(keys: Iterable[str]) -> str:
+    """Return what a message says is expected of a bucket key, given those that exist."""
+    known = [key for key in keys if key != SINGLE]
+    return f"one of {', '.join(known)}" if known else "no bucket key: the module has no buckets"
 
 
 class ModuleKind(StrEnum):

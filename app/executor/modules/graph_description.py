@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
-from app.domain.module import BucketShapes
+from app.domain.module import BucketShapes, quoted_buckets
 from app.errors import NotFound
 from app.executor.modules.hosted_module import HostedModule
 from app.link.packed_json import pack_json
@@ -22,7 +22,7 @@ def bucket_of(module: HostedModule, bucket: str | None) -> str:
     key = module.record.default_bucket_key if bucket is None else bucket
     bound = module.buckets()
     if key not in (bound or module.symbols):
-        raise NotFound("bucket", key, f"there are {', '.join(bound or module.symbols)}")
+        raise NotFound("bucket", key, f"expected {quoted_buckets(bound or module.symbols)}")
     return key
 
 

@@ -39,7 +39,8 @@ def get_params(module: HostedModule, names: Sequence[str] | None) -> tuple[dict[
     every = {**arguments, **auxiliary}
     for name in names or ():
         if name not in every:
-            raise NotFound("parameter", name, did_you_mean(name, every).removeprefix("; "))
+            near = did_you_mean(name, every).removeprefix("; ")
+            raise NotFound("parameter", name, near or "GET the module's params lists all")
     chosen = every if names is None else {name: every[name] for name in names}
     kinds = {
         "arguments": [name for name in chosen if name in arguments],

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from app.domain.module import BucketShapes, InputDesc
+from app.domain.module import BucketShapes, InputDesc, quoted_buckets
 from app.domain.ragged_axes import RaggedInput, ragged_inputs
 from app.domain.serving import StateLink
 from app.errors import Invalid
@@ -313,7 +313,7 @@ def pick_bucket(
     """
     if bucket is not None:
         if bucket not in buckets:
-            raise Invalid("bucket", bucket, f"a bound bucket: {', '.join(buckets)}")
+            raise Invalid("bucket", bucket, quoted_buckets(buckets))
         return bucket
     if len(buckets) == 1:
         return next(iter(buckets))

@@ -32,7 +32,7 @@ def check_names(tensors: Mapping[str, object], names: Sequence[str], may_miss: b
             raise Invalid(name, "a tensor of this name", expected, _hint_for(name, near))
     for name in names:
         if name not in tensors and not may_miss:
-            raise Invalid(name, "no tensor", f"tensors {', '.join(names)}")
+            raise Invalid(name, "no tensor", f"a tensor for each of {', '.join(names)}")
 
 
 def check_castable(name: str, got: DType, expected: DType) -> None:

@@ -106,7 +106,9 @@ def test_an_unknown_bucket_is_refused(driver):
     driver.ready()
     call = calls.Predict(module="net", bucket="7")
     data = np.zeros((2, 6), dtype=np.float32)
-    assert driver.refusal(call, data=data).field_name == "bucket"
+    refusal = driver.refusal(call, data=data)
+    assert refusal.field_name == "bucket"
+    assert "the module has no buckets" in str(refusal)
 
 
 def test_fractions_are_refused_for_integer_inputs(driver):

@@ -25,7 +25,7 @@ def test_names() -> None:
     check_names({"data": 0}, ["data", "lengths"], may_miss=True)
     with pytest.raises(Invalid) as refused:
         check_names({"data": 0}, ["data", "lengths"], may_miss=False)
-    assert fault(refused) == ("lengths", "no tensor", "tensors data, lengths")
+    assert fault(refused) == ("lengths", "no tensor", "a tensor for each of data, lengths")
     with pytest.raises(Invalid) as refused:
         check_names({"date": 0}, ["data"], may_miss=True)
     assert fault(refused)[::2] == ("date", "one of data; did you mean 'data'?")
