@@ -156,6 +156,10 @@ class ExecutorJobs:
             except TimeoutError:
                 _log.warning("executor %s: jobs did not stop in time", self.client.name)
         await cancel_tasks([*self._loops, *self._claims, *self._calls])
+        # Nobody stores these any more, and a death that is noticed now must not wait for that.
+        while not self._reports.empty():
+            self._reports.get_nowait()
+            self._reports.task_done()
         for assignment in list(self._assignments.values()):
             job = assignment.job
             await in_thread(self._queue.release, job.id, job.attempt, "its server stopped")
