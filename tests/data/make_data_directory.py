@@ -1,9 +1,9 @@
-"""Writes a data directory as commit cbcf0c1 left them, the last before Alembic and ``files``.
+"""Writes a data directory as made by commit cbcf0c1, the last before Alembic and ``files``.
 
     git worktree add /tmp/old cbcf0c1
     cd /tmp/old && PYTHONPATH=.:tests python .../tests/data/make_data_directory.py OUT.tar.gz
 
-``expected.npz`` beside the directory has what its server predicted with each module.
+``expected.npz`` in the archive holds what its server predicted with each module.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The image is built and run: uploads, predictions, training; killed, all of it is found again.
+"""The image is built and run: it predicts and trains, and after a kill everything is still there.
 
-Left out unless asked for (``make image-test``): it takes minutes, root, and Debian's buildah,
-podman, runc and mmdebstrap. A folder that ``MODSERVE_TEST_CONTAINERS`` names keeps base and layers.
+Left out unless asked for (``make image-test``): it takes minutes, and needs root and Debian's
+buildah, podman, runc and mmdebstrap. The environment variable ``MODSERVE_TEST_CONTAINERS`` may name
+a folder that keeps the base image and the layers for the next run.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ def test_a_container_is_used_killed_and_restarted(
 
 
 def check_safety(container: Container) -> None:
-    """Check its user, what it may write, its memory limit, and who may send requests."""
+    """Check the user, what it may write, the memory limit, and that requests need a key."""
     with Client(container.url, key="") as stranger, pytest.raises(ClientError) as refused:
         stranger.modules()
     assert refused.value.status == 401
@@ -162,7 +163,7 @@ def check_safety(container: Container) -> None:
 
 
 def upload(client: Client, folder: Path, figures: dict[str, str]) -> np.ndarray:
-    """Upload a model saved by a script; return its predictions, here and there."""
+    """Upload a model saved by a script; return the server's predictions, checked against ours."""
     module = mx.mod.Module(mx.sym.load(str(LENET)))
     module.bind([("data", (8, 1, 28, 28))], [("softmax_label", (8,))])
     module.init_params(mx.init.Xavier())

@@ -73,7 +73,7 @@ def platform(python: str) -> dict[str, str]:
 
 
 def asked_by(name: str, extras: frozenset[str], python: str) -> Iterator[Requirement]:
-    """Yield what a package asks for, where it is installed here."""
+    """Yield a package's requirements; none if it is not installed here."""
     try:
         asked = [Requirement(one) for one in requires(name) or ()]
     except PackageNotFoundError:

@@ -156,7 +156,7 @@ def test_variables_are_valid_settings(
     assert settings.devices == expected
     assert container["args"][0] == "serve"
     least = settings.drain_seconds + ProcessOptions(program=()).stop_seconds
-    assert pod_of(built)["terminationGracePeriodSeconds"] >= least + 15, "and its checkpoints"
+    assert pod_of(built)["terminationGracePeriodSeconds"] >= least + 15, "15 s for checkpoints"
 
 
 def test_the_server_accepts_the_host_names_it_is_called_by(
@@ -243,7 +243,7 @@ def test_it_drains_within_the_grace_period_and_resumes(
             assert time.monotonic() - begin < grace
             asking.join()
     assert server.process.returncode in (0, -15)
-    assert answers == [(1, 3)], "what was under way was answered"
+    assert answers == [(1, 3)], "the prediction under way was answered"
     with running(documents, place, log) as server, Client(server.url, key=KEY) as client:
         wait_until(lambda: client.job(job)["attempt"] == 2, "the job goes on")
         wait_until(lambda: client.job(job)["status"] == "running", "the job runs")
@@ -258,7 +258,7 @@ def begin_work(client: Client, folder: Path) -> int:
         client.create_module(name, json.dumps(NETWORK))
     client.bind("asked", [{"name": "data", "shape": [BATCH, FEATURES]}], for_training=False)
     client.init_params("asked", "xavier", seed=1)
-    # It waits for others to be batched with.
+    # A prediction waits 3 s for others, so that it is still unanswered when the server stops.
     client.set_serving("asked", max_batch_size=BATCH, max_delay_us=3_000_000, batches="always")
     job = int(client.fit("net", **fit_body(epochs=100_000))["id"])
     wait_until(lambda: bool(client.checkpoints("net")), "a checkpoint of the fit")

@@ -33,8 +33,9 @@ RULES = [
 ]
 CONFIG = yaml.safe_load((FOLDER / "prometheus.yaml").read_text())
 OF_PROMETHEUS = {"up"}
-"""Metrics that Prometheus makes itself, and below the labels that it adds."""
+"""Metrics that Prometheus makes itself."""
 TARGET_LABELS = {"job": "modserve", "instance": "modserve:8000"}
+"""Labels that Prometheus adds to every series."""
 
 SELECTOR = re.compile(r"([a-z_:]+)(?:\{([^}]*)\})?(?:\[\w+\])?")
 MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"')
@@ -87,9 +88,9 @@ def test_selectors_are_found_in_an_expression() -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server with keys that has trained and predicted, and failed at each."""
+    """A server with keys where a fit and a prediction have succeeded, and one of each failed."""
     folder = tmp_path_factory.mktemp("monitoring")
-    # With a newline, as a shell would write it.
+    # With a newline at the end, as written by a shell.
     (folder / "metrics_key").write_text(add_key(folder, "prometheus", "metrics") + "\n")
     (folder / "examples.npz").write_bytes(examples_npz())
     key = add_key(folder, "tests", "admin")
@@ -117,7 +118,7 @@ def _use(client: Client) -> None:
 
 @pytest.fixture(scope="module")
 def series(server: ServerProcess) -> list[tuple[str, dict[str, str], float]]:
-    """All series of the server, as its Prometheus sees them."""
+    """All series of the server with their labels and values, as Prometheus stores them."""
     key = (server.log.parent / "metrics_key").read_text().strip()
     answer = httpx.get(f"{server.url}/metrics", headers={"Authorization": f"Bearer {key}"})
     answer.raise_for_status()

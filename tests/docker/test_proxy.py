@@ -35,9 +35,11 @@ class Proxied:
     """A server behind a proxy.
 
     Attributes:
-        url: of the proxy.
-        trust: its certificate.
-        folder: of the proxy.
+        server: the server.
+        url: address of the proxy.
+        key: an admin key of the server.
+        trust: accepts the proxy's certificate.
+        folder: the proxy's files.
     """
 
     server: ServerProcess
@@ -64,7 +66,7 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
     environment = {
         **service["services"]["cpu"]["environment"],
         **ENVIRONMENT,
-        "MODSERVE_TRUSTED_PROXIES": '["127.0.0.1"]',  # the installation's own folder
+        "MODSERVE_TRUSTED_PROXIES": '["127.0.0.1"]',  # where nginx runs here
     }
     data_dir = folder / "data"
     data_dir.mkdir()
@@ -91,11 +93,11 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
 def _write_config(
     nginx: str, path: Path, url: str, port: int, certificate: Path, private: Path
 ) -> None:
-    """Write the file with the addresses and folders of this test in the place of Compose's."""
+    """Write the configuration with the addresses and folders of this test instead of Compose's."""
     text = CONFIG.read_text().replace("/tmp/", f"{path.parent}/")
     shown = subprocess.run([nginx, "-v"], capture_output=True, text=True, check=True).stderr
     version = tuple(map(int, re.findall(r"\d+", shown)[:3]))
-    # Addresses need no name lookup, and versions before Compose's image lack the keyword.
+    # Old versions lack the keyword; it can be left out here, since an address is never looked up.
     resolve = " resolve" if version >= (1, 27, 3) else ""
     for old, new in (
         ("/run/secrets/tls_cert;", f"{certificate};"),

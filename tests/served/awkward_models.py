@@ -1,4 +1,4 @@
-"""Small models like those people have, with unusual names of inputs and labels."""
+"""Small models as third parties publish them, with unusual names of inputs and labels."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def save(folder: Path, symbol: mx.sym.Symbol, **shapes: tuple[int, ...]) -> list
     """Write a checkpoint with random parameters as MXNet does; return its files.
 
     Args:
-        folder: where to.
+        folder: the folder to write to.
         symbol: the graph.
-        shapes: of all inputs, labels and states included.
+        shapes: the shapes of all inputs, including labels and states.
     """
     module = mx.mod.Module(symbol, data_names=list(shapes), label_names=None)
     module.bind(list(shapes.items()), for_training=False)

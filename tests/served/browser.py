@@ -30,9 +30,9 @@ SHIFTS = """() => new Promise(resolve => {
   }).observe({type: 'layout-shift', buffered: true});
   setTimeout(() => resolve(sum), 100);
 })"""
-"""How much of what was on the screen has moved since the page was opened."""
+"""Returns the page's cumulative layout shift: how far visible content has moved since loading."""
 MOST_SHIFT = 0.1
-"""What is called good."""
+"""The largest cumulative layout shift that Core Web Vitals rate as good."""
 
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
@@ -85,7 +85,7 @@ def serious(page: Page, axe: str, theme: str = "light") -> list[str]:
 
 
 def look(page: Page, axe: str, screenshots: Path, name: str) -> None:
-    """Take screenshots of a screen in all its forms, and check its accessibility."""
+    """Take screenshots in both themes and on a narrow screen, and check accessibility."""
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
         page.screenshot(path=screenshots / f"{name}-{theme}.png", full_page=True)
@@ -98,7 +98,7 @@ def look(page: Page, axe: str, screenshots: Path, name: str) -> None:
 
 
 SEVEN = [(90, 70), (190, 70), (130, 220)]
-"""Corners of a digit, in a drawing of 280 pixels each way."""
+"""Corners of a digit seven, in a drawing of 280 x 280 pixels."""
 
 
 def draw(page: Page, corners: list[tuple[int, int]]) -> None:

@@ -1,6 +1,7 @@
-"""A host whose device may be in the middle of a long batch when a job comes; jobs end at once.
+"""A host that may be busy with a long batch when a job arrives; its jobs finish at once.
 
-``BUSY`` names the device that is, ``BUSY_UNTIL`` a file: when it is there, the batch is over.
+The environment variable ``BUSY`` names the busy device, and ``BUSY_UNTIL`` a file: the batch is
+over once that file exists.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["BusyHost"]
 
 
 class BusyHost(SinglePredictions):
-    """Takes jobs, and on one device is busy for a while."""
+    """Accepts jobs; on one device it is busy until a file exists."""
 
     def __init__(self, device: str, emit: Emit, wake: Callable[[], None]) -> None:
         self._emit = emit

@@ -18,7 +18,7 @@ def read_compose(**variables: str) -> dict[str, Any]:
     """Return the file with its variables filled in.
 
     Args:
-        variables: of the shell that Compose is run in; others have their defaults.
+        variables: environment variables of the shell that runs Compose; others take their defaults.
     """
     parsed: dict[str, Any] = _filled(yaml.safe_load(COMPOSE.read_text()), variables)
     return parsed

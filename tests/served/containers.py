@@ -1,5 +1,8 @@
-"""A server run as a manifest says, though without a container: with what the image sets, the
-manifest's arguments and environment, and its volumes as folders of this machine."""
+"""A server run as a manifest says, but without a container.
+
+It gets the image's environment, the manifest's arguments and environment, and folders of this
+machine in place of the volumes.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ __all__ = ["ENTRY", "container_server", "image_environment", "image_facts", "map
 
 DOCKERFILE = Path(__file__).parents[2] / "docker" / "Dockerfile"
 ENTRY = ("-m", "app")
-"""What Python runs in the place of the image's entry point, ``modserve``."""
+"""What Python runs in place of the image's entry point, ``modserve``."""
 _HERE = {"MODSERVE_HOST": "127.0.0.1", "MODSERVE_PORT": "0", "MODSERVE_THREADS": "1"}
-"""Other servers run on this machine as well."""
+"""Overrides the manifest, since other servers run on this machine at the same time."""
 _START_SECONDS = 60.0
 _LISTENING = re.compile(r"listening on (https?://\S+) ")
 
@@ -74,13 +77,17 @@ def container_server(
     *,
     grace_seconds: float = 30.0,
 ) -> Iterator[ServerProcess]:
-    """Run a server that ends with the block; not before it is listening is it handed out.
+    """Run a server for the duration of the block, which is entered once the server listens.
 
     Args:
-        args: of the image's entry point.
-        environment: of the manifest; that of the image is below it.
-        folders: what is mounted, by the path in the container.
-        grace_seconds: how long its end may take.
+        args: arguments of the image's entry point.
+        environment: the manifest's variables; they override those of the image.
+        folders: the mounted folders by their path in the container.
+        log: the file that the server's output is appended to.
+        grace_seconds: how long the server may take to stop before it is killed.
+
+    Raises:
+        subprocess.TimeoutExpired: the server did not stop in time.
     """
     own = {key: value for key, value in os.environ.items() if not key.startswith("MODSERVE_")}
     image = {key: one for key, one in image_environment().items() if key != "PATH"}

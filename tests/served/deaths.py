@@ -1,9 +1,8 @@
-"""Processes that die, and disks that are full, at a chosen step.
+"""Simulated deaths of this process, and full disks, at a chosen step.
 
-A process dies without dying: what it would do later does not happen.
-
-Every call that changes the disk is a step, and so is every commit. From the chosen one on all of
-them raise, those of ``except`` and ``finally`` too, as after ``kill -9``.
+Every call that changes the disk is a step, and so is every commit. From the chosen step on all of
+them raise, even in ``except`` and ``finally`` blocks, so that nothing reaches the disk any more, as
+after ``kill -9``.
 """
 
 from __future__ import annotations
@@ -27,32 +26,36 @@ _STEPS = ("rename", "replace", "link", "unlink", "mkdir", "rmdir", "fsync")
 
 
 class Died(BaseException):
-    """The process is dead."""
+    """Raised by every step after the simulated death."""
 
 
 class Victim:
-    """Counts steps; from one of them on all fail."""
+    """Counts steps, of which only the first ``last`` succeed."""
 
     def __init__(self, last: int) -> None:
         self.steps = 0
         self._last = last
 
     def is_over(self) -> bool:
-        """Count a step; return whether it is past the last one."""
+        """Count a step; return whether it comes after the last one that succeeds."""
         self.steps += 1
         return self.steps > self._last
 
     def step(self) -> None:
-        """Take a step, unless dead."""
+        """Count a step.
+
+        Raises:
+            Died: it comes after the last one that succeeds.
+        """
         if self.is_over():
             raise Died
 
 
 @contextmanager
 def dying_at(step: int, store: Store) -> Iterator[Victim]:
-    """Let what happens within the block die when this many steps are done; swallow its death.
+    """Simulate a death in the block after this many steps, and leave the block without an error.
 
-    The store is dead with it: open another one on the same database to go on.
+    The store is unusable afterwards: open another one on the same database to go on.
     """
     victim = Victim(step)
 
@@ -82,7 +85,7 @@ def dying_at(step: int, store: Store) -> Iterator[Victim]:
             yield victim
         except Died:
             for connection in connections:
-                connection.close()  # like the kernel; what is not committed is lost
+                connection.close()  # as the kernel does: what is not committed is lost
         finally:
             event.remove(engine, "commit", before_commit)
             event.remove(engine, "checkout", note)

@@ -1,7 +1,7 @@
-"""Executors that end a process between the renaming of a checkpoint and the report of it.
+"""Hosts that kill a process after a checkpoint has been renamed and before it is reported.
 
-Each does so at the first renaming of each tag between epochs; a file beside the checkpoints notes
-that it was done. Run a whole server with one of them by
+Each does so once for every checkpoint saved at the end of an epoch; a file beside the checkpoints
+records that it has happened. To run a whole server with one of them:
 
     python -m served.dying_host served.dying_host:ExecutorDies serve ...
 """
@@ -36,12 +36,12 @@ class _DyingHost(ModuleHost):
         checkpoint_files.rename_durably = rename_and_die
 
     def die(self) -> None:
-        """Kill a process; this one ends at the latest with the server."""
+        """Kill the executor's process or its server's, with which the executor ends as well."""
         raise NotImplementedError
 
 
 class ExecutorDies(_DyingHost):
-    """Kills itself."""
+    """Kills the executor's own process."""
 
     def die(self) -> None:
         """End this process as the kernel's out-of-memory killer would."""
@@ -49,10 +49,10 @@ class ExecutorDies(_DyingHost):
 
 
 class ServerDies(_DyingHost):
-    """Kills its server, and thereby itself."""
+    """Kills the server, and thereby the executor, which ends with its server."""
 
     def die(self) -> None:
-        """Kill the server, and wait for this process to be ended in consequence."""
+        """Kill the server, and wait until this process is ended as a consequence."""
         os.kill(os.getppid(), signal.SIGKILL)
         signal.pause()
 

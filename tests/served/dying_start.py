@@ -1,8 +1,8 @@
-"""What a server's first start does of its keys, by processes that kill themselves before a write.
+"""Makes a server's first key again and again, in processes that each die one write later.
 
-``python -m served.dying_start FOLDER``: the nth process dies before its nth write, and leaves
-``n/data`` and what it had ``n/printed``. Writes are those to the output, files made or opened to be
-written, directories, renamings, syncs and changes of owner.
+``python -m served.dying_start FOLDER``: the nth process kills itself before its nth write, and
+leaves its data directory in ``n/data`` and its output in ``n/printed``. Counted as writes are:
+output, opening a file for writing, making a directory, renames, syncs and changes of owner.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _NAMES = ("fsync", "replace", "rename", "mkdir", "chown", "write")
 
 
 class Deaths:
-    """Counts writes, and dies before the one that was chosen."""
+    """Counts writes, and kills the process before the chosen one."""
 
     def __init__(self, dies_at: int) -> None:
         self._left = dies_at
 
     def __call__(self) -> None:
-        """Called before every write."""
+        """Count a write that is about to happen."""
         self._left -= 1
         if self._left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def before(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that counts as a write."""
+        """Return a function whose calls count as writes."""
 
         def counted(*arguments: Any, **options: Any) -> Any:
             self()

@@ -17,12 +17,12 @@ KINDS = ("Client", "AsyncClient")
 
 
 class EitherClient:
-    """A client of either kind, which remembers what was called.
+    """A client of either kind that records its calls.
 
     Attributes:
-        client: of either kind.
-        called: names of the methods.
-        calls: what they are described as, each with the server's answers.
+        client: the sync or async client.
+        called: names of the methods called so far.
+        calls: the descriptions of all calls, each with the server's answers.
     """
 
     def __init__(self, client: Client | AsyncClient) -> None:

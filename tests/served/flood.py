@@ -23,10 +23,10 @@ FLOOD_LIMITS = {
     "MODSERVE_BODY_IDLE_SECONDS": "1",
     "MODSERVE_MAX_BODY_BYTES": str(1 << 20),
 }
-"""Short times, as many of the requests do not come to their end."""
+"""Short timeouts, since many of the requests are never completed."""
 
 _THREADS = 12
-_THROUGH_A_LIBRARY = 10  # one request in this many
+_THROUGH_A_LIBRARY = 10  # one request in this many is sent by httpx, whose framing is valid
 
 
 @dataclass
@@ -34,8 +34,8 @@ class Flood:
     """Sends requests and counts the answers.
 
     Attributes:
-        statuses: how often each came; 0 is an end without an answer.
-        wrong: answers that no malformed request should have, and their requests.
+        statuses: how often each status was answered; 0 is a connection closed without an answer.
+        wrong: status, request and body of answers that no malformed request should get.
     """
 
     server: ServerProcess

@@ -1,12 +1,12 @@
-"""The blocks of a guide, and whether what one printed is what the guide shows.
+"""The code blocks of a guide, and comparing what a block printed with what the guide shows.
 
-After the language of a fence stand words of ours:
+The language of a fence may be followed by words of our own:
 
-- ``bash fails``: the last command is refused, and the guide shows how.
-- ``bash by hand``: not run here; ``test_guides`` says which these are, and why.
-- ``output``: what the block before it prints. ``...`` stands for anything. Numbers are to be the
-  same, but with ``±5%`` or ``±0.02`` those with a decimal point may differ by as much.
-- ``output full``: compared where the guide runs as it is written, not where it is made shorter.
+- ``bash fails``: the last command is refused, and the guide shows the refusal.
+- ``bash by hand``: not run by tests; ``test_guides`` lists these blocks with the reasons.
+- ``output``: what the block before it prints. ``...`` stands for any text. Numbers must be equal,
+  but with ``±5%`` or ``±0.02`` those with a decimal point may differ by that much.
+- ``output full``: compared only where the guide runs as written, not in its shortened form.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _TOLERANCE = re.compile(r"±([\d.]+)(%?)")
 
 @dataclass(frozen=True)
 class Shown:
-    """What a guide says that a block prints.
+    """What a block prints according to the guide.
 
     Attributes:
         relative, absolute: how far numbers with a decimal point may be from those shown.
-        only_full: it is of the guide as written, not of a shorter form.
+        only_full: whether it applies only to the guide as written, not to its shortened form.
     """
 
     text: str
@@ -70,7 +70,7 @@ def blocks_of(guide: Path) -> list[Block]:
             continue
         line = token.map[0] + 1 if token.map else 0
         where = f"{guide.name}:{line}"
-        assert token.info, f"{where}: say what it is; text, where it is nothing to run"
+        assert token.info, f"{where}: name the language; text, if it is not code to run"
         language, *words = token.info.split()
         if language in ("bash", "python"):
             assert set(words) <= {"fails", "by", "hand"}, f"{where}: {token.info}"
@@ -91,7 +91,7 @@ def _shown(text: str, words: list[str], where: str) -> Shown:
         elif found:
             shown = replace(shown, absolute=float(found[1]))
         else:
-            assert word == "full", f"{where}: {word!r} says nothing of an output"
+            assert word == "full", f"{where}: unknown word {word!r} after output"
             shown = replace(shown, only_full=True)
     return shown
 

@@ -1,4 +1,4 @@
-"""A shell and a Python that run a guide's blocks one after another, like its reader."""
+"""A shell and a Python interpreter that run a guide's blocks in order, as its reader would."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[2]
 _END = "-- end of the block --"
 _SECONDS = 240
 _REFUSED = re.compile(r"^curl: \(22\).*\n", re.MULTILINE)
-"""What curl says of a refusal because we ask it to fail then; a reader's does not."""
+"""Printed by curl for a refusal because of our ``.curlrc``; a reader does not see it."""
 _BASH = "set -E -o pipefail; trap 'failed=$?' ERR; while read -r line; do eval \"$line\"; done"
-"""A command that fails does not end the shell, but is remembered."""
+"""A shell that survives failing commands and remembers the status of the last one."""
 _PYTHON = f"""
 import sys, traceback
 names = {{"__name__": "__main__"}}
@@ -77,7 +77,7 @@ class Shell:
 
 
 class Shells:
-    """The two languages used in guides."""
+    """A process for each language used in guides, begun with its first block."""
 
     def __init__(self, folder: Path, url: str, data_dir: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ class Shells:
         return status, _REFUSED.sub("", printed).replace(own, shown)
 
     def close(self) -> None:
-        """End both."""
+        """End the processes."""
         self._stack.close()
 
 

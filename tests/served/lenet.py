@@ -13,7 +13,7 @@ from app.demo.tour import LENET, MNIST, SCALE, images
 __all__ = ["LONG_NAME", "create", "digits", "few_digits", "fit"]
 
 LONG_NAME = "lenet-small-" + "as-long-as-people-name-their-modules-when-they-are-in-a-hurry"
-"""Of a module; pages have to bear it."""
+"""A module name so long that pages must cope with it."""
 
 
 def create(client: Client, name: str) -> None:
@@ -36,7 +36,7 @@ def fit(client: Client, name: str, **changes: Any) -> int:
 
 
 def few_digits(folder: Path, count: int) -> Path:
-    """Return a file with some of the training digits, where a short training is enough."""
+    """Write the first training digits to a file, for tests that need only a short training."""
     file = folder / "few.npz"
     with np.load(MNIST) as archive:
         np.savez(file, **{name: archive[name][:count] for name in ("train_images", "train_labels")})

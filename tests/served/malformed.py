@@ -62,7 +62,7 @@ _ATOMS = (*_NUMBERS, "null", '""', '"\\ud800"', '"a"', "[]", "{}", '{"a":1,"a":2
 
 
 def malformed_request(draw: random.Random) -> bytes:
-    """Return the bytes of a request, which a server must usually refuse."""
+    """Return the bytes of a request that a server should refuse, save for a few valid ones."""
     kind = draw.random()
     if kind < 0.08:
         return draw.randbytes(draw.randrange(1, 2000))
@@ -70,7 +70,7 @@ def malformed_request(draw: random.Random) -> bytes:
     if kind < 0.2:
         verb = draw.choice(_OTHER_VERBS)
     if verb == "DELETE" and path == "/v1/modules/net":
-        path += "x"  # the others should reach a module
+        path += "x"  # the module must stay: other requests are addressed to it
     media, body = draw.choice(_BODIES)(draw)
     fields = [] if media is None else [f"Content-Type: {media}"]
     fields += draw.choice(_FIELDS)(draw)

@@ -1,4 +1,4 @@
-"""Folders of small models, written as by MXNet's users."""
+"""Folders of small models, as users of MXNet write them."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def write_epoch(folder: Path, epoch: int, favourite: int | None = None) -> None:
 
 
 def answer_of(outputs: dict[str, np.ndarray]) -> int:
-    """Return the class such a model answered."""
+    """Return the class that such a model gave the first example."""
     (output,) = outputs.values()
     return int(np.argmax(output[0]))

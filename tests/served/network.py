@@ -37,7 +37,7 @@ BIND: dict[str, Any] = {
 
 
 def examples_npz(count: int = 20) -> bytes:
-    """Return a dataset for the network: ``data`` and ``softmax_label``, one class a feature."""
+    """Return an npz dataset: ``data``, where a feature per class is raised, and its labels."""
     random = np.random.RandomState(3)
     labels = random.randint(0, CLASSES, count)
     data = random.rand(count, FEATURES).astype(np.float32)

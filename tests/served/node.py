@@ -1,4 +1,4 @@
-"""The dashboard's sources with the packages of its lock file, where Node can install them."""
+"""A copy of the dashboard's sources with the packages of its lock file installed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _NO_NETWORK = re.compile("ENOTFOUND|ECONNREFUSED|ETIMEDOUT|EAI_AGAIN|ENETUNREACH
 
 
 def dashboard_copy(root: Path) -> Path:
-    """Lay the sources out as in the repository, packages installed, unless they are there already.
+    """Copy the sources and install their packages, unless that was done before.
 
-    Skips the test if there is no Node, or no registry.
+    Skips the test if Node is missing or too old, or if the npm registry cannot be reached.
     """
     if shutil.which("npm") is None or _node_version() < _OLDEST_NODE:
-        pytest.skip(f"no Node {_OLDEST_NODE}")
+        pytest.skip(f"there is no Node {_OLDEST_NODE} or newer")
     folder, done = root / "app" / "dashboard", root / "done"
     if done.exists():
         return folder

@@ -15,7 +15,7 @@ DATATYPES = {"f": "FP32", "d": "FP64", "e": "FP16", "i": "INT32", "B": "UINT8"}
 
 
 class Binary(NamedTuple):
-    """A body with tensors after its JSON."""
+    """A body in which binary tensors follow the JSON, and the length of that JSON."""
 
     body: bytes
     length: str
@@ -26,13 +26,13 @@ class Binary(NamedTuple):
 
 
 def numbers(x: np.ndarray, name: str = "data", **members: Any) -> dict[str, Any]:
-    """Return the JSON of a request that contains the values."""
+    """Return the JSON of a request with one tensor, its values written as numbers."""
     tensor = {"name": name, "shape": list(x.shape), "datatype": DATATYPES[x.dtype.char]}
     return {"inputs": [tensor | {"data": x.ravel().tolist()}], **members}
 
 
 def binary(tensors: Mapping[str, np.ndarray], **members: Any) -> Binary:
-    """Return a request with tensors after its JSON."""
+    """Return a request in which binary tensors follow the JSON."""
     inputs = [
         {
             "name": name,

@@ -24,7 +24,7 @@ def network() -> Any:
 
 
 def create(client: Client, name: str = "net", bound: tuple[int, ...] = (6, 12)) -> None:
-    """Create a module with a symbol for each of many lengths, few of them bound."""
+    """Create a module with a symbol for each of many lengths, and bind a few of them."""
     symbols = {n: network() for n in KEYS}
     client.create_bucketing_module(name, symbols, bound[-1], data_names=["data", "lengths"])
     buckets = {str(n): {"data_shapes": shapes(n)} for n in bound[:-1]}
@@ -41,7 +41,14 @@ def shapes(steps: int) -> list[dict[str, Any]]:
 
 
 def ask(client: Client, lengths: dict[int, int], name: str = "net", rows: int = 1) -> None:
-    """Request predictions of the given lengths, repeated as often as given."""
+    """Request predictions.
+
+    Args:
+        client: a client of the server.
+        lengths: how often to ask for each length.
+        name: the module.
+        rows: the number of examples in each request.
+    """
     for steps, times in lengths.items():
         for _ in range(times):
             client.predict(name, data=np.ones((rows, steps, FEATURES), "f"))

@@ -1,4 +1,4 @@
-"""MXNet's ``.params`` files written without our code, like those a client has."""
+"""MXNet's ``.params`` files, written independently of the code under test."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ __all__ = ["bomb", "picture"]
 
 
 def bomb(side: int) -> bytes:
-    """Return a small file that claims a picture of this many pixels each way."""
+    """Return a small PNG file that claims to hold ``side`` x ``side`` pixels."""
     head = _chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + head + _chunk(b"IDAT", zlib.compress(bytes(1000)))
 

@@ -1,4 +1,4 @@
-"""A host whose process ends, as by the kernel's killer, in calls on modules of certain names.
+"""A host that kills its own process in calls on modules of certain names.
 
 Run by an executor process: ``app.executor --host served.poison_host:PoisonHost``.
 """
@@ -27,7 +27,7 @@ def _die_beside(outputs: Arrays) -> Waits[Mapping[str, Any]]:
 
 
 def _die_unnoticed() -> None:
-    """Die after the device's thread has moved on."""
+    """Die while the device's thread already works on something else."""
     time.sleep(0.2)
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -35,7 +35,8 @@ def _die_unnoticed() -> None:
 class PoisonHost(ModuleHost):
     """Dies when it restores module ``poison``, and when ``hungry`` predicts or runs a job.
 
-    Predictions of ``faulty`` are a fault of its memory.
+    It ends as if killed by the kernel's out-of-memory killer. Predictions of ``faulty`` end it with
+    a segmentation fault.
     """
 
     def handle(self, method: str, params: dict[str, Any], tensors: Any) -> Any:
@@ -52,7 +53,7 @@ class PoisonHost(ModuleHost):
         return super().predict(batch)
 
     def advance(self) -> None:
-        """Run one batch of one job, or die of it."""
+        """Run one batch of one job; die after one of ``hungry``."""
         is_hungry = any(job["module"] == "hungry" for job in self._jobs.summarize())
         super().advance()
         if is_hungry:

@@ -66,10 +66,11 @@ def _started(programs: Path, folder: Path) -> Iterator[URL]:
 
 @contextlib.contextmanager
 def new_database(server: URL, template: str = "template1") -> Iterator[URL]:
-    """Give the URL of a new database, which is removed again.
+    """Yield the URL of a new database, which is removed after the block.
 
     Args:
-        template: the database that it is a copy of; without one it is empty.
+        server: the URL of the Postgres server.
+        template: the database to copy; the default is empty.
     """
     name = f"modserve_test_{uuid.uuid4().hex}"
     engine = create_engine(server, isolation_level="AUTOCOMMIT")

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 ENVIRONMENT = {"MODSERVE_THREADS": "1"}
-"""One thread: the numbers of a training can be repeated, and other tests go on beside it."""
+"""One thread, so that results are reproducible and other tests have a processor, too."""
 
 
 def executor_pid(client: Client) -> int:
@@ -40,14 +40,14 @@ def end_executor(client: Client) -> None:
         (executor,) = client.executors()
         return executor["alive"] and executor.get("pid", first) != first
 
-    wait_until(is_replaced, "an executor in the place of the one that died")
+    wait_until(is_replaced, "a new executor in place of the killed one")
 
 
 def is_running(pid: int) -> bool:
     """Return whether a process exists and has not ended."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):  # gone before it could be read, or meanwhile
+    except (FileNotFoundError, ProcessLookupError):  # it ended before or during the read
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
 
@@ -72,10 +72,10 @@ def resident_bytes(pid: int) -> int:
 
 
 def shared_memory() -> set[str]:
-    """Return the names of shared memory that outlive a process, of those that ours could make.
+    """Return the names of shared memory on this machine that our processes could have made.
 
-    They are Python's, of ``shared_memory`` and of semaphores, and modserve's. Other programs on the
-    machine come and go with theirs.
+    These are the names that Python gives to ``shared_memory`` and semaphores, and modserve's own.
+    Names of other programs are left out, since they come and go.
     """
     names = os.listdir("/dev/shm")
     return {name for name in names if name.startswith(("psm_", "sem.", "modserve"))}

@@ -11,10 +11,11 @@ __all__ = ["program"]
 
 
 def program(name: str, package: str) -> str:
-    """Return where a program is; without it the test is skipped, but not in CI, which installs it.
+    """Return the path of a program; skip the test if it is missing, but fail in CI.
 
     Args:
-        package: of Debian, that has it.
+        name: the program.
+        package: the Debian package that has it; CI installs it and sets ``PROGRAMS_REQUIRED``.
     """
     found = shutil.which(name)
     if found is not None:

@@ -1,4 +1,4 @@
-"""Recurrent networks with states as inputs and outputs, and their outputs of one long pass."""
+"""Recurrent networks whose states are inputs and outputs, and what one long pass computes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["FEATURES", "FUSED", "UNROLLED", "fused", "links", "long_pass", "unro
 FEATURES, HIDDEN, LAYERS = 3, 5, 2
 FUSED = {"gru": ("h",), "lstm": ("h", "c")}
 UNROLLED = ("h0", "c0", "h1")
-"""Names of states."""
+"""Names of the states, as in ``FUSED``."""
 
 
 def fused(mode: str) -> mx.sym.Symbol:
@@ -38,7 +38,7 @@ def fused(mode: str) -> mx.sym.Symbol:
 
 
 def unrolled(steps: int) -> mx.sym.Symbol:
-    """Return a GRU cell on an LSTM cell, on data of (examples, steps, features)."""
+    """Return a GRU cell on top of an LSTM cell, on data of (examples, steps, features)."""
     lstm, gru = mx.rnn.LSTMCell(HIDDEN, prefix="lstm_"), mx.rnn.GRUCell(HIDDEN, prefix="gru_")
     h0, c0, h1 = (mx.sym.Variable(name, shape=(0, HIDDEN)) for name in UNROLLED)
     data = mx.sym.Variable("data")
@@ -50,7 +50,7 @@ def unrolled(steps: int) -> mx.sym.Symbol:
 
 
 def links(symbol: mx.sym.Symbol, states: tuple[str, ...]) -> list[dict[str, str]]:
-    """Return the declaration of the states: each is the output at its index, after the first."""
+    """Return the declaration of the states: they are the outputs after the first, in order."""
     outputs = symbol.list_outputs()[1:]
     pairs = zip(states, outputs, strict=True)
     return [{"state": state, "output": output} for state, output in pairs]

@@ -25,13 +25,14 @@ __all__ = ["ScriptedExecutor", "dispatching", "of", "until", "until_status"]
 
 
 class ScriptedExecutor:
-    """An ``ExecutorClient`` that notes what it is told; tests send events in its name.
+    """An ``ExecutorClient`` that records calls; tests send events in its name.
 
     Attributes:
-        alive: whether it answers; calls fail at once when not.
-        refusal: what calls are refused with, None to take them.
-        replies: cleared, calls arrive and are not answered, as while a long batch runs.
-        starts, controls: what arrived.
+        alive: whether it answers; if not, calls fail at once.
+        refusal: the error that calls are refused with; None to accept them.
+        replies: while cleared, calls arrive but are not answered, as during a long batch.
+        taken: how many events the dispatcher has acknowledged.
+        starts, controls: the messages that arrived.
     """
 
     def __init__(self, name: str = "cpu(0)") -> None:
@@ -109,7 +110,7 @@ async def until(condition: Callable[[], object]) -> None:
     """Wait until a condition holds."""
     deadline = time.monotonic() + 20
     while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
+        assert time.monotonic() < deadline, "the condition did not hold within 20 s"
         await asyncio.sleep(0.01)
 
 

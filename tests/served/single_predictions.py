@@ -1,4 +1,4 @@
-"""For test hosts: each prediction is a batch of its own."""
+"""A base class of test hosts that compute each prediction as a batch of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.link.protocols import IncomingCall, Predicted, Prepared
 
 
 class SinglePredictions:
-    """Answers predictions by ``handle``."""
+    """Answers predictions by calling ``handle``, which a subclass provides."""
 
     handle: Any
 

@@ -15,12 +15,12 @@ __all__ = ["fill", "mounted_disk"]
 
 @contextmanager
 def mounted_disk(parent: Path, mebibytes: int) -> Iterator[Path]:
-    """Yield the folder of a disk of this size; skip where mounting is not allowed."""
+    """Mount a tmpfs of this size and yield its folder; skip where mounting is not allowed."""
     folder = parent / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("this machine does not let us mount a disk")
+        pytest.skip("mounting a tmpfs is not allowed here")
     try:
         yield folder
     finally:
@@ -28,7 +28,7 @@ def mounted_disk(parent: Path, mebibytes: int) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Fill up a disk; return the file that does."""
+    """Fill up a disk; return the file that takes the space."""
     path = disk / "filler"
     with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(bytes(4096)):

@@ -22,9 +22,10 @@ class Answer:
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens on, for programs that take no 0.
+    """Return a free port of the loopback address, for programs that cannot choose one themselves.
 
-    It is none of those that Linux gives to servers which ask for 0: these begin at 32768.
+    It is below 32768, where the ports begin that Linux hands out to servers that ask for port 0, so
+    no such server takes it before the program does.
     """
     while True:
         with contextlib.suppress(OSError):
@@ -47,7 +48,7 @@ def head(line: str, *fields: str, host: str = "127.0.0.1") -> bytes:
 def exchange(url: str, request: bytes, seconds: float = 30) -> Answer:
     """Send bytes and return the answer, which may come before all bytes are sent."""
     with connect(url, seconds) as sock:
-        with contextlib.suppress(OSError):  # it may be refused before it is complete
+        with contextlib.suppress(OSError):  # the server may refuse before it has read everything
             sock.sendall(request)
         return read_answer(sock)
 

@@ -1,6 +1,6 @@
-"""A proxy that has a server below a path of its own, as in front of several tools of a lab.
+"""A proxy that serves a server below a path, as in front of several tools on one host.
 
-It counts what is asked, and can be broken: then it hangs up on everyone.
+It records the requests, and tests can break it: then it closes every connection.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _OF_ONE_CONNECTION = {"connection", "transfer-encoding", "keep-alive"}
 
 @dataclass
 class Proxy:
-    """A proxy that runs.
+    """A running proxy.
 
     Attributes:
-        url: what it serves, the path included.
-        broken: set while it hangs up.
-        asked: lines of requests that it has passed on.
+        url: its address, including the path.
+        broken: set it to make the proxy close every connection.
+        asked: method and path of each request passed on.
     """
 
     url: str = ""
@@ -35,7 +35,7 @@ class Proxy:
 
 @contextmanager
 def below_path(url: str, path: str) -> Iterator[Proxy]:
-    """Serve a server's paths below another one, for the length of the block."""
+    """Run a proxy that serves a server below a path, for the duration of the block."""
     target = urlsplit(url)
     proxy = Proxy()
 
@@ -52,7 +52,7 @@ def below_path(url: str, path: str) -> Iterator[Proxy]:
             try:
                 self.pass_on(connection)
             except OSError:
-                pass  # one of both has hung up
+                pass  # client or server closed the connection
             finally:
                 connection.close()
 

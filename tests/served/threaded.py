@@ -24,7 +24,7 @@ def served(settings: Settings) -> Iterator[str]:
         deadline = time.monotonic() + 60
         while not server.started:
             assert thread.is_alive(), "the server did not start"
-            assert time.monotonic() < deadline, "the server is not up after a minute"
+            assert time.monotonic() < deadline, "the server did not start within a minute"
             time.sleep(0.01)
         (listening,) = server.servers[0].sockets
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -1,8 +1,8 @@
-"""A server that measures how long its event loop is kept: ``python -m served.ticking serve``.
+"""A server that measures how long its event loop is blocked: ``python -m served.ticking serve``.
 
-A task wants to run every millisecond. The time until it does, less what the process did not compute
-for, is what one piece of work kept all others waiting: a busy machine makes the first longer, not
-the second.
+A task asks to run every millisecond. How late it runs, but at most the CPU time that the process
+used meanwhile, is how long one piece of work blocked all others: a busy machine makes the task
+later, but adds no CPU time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from served.sockets import Answer, exchange
 __all__ = ["LONGEST_SECONDS", "Gaps", "shortest_gap", "tick", "ticking_server"]
 
 LONGEST_SECONDS = 0.05
-"""As long may one piece of work keep all others waiting."""
+"""How long one piece of work may block all others."""
 _TRIES = 12
 _VARIABLE = "TICKING_SERVER_FILE"
 _VALUES = struct.Struct("<ddQ")
@@ -61,7 +61,7 @@ class Gaps:
 def ticking_server(
     folder: Path, environment: Mapping[str, str]
 ) -> Iterator[tuple[ServerProcess, Gaps]]:
-    """A server that stops with the block, and its gaps."""
+    """Run a server for the duration of the block; yield it and its gaps."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "gaps"
     gaps = Gaps(file)
@@ -76,12 +76,15 @@ def ticking_server(
 def shortest_gap(
     server: ServerProcess, gaps: Gaps, request: bytes, check: Callable[[Answer], None]
 ) -> float:
-    """Send a request; return the longest gap meanwhile.
+    """Send a request several times; return the shortest of the longest gaps of each try, in s.
 
-    It is that of the best of some tries: what others do lengthens one, not all.
+    Other load lengthens the gaps of some tries, but not of all.
 
     Args:
-        check: takes the answer, raises AssertionError where it is wrong.
+        server: the server.
+        gaps: its gaps.
+        request: the bytes to send.
+        check: is called with each answer, and raises AssertionError if it is wrong.
     """
     found = []
     for _ in range(_TRIES):

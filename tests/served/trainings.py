@@ -1,4 +1,4 @@
-"""A fit to be killed repeatedly, and its result when undisturbed."""
+"""A fit for tests that kill processes, and the result it must have."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def make_dataset(client: Client, folder: Path) -> None:
 
 
 def submit(client: Client, name: str, epochs: int = EPOCHS) -> int:
-    """Create a module with random operators and submit a fit; return the job's id."""
+    """Submit a fit of a new module with dropout and batch normalization; return the job's id."""
     client.create_module(name, perceptron(dropout=0.3, batch_norm=True).tojson())
     job = client.fit(
         name,
@@ -64,6 +64,6 @@ def ending(client: Client, name: str, epochs: int = EPOCHS) -> dict[str, Any]:
         for file, digest in newest["files"].items()
         if file.endswith((".params", ".states"))
     }
-    wait_until(client.is_ready, "an executor that died is back")
+    wait_until(client.is_ready, "an executor in place of a killed one")
     outputs = client.predict(name, data=examples()["data"][:BATCH])["softmax_output"]
     return {"files": files, "outputs": outputs.tobytes()}

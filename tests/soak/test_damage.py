@@ -1,5 +1,8 @@
-"""Every file of a data directory deleted, emptied, cut or altered: the server refuses to start in
-one line, or serves; and what it answers are the numbers of some checkpoint, or why it has none."""
+"""Every file of a data directory deleted, emptied, truncated or altered.
+
+The server either refuses to start, with a message instead of a traceback, or it serves. Then a
+module predicts what one of its checkpoints predicts, or its error says why it cannot.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def alter(path: Path) -> None:
 
 
 MAY_KEEP_FROM_STARTING = {"directory-id", "modserve.db"}
-"""Files without which nobody can tell what belongs to whom."""
+"""Without these a server cannot tell which database and which directory belong together."""
 
 DAMAGES: list[Callable[[Path], None]] = [Path.unlink, empty, cut, alter]
 
@@ -80,7 +83,7 @@ def fill(client: Client, name: str) -> set[bytes]:
 
 
 def damageable(folder: Path) -> list[Path]:
-    """Return the files that say or hold something, those of the module ``good`` apart."""
+    """Return the files with content, except those of the module ``good``."""
     found = (path for path in sorted(folder.rglob("*")) if path.is_file())
     apart = ("modules/good/", "locks/", "executors/", "servers/")
     names = (path.relative_to(folder) for path in found)
@@ -90,10 +93,10 @@ def damageable(folder: Path) -> list[Path]:
 @pytest.mark.parametrize(
     "step", [17, pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])]
 )
-def test_damaged_files(
+def test_a_damaged_file_spoils_no_other_module(
     sound: tuple[Path, dict[str, set[bytes]]], tmp_path: Path, step: int
 ) -> None:
-    """Every ``step``-th of all files and damages."""
+    """Try every ``step``-th of all pairs of a file and a kind of damage."""
     folder, answers = sound
     cases = [(name, damage) for name in damageable(folder) for damage in DAMAGES]
     assert len(cases) > 50
@@ -117,7 +120,7 @@ def test_damaged_files(
 
 
 def started(folder: Path, what: str) -> ServerProcess | None:
-    """Start a server; return None if it refuses, in a line without a traceback."""
+    """Start a server; return None if it refuses to start, which must print no traceback."""
     try:
         return start_server(folder, environment=ENVIRONMENT)
     except RuntimeError as error:
@@ -127,7 +130,7 @@ def started(folder: Path, what: str) -> ServerProcess | None:
 
 
 def look_at(url: str, answers: dict[str, set[bytes]], what: str) -> None:
-    """Ask both modules: the sound one answers, the other one too, or says why it does not."""
+    """Check that the sound module answers, and that the other one does or is refused properly."""
     with Client(url) as client:
         assert predicted(client, "good") in answers["good"], what
         status = 200

@@ -1,5 +1,7 @@
-"""A disk that is full at every write in turn: nothing is lost, nothing is half there, and when
-there is room again everything goes on."""
+"""A disk that fills up at every write in turn.
+
+Nothing is lost, nothing is left half written, and once there is space again, everything works.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ KIB = 1024
 SHORT = (0, 24, 96)
 LONG = (*range(0, 64, 4), *range(64, 512, 32))
 FAIR = {200, 201, 202, 204, 404, 409, 422, 503, 507}
-"""Answers while the disk is full: done, refused for want of room, or of what was not made."""
+"""Answers while the disk is full: success, no space, or something missing that had no space."""
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def server(disk: Path, tmp_path: Path) -> Iterator[ServerProcess]:
-    """A server whose data are on the small disk, its log elsewhere."""
+    """A server with its data on the small disk, and its log elsewhere."""
     data = disk / "var"
     environment = ENVIRONMENT | {"MODSERVE_DATA_DIR": str(data)}
     data.mkdir()
@@ -60,12 +62,12 @@ class Filler:
             file.truncate(max(0, size - free))
 
     def remove(self) -> None:
-        """Free all of it."""
+        """Free the disk again."""
         self._path.unlink(missing_ok=True)
 
 
 def steps(name: str, folder: Path) -> list[Callable[[Client], Any]]:
-    """Return everything that writes, in an order in which each can succeed."""
+    """Return all calls that write something, in an order in which each can succeed."""
     np.savez(folder / "toy.npz", **examples())
     data = [{"name": "data", "shape": [BATCH, FEATURES]}]
     labels = [{"name": "softmax_label", "shape": [BATCH]}]
@@ -127,7 +129,7 @@ def test_a_full_disk_loses_nothing(
             after = client.predict("first", data=examples()["data"][:BATCH])["softmax_output"]
             np.testing.assert_array_equal(after, before)
             filler.remove()
-            wait_until(client.is_ready, "the server is ready when there is room")
+            wait_until(client.is_ready, "the server is ready once there is space")
             for job in client.jobs(module=name):
                 ended = client.wait(job["id"])
                 assert ended["status"] == "succeeded" or ended["error"]["code"] == "storage_full"

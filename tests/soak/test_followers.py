@@ -1,4 +1,7 @@
-"""A thousand followers of one fit: each reads all events once and in order; others are served."""
+"""A thousand followers of one fit: each reads all events once and in order; others are served.
+
+The default run has 60 followers.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ async def ask_for_life(url: str, until: asyncio.Event) -> list[float]:
     return seconds
 
 
-async def crowd(server: ServerProcess, client: Client, count: int) -> None:
+async def follow_in_a_crowd(server: ServerProcess, client: Client, count: int) -> None:
     before = resident_bytes(server.process.pid)
     job = submit(client, f"net{count}", epochs=20)
     over = asyncio.Event()
@@ -63,6 +66,7 @@ async def crowd(server: ServerProcess, client: Client, count: int) -> None:
     over.set()
     waits = await life
     stored = [(row["id"], row["type"]) for row in client.job_events(job)]
+    # Events of these three kinds are thinned out while the fit runs.
     lasting = [row for row in stored if row[1] not in ("progress", "log", "statistics")]
     for events in seen:
         ids = [event_id for event_id, _ in events]
@@ -77,10 +81,10 @@ async def crowd(server: ServerProcess, client: Client, count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.soak)])
-def test_a_thousand_followers_read_every_event_in_order(tmp_path: Path, count: int) -> None:
+def test_many_followers_read_every_event_in_order(tmp_path: Path, count: int) -> None:
     with (
         running_server(tmp_path / "var", environment=ENVIRONMENT) as server,
         Client(server.url) as client,
     ):
         make_dataset(client, tmp_path)
-        asyncio.run(crowd(server, client, count))
+        asyncio.run(follow_in_a_crowd(server, client, count))

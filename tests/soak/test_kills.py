@@ -1,5 +1,7 @@
-"""Random ``kill -9`` of executor, server or both, and at the rename of the last checkpoint: every
-fit ends with the bits of an undisturbed one, and its module answers with them."""
+"""``kill -9`` of the executor, the server or both, at random or at the last checkpoint's rename.
+
+Every fit ends with the same bits as an undisturbed one, and its module predicts with them.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,10 @@ class Victim:
         self.kills = 0
 
     def kill_executor(self) -> None:
-        """Kill the executor, if there is one at the moment."""
+        """Kill the executor's process, if there is one at the moment."""
         pids = [row["pid"] for row in self.client.executors() if row.get("pid")]
         for pid in pids:
-            with contextlib.suppress(ProcessLookupError):  # one that was killed just before
+            with contextlib.suppress(ProcessLookupError):  # killed before, but still listed
                 kill(pid)
                 self.kills += 1
 
@@ -124,9 +126,9 @@ def test_kills_at_the_final_rename(
 
 
 def at_rename(victim: Victim, name: str, strike: Callable[[], None]) -> None:
-    """Strike at the moment the last checkpoint appears under its name."""
+    """Call ``strike`` at the moment when the last checkpoint has been renamed into place."""
     final = final_directory(victim.folder, name)
-    executor_pid(victim.client)  # the connection is open before the moment comes
+    executor_pid(victim.client)  # opens the connection that ``strike`` needs at once
     deadline = time.monotonic() + 120
     while not final.exists():
         assert time.monotonic() < deadline, f"no checkpoint {final}"

@@ -1,4 +1,4 @@
-"""A flood of malformed requests: no 5xx, no leak, and nobody waits."""
+"""A flood of malformed requests: no 5xx, no leak, and the event loop is never blocked."""
 
 from __future__ import annotations
 

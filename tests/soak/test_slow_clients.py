@@ -24,7 +24,7 @@ LIMITS = {
     "MODSERVE_BODY_IDLE_SECONDS": "3",
     "MODSERVE_WRITE_IDLE_SECONDS": "3",
 }
-_BYTES_OF_ONE = 128 << 10  # memory of a connection, with the part of an answer that is waiting
+_BYTES_OF_ONE = 128 << 10  # most memory of a connection, with the unread part of its answer
 BEGINNINGS = (
     b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ",
     head("POST /v1/modules/net/predict", "Content-Length: 1000000") + b"{",
@@ -49,7 +49,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield server
 
 
-def serves_others(server: ServerProcess, senders: int, readers: int, predictions: int) -> None:
+def serve_beside(server: ServerProcess, senders: int, readers: int, predictions: int) -> None:
+    """Check that predictions are answered beside slow clients, which are then disconnected."""
     before = resident_bytes(server.process.pid)
     stop = threading.Event()
     with Client(server.url, timeout_seconds=10) as client, ExitStack() as stack:
@@ -73,7 +74,7 @@ def serves_others(server: ServerProcess, senders: int, readers: int, predictions
             for sock in slow[senders:]:
                 wait_until(
                     lambda sock=sock: sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR),
-                    "who does not read is left",
+                    "the connection of a client that does not read is closed",
                 )
         finally:
             stop.set()
@@ -83,6 +84,7 @@ def serves_others(server: ServerProcess, senders: int, readers: int, predictions
 
 
 def drip(socks: list[socket.socket], stop: threading.Event) -> None:
+    """Send a byte on each connection every half second."""
     while not stop.wait(0.5):
         for sock in socks:
             with contextlib.suppress(OSError):
@@ -91,14 +93,14 @@ def drip(socks: list[socket.socket], stop: threading.Event) -> None:
 
 @pytest.mark.slow
 def test_some_slow_clients(server: ServerProcess) -> None:
-    serves_others(server, senders=40, readers=10, predictions=50)
+    serve_beside(server, senders=40, readers=10, predictions=50)
 
 
 @pytest.mark.soak
 def test_many_slow_clients(server: ServerProcess) -> None:
     after_each = []
     for _ in range(5):
-        serves_others(server, senders=600, readers=150, predictions=500)
+        serve_beside(server, senders=600, readers=150, predictions=500)
         after_each.append(resident_bytes(server.process.pid))
     print(f"\nMiB after each round: {[size >> 20 for size in after_each]}")
     assert after_each[-1] - after_each[0] < 20 * MIB

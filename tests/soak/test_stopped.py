@@ -1,5 +1,8 @@
-"""Processes stopped past the lease of their job: another attempt takes it, the one that wakes up
-changes nothing, and the fit ends with the bits of an undisturbed one."""
+"""Processes stopped (SIGSTOP) until the lease of their job has expired.
+
+Another attempt takes over the job, the one that wakes up changes nothing, and the fit ends with the
+same bits as an undisturbed one.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ LEASE_SECONDS = 1.0
 SETTINGS = ENVIRONMENT | {"MODSERVE_LEASE_SECONDS": str(LEASE_SECONDS)}
 EPOCHS = 20
 TRIES = 10
+"""A server stopped in the middle of a transaction keeps its job; then another fit is tried."""
 ROUNDS = [1, pytest.param(10, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])]
 
 
@@ -52,15 +56,15 @@ def watcher(tmp_path: Path, sleeper: ServerProcess) -> Iterator[Client]:
 
 
 def stopped_past_the_lease(pids: list[int], is_lost: Callable[[], bool]) -> bool:
-    """Stop processes until their job is taken from them and let them go on; False if it is not.
+    """Stop processes until their job is taken from them, then continue them.
 
-    A server that is stopped in the middle of a transaction keeps SQLite's lock, and no other can
-    write until it wakes.
+    Return False if the job was not taken: a server that is stopped in the middle of a transaction
+    keeps SQLite's lock, and no other server can write until it wakes up.
     """
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
-        wait_until(is_lost, "the lease is over", seconds=6 * LEASE_SECONDS)
+        wait_until(is_lost, "the lease has expired", seconds=6 * LEASE_SECONDS)
     except AssertionError:
         return False
     finally:
@@ -70,7 +74,7 @@ def stopped_past_the_lease(pids: list[int], is_lost: Callable[[], bool]) -> bool
 
 
 def lose_a_fit(client: Client, watcher: Client, name: str, pids: list[int]) -> tuple[str, int]:
-    """Start a fit and stop processes past its lease; return its module and the job's id."""
+    """Start fits until one is taken from stopped processes; return its module and job id."""
     for attempt in range(TRIES):
         module = f"{name}-{attempt}"
         job = submit(client, module, EPOCHS)
