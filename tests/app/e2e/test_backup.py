@@ -76,9 +76,9 @@ def test_a_restored_directory_continues_what_was_running(
     ):
         (job,) = client.jobs()
         assert client.wait(job["id"])["status"] == "succeeded"
-        assert client.job(job["id"])["attempt"] == 2, "it was under way when it was copied"
+        assert client.job(job["id"])["attempt"] == 2, "the backup was made while the job ran"
         ids = [event["id"] for event in client.job_events(job["id"])]
-        assert ids[-1] - ids[0] > 1_000_000, "those between were given since the copy was made"
+        assert ids[-1] - ids[0] > 1_000_000, "ids used since the backup are not used again"
         assert newest(client) == digests
 
 

@@ -1,4 +1,4 @@
-"""``kill -9`` in the middle of training: it resumes and ends with the same bits."""
+"""``kill -9`` in the middle of training: the fit resumes and ends with the same bits."""
 
 import threading
 from collections.abc import Iterator
@@ -40,13 +40,13 @@ def data_dir(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def victim(data_dir: Path) -> Iterator[ServerProcess]:
-    """A separate server, to be killed."""
+    """A server that the test may kill."""
     with running_server(data_dir, environment=ENVIRONMENT) as server:
         yield server
 
 
 def begin(client: Client) -> int:
-    """Start training; return the job's id in the middle of its first epoch."""
+    """Start a fit; return its job's id in the middle of the first epoch."""
     client.put_dataset("mnist", MNIST)
     lenet.create(client, "lenet")
     job = lenet.fit(client, "lenet", **FIT)
@@ -63,7 +63,7 @@ def is_status(url: str, status: int) -> bool:
 
 
 class Caller:
-    """Requests predictions nonstop in a thread, and records the answers."""
+    """Requests one prediction after another in a thread, and records the answers."""
 
     def __init__(self, url: str) -> None:
         self.answers: list[httpx.Response] = []

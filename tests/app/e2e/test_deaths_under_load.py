@@ -1,4 +1,4 @@
-"""Executors that die under load: each client learns at once, and is soon served again."""
+"""Executors that die under load: each client gets an answer, and is soon served again."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def test_clients_get_right_answers_or_are_told_to_retry(tmp_path: Path) -> None:
         try:
             for _ in range(KILLS):
                 before = statuses[200]
-                wait_until(lambda before=before: statuses[200] > before + 50, "they are answered")
+                wait_until(lambda before=before: statuses[200] > before + 50, "predictions")
                 os.kill(executor_pid(client), signal.SIGKILL)
-                wait_until(client.is_ready, "it is there again")
+                wait_until(client.is_ready, "another executor is ready")
             before = statuses[200]
-            wait_until(lambda: statuses[200] > before + 50, "they are answered again")
+            wait_until(lambda: statuses[200] > before + 50, "predictions by the last executor")
         finally:
             is_over.set()
             for thread in threads:

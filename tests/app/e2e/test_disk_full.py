@@ -42,10 +42,10 @@ def test_without_space_a_fit_fails_or_waits_and_others_are_served(
         wait_until(lambda: bool(client.checkpoints("lenet")), "a first checkpoint")
         filler = fill(small_disk)
         if retries == 0:
-            wait_until(lambda: client.job(job_id)["status"] == "failed", "it says so", SECONDS)
+            wait_until(lambda: client.job(job_id)["status"] == "failed", "the job fails", SECONDS)
             assert client.job(job_id)["error"]["code"] == "storage_full"
         else:
-            wait_until(lambda: client.job(job_id)["retries"] > 0, "it waits", SECONDS)
+            wait_until(lambda: client.job(job_id)["retries"] > 0, "the job waits", SECONDS)
             assert client.job(job_id)["setback"]["code"] == "storage_full"
         assert client.is_ready()
         assert client.modules()[0]["name"] == "lenet"
@@ -92,7 +92,7 @@ def test_a_fit_that_waits_for_space_before_its_first_checkpoint_starts_over(
         job_id = begin("net")
         wait_until(lambda: (client.job(job_id)["progress"] or {}).get("epoch"), "it trains")
         filler = fill(small_disk)
-        wait_until(lambda: client.job(job_id)["retries"] > 0, "it waits", SECONDS)
+        wait_until(lambda: client.job(job_id)["retries"] > 0, "the job waits", SECONDS)
         filler.unlink()
         assert client.wait(job_id)["status"] == "succeeded"
         assert ending(client, "net", 6) == ending(client, "undisturbed", 6)

@@ -61,7 +61,7 @@ def test_a_newer_releases_directory_is_not_touched(tmp_path: Path) -> None:
     restored = modserve("restore", tmp_path / "copy", "--data-dir", tmp_path / "again")
     assert restored.returncode == 0
     note = last_release_file(tmp_path / "again").read_text()
-    assert note == f"{version('modserve')}\n", "the backup has it, too"
+    assert note == f"{version('modserve')}\n", "the backup contains the release, too"
 
 
 def test_a_newer_database_is_not_touched(tmp_path: Path) -> None:

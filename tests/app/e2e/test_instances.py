@@ -109,7 +109,10 @@ def check(response: httpx.Response, outputs: Outputs, version: str) -> None:
 def load(
     server: ServerProcess, check: Callable[[int, httpx.Client], str]
 ) -> Iterator[list[Counter[str]]]:
-    """Clients that send requests throughout the block; afterwards, what each counted."""
+    """Run clients that send requests throughout the block.
+
+    Yield a list which afterwards has each client's counts of what ``check`` returned.
+    """
     is_over = threading.Event()
     found: list[Counter[str]] = []
 
@@ -143,7 +146,7 @@ def end_executor(client: Client, name: str) -> None:
         found = executor(client, name)
         return found["alive"] and found.get("pid", first) != first
 
-    wait_until(is_replaced, "an executor in the place of the one that died")
+    wait_until(is_replaced, "a new executor in place of the killed one")
 
 
 @pytest.mark.parametrize("is_chunked", [False, True], ids=["fast lane", "router"])
@@ -159,7 +162,7 @@ def test_both_instances_answer(
 
     before = answers(client)
     with load(server, predict) as counts:
-        wait_until(is_spread, "answers of both instances")
+        wait_until(is_spread, "20 answers of each instance")
     total = sum(counts, Counter())["asked"]
     wait_until(lambda: sum(answers(client)) - sum(before) == total, "all answers counted")
     rows = client.module("net")["instances"]
@@ -228,7 +231,7 @@ def test_a_prediction_sent_after_a_change_sees_it(
 def test_an_executor_killed_under_load(
     server: ServerProcess, client: Client, outputs: Outputs, name: str
 ) -> None:
-    """No answer is wrong; what the dead one was computing is refused with a retry."""
+    """No answer is wrong; what the killed executor was computing is refused, with Retry-After."""
 
     def predict(number: int, http: httpx.Client) -> str:
         response = ask(http, is_chunked=number % 4 == 0)
@@ -246,14 +249,14 @@ def test_an_executor_killed_under_load(
 
     before = answers(client)
     with load(server, predict) as counts:
-        wait_until(is_spread, "answers of both instances")
+        wait_until(is_spread, "20 answers of each instance")
         other = 1 if name == "cpu(0)" else 0
         during = answers(client)[other]
         end_executor(client, name)
         assert answers(client)[other] > during
         wait_ready(client)
         before = answers(client)
-        wait_until(is_spread, "answers of both instances again")
+        wait_until(is_spread, "20 more answers of each instance")
     found = sum(counts, Counter())
     assert found["refused"] <= CLIENTS, "each client has one request under way"
     rows = client.module("net")["instances"]

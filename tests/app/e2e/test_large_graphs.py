@@ -32,7 +32,9 @@ def client(server: ServerProcess) -> Iterator[Client]:
         yield client
 
 
-def test_others_are_served_while_its_plan_is_made(server: ServerProcess, client: Client) -> None:
+def test_other_modules_are_served_while_its_plan_is_made(
+    server: ServerProcess, client: Client
+) -> None:
     client.create_module("net", NETWORK)
     client.bind("net", **BIND)
     client.init_params("net", "xavier", seed=1)

@@ -60,11 +60,11 @@ def predict(url: str, body: bytes) -> np.ndarray:
         return outputs["softmax_output"]
 
 
-def test_others_are_served_between_its_pieces_and_the_outputs_are_joined(
+def test_other_calls_are_answered_between_its_pieces_and_the_outputs_are_joined(
     server: ServerProcess,
 ) -> None:
     body = archive(COUNT)
-    assert len(body) < 2**17  # counts as a small request all the same
+    assert len(body) < 2**17  # by its bytes it is a small request, thanks to compression
     with Client(server.url) as client, ThreadPoolExecutor(2) as pool:
         job = lenet.fit(client, "lenet", epochs=1000)
         wait_until(lambda: client.job(job)["status"] == "running", "the fit runs")
@@ -91,7 +91,11 @@ def test_others_are_served_between_its_pieces_and_the_outputs_are_joined(
 
 @pytest.mark.serial
 def test_a_disconnected_client_frees_its_place(server: ServerProcess) -> None:
-    """If all went on, it would take 17 times as long; other load on the machine adds some."""
+    """Compare the time of a prediction after 16 abandoned ones with its time alone.
+
+    If those were computed to their end, it would take 17 times as long. Other load on the machine
+    may slow down some of the tries.
+    """
     body = archive(COUNT)
     found = []
     for _ in range(4):
@@ -122,7 +126,7 @@ def after_hangups(url: str, body: bytes) -> float:
     def is_busy() -> bool:
         return httpx.get(f"{url}/v1/executors").json()["items"][0]["doing"] == "predict"
 
-    wait_until(is_busy, "one of them is computed")
+    wait_until(is_busy, "one of them is being computed")
     for client in clients:
         client.close()
     return timed(url, body)

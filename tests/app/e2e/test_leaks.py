@@ -33,7 +33,7 @@ from served.processes import (
 
 MARK = "TEST_OF_LEAKS"
 SLACK = 4
-"""Descriptors that connections of clients may add at a moment."""
+"""Descriptors that clients' connections may have open at the moment of counting."""
 
 
 def counts(long: int) -> pytest.MarkDecorator:
@@ -46,7 +46,7 @@ def counts(long: int) -> pytest.MarkDecorator:
 
 @pytest.fixture
 def mark() -> str:
-    """An environment mark inherited by all processes this test starts."""
+    """The value of an environment variable that all processes of this test inherit."""
     return uuid.uuid4().hex
 
 
@@ -59,7 +59,7 @@ def server(tmp_path: Path, mark: str) -> Iterator[ServerProcess]:
 
 
 def marked_processes(mark: str) -> list[int]:
-    """Return the living processes that descend from a test."""
+    """Return the living processes that a test has started, directly or indirectly."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
@@ -84,8 +84,8 @@ def slab_bytes(pid: int) -> int:
     return total
 
 
-def make_busy(client: Client) -> None:
-    """Create a module and keep it training for the whole test."""
+def add_lenet(client: Client) -> None:
+    """Create a module that predicts, also after a restart: its parameters are saved."""
     client.put_dataset("mnist", MNIST)
     lenet.create(client, "lenet")
     client.bind("lenet", **BIND)
@@ -94,7 +94,7 @@ def make_busy(client: Client) -> None:
 
 
 class Callers:
-    """Request predictions, small and large, whatever happens to the server."""
+    """Threads that request predictions, small and large, whatever happens to the server."""
 
     def __init__(self, url: str, sizes: tuple[int, ...] = (1, 40, 3000)) -> None:
         self._answers: list[int] = []
@@ -130,7 +130,7 @@ class Callers:
                     if status == 200:
                         self._answers.append(status)
                         continue
-                time.sleep(0.05)  # nobody is listening
+                time.sleep(0.05)  # refused or unreachable
 
 
 def kill_executor(client: Client, callers: Callers, chance: random.Random) -> None:
@@ -138,18 +138,18 @@ def kill_executor(client: Client, callers: Callers, chance: random.Random) -> No
     victim = executor_pid(client)
     time.sleep(chance.random() * 0.3)
     kill(victim)
-    wait_until(lambda: not is_running(victim), "it is dead")
+    wait_until(lambda: not is_running(victim), "the killed executor has ended")
     answered = callers.answered
     wait_until(lambda: callers.answered > answered + 3, "its successor answers", seconds=120)
 
 
-@counts(12)  # one that dies often is restarted only after half a minute
+@counts(12)  # no more: an executor that dies often is restarted only after half a minute
 @pytest.mark.timeout(1200)
 def test_killed_executors(server: ServerProcess, mark: str, count: int) -> None:
     before = shared_memory()
     chance = random.Random(7)
     with Client(server.url) as client:
-        make_busy(client)
+        add_lenet(client)
         with Callers(server.url) as callers:
             wait_until(lambda: callers.answered > 20, "predictions are answered")
         idle = descriptors(server.process.pid)
@@ -164,26 +164,30 @@ def test_killed_executors(server: ServerProcess, mark: str, count: int) -> None:
         assert slab_bytes(server.process.pid) <= idle_slabs + 2**28
         alive = marked_processes(mark)
         assert executor_pid(client) in alive
-        others = [pid for pid in alive if b"app.executor" in cmdline(pid)]
-        assert others == [executor_pid(client)]
+        executors = [pid for pid in alive if b"app.executor" in cmdline(pid)]
+        assert executors == [executor_pid(client)]
     wait_until(lambda: shared_memory() <= before, "no shared memory is left")
 
 
 def cmdline(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
+    """Return a process's command line; empty if it has ended in the meantime."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 @counts(60)
 @pytest.mark.timeout(1200)
 def test_killed_servers(tmp_path: Path, mark: str, count: int) -> None:
-    """Killed while it answers, or together with its executor."""
+    """The server is killed while it answers, alone or together with its executor."""
     before = shared_memory()
     chance = random.Random(11)
     for round_ in range(count // 2):
         server = start_server(tmp_path, environment={**ENVIRONMENT, MARK: mark})
         with Client(server.url) as client:
             if round_ == 0:
-                make_busy(client)
+                add_lenet(client)
             executor = executor_pid(client)
         with Callers(server.url) as callers:
             wait_until(lambda: callers.answered > 3, "predictions are answered")

@@ -1,6 +1,7 @@
 """LeNet on MNIST digits, trained by jobs on a real server."""
 
 import itertools
+import time
 from collections import Counter
 
 import numpy as np
@@ -109,7 +110,7 @@ def wait_for(client: Client, job: int, kind: str) -> dict:
     return next(one for one in client.job_events(job) if one["type"] == kind)
 
 
-def test_a_job_is_paused_and_resumed(client: Client) -> None:
+def test_a_job_is_paused_and_resumed(client: Client, trained: int) -> None:
     lenet.create(client, "resting")
     job = lenet.fit(client, "resting")
     wait_for(client, job, "progress")
@@ -124,22 +125,12 @@ def test_a_job_is_paused_and_resumed(client: Client) -> None:
     later = [one for one in events if one["id"] > paused["id"]]
     assert [one["type"] for one in later][:2] == ["resumed", "claimed"]
     assert client.job(job)["result"]["samples"] == 2 * 4000
-
-
-def test_pausing_does_not_change_the_result(client: Client) -> None:
-    assert digest(client, "resting") == undisturbed(client)
-
-
-def undisturbed(client: Client) -> str:
-    lenet.create(client, "undisturbed")
-    job = lenet.fit(client, "undisturbed")
-    assert client.wait(job)["status"] == "succeeded"
-    return digest(client, "undisturbed")
+    assert digest(client, "resting") == digest(client, "lenet"), "the pause changes no bit"
 
 
 def digest(client: Client, module: str) -> str:
-    newest = client.checkpoints(module)[0]
-    return newest["files"][f"{module}-0002.params"]["sha256"]
+    """Return the digest of the parameters after both epochs, in which no module name occurs."""
+    return client.checkpoint(module, 2)["files"][f"{module}-0002.params"]["sha256"]
 
 
 def test_a_job_is_cancelled_and_retried(client: Client) -> None:
@@ -176,7 +167,7 @@ def test_predictions_do_not_wait_for_training(
     data, _ = lenet.digits(1)
     medians = []
     with Client(server.url) as other:
-        for _ in range(3):  # leaves room for other load on the machine
+        for _ in range(3):  # other load on the machine may slow down some of them
             times = [timed(lambda: other.predict("lenet", data=data)) for _ in range(20)]
             medians.append(float(np.median(times)))
     client.cancel(job)
@@ -187,8 +178,6 @@ def test_predictions_do_not_wait_for_training(
 
 
 def timed(call) -> float:
-    import time
-
     started = time.perf_counter()
     call()
     return time.perf_counter() - started

@@ -72,7 +72,7 @@ def test_without_its_database_a_server_loses_only_jobs(data_dir: Path) -> None:
         expected = train(client)
         datasets, modules = client.datasets(), [one["name"] for one in client.modules()]
         checkpoints = client.checkpoints("lenet")
-        # No file mentions this one.
+        # A score leaves no file behind that mentions the job.
         score = client.wait(client.score("lenet", **images("test"), batch_size=500)["id"])
         seen = event_ids(client, score["id"])
     before = listing(data_dir)
@@ -92,7 +92,7 @@ def test_without_its_database_a_server_loses_only_jobs(data_dir: Path) -> None:
         assert min(event_ids(client, job["id"])) > max(seen)
         with pytest.raises(ClientError) as refused:
             client.job(score["id"])
-        assert refused.value.status == 404, "who has the id must not be told of another job"
+        assert refused.value.status == 404, "the id of a lost job is not given to another one"
         client.delete_job(job["id"])
         assert lenet.fit(client, "lenet", epochs=1) > job["id"]
     assert after.keys() == before.keys()

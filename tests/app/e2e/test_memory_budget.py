@@ -51,7 +51,7 @@ def test_many_modules_take_turns_within_a_small_budget(tmp_path: Path) -> None:
                 np.testing.assert_array_equal(again, expected)
         listed = {one["name"]: one["resident"] for one in client.modules()}
         assert set(listed) == {"pinned", *names}
-        assert listed["pinned"], "what is nowhere else is never evicted"
+        assert listed["pinned"], "parameters that are only in memory are never evicted"
         assert 0 < sum(listed.values()) < MODULES
         found = executor(client)
         assert found["memory_budget"]["bytes"] == BUDGET

@@ -22,7 +22,7 @@ from served.sockets import connect, head, read_answer
 MOST = 2
 EXAMPLES = np.ones((1, FEATURES), "f")
 SPACES = b" " * 20_000
-"""With them a body is one that the router takes."""
+"""They make a body too large for the fast lane, so that it goes to the router."""
 
 
 @pytest.fixture(scope="module")
@@ -87,4 +87,4 @@ def test_one_more_is_refused_until_another_finishes(
             sock.sendall(REQUESTS[way])
             return read_answer(sock).status == 200
 
-    wait_until(is_answered, "a prediction in the place of those that were given up")
+    wait_until(is_answered, "a prediction once the abandoned ones have ended")

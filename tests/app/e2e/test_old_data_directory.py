@@ -1,4 +1,4 @@
-"""The data directory written by commit cbcf0c1 still works: database, modules, a paused job."""
+"""A data directory written by commit cbcf0c1 still works: database, modules, a paused job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unsaved parameters: after a crash, nothing answers with others in their place."""
+"""Unsaved parameters: after a crash, a module never answers with other parameters instead."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ CHANGES: Mapping[str, Callable[[Client, str], None]] = {
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    """A separate server, whose executor gets killed."""
+    """A server of the test's own, whose executor gets killed."""
     with running_server(tmp_path / "server", environment=ENVIRONMENT) as server:
         yield server
 
@@ -195,7 +195,7 @@ def test_a_cancelled_fit_leaves_unsaved_parameters(client: Client, tmp_path: Pat
     assert client.module("net")["durable"]
 
 
-def test_a_server_that_ends_in_good_order_saves_it_and_goes_on_with_it(tmp_path: Path) -> None:
+def test_a_server_that_stops_cleanly_saves_them_and_restores_them(tmp_path: Path) -> None:
     folder = tmp_path / "server"
     with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
         for name in ("net", "put"):
@@ -227,7 +227,7 @@ def test_a_server_that_ends_in_good_order_saves_it_and_goes_on_with_it(tmp_path:
     assert "saved at the stop" not in server.log.read_text()[len(log) :]
 
 
-def test_a_full_disk_keeps_no_server_from_ending(tmp_path: Path) -> None:
+def test_a_server_stops_even_if_the_disk_is_too_full_to_save_them(tmp_path: Path) -> None:
     wide = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=600_000, name="fc")
     with mounted_disk(tmp_path, 64) as disk:
         data = disk / "var"
@@ -251,7 +251,7 @@ def test_a_full_disk_keeps_no_server_from_ending(tmp_path: Path) -> None:
             assert refusal(call)["code"] == "params_lost"
 
 
-def test_they_are_lost_with_the_server_too(tmp_path: Path) -> None:
+def test_they_are_lost_when_the_server_is_killed(tmp_path: Path) -> None:
     folder = tmp_path / "server"
     with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
         make(client, "put")
@@ -272,7 +272,7 @@ def test_refused_changes_leave_a_module_durable(client: Client) -> None:
     assert client.module("net")["durable"]
 
 
-def test_reloading_what_is_there_loses_nothing(client: Client) -> None:
+def test_restoring_a_module_that_is_in_memory_loses_nothing(client: Client) -> None:
     make(client, "net")
     set_params(client, "net")
     before = client.module("net")

@@ -97,8 +97,8 @@ def test_a_single_upload_is_enough(client: Client, name: str) -> None:
     expected = arrays(FOLDER / name / "outputs.npz")
     assert outputs.keys() == expected.keys()
     if any(inputs[one].any() for one in left_out if one in created["state_names"]):
-        return  # the answer is of other first states than zeros
-    for key in outputs.keys() - {"makeloss0_output"}:  # which is of the label
+        return  # the expected outputs come from initial states that are not zero
+    for key in outputs.keys() - {"makeloss0_output"}:  # the loss depends on the label
         assert_close(f"{name} {key}", outputs[key], expected[key], ROUNDING.get(name))
 
 

@@ -1,8 +1,8 @@
-"""Five hundred clients at once, each with an utterance of a length of its own.
+"""Five hundred clients at once, each with its own utterance, of 7 to 29 frames.
 
-The net has two outputs more, which tell for each row its position in the batch and the size that
-the batch was bound with. Rows of one request stay together, in their order, so a request of n times
-the same utterance, alone at the server, answers what it gives at each position of a batch of n.
+Two extra outputs of the net tell the position of each row in the batch and the size that the batch
+was bound with. The rows of one request stay together and in order. So the outputs that an utterance
+must have at each position of a batch of n come from a single request with n copies of it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server with an untrained classifier in four buckets."""
     with running_server(tmp_path_factory.mktemp("ragged"), environment=ENVIRONMENT) as server:
         with Client(server.url) as client:
-            symbols = {n: telling_network(n).tojson() for n in BUCKETS}
+            symbols = {n: network_with_positions(n).tojson() for n in BUCKETS}
             client.create_bucketing_module(
                 "speaker", symbols, BUCKETS[-1], data_names=["data", "lengths"]
             )
@@ -53,7 +53,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield server
 
 
-def telling_network(steps: int) -> mx.sym.Symbol:
+def network_with_positions(steps: int) -> mx.sym.Symbol:
     """Return the classifier with extra outputs for position and batch size."""
     speaker = networks.japanese_vowels(mx, steps)
     lengths = speaker.get_internals()["lengths"]
@@ -154,7 +154,7 @@ async def test_each_client_gets_its_own_answer(server: ServerProcess) -> None:
             np.testing.assert_array_equal(output, found[size, position])
             np.testing.assert_allclose(output, single, rtol=0, atol=1e-6 * np.abs(single).max())
             sizes.add(size)
-    assert sizes >= {8, MOST_ROWS}, "hardly any were computed together"
+    assert sizes >= {8, MOST_ROWS}, "hardly any requests were computed together"
 
 
 def test_padded_utterances_give_the_same_as_unpadded_ones(server: ServerProcess) -> None:

@@ -26,7 +26,7 @@ BIND: dict[str, Any] = {
     "label_shapes": [{"name": "softmax_label", "shape": [len(IMAGES)]}],
 }
 TOLERANCE = 2e-4
-"""The softmax is sure: its small probabilities are exponentials of -80, which multiply rounding."""
+"""Small probabilities here are about exp(-80), which multiplies the rounding of their logarithm."""
 
 
 @pytest.fixture(scope="module")

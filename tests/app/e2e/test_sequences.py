@@ -111,7 +111,7 @@ def test_fifty_concurrent_sequences_each_match_one_long_pass(
             with Client(server.url) as own:
                 return feed_all(own, number)
         except BaseException:
-            together.abort()  # so that the others need not wait
+            together.abort()  # so that the others do not wait until the timeout
             raise
 
     def feed_all(own: Client, number: int) -> np.ndarray:

@@ -130,7 +130,7 @@ def test_promotions_do_not_move_a_sequence(client: Client, way: Any, whole: Any)
         np.testing.assert_array_equal(found, whole["1"][position])
         if position < len(moves):
             moves[position]()
-    assert way.feed(5, 0, start=True)[0] == "2", "the canary has all that begin"
+    assert way.feed(5, 0, start=True)[0] == "2", "the canary gets all new sequences"
     client.remove_canary("cells")
     version, found = way.feed(5, 1, end=True)
     assert version == "2"
@@ -185,7 +185,7 @@ def test_an_expired_sequence_is_an_error(client: Client, way: Any) -> None:
     client.set_serving("cells", max_sequence_idle_seconds=0.05)
     way.feed(8, 0, start=True)
     client.promote("cells", 2)
-    time.sleep(0.1)
+    time.sleep(0.1)  # twice as long as it may be idle
     for _ in range(2):
         with pytest.raises(Refused, match="idle for too long"):
             way.feed(8, 1)
@@ -204,7 +204,8 @@ def test_a_sequence_of_a_deleted_version_is_an_error(client: Client, way: Any) -
     assert way.feed(14, 1, end=True)[0] == "1"
 
 
-def test_the_protocol_has_400_for_it_for_it_comes_again(client: Client, server: Any) -> None:
+def test_the_inference_protocol_refuses_parts_with_400(client: Client, server: Any) -> None:
+    """Not with 409, after which a client may try again."""
     way = ByTriton(server)
     for flags, text in (({}, "no states"), ({"start": True}, "begun already")):
         with pytest.raises(Refused, match=text) as refusal:

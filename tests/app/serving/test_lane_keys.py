@@ -106,7 +106,7 @@ def test_without_a_valid_key_nothing_is_answered(
     server: ServerProcess, keys: dict[str, str], path: str, fields: list[str]
 ) -> None:
     with connect(server.url) as sock:
-        for _ in range(2):  # and it is not cached, either
+        for _ in range(2):  # the refusal of a head is not cached as a permission
             answer = ask(sock, request(path, None, *[one.format(**keys) for one in fields]))
             assert answer.status == 401
             assert answer.headers["www-authenticate"].startswith("Bearer")
@@ -145,19 +145,17 @@ def next_status(stream: object) -> int:
 
 
 @pytest.mark.parametrize("path", [REST, OIP])
-def test_a_revoked_key_is_refused_within_a_second(
-    server: ServerProcess, data_dir: Path, path: str
-) -> None:
+def test_a_revoked_key_is_refused(server: ServerProcess, data_dir: Path, path: str) -> None:
     name = "brief" + path[1:3]
     key = add_key(data_dir, name, "infer")
     text = request(path, key)
     with connect(server.url) as sock, connect(server.url) as waiting:
-        wait_until(lambda: ask(sock, text).status == 200, "the key is taken", 1)
+        wait_until(lambda: ask(sock, text).status == 200, "the key is accepted")
         assert is_fast(ask(sock, text))
-        waiting.sendall(text[:-1])  # its head has been cached
-        wait_until(lambda: ask(sock, text).status == 200, "it goes on", 1)
+        waiting.sendall(text[:-1])  # its head was accepted before the key is revoked
+        wait_until(lambda: ask(sock, text).status == 200, "the key is still accepted")
         revoke_key(data_dir, name)
-        wait_until(lambda: ask(sock, text).status == 401, "it is refused", 1)
+        wait_until(lambda: ask(sock, text).status == 401, "the revoked key is refused")
         waiting.sendall(text[-1:])
         assert read_answer(waiting).status == 401
 
@@ -165,8 +163,8 @@ def test_a_revoked_key_is_refused_within_a_second(
 def test_a_key_expires(server: ServerProcess, data_dir: Path) -> None:
     text = request(REST, add_key(data_dir, "short", "infer", expires="2s"))
     with connect(server.url) as sock:
-        wait_until(lambda: ask(sock, text).status == 200, "the key is taken", 1)
-        wait_until(lambda: ask(sock, text).status == 401, "it is refused", 3)
+        wait_until(lambda: ask(sock, text).status == 200, "the key is accepted")
+        wait_until(lambda: ask(sock, text).status == 401, "the expired key is refused")
 
 
 @pytest.mark.parametrize("path", [REST, OIP])
@@ -174,25 +172,25 @@ def test_a_keys_rate_is_limited(server: ServerProcess, data_dir: Path, path: str
     key = add_key(data_dir, "slow" + path[1:3], "infer", rate=3)
     text = request(path, key)
     with connect(server.url) as sock:
-        wait_until(lambda: ask(sock, text).status != 401, "the key is taken", 1)
+        wait_until(lambda: ask(sock, text).status != 401, "the key is accepted")
         answers = [ask(sock, text) for _ in range(12)]
         statuses = [one.status for one in answers]
         assert set(statuses) <= {200, 429}
         assert statuses[-1] == 429
         assert int(answers[-1].headers["retry-after"]) == 1
         assert ("error" if path == OIP else "code") in json.loads(answers[-1].body)
-        wait_until(lambda: ask(sock, text).status == 200, "it may ask again", 5)
+        wait_until(lambda: ask(sock, text).status == 200, "the key may ask again")
 
 
 def test_a_keys_concurrent_requests_are_limited(server: ServerProcess, data_dir: Path) -> None:
     key = add_key(data_dir, "single", "infer", concurrency=1)
     text = request(REST, key)
     with connect(server.url) as sock:
-        wait_until(lambda: ask(sock, text).status == 200, "the key is taken", 1)
-        for _ in range(50):  # one after another there is room for each
+        wait_until(lambda: ask(sock, text).status == 200, "the key is accepted")
+        for _ in range(50):  # one at a time
             assert ask(sock, text).status == 200
         with Client(server.url, key=key) as client:
             client.predict("net", data=np.zeros((1, FEATURES), "f"))
         sock.sendall(text)
     with connect(server.url) as sock:  # abandoned requests no longer count
-        wait_until(lambda: ask(sock, text).status == 200, "the place is free", 5)
+        wait_until(lambda: ask(sock, text).status == 200, "the abandoned request has ended")

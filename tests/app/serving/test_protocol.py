@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import socket
 import threading
@@ -151,7 +152,7 @@ def test_an_idle_connection_is_closed(server: ServerProcess) -> None:
         assert sock.recv(1) == b""
 
 
-def dripped(sock: socket.socket, piece: bytes, stop: threading.Event) -> None:
+def drip(sock: socket.socket, piece: bytes, stop: threading.Event) -> None:
     with contextlib.suppress(OSError):
         while not stop.wait(0.2):
             sock.sendall(piece)
@@ -173,7 +174,7 @@ def test_a_trickle_of_bytes_does_not_keep_a_connection_open(
     stop = threading.Event()
     with connect(server.url) as sock:
         sock.sendall(begun)
-        dripping = threading.Thread(target=dripped, args=(sock, piece, stop))
+        dripping = threading.Thread(target=drip, args=(sock, piece, stop))
         dripping.start()
         try:
             assert_refused(read_answer(sock), status, "too_slow")
@@ -191,14 +192,13 @@ def test_a_stalled_body_times_out(server: ServerProcess) -> None:
 
 
 def test_a_steady_body_may_take_its_time(server: ServerProcess) -> None:
-    body = b" " * 3000 + b"{}"
+    body = b" " * 10_000 + b"{}"
     with connect(server.url) as sock:
         sock.sendall(head("POST /v1/modules", f"Content-Length: {len(body)}"))
-        began = time.monotonic()
-        for number, begin in enumerate(range(0, len(body), 150), 1):
-            sock.sendall(body[begin : begin + 150])
-            # Half as fast again as required, also where some sleep takes longer than it should.
-            time.sleep(max(0, began + number * 0.1 - time.monotonic()))
+        # It takes longer than MODSERVE_BODY_IDLE_SECONDS, at five times MODSERVE_MIN_BODY_RATE.
+        for begin in range(0, len(body), 500):
+            sock.sendall(body[begin : begin + 500])
+            time.sleep(0.1)
         assert read_answer(sock).status == 422
 
 
@@ -231,7 +231,7 @@ def test_too_many_connections_are_refused(server: ServerProcess) -> None:
     def is_served() -> bool:
         return exchange(server.url, head("GET /livez")).status == 200
 
-    wait_until(is_served, "there is room again")
+    wait_until(is_served, "a new connection is accepted again")
 
 
 def test_event_followers_are_counted_separately(server: ServerProcess) -> None:
@@ -254,7 +254,7 @@ def test_event_followers_are_counted_separately(server: ServerProcess) -> None:
             sock.sendall(head("GET /v1/events"))
             return read_answer(sock).status == 200
 
-        wait_until(may_follow, "one who left makes room")
+        wait_until(may_follow, "a new follower in place of the one that left")
 
 
 def test_a_client_that_does_not_read_is_disconnected(server: ServerProcess) -> None:
@@ -271,9 +271,7 @@ def test_a_client_that_does_not_read_is_disconnected(server: ServerProcess) -> N
             assert client.is_ready()
             assert resident_bytes(server.process.pid) - before < file // 2
             for sock in slow:
-                wait_until(
-                    lambda sock=sock: is_reset(sock), "the server has left who does not read"
-                )
+                wait_until(lambda sock=sock: is_reset(sock), "the slow connection is closed")
         client.delete_dataset("large")
 
 
@@ -282,8 +280,6 @@ def is_reset(sock: socket.socket) -> bool:
 
 
 def npy_of(size: int) -> bytes:
-    import io
-
     stream = io.BytesIO()
     np.save(stream, np.zeros(size, np.uint8))
     return stream.getvalue()

@@ -36,9 +36,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield server
 
 
-@pytest.fixture(params=["", PREFIX], ids=["taken off", "left"])
+@pytest.fixture(params=["", PREFIX], ids=["stripped", "kept"])
 def http(server: ServerProcess, request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
-    """A client whose paths are what the two kinds of proxies pass on."""
+    """A client that sends the paths which the two kinds of proxies pass on."""
     with httpx.Client(base_url=server.url + request.param, timeout=60) as http:
         yield http
 
@@ -76,7 +76,7 @@ def test_invalid_prefixes_are_refused(path: str) -> None:
 
 def test_small_and_large_inferences_and_predictions_are_answered(http: httpx.Client) -> None:
     path = "/v2/models/net/infer"
-    for _ in range(2):  # the second time its head is known
+    for _ in range(2):  # the second time, its head is cached
         small = http.post(path, json=numbers(X))
         assert small.status_code == 200, small.text
     chunked = http.post(path, content=iter([json.dumps(numbers(X)).encode()]))
@@ -101,7 +101,7 @@ def test_errors_have_the_form_of_their_path(http: httpx.Client) -> None:
     assert (small.status_code, [*small.json()]) == (400, ["error"])
 
 
-def test_errors_of_the_connection_do_too(server: ServerProcess) -> None:
+def test_errors_of_the_connection_have_the_form_of_their_path(server: ServerProcess) -> None:
     for prefix in ("", PREFIX):
         path = f"POST {prefix}/v2/models/net/infer"
         answer = exchange(server.url, head(path, f"X-Long: {'x' * 70_000}"))
@@ -120,9 +120,8 @@ def test_answers_contain_external_addresses(http: httpx.Client) -> None:
     assert http.delete("/v1/modules/other").is_success
     assert http.get("/openapi.json").json()["servers"] == [{"url": PREFIX}]
     script = re.search(r'src="\./(static/docs-[^"]+)"', http.get("/docs").text)
-    assert (
-        script is not None
-    )  # relative, like all links of our pages: below the prefix for a browser
+    # Links in our pages are relative, so that a browser stays below the prefix.
+    assert script is not None
     assert http.get(f"/{script[1]}").is_success
 
 

@@ -35,7 +35,8 @@ def start(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def assert_told(ended: subprocess.CompletedProcess[str], text: str) -> None:
+def assert_one_line(ended: subprocess.CompletedProcess[str], text: str) -> None:
+    """Check that the server could not start and said why in one line with this text."""
     assert ended.returncode == 3
     (line,) = [one for one in ended.stderr.splitlines() if "cannot start" in one]
     assert text in line
@@ -44,12 +45,13 @@ def assert_told(ended: subprocess.CompletedProcess[str], text: str) -> None:
 
 def test_a_missing_device_is_reported_in_one_line(tmp_path: Path) -> None:
     ended = start(tmp_path, MODSERVE_DEVICES=json.dumps(["gpu(99)"]))
-    assert_told(ended, "gpu(99)")
+    assert_one_line(ended, "gpu(99)")
 
 
 def test_a_setting_the_engine_refuses_is_reported_in_one_line(tmp_path: Path) -> None:
     old_processor = {"MODSERVE_MATH": "bfloat16", "ONEDNN_MAX_CPU_ISA": "AVX2"}
-    assert_told(start(tmp_path, **old_processor), "MODSERVE_MATH is 'bfloat16', but this processor")
+    ended = start(tmp_path, **old_processor)
+    assert_one_line(ended, "MODSERVE_MATH is 'bfloat16', but this processor")
 
 
 @pytest.mark.parametrize(
@@ -60,23 +62,23 @@ def test_a_setting_the_engine_refuses_is_reported_in_one_line(tmp_path: Path) ->
     ],
 )
 def test_an_unusable_database_is_reported_in_one_line(tmp_path: Path, url: str, text: str) -> None:
-    assert_told(start(tmp_path, MODSERVE_DATABASE_URL=url), text)
+    assert_one_line(start(tmp_path, MODSERVE_DATABASE_URL=url), text)
 
 
 def test_an_invalid_data_directory_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert_told(start(tmp_path / "file"), "File exists")
+    assert_one_line(start(tmp_path / "file"), "File exists")
 
 
 def test_a_second_server_with_the_same_executors_does_not_start(tmp_path: Path) -> None:
     with running_server(tmp_path, environment=ENVIRONMENT) as first:
-        assert_told(start(tmp_path), f"process id {first.process.pid}")
+        assert_one_line(start(tmp_path), f"process id {first.process.pid}")
         with Client(first.url) as client:
             assert client.is_ready()
 
 
 PATIENT = ENVIRONMENT | {"MODSERVE_DRAIN_SECONDS": "600"}
-"""Who waits for it at the end waits too long for any test."""
+"""A shutdown that waits for something it should not wait for exceeds every timeout below."""
 
 
 def test_shutdown_does_not_wait_for_event_followers(tmp_path: Path) -> None:
@@ -121,7 +123,8 @@ def test_shutdown_does_not_wait_for_stalled_uploads(tmp_path: Path) -> None:
         for sock, request in zip(stalled, begun, strict=True):
             sock.sendall(request)
         with Client(server.url) as client:
-            wait_until(lambda: (tmp_path / "datasets").exists() and client.is_ready(), "all came")
+            is_begun = (tmp_path / "datasets").exists
+            wait_until(lambda: is_begun() and client.is_ready(), "the uploads have arrived")
         server.process.send_signal(signal.SIGTERM)
         server.process.wait(timeout=60)
         assert [read_answer(sock).status for sock in stalled] == [503, 503, 400, 0]
@@ -131,18 +134,15 @@ def test_shutdown_does_not_wait_for_stalled_uploads(tmp_path: Path) -> None:
 def test_a_client_that_disconnects_during_a_body_causes_no_traceback(tmp_path: Path) -> None:
     with running_server(tmp_path, environment=ENVIRONMENT) as server, Client(server.url) as client:
         lenet.create(client, "lenet")
-        address = ("127.0.0.1", httpx.URL(server.url).port)
-        with socket.create_connection(address) as half:
-            half.sendall(head("POST /v1/modules/lenet/bind", "Content-Length: 100") + b"{")
-            time.sleep(0.1)  # the route is reading by now
 
         def is_counted() -> bool:
-            return (
-                'route="/v1/modules/{module}/bind",status="499"'
-                in client.request("GET", "/metrics").text
-            )
+            with connect(server.url) as half:
+                half.sendall(head("POST /v1/modules/lenet/bind", "Content-Length: 100") + b"{")
+                time.sleep(0.1)  # the route is usually reading by now; if not, the next try counts
+            counted = 'route="/v1/modules/{module}/bind",status="499"'
+            return counted in client.request("GET", "/metrics").text
 
-        wait_until(is_counted, "the request is counted as given up")
+        wait_until(is_counted, "an abandoned request is counted")
         assert "Traceback" not in server.log.read_text()
 
 

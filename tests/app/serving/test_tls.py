@@ -56,7 +56,7 @@ def connect(server: ServerProcess, pair: tuple[Path, Path]) -> ssl.SSLSocket:
 def test_commands_with_its_settings_trust_its_certificate_and_no_other(
     server: ServerProcess, pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """As the health check of a container, which has the server's settings, does."""
+    """The health check of a container is such a command."""
     port = str(httpx.URL(server.url).port)
     other = make_pair(tmp_path, "other")[0]
     for certificate, status in ((pair[0], 0), (other, 3)):
@@ -67,7 +67,7 @@ def test_commands_with_its_settings_trust_its_certificate_and_no_other(
         assert ran.returncode == status, ran.stdout + ran.stderr
 
 
-def test_it_serves_and_trains_over_tls(server: ServerProcess) -> None:
+def test_it_serves_over_tls(server: ServerProcess) -> None:
     assert server.url.startswith("https://")
     with Client(server.url) as client:
         assert client.is_ready()
