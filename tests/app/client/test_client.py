@@ -1,4 +1,4 @@
-"""What both clients send, make of answers, retry and follow, without a server."""
+"""Both clients without a server: requests, answers, retries, and following of events."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ pytestmark = pytest.mark.parametrize("kind", KINDS)
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def immediate_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients retry without a pause."""
     monkeypatch.setattr(exchange, "_FIRST_PAUSE_SECONDS", 0.0)
 
 
@@ -109,7 +110,7 @@ async def test_files_are_sent_unchanged(kind: str, tmp_path: Path) -> None:
     assert [one.url.query for one in datasets] == [b"kind=npy"] * 2
     assert {one.content for one in server.requests} == {file.read_bytes()}
     assert {one.headers["content-length"] for one in server.requests} == {"300000"}
-    assert sent.count((300_000, 300_000)) == 2, "the file is sent anew when it is sent again"
+    assert sent.count((300_000, 300_000)) == 2, "a retry sends the whole file again"
     assert len(sent) == 2 * 5
 
 

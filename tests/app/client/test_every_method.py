@@ -1,4 +1,4 @@
-"""Every method of both clients against a running server: all routes, with the declared types."""
+"""Every method of both clients against a running server, which covers all routes under /v1."""
 
 from __future__ import annotations
 

@@ -87,13 +87,13 @@ def union(parts: Any) -> Any:
     return next(iter(found)) if len(found) == 1 else frozenset(found)
 
 
-def parted(form: Any) -> tuple[Any, set[str]]:
+def without_names(form: Any) -> tuple[Any, set[str]]:
     """Return a form with the names of objects removed, and the names."""
     if isinstance(form, frozenset):
-        parts = [parted(one) for one in form]
+        parts = [without_names(one) for one in form]
         return union(one for one, _ in parts), {name for _, names in parts for name in names}
     if isinstance(form, tuple):
-        parts = [parted(one) for one in form]
+        parts = [without_names(one) for one in form]
         return tuple(one for one, _ in parts), {name for _, names in parts for name in names}
     return (OBJECT, {form}) if form in TYPES else (form, set())
 
@@ -106,8 +106,8 @@ def test_members_are_as_declared(name: str) -> None:
     for member, hint in hints.items():
         may_be_absent = get_origin(hint) is typing.NotRequired
         assert may_be_absent == (member not in schema.get("required", ())), member
-        got, names = parted(of_type(get_args(hint)[0] if may_be_absent else hint))
-        expected, declared = parted(of_schema(schema["properties"][member]))
+        got, names = without_names(of_type(get_args(hint)[0] if may_be_absent else hint))
+        expected, declared = without_names(of_schema(schema["properties"][member]))
         assert got == expected, member
         assert names <= declared, member
 

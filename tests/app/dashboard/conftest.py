@@ -53,11 +53,12 @@ def axe(dashboard: Path) -> str:
 
 @dataclass(frozen=True)
 class Lab:
-    """A server at work.
+    """A server that is training and predicting.
 
     Attributes:
-        finished, running, paused, cancelled: its jobs.
-        admin, reader, asker: keys.
+        server: the server.
+        finished, running, paused, cancelled: ids of jobs with that status.
+        admin, reader, asker: keys with scope admin, read and infer.
     """
 
     server: ServerProcess
@@ -89,7 +90,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         monitor = {"interval": 5, "pattern": "*"}
         finished = lenet.fit(client, "lenet", validation=held_out, monitor=monitor)
         client.wait(finished)
-        # Continues with the optimizer the first fit left.
+        # Without an optimizer of its own, the fit uses the one that the first fit left.
         running = lenet.fit(client, "lenet", epochs=10_000, validation=held_out, optimizer=None)
         others = [lenet.fit(client, lenet.LONG_NAME, epochs=10_000) for _ in range(2)]
         client.pause(others[0])

@@ -21,7 +21,7 @@ from served.processes import wait_until
 pytestmark = pytest.mark.slow
 
 UNITS = 10
-"""In each of two stages; as many nodes are closed groups at first."""
+"""Units in each of the two stages; many enough for stages to be shown as closed groups at first."""
 
 RECORD = """window.drawn = {};
 for (const name of ['fillRect', 'translate', 'scale', 'roundRect', 'fillText']) {
@@ -32,7 +32,7 @@ for (const name of ['fillRect', 'translate', 'scale', 'roundRect', 'fillText']) 
     return draw.apply(this, given);
   };
 }"""
-"""Keeps what the newest picture is made of: each begins with an empty ground."""
+"""Records the calls that drew the newest picture: each picture begins with its background."""
 
 
 def network(stages: int = 2, units: int = UNITS) -> Any:
@@ -225,7 +225,7 @@ def test_shapes_are_those_of_the_selected_bucket(
 def test_a_deep_net_is_first_shown_as_stages(
     page: Page, client: Client, server: ServerProcess, screenshots: Path
 ) -> None:
-    """And an unrolled one as cells, each including the nodes that join its outputs."""
+    """An unrolled net is first shown as cells, each with the nodes that join its outputs."""
     client.create_module("deep", resnet152_v1()(mx.sym.Variable("data")).tojson(), label_names=[])
     page.goto(f"{server.url}/#/modules/deep/graph")
     drawn(page, 11)

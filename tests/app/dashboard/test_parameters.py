@@ -19,7 +19,7 @@ from served.browser import browsing, faults_of, look
 pytestmark = pytest.mark.slow
 
 UNITS = 10
-"""In each of two stages."""
+"""Units in each of the two stages."""
 
 
 def network() -> Any:

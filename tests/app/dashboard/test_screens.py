@@ -89,7 +89,7 @@ def on_nothing(page: Page) -> None:
 
 IS_CUT = """places => [...document.querySelectorAll(places)]
   .some(one => one.scrollWidth > one.clientWidth)"""
-"""Whether something is wider than its place."""
+"""Returns whether any element of a selector has content wider than itself."""
 
 Screen = tuple[str, str, Callable[[Page], None]]
 
@@ -213,7 +213,7 @@ def test_versions_are_promoted_and_rolled_back_with_a_canary(
         browsing(chromium, lab.server.url, lab.admin) as context,
     ):
         page = context.new_page()
-        # It is still training: the first versions may have dropped off the list of newest ones.
+        # A fit adds versions all the time, and the page lists only the newest ones.
         trial, steady = (one["version"] for one in client.versions("lenet")["items"][:2])
         page.goto(f"{lab.server.url}/#/modules/lenet")
         panel = page.get_by_role("region", name="Versions", exact=True)
@@ -311,7 +311,8 @@ def test_histograms_show_the_chosen_array(chromium: Browser, lab: Any) -> None:
         page = context.new_page()
         page.goto(f"{lab.server.url}/#/jobs/{lab.finished}")
         figure = page.get_by_role("figure", name="Weights and gradients")
-        # Switching to gradients before they have loaded must not show the old array's.
+        # Switching to gradients while the parameter's histograms are still being loaded (here they
+        # never arrive) must not show those of the array chosen before.
         page.route("**/histograms?of=parameter&array=f1_weight*", lambda route: None)
         figure.get_by_label("Parameter", exact=True).select_option("f1_weight")
         gradient = figure.get_by_role("button", name="Gradient")
@@ -340,7 +341,7 @@ DRAG = """slider => {
   history.replaceState = keep;
   return kept;
 }"""
-"""How often the address is changed meanwhile."""
+"""Drags a slider, and returns how often the page has replaced its address meanwhile."""
 
 
 def test_curves_are_customized_and_saved(chromium: Browser, lab: Any, tmp_path: Path) -> None:
@@ -356,7 +357,7 @@ def test_curves_are_customized_and_saved(chromium: Browser, lab: Any, tmp_path: 
             )
         expect(page).to_have_url(re.compile("x=time.*log=1"))
         smoothing = page.get_by_label("Smoothing")
-        assert smoothing.evaluate(DRAG) < 100, "browsers take some 200 in half a minute"
+        assert smoothing.evaluate(DRAG) < 100, "browsers allow about 200 in half a minute"
         expect(page.locator("output")).to_have_text("0.33")
         expect(chart.locator(".legend")).to_contain_text(re.compile("training.*raw.*validation"))
         smoothing.fill("0")
@@ -408,7 +409,7 @@ def test_under_a_sub_path_two_tabs_share_a_stream_that_reconnects(
         browsing(chromium, proxy.url.rstrip("/"), lab.admin) as context,
     ):
         cookies = {one["path"] for one in context.cookies()}
-        assert cookies == {"/tools/serving"}, "other tools of the host do not get it"
+        assert cookies == {"/tools/serving"}, "other tools on the host do not get the cookie"
         pages = [context.new_page() for _ in range(2)]
         for page in pages:
             page.goto(f"{proxy.url}#/jobs/{lab.running}")
@@ -426,7 +427,7 @@ def test_under_a_sub_path_two_tabs_share_a_stream_that_reconnects(
         for page in pages:
             expect(page.get_by_role("status").get_by_text("Live")).to_be_visible()
             expect(page.get_by_role("alert")).to_have_count(0)
-        wait_until(lambda: "GET /v1/events" in proxy.asked[asked:], "it goes on where it broke")
+        wait_until(lambda: "GET /v1/events" in proxy.asked[asked:], "the stream is resumed")
         where = pages[1].locator(".where").first
         before = where.inner_text()
         expect(where).not_to_have_text(before)

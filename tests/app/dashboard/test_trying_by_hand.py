@@ -36,7 +36,7 @@ CAPTCHA = SHARED / "checkpoints" / "lenet_miraclewkf"
 
 @dataclass(frozen=True)
 class Desk:
-    """A page whose user has logged in to a server with keys and can use a shell, too."""
+    """A page of a user who has logged in to a server with keys, and who also has a shell."""
 
     page: Page
     url: str
@@ -90,7 +90,7 @@ window.fetch = async (...asked) => {
   if (String(asked[0]).includes('/predict')) window.tell?.(await answer.clone().json());
   return answer;
 }"""
-"""For the browser forgets those to files that were sent."""
+"""Passes answers on to ``Desk.predict``, since the browser discards those to uploaded files."""
 
 CALLS = {"curl": ["sh", "-c"], "Python": [sys.executable, "-c"]}
 
@@ -298,6 +298,6 @@ def test_a_published_model_predicts_as_in_mxnet(desk: Desk, tmp_path: Path) -> N
     page.get_by_role("button", name="JSON").click()
     page.get_by_label("Or a file").set_input_files(tmp_path / "digits.npy")
     outputs = desk.predict("")
-    # The first examples run one by one, later ones together, which rounds otherwise.
+    # The server may run the first examples singly and later ones together, which rounds otherwise.
     for answer in (outputs, *desk.repeat(tmp_path)):
         np.testing.assert_allclose(answer["softmax_output"]["data"], scores, atol=1e-4)

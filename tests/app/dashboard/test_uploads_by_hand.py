@@ -35,7 +35,7 @@ DROP = """files => {
 
 @pytest.fixture(scope="module")
 def old_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as people have them: LeNet, parameters of two epochs, and unrelated files."""
+    """A folder as users have them: LeNet, parameters of two epochs, and unrelated files."""
     folder = tmp_path_factory.mktemp("old")
     module = mx.mod.Module(mx.sym.load(str(LENET)))
     module.bind([("data", (2, 1, 28, 28))], [("softmax_label", (2,))])
@@ -286,7 +286,7 @@ def test_a_new_last_layer_is_trained_in_its_own_module(
     assert tuned["origin"]["head"]["num_hidden"] == 10
 
 
-def test_labels_are_saved_unless_someone_else_was_first(
+def test_labels_are_saved_unless_they_have_changed_in_the_meantime(
     page: Page, client: Client, server: ServerProcess, axe: str, screenshots: Path
 ) -> None:
     client.create_module("pets", LENET.read_text())

@@ -38,7 +38,7 @@ def test_only_the_exact_text_is_the_key() -> None:
     text = new_key_text()
     key = make(text, KeyScope.READ)
     assert is_text_of(key, text)
-    # The last of 43 letters has two spare bits: another letter may decode to the same bytes.
+    # The last of 43 letters has two unused bits, so that other letters decode to the same bytes.
     for wrong in (text[:-1], text + "=", text.upper(), new_key_text(), "", *spellings(text)):
         assert not is_text_of(key, wrong)
     assert not is_text_of(None, text)
@@ -97,7 +97,7 @@ def test_impossible_fields_are_refused(field: str, value: object) -> None:
         from_plain(ApiKey, plain | {field: value})
 
 
-def test_a_name_that_may_not_be_is_told_in_words() -> None:
+def test_an_invalid_name_is_answered_with_the_rule_in_words() -> None:
     plain = to_plain(make(new_key_text(), KeyScope.READ))
     with pytest.raises(Invalid, match=r"expected 1 to 64 of A-Z a-z 0-9 [.] _ @ - beginning with"):
         from_plain(ApiKey, plain | {"name": "a b"})

@@ -18,7 +18,7 @@ COUNTS = st.dictionaries(LENGTHS, st.integers(1, 1000), max_size=15)
 def least_by_trying_all(
     counts: Mapping[int, int], candidates: Collection[int], most: int, fixed: Collection[int]
 ) -> int:
-    """Return the least cost of any boundaries, at most so many."""
+    """Return the least padding of any ``most`` boundaries or fewer."""
     must = {*fixed, max({*candidates, *fixed})}
     others = [one for one in {*candidates} if one not in must]
     return min(
@@ -47,7 +47,7 @@ def test_no_other_boundaries_pad_less(
     for fewer in range(1, len(chosen)):
         again = choose_boundaries(counts, candidates, fewer, fixed)
         if len(again) < len(chosen):
-            assert padded_total(counts, again) > expected, "a boundary that saves nothing"
+            assert padded_total(counts, again) > expected, "one of the boundaries saves nothing"
 
 
 @given(COUNTS, st.integers(1, 15))

@@ -122,7 +122,7 @@ def test_a_running_job_over_its_time_saves_and_then_fails() -> None:
         assert move.job.error["field"] == "timeout_seconds"
         assert (move.job.requested, move.job.is_expiring) == (None, False)
     done = job_moves.succeeded(asked.job, {"a": 1}, 133.0)
-    assert done.job.status is S.SUCCEEDED, "it came to its end all the same"
+    assert done.job.status is S.SUCCEEDED, "it finished before it was stopped"
     cancelled = job_moves.cancel_requested(asked.job, 132.0)
     assert cancelled is not None
     assert job_moves.released(cancelled.job, "x", 133.0).job.status is S.CANCELLED

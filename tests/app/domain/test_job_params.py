@@ -48,7 +48,7 @@ def test_a_name_is_short_for_an_array() -> None:
     assert params.validation == DatasetSource(
         dataset="test", inputs={"data": ArraySource(array="others")}
     )
-    assert inputs["data"] == "images", "what was given is not changed"
+    assert inputs["data"] == "images", "the arguments are not modified"
 
 
 def test_predict_names_its_output() -> None:

@@ -102,7 +102,7 @@ def test_lost_parameters_cannot_be_read(call: str) -> None:
         (READY.with_checkpoint(CheckpointTag(2), saved_states=True), True),
     ],
 )
-def test_new_parameters_end_a_loss_and_say_whether_they_can_be_restored(
+def test_a_module_with_new_parameters_is_not_lost_and_durable_if_they_can_be_restored(
     record: ModuleRecord, is_durable: bool
 ) -> None:
     assert record.durable is is_durable
@@ -111,7 +111,7 @@ def test_new_parameters_end_a_loss_and_say_whether_they_can_be_restored(
     assert record.saved_states is (record.params is ParamsSource.CHECKPOINT)
 
 
-def test_specification_survives_json() -> None:
+def test_a_specification_survives_json() -> None:
     spec = BindSpec(
         data_shapes=DATA,
         label_shapes=(InputDesc(name="label", shape=(4,), dtype="int32", layout="N"),),

@@ -57,7 +57,7 @@ def test_an_attempt_presumed_dead_cannot_write_even_before_its_successor(
     tmp_path: Path,
 ) -> None:
     admit_attempt(tmp_path, 1, 1)
-    shut_out_attempt(tmp_path, 1, 2)  # not the admitted one
+    shut_out_attempt(tmp_path, 1, 2)  # has no effect: another attempt is admitted
     write(tmp_path, 1, 1)
     shut_out_attempt(tmp_path, 1, 1)
     with pytest.raises(Superseded):

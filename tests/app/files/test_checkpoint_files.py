@@ -49,7 +49,7 @@ def hidden(root: Path) -> list[str]:
     return sorted(names - {FENCE})
 
 
-def test_written_checkpoint_is_complete_and_describes_itself(tmp_path: Path) -> None:
+def test_a_written_checkpoint_is_complete_and_describes_itself(tmp_path: Path) -> None:
     directory = save(tmp_path / "root", job_id=7, attempt=2)
     manifest = verify_checkpoint(directory)
     assert manifest.tag == TAG
@@ -69,6 +69,7 @@ def test_a_checkpoint_being_read_is_neither_replaced_nor_removed(tmp_path: Path)
                 pool.submit(remove_checkpoint, root, TAG),
                 pool.submit(save, root, files={"lenet-0003.params": b"other"}),
             ]
+            # Both are blocked; were one not, 0.2 s would be ample for it.
             assert not wait(changes, timeout=0.2, return_when=FIRST_COMPLETED).done
             assert read_bytes(directory, manifest) == FILES
         for change in changes:
@@ -88,7 +89,7 @@ def test_a_failed_write_leaves_the_old_one(tmp_path: Path) -> None:
     assert hidden(tmp_path) == []
 
 
-def test_same_tag_is_replaced(tmp_path: Path) -> None:
+def test_a_checkpoint_replaces_one_with_the_same_tag(tmp_path: Path) -> None:
     save(tmp_path)
     directory = save(tmp_path, files={"other.params": b"new"})
     assert set(verify_checkpoint(directory).files) == {"other.params"}
@@ -140,7 +141,7 @@ def test_an_inconsistent_manifest_is_refused(tmp_path: Path, member: str, value:
         read_manifest(directory)
 
 
-def test_missing_checkpoint_is_not_found(tmp_path: Path) -> None:
+def test_a_missing_checkpoint_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="'9' does not exist"):
         verify_checkpoint(tmp_path / "9")
 

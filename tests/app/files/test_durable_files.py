@@ -100,7 +100,7 @@ def test_a_held_lock_is_waited_for(tmp_path: Path) -> None:
         assert is_locked(tmp_path)
         thread = threading.Thread(target=second)
         thread.start()
-        time.sleep(0.05)
+        time.sleep(0.05)  # time for the thread to ask for the lock
         order.append("first")
     thread.join()
     assert order == ["first", "second"]

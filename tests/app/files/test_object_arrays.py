@@ -60,7 +60,7 @@ NO_NUMBERS = {
     "a text": objects("ab", [1]),
     "ragged within": objects([[1], [1, 2]], [[3]]),
     "other vectors": objects([[1, 2]], [[1, 2, 3]]),
-    "numbers and lists": objects(1, [2]),
+    "numbers beside lists": objects(1, [2]),
     "beyond 64 bits": objects([1 << 80], [1]),
     "objects in objects": objects(objects([1], [2, 3]), [1]),
     "too deep": objects([[[[[1]]]]], [[[[[1], [2]]]]]),
@@ -77,11 +77,11 @@ def test_invalid_examples_are_named(what: str) -> None:
 
 class Trap:
     def __reduce__(self) -> Any:
-        return pytest.fail, ("a pickle was obeyed",)
+        return pytest.fail, ("code in a pickle was run",)
 
 
 def stated(function: bytes) -> bytes:
-    """Give a function a state, with which Python's own unpickler would set its attributes."""
+    """Return a pickle that gives a function a state, which Python's unpickler would set on it."""
     return b"\x80\x02" + function + b"N}U\x0c__defaults__K\x01\x85s\x86b."
 
 

@@ -109,4 +109,4 @@ async def test_a_step_cancelled_before_it_begins_never_ran() -> None:
         raise AssertionError("it was begun")
 
     await cancel_tasks([asyncio.create_task(logged(step))])
-    gc.collect()  # a coroutine never awaited would be warned about here
+    gc.collect()  # would warn of a coroutine that was never awaited

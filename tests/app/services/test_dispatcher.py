@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.domain.checkpoint import CheckpointTag
+from app.domain.dataset import DatasetKind
 from app.domain.job import Job, JobEvent, JobStatus
 from app.domain.module import BindSpec, InitSpec, InputDesc, OptimizerSpec, ParamsSource, Stage
 from app.errors import ExecutorGone, HostError, IllegalTransition, StorageFull, Unavailable
@@ -422,7 +423,7 @@ async def test_unknown_messages_are_ignored(bench) -> None:
         await until_status(bench, job, S.SUCCEEDED)
 
 
-async def test_a_job_with_a_missing_dataset_file_fails_and_the_next_one_runs(bench) -> None:
+async def test_a_job_with_a_missing_dataset_fails_and_the_next_one_runs(bench) -> None:
     job = bench.fit()
     with bench.store.write() as connection:
         connection.exec_driver_sql("DELETE FROM datasets")
@@ -430,7 +431,11 @@ async def test_a_job_with_a_missing_dataset_file_fails_and_the_next_one_runs(ben
     async with dispatching(bench, executor):
         failed = await until_status(bench, job, S.FAILED)
         assert failed.error["code"] == "not_found"
-    assert executor.starts == []
+        assert executor.starts == []
+        bench.upload("digits", b"1,2\n", DatasetKind.CSV)
+        following = bench.fit()
+        await until(lambda: executor.starts)
+        assert executor.starts[0].job_id == following.id
 
 
 async def test_an_error_of_the_store_is_survived(bench, monkeypatch, caplog) -> None:

@@ -17,7 +17,7 @@ def test_a_name_can_be_taken_only_once(tmp_path: Path) -> None:
     with pytest.raises(StartError, match=rf"executor cpu\(1\) .* process id {os.getpid()};"):
         two.take(["cpu(2)", "cpu(1)"])
     three = ExecutorLocks(tmp_path / "executors")
-    three.take(["cpu(2)"])  # a refused attempt holds nothing
+    three.take(["cpu(2)"])  # the refused server holds none of its names
     one.release()
     two.take(["cpu(0)", "cpu(1)"])
     for locks in (two, three):

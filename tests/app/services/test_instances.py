@@ -133,7 +133,7 @@ async def test_instances_load_the_promoted_version_before_they_are_asked(bed: Be
 
 
 async def test_the_instance_with_the_fewest_examples_is_chosen(ready: Bed) -> None:
-    assert ready.chosen() == "cpu(0)", "its home, of equal ones"
+    assert ready.chosen() == "cpu(0)", "of equal instances, the one at home"
     ready.all.begin("cpu(0)", 3)
     assert ready.chosen() == "cpu(1)"
     ready.all.begin("cpu(1)", 4)
@@ -149,7 +149,7 @@ async def test_the_instance_with_the_fewest_examples_is_chosen(ready: Bed) -> No
 
 async def test_another_version_is_loaded_on_demand(ready: Bed) -> None:
     ready.home.is_up = False
-    assert ready.chosen(7) == "cpu(0)", "nobody has it: who brings it back is told what is wrong"
+    assert ready.chosen(7) == "cpu(0)", "no instance has it, so the home reports what is wrong"
     ready.home.is_up = True
     await ready.settle()
     ready.all.begin("cpu(0)", 1)
@@ -166,7 +166,7 @@ async def test_an_instance_that_lost_the_version_is_not_chosen_until_reloaded(
     loads = ready.other.count("load_version")
     assert ready.chosen() == "cpu(0)"
     await ready.settle()
-    assert ready.other.count("load_version") == loads, "not at once"
+    assert ready.other.count("load_version") == loads, "it is not reloaded at once"
     assert ready.states()[1] is InstanceState.FAILED
     assert "memory" in (ready.all.facts(ready.record)[1].reason or "")
     clock = instances_module.time.monotonic
@@ -237,7 +237,7 @@ async def test_a_surplus_replica_is_removed(
     await ready.settle()
     assert (("delete_module", name) in ready.other.asked) is is_removed
     if change.get("bind") is not None:
-        assert ready.all.choose(ready.record, "1", "key 1") is None, "of the record before"
+        assert ready.all.choose(ready.record, "1", "key 1") is None, "the record is outdated"
 
 
 async def test_a_deleted_module_has_no_instances(ready: Bed) -> None:
@@ -271,7 +271,7 @@ async def test_equal_targets_are_the_same_object(ready: Bed) -> None:
 async def test_a_record_read_before_a_change_does_not_hide_it(
     bench: Any, bed: Bed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Someone reads the record while it is being changed."""
+    """One call reads the record while another one changes it."""
     before = bench.modules.get("b")
     changed = bench.modules.change("b", lambda record: record.evolve(durable=False))
     is_read = asyncio.Event()
@@ -292,11 +292,11 @@ async def test_a_record_read_before_a_change_does_not_hide_it(
 async def test_the_record_left_by_a_fit_is_used_unless_older(bench: Any, bed: Bed) -> None:
     first = bench.modules.get("b")
     bed.access.refresh(first)
-    assert bed.access.known_now("b") is None, "nobody has asked for it"
+    assert bed.access.known_now("b") is None, "the record was not in use"
     bed.access.remember(first)
     second = bench.modules.change("b", lambda record: record.evolve(bind=BIND))
     bed.access.refresh(second)
     bed.access.refresh(first)
     assert bed.access.known_now("b") is second
     bed.access.refresh(second.evolve(id=99, version=99))
-    assert bed.access.known_now("b") is second, "another module of the name"
+    assert bed.access.known_now("b") is second, "a record of another module with the same name"

@@ -61,7 +61,7 @@ def test_a_killed_servers_job_is_taken_over_at_once(bench, tmp_path: Path) -> No
     with other_server(tmp_path) as (process, said):
         assert said[:2] == [str(job.id), "1"]
         assert bench.jobs.get(job.id).server == said[2]
-        assert bench.queue.recover() == [], "it lives and its lease runs"
+        assert bench.queue.recover() == [], "the server is alive and the lease has not expired"
         assert bench.jobs.get(job.id).status is S.RUNNING
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -106,12 +106,12 @@ def test_every_change_is_written_to_the_file(bench) -> None:
 def test_changes_refused_by_the_database_are_not_in_the_file(bench) -> None:
     before = bench.modules.directories.read("a")
     with pytest.raises(Unavailable, match="all the time"):
-        bench.modules.change("a", lambda a: counted(bench, a))
+        bench.modules.change("a", lambda a: changed_meanwhile(bench, a))
     assert bench.modules.directories.read("a") == before
 
 
-def counted(bench, record: ModuleRecord) -> ModuleRecord:
-    """Change a record while another server counts a lost parameter."""
+def changed_meanwhile(bench, record: ModuleRecord) -> ModuleRecord:
+    """Return a changed record, after another server has saved a change of its own."""
     with bench.store.write() as connection:
         save_module(connection, record.evolve(version=record.version + 1), record.version)
     return record.evolve(bind=BIND)

@@ -100,7 +100,7 @@ def test_a_changed_file_is_not_read(datasets: DatasetService, folder: Path) -> N
     record = datasets.add("mine", path_of(folder), K.CSV)
     file = folder / "data.csv"
     os.utime(file, (1, 1))
-    assert datasets.path(record) == file, "written again with the same content"
+    assert datasets.path(record) == file, "a new time, but the same content"
     for content in (b"1,2\n3,5\n", b"1,2\n"):
         file.write_bytes(content)
         with pytest.raises(Conflict, match=r"has changed since it was added.*POST /v1/datasets"):

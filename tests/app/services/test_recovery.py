@@ -73,7 +73,7 @@ CHANGES: dict[str, Callable[[Any], object]] = {
 
 
 def state(bench: Any) -> object:
-    """What clients can see, except version numbers."""
+    """Return what clients can see, except version numbers."""
     modules = [(one.name, one.bind) for one in bench.modules.list_modules().items]
     datasets = [(one.name, one.sha256) for one in bench.datasets.list_datasets().items]
     return modules, datasets
@@ -110,9 +110,8 @@ def test_a_change_interrupted_at_any_step_is_made_completely_or_not_at_all(
         bench = make_fresh(again=bench)
         bench.recovery.run(rebuild=False)
         assert is_consistent(bench), step
-        if (
-            state(bench) == before or change == "create"
-        ):  # the same idempotency key may be used again
+        # To create a module a second time does nothing, thanks to its idempotency key.
+        if state(bench) == before or change == "create":
             make_change(bench)
         bench.recovery.run(rebuild=False)
         assert is_consistent(bench), step
@@ -136,6 +135,7 @@ def test_a_change_interrupted_at_any_step_is_complete_in_another_database(
         if victim.steps <= step:
             assert state(other) == state(bench) != before
             return
+    raise AssertionError(f"it has more than {MOST_STEPS} steps")
 
 
 @pytest.mark.parametrize("change", [*CHANGES, "save", "add_files"])
@@ -153,7 +153,7 @@ def test_a_full_disk_leaves_everything_unchanged(
             assert victim.steps > step
         else:
             assert victim.steps <= step or change in {"delete", "remove"}
-            assert step > 1, "there were steps that need room"
+            assert step > 1, "there were steps that need space"
             assert change in MORE or state(bench) != before
             return
         assert state(bench) == before, step
@@ -212,10 +212,10 @@ def test_an_empty_database_imports_what_is_on_disk(
     assert state(other) == state(bench)
     module = other.modules.get("a")
     assert (module.params, module.checkpoint) == (ParamsSource.CHECKPOINT, T(2))
-    assert module.generation > bench.modules.get("a").generation, "nobody knew it before"
+    assert module.generation > bench.modules.get("a").generation, "a generation not used before"
     assert [one.tag for one in other.checkpoints.list_checkpoints("a").items] == [T(2)]
-    assert other.modules.create(new("keyed"), "key").name == "keyed", "the same request again"
-    assert other.fit("a", dataset="digits").id > 7, "a job that the files name is another one"
+    assert other.modules.create(new("keyed"), "key").name == "keyed", "the request is recognized"
+    assert other.fit("a", dataset="digits").id > 7, "ids of jobs that files name are not reused"
     assert outcomes(other) == {}
 
 

@@ -195,7 +195,7 @@ async def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     save(bench, 2, 9, 5)
     (bench.checkpoints.root("a") / "5" / "a-0005.params").write_bytes(b"other")
     await restoration.restore("a")
-    assert executor.restored_from() == ["2"], "9 is none before it"
+    assert executor.restored_from() == ["2"], "9 comes after 5, not before it"
     found = status(bench, log)
     assert found.restored_from == CheckpointTag(2)
     assert found.warning is not None
@@ -333,5 +333,5 @@ async def test_a_server_stopping_while_a_restore_is_recorded_is_not_a_death(
     await stopping
     with pytest.raises(asyncio.CancelledError):
         await asked
-    assert bench.modules.get("a").generation == 2, "the note was written"
+    assert bench.modules.get("a").generation == 2, "the restore was recorded"
     assert status(bench, log) == RestoreStatus()

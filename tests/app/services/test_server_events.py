@@ -26,7 +26,7 @@ def test_a_modules_life_cycle_causes_events(bench: Any) -> None:
     bench.modules.create(ModuleRecord(name="new", symbols={SINGLE: "{}"}))
     bench.modules.change("new", lambda new: new.evolve(bind=BIND))
     marked = bench.modules.mark_unsaved("new")
-    bench.modules.mark_unsaved("new")  # training steps do not repeat it
+    bench.modules.mark_unsaved("new")  # no second event: the module is unsaved already
     bench.modules.unmark(bench.modules.get("new"))
     bench.modules.delete("new")
     assert told(bench)[-5:] == [

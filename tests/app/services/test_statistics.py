@@ -56,7 +56,7 @@ def test_versions_are_counted_separately() -> None:
         statistics.of(record(), version).add_success(rows, 1, 1, 1, BatchFacts(rows=rows))
     assert statistics.asked(record()) == ["live", "2"]
     assert [statistics.find(record(), one).examples for one in ("live", "2", "3")] == [2, 3, 0]
-    assert statistics.asked(record()) == ["live", "2"], "to look adds none"
+    assert statistics.asked(record()) == ["live", "2"], "finding statistics adds no version"
 
 
 def test_of_too_many_versions_the_most_recent_are_kept() -> None:

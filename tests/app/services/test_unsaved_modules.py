@@ -1,4 +1,4 @@
-"""At a stop in good order: what is saved, under which tag, and what a death or full disk leaves."""
+"""Saving unsaved parameters at a clean stop: their tags, and what a death or full disk leaves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_STEPS = 60
 
 
 class SavingExecutor:
-    """As much of an ``ExecutorClient`` as saves need; it writes files as a real one does."""
+    """The part of an ``ExecutorClient`` that saves need; it writes files as a real one does."""
 
     name = "cpu(0)"
 
@@ -74,7 +74,7 @@ def write(bench: Any, module: str, tag: CheckpointTag) -> None:
 
 @pytest.fixture
 def make_world(make_fresh: Any) -> Callable[[], Any]:
-    """Return a function that makes a server whose module ``a`` has more than its checkpoint 1."""
+    """Return a function that makes a server with module ``a``: checkpoint 1 and unsaved changes."""
 
     def make() -> Any:
         bench = make_fresh()
@@ -90,7 +90,7 @@ def tags(bench: Any, module: str = "a") -> list[str]:
     return [str(one.tag) for one in bench.checkpoints.list_checkpoints(module).items]
 
 
-async def test_what_is_in_memory_alone_is_saved_behind_its_checkpoint(
+async def test_unsaved_parameters_are_saved_under_the_tag_after_their_checkpoint(
     make_world: Callable[[], Any],
 ) -> None:
     bench, executor = make_world(), SavingExecutor()
@@ -106,10 +106,10 @@ async def test_what_is_in_memory_alone_is_saved_behind_its_checkpoint(
     for name in ("a", "new"):
         assert bench.modules.get(name).durable
     assert bench.modules.get("a").checkpoint == T(1, 1)
-    assert bench.checkpoints.latest_version("a") == 1  # what is served as newest stays
+    assert bench.checkpoints.latest_version("a") == 1  # the version called latest is unchanged
 
 
-async def test_no_checkpoint_is_written_over(make_world: Callable[[], Any]) -> None:
+async def test_no_checkpoint_is_overwritten(make_world: Callable[[], Any]) -> None:
     bench = make_world()
     write(bench, "a", T(1, 1))
     write(bench, "a", T(1))
@@ -121,7 +121,7 @@ async def test_no_checkpoint_is_written_over(make_world: Callable[[], Any]) -> N
 
 
 @pytest.mark.parametrize("fault", ["refused", "down", "slow", "crash"])
-async def test_what_cannot_be_saved_is_told_and_the_stop_ends(
+async def test_modules_that_cannot_be_saved_are_logged_and_the_server_stops(
     make_world: Callable[[], Any], caplog: pytest.LogCaptureFixture, fault: str
 ) -> None:
     bench, executor = make_world(), SavingExecutor()
@@ -138,7 +138,7 @@ async def test_what_cannot_be_saved_is_told_and_the_stop_ends(
     assert not bench.modules.get("a").durable
 
 
-async def test_a_store_that_does_not_answer_keeps_no_server_from_ending(
+async def test_the_server_stops_even_if_the_store_fails(
     make_world: Callable[[], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     bench, executor = make_world(), SavingExecutor()
@@ -149,7 +149,7 @@ async def test_a_store_that_does_not_answer_keeps_no_server_from_ending(
     assert "after an error" in caplog.text
 
 
-def test_who_dies_in_a_save_has_saved_all_of_it_or_nothing(
+def test_a_server_that_dies_during_a_save_has_saved_all_of_it_or_nothing(
     make_world: Callable[[], Any], make_fresh: Any
 ) -> None:
     outcomes = set()
@@ -173,7 +173,7 @@ def test_who_dies_in_a_save_has_saved_all_of_it_or_nothing(
     raise AssertionError(f"it has more than {MOST_STEPS} steps")
 
 
-def test_a_disk_that_fills_up_in_a_save_is_told_and_the_stop_ends(
+def test_a_disk_that_fills_up_during_a_save_is_logged_and_the_server_stops(
     make_world: Callable[[], Any], make_fresh: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     for step in range(MOST_STEPS):
@@ -187,7 +187,7 @@ def test_a_disk_that_fills_up_in_a_save_is_told_and_the_stop_ends(
         record = again.modules.get("a")
         again.checkpoints.verify("a", T(1))
         if victim.steps <= step:
-            assert step > 5, "there were steps that need room"
+            assert step > 5, "there were steps that need space"
             assert record.is_restored_from(T(1, 1))
             return
         assert "not saved at the stop" in caplog.text, step

@@ -1,4 +1,4 @@
-"""The schema: created from scratch or from every older version, it is what queries expect."""
+"""The schema is the one that queries expect, made from scratch or migrated from any version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def describe(connection: Connection, table: str) -> dict[str, Any]:
         "columns": [
             (row["name"], str(row["type"].as_generic()).replace("FLOAT", "DOUBLE"), row["nullable"])
             for row in found.get_columns(table)
-            if row["name"] != "id"  # keys are spelled differently, and never null
+            if row["name"] != "id"  # primary keys are declared differently, but equivalently
         ],
         "key": found.get_pk_constraint(table)["constrained_columns"],
         "checks": sorted(

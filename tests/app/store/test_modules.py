@@ -22,7 +22,6 @@ from app.errors import (
     AlreadyExists,
     IdempotencyMismatch,
     InUse,
-    Invalid,
     NotFound,
     PreconditionFailed,
 )
@@ -44,7 +43,6 @@ from app.store.modules import (
     list_modules,
     save_module,
 )
-from app.store.pages import check_limit
 from app.store.schema import modules
 from app.store.store import Store
 from served.stored_jobs import insert_job
@@ -109,12 +107,6 @@ def test_lists_are_paged_by_name(two_modules: Store) -> None:
         assert [record.name for record in last.items] == ["full"]
         assert last.items[0].symbols == FULL.symbols
         assert last.next_cursor is None
-
-
-@pytest.mark.parametrize("limit", [0, -1, 201])
-def test_page_sizes_are_limited(limit: int) -> None:
-    with pytest.raises(Invalid, match="limit"):
-        check_limit(limit)
 
 
 def test_deleting_a_module_deletes_everything_it_owns(two_modules: Store) -> None:

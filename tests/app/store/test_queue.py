@@ -6,6 +6,8 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -54,7 +56,7 @@ def test_jobs_of_a_module_run_by_priority_and_age(two_modules: Store) -> None:
     urgent = submit(two_modules, priority=-1)
     order = []
     while (job := claim(two_modules)) is not None:
-        assert claim(two_modules) is None, "one at a time"
+        assert claim(two_modules) is None, "one job of a module at a time"
         order.append(job.id)
         change(two_modules, queue.succeed, job.id, job.attempt, {}, 1.0)
     assert order == [urgent.id, first.id, second.id, late.id]
@@ -153,7 +155,7 @@ def test_a_request_takes_effect_at_once_while_waiting_and_later_while_running(
     waiting = submit(two_modules)
     assert change(two_modules, asked, waiting.id, 1.0).status is status
     assert change(two_modules, asked, running.id, 1.0).status is S.RUNNING
-    assert change(two_modules, asked, running.id, 1.0).status is S.RUNNING, "asking twice is one"
+    assert change(two_modules, asked, running.id, 1.0).status is S.RUNNING, "asked a second time"
     assert event not in kinds(two_modules, running.id)
     given_back = change(two_modules, queue.lose, running.id, running.attempt, "died", 2.0)
     assert given_back.status is status
@@ -180,7 +182,7 @@ def test_an_unknown_job_is_not_found(two_modules: Store) -> None:
 def test_concurrent_threads_claim_each_job_once(two_modules: Store) -> None:
     expected = {submit(two_modules, module).id for module in "ab" for _ in range(10)}
     claimed: list[int] = []
-    running: dict[str, int] = {"a": 0, "b": 0}
+    running: Counter[str] = Counter()
     lock = threading.Lock()
 
     def work() -> None:
@@ -192,16 +194,16 @@ def test_concurrent_threads_claim_each_job_once(two_modules: Store) -> None:
                 continue
             with lock:
                 running[job.module] += 1
-                assert running[job.module] == 1
+                assert running[job.module] == 1, "one job of a module at a time"
                 claimed.append(job.id)
+            assert read(two_modules, job.id).attempt == 1
+            with lock:
                 running[job.module] -= 1
             change(two_modules, queue.succeed, job.id, job.attempt, {}, 1.0)
 
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as pool:
+        for done in [pool.submit(work) for _ in range(6)]:
+            done.result()
     assert sorted(claimed) == sorted(expected)
 
 

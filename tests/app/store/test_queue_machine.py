@@ -49,11 +49,11 @@ WISHES: dict[str, tuple[Callable[[Connection, int, float], Job], JobEvent]] = {
     "retry": (queue.retry, JobEvent.RETRIED),
 }
 pick = st.integers(min_value=0, max_value=5)
-"""Counts back from the newest, so that a job meets many events."""
+"""Counts back from the newest job or attempt, so that each of them meets many events."""
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """All attempts ever started stay in play, dead ones too: those must never affect a job."""
+    """Drives the queue. Attempts that have ended go on reporting, which must have no effect."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -175,7 +175,7 @@ class QueueMachine(RuleBasedStateMachine):
         ]
         with self.store.write() as connection:
             again = queue.claim(connection, candidates, executor, "server", self.now)
-        assert again == [], "who comes too late begins nothing"
+        assert again == [], "jobs that are claimed already are not claimed again"
         for job in claimed:
             assert job.lease_until == self.now + LEASE
             self.attempts.append((job.id, job.attempt))

@@ -23,7 +23,7 @@ def test_space_is_reserved_released_and_reserved_again(
     with store.write():
         pass
     kept = tmp_path / "room.db.reserve"
-    assert kept.stat().st_blocks * 512 >= 1 << 20, "it does take the room"
+    assert kept.stat().st_blocks * 512 >= 1 << 20, "the file occupies its space on the disk"
     with pytest.raises(StorageFull), store.write():
         raise StorageFull
     assert not kept.exists()
@@ -57,13 +57,13 @@ def test_many_changes_can_be_written_on_a_full_disk(small_disk: Path) -> None:
         connection.execute(text("INSERT INTO data_directory VALUES (1, 'a')"))
     fill(small_disk)
     refused = 0
-    for number in range(2000):  # each takes at least a page of the log
+    for number in range(2000):  # each change takes at least a page of SQLite's write-ahead log
         try:
             with store.write() as connection:
                 connection.execute(note, {"said": str(number)})
         except StorageFull:
             refused += 1
-    assert refused == 1, "the first, for which the reserve was given up"
+    assert refused == 1, "only the first change, after which the reserve is released"
     with store.read() as connection:
         assert connection.scalar(text("SELECT directory FROM data_directory")) == "1999"
     store.close()

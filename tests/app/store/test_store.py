@@ -48,7 +48,7 @@ def test_a_database_locked_by_others_is_unavailable(tmp_path: Path) -> None:
     store.close()
 
 
-def test_our_own_mistakes_are_not_disguised(store: Store) -> None:
+def test_errors_of_our_own_are_raised_unchanged(store: Store) -> None:
     with pytest.raises(IntegrityError), store.write() as connection:
         connection.exec_driver_sql("INSERT INTO counters (name) VALUES (NULL)")
 
@@ -75,7 +75,7 @@ def test_corrupt_pages_are_found_by_the_check_and_reported_by_queries(tmp_path: 
     store.close()
     content = path.read_bytes()
     page = 4096
-    # The first page and the schema's page are kept: it opens, but its contents are gone.
+    # The first pages, with the schema, are kept: the database opens, but its contents are gone.
     path.write_bytes(content[: 4 * page] + b"\xa5" * (len(content) - 4 * page))
     with pytest.raises(StartError, match=r"is damaged .* move .* away and start again"):
         store.check()
