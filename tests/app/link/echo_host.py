@@ -18,7 +18,7 @@ _PRIORITIES = {"control": Priority.CONTROL, "predict": Priority.PREDICT}
 
 
 class EchoHost:
-    """Echoes its requests, and counts job batches when told to."""
+    """Echoes its requests, and runs the batches of a job that does nothing."""
 
     def __init__(self, device: str, emit: Emit, wake: Callable[[], None]) -> None:
         if device == "missing":

@@ -40,7 +40,7 @@ def test_only_progress_and_statistics_are_thinned_out() -> None:
     flow.emit(event("checkpoint", 0))
     told = sent[100:]
     assert [one["type"] for one in told] == ["progress", "log", "checkpoint"]
-    assert told[0]["number"] == 49, "the newest"
+    assert told[0]["number"] == 49, "the newest progress"
     assert told[1]["message"].startswith("50 reports of statistics were dropped")
     flow.taken(len(sent))
     flow.emit(event("statistics", 50, job_id=2))
@@ -115,4 +115,4 @@ async def test_a_job_waits_for_the_store_but_calls_do_not(
             flooded.events_taken(1)
             if not left[-1]:
                 break
-    assert left == list(range(BATCHES))[::-1], "all of them, in their order"
+    assert left == list(range(BATCHES))[::-1], "all events, in order"

@@ -49,7 +49,7 @@ async def call(client: ProcessClient) -> None:
 async def test_new_memory_is_filled_off_the_event_loop(
     echo_options: ProcessOptions, tmp_path: Path, ask: Callable[[ProcessClient], Awaitable[None]]
 ) -> None:
-    """A new executor each time: its memory has never been touched, so each page costs most."""
+    """Each try has a new executor: memory that was never used before takes longest to fill."""
     found = []
     for _ in range(TRIES):
         client = ProcessClient("cpu(0)", echo_options)

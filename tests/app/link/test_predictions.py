@@ -28,7 +28,7 @@ def submit(client: ExecutorClient, target: Target, array: np.ndarray, **options:
     future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
     def on_outcome(outcome: Outcome | Exception) -> None:
-        assert not future.done(), "told twice"
+        assert not future.done(), "a second outcome"
         if isinstance(outcome, Outcome):
             future.set_result(outcome)
         else:
@@ -55,13 +55,20 @@ async def executor(echo_options: ProcessOptions):
     await client.stop()
 
 
+async def until_running(executor: ProcessClient) -> None:
+    """Wait until the executor is computing something."""
+    async with asyncio.timeout(60):
+        while not executor.running_works():
+            await asyncio.sleep(0.005)
+
+
 async def test_requests_of_one_loop_turn_are_computed_in_one_batch(executor):
     target = target_of(np.zeros((1, 3), "f"), most_rows=64)
     rows = [np.full((1, 3), number, "f") for number in range(20)]
     futures = [submit(executor, target, row)[1] for row in rows]
     outcomes = await asyncio.gather(*futures)
     assert [one.facts.rows for one in outcomes] == [20] * 20
-    assert len({id(one.outputs) for one in outcomes}) == 1, "equal outputs are one signature"
+    assert len({id(one.outputs) for one in outcomes}) == 1, "they share one description"
     for row, outcome in zip(rows, outcomes, strict=True):
         np.testing.assert_array_equal(values(outcome), row)
 
@@ -107,7 +114,7 @@ async def test_a_withdrawn_request_is_not_answered_and_frees_its_slot(executor):
     array = np.zeros((1, 3), "f")
     target = target_of(array)
     busy = asyncio.ensure_future(executor.call("sleep", {"seconds": 0.5}))
-    await asyncio.sleep(0.1)
+    await until_running(executor)
     asked, future = submit(executor, target, array)
     asked.withdraw()
     asked.withdraw()
@@ -119,8 +126,8 @@ async def test_a_withdrawn_request_is_not_answered_and_frees_its_slot(executor):
 
 async def test_a_request_that_expires_in_the_queue_is_refused(executor):
     array = np.zeros((1, 3), "f")
-    busy = asyncio.ensure_future(executor.call("sleep", {"seconds": 2}))
-    await asyncio.sleep(0.1)
+    busy = asyncio.ensure_future(executor.call("sleep", {"seconds": 0.5}))
+    await until_running(executor)
     deadline = time.monotonic() + 0.05
     _, late = submit(executor, target_of(array), array, deadline=deadline)
     _, patient = submit(executor, target_of(array), array, deadline=deadline + 60)
@@ -147,7 +154,7 @@ async def test_a_death_fails_all_requests_and_is_blamed_on_the_running_batch(exe
     array = np.zeros((1, 3), "f")
     _, running = submit(executor, target_of(array, seconds=30), array)
     other = Target({"module": "other"}, Signature.of({"data": (array.shape, array.dtype)}))
-    await asyncio.sleep(0.3)
+    await until_running(executor)
     _, waiting = submit(executor, other, array)
     os.kill(executor.pid, signal.SIGKILL)
     with pytest.raises(ExecutorKilled, match="predict of module 'echo'"):

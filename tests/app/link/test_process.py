@@ -68,7 +68,7 @@ async def test_a_process_that_cannot_be_watched_leaves_nothing_behind(
     client = ProcessClient("cpu(0)", echo_options)
     with pytest.raises(OSError, match="too many open files"):
         await client.start()
-    # Fewer were left by an earlier test and closed in the meantime.
+    # There may be fewer: descriptors that an earlier test left may be closed by now.
     assert len(os.listdir("/proc/self/fd")) <= before
     with pytest.raises(ChildProcessError):  # not even a zombie
         os.waitpid(pids[0], os.WNOHANG)
@@ -155,7 +155,7 @@ async def test_steady_traffic_opens_no_new_files(executor):
     theirs = await values(executor, "open_files")
     for _ in range(300):
         await call()
-    assert len(os.listdir("/proc/self/fd")) == ours
+    assert len(os.listdir("/proc/self/fd")) <= ours
     assert await values(executor, "open_files") == theirs
 
 
@@ -437,7 +437,7 @@ async def test_the_process_ends_when_its_parent_is_killed(work: str):
         assert not has_ended(pid)
         parent.kill()
     await wait_until(lambda: has_ended(pid))
-    assert shared_memory() == shm
+    await wait_until(lambda: shared_memory() <= shm)  # other tests' names come and go
 
 
 async def test_nothing_is_left_behind_when_either_side_is_killed(echo_options):
@@ -454,8 +454,8 @@ async def test_nothing_is_left_behind_when_either_side_is_killed(echo_options):
         await client.exited
         reply.release()
     del client, reply, pending
-    assert len(os.listdir("/proc/self/fd")) == files
-    assert shared_memory() == shm
+    assert len(os.listdir("/proc/self/fd")) <= files
+    await wait_until(lambda: shared_memory() <= shm)
 
 
 async def test_starting_twice_is_an_error(executor):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.link.shm import Layout, Slab, SlabMap, SlabPool, SlabsExhausted
-from served.processes import shared_memory
+from served.processes import shared_memory, wait_until
 
 KIB = 1024
 
@@ -88,16 +88,17 @@ def test_a_slab_cannot_change_its_size():
 
 
 def test_no_descriptors_or_files_are_left():
-    before = len(os.listdir("/proc/self/fd")), shared_memory()
+    descriptors, names = len(os.listdir("/proc/self/fd")), shared_memory()
     slabs, peer = pool(), SlabMap()
     for _ in range(5):
         slab = slabs.acquire(1)
         peer.add(slab.id, slab.take_fd())
-    assert shared_memory() == before[1]
+    # Tests in other processes have shared memory with names, too; those come and go.
+    wait_until(lambda: shared_memory() <= names, "slabs have no names")
     del slab
     slabs.close()
     peer.clear()
-    assert (len(os.listdir("/proc/self/fd")), shared_memory()) == before
+    assert len(os.listdir("/proc/self/fd")) <= descriptors
 
 
 def test_both_sides_see_the_same_memory():

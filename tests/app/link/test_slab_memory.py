@@ -17,7 +17,7 @@ from app.link.slab_port import SlabLimits
 MIB = 2**20
 IDLE = 2 * MIB
 UNSENT = 4 * MIB
-"""What one side may keep of the other's for the next frame to tell."""
+"""Bytes of the other side's slabs that a side may keep until the next frame says it is done."""
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def slab_bytes(pid: int) -> int:
 
 
 async def shrunk(client: ProcessClient) -> None:
-    """Return once both processes are down to what they may keep, while small calls go on."""
+    """Make small calls until both processes map no more slabs than they may keep."""
     assert client.pid is not None
     async with asyncio.timeout(30):
         for pid in (os.getpid(), client.pid):

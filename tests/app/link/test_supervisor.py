@@ -19,7 +19,7 @@ from app.link.supervisor import ExecutorState, RestartPolicy, Supervisor
 
 QUICK = RestartPolicy(first_delay_seconds=0.05, longest_delay_seconds=0.2)
 PATIENCE_SECONDS = 60
-"""A process takes a second to start, and many times that where others want the processor too."""
+"""A process takes a second to start, and many times that on a busy machine."""
 
 
 @pytest.fixture
