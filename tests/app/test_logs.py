@@ -100,9 +100,9 @@ def test_requests_in_progress_get_the_shutdown_timeout(tmp_path: Path) -> None:
         url = f"{server.url}/v1/modules/lenet"
         asking = threading.Thread(target=lambda: answers.append(httpx.get(url, timeout=30)))
         asking.start()
-        wait_until(lambda: is_asked(client, executor["name"]), "it waits for the executor")
+        wait_until(lambda: is_asked(client, executor["name"]), "the request waits for the executor")
         server.process.send_signal(signal.SIGTERM)
-        asking.join(timeout=8)  # the default is 10
+        asking.join(timeout=8)  # less than the default of MODSERVE_DRAIN_SECONDS, 10
         is_answered = bool(answers)
         os.kill(executor["pid"], signal.SIGCONT)
         asking.join()

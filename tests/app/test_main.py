@@ -120,7 +120,7 @@ async def test_the_document_is_built_once_and_not_at_startup(
         answers = await asyncio.gather(*(client.get("/openapi.json") for _ in range(3)))
         answers.append(await client.get("/openapi.json"))
     assert len(threads) == 1
-    assert threads[0] is not threading.main_thread(), "the event loop waits"
+    assert threads[0] is not threading.main_thread(), "it blocked the event loop"
     assert all(one.json() == json.loads(openapi_text()) for one in answers)
 
 

@@ -292,13 +292,15 @@ def test_keys_can_be_added_and_removed_while_the_server_runs(
     with httpx.Client(base_url=server.url, headers=bearer(key)) as client:
         assert client.get("/v1/modules").status_code == 200
         revoke_key(data_dir, "brief")
-        wait_until(lambda: client.get("/v1/modules").status_code == 401, "the revoked key is refused")
+        wait_until(lambda: client.get("/v1/modules").status_code == 401, "a revoked key is refused")
 
 
 def test_a_key_expires(server: ServerProcess, data_dir: Path) -> None:
     key = add_key(data_dir, "short", "read", expires="2s")
     wait_until(lambda: status(server, "GET", "/v1/modules", key) == 200, "the key is accepted")
-    wait_until(lambda: status(server, "GET", "/v1/modules", key) == 401, "the expired key is refused")
+    wait_until(
+        lambda: status(server, "GET", "/v1/modules", key) == 401, "an expired key is refused"
+    )
 
 
 def test_an_event_stream_ends_with_its_key(server: ServerProcess, data_dir: Path) -> None:
@@ -308,7 +310,9 @@ def test_an_event_stream_ends_with_its_key(server: ServerProcess, data_dir: Path
         assert answer.status_code == 200
         lines = answer.iter_lines()
         revoke_key(data_dir, "follower")
-        wait_until(lambda: status(server, "GET", "/v1/modules", key) == 401, "the revoked key is refused")
+        wait_until(
+            lambda: status(server, "GET", "/v1/modules", key) == 401, "a revoked key is refused"
+        )
         list(lines)
     assert "Traceback" not in server.log.read_text()
 
@@ -322,7 +326,9 @@ def test_an_upload_ends_with_its_key(server: ServerProcess, data_dir: Path) -> N
             + b"PK"
         )
         revoke_key(data_dir, "uploader")
-        wait_until(lambda: status(server, "GET", "/v1/modules", key) == 401, "the revoked key is refused")
+        wait_until(
+            lambda: status(server, "GET", "/v1/modules", key) == 401, "a revoked key is refused"
+        )
         sock.sendall(b"PK")
         assert read_answer(sock).status == 401
 

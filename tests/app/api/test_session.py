@@ -113,7 +113,7 @@ def test_a_session_ends_with_its_key(browser: httpx.Client, data_dir: Path) -> N
     wait_until(lambda: is_logged_in(browser, key), "the key is accepted")
     assert browser.get("/v1/jobs").status_code == 200
     revoke_key(data_dir, "brief")
-    wait_until(lambda: browser.get("/v1/jobs").status_code == 401, "the revoked key is refused")
+    wait_until(lambda: browser.get("/v1/jobs").status_code == 401, "a revoked key is refused")
 
 
 def test_only_pages_of_this_origin_can_use_the_cookie(

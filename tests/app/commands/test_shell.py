@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer.main
 
+from app.cli import app
 from app.client import Client
 from app.client.local_server import ServerProcess, running_server
 from served.perceptron import BATCH, perceptron
@@ -24,11 +26,11 @@ from served.trainings import examples
 
 _BIN = Path(sys.executable).parent
 _WITHOUT_JSON = {
-    ("serve",),  # its log is for people
-    ("demo",),  # is for people
+    ("serve",),  # prints a log
+    ("demo",),  # prints explanations for people
     ("openapi",),  # writes a file
     ("completion",),  # prints a script
-    ("run",),  # becomes a script
+    ("run",),  # prints what the script prints
 }
 
 
@@ -59,10 +61,6 @@ def shell(line: str, server: ServerProcess | None = None) -> subprocess.Complete
 
 
 def _commands() -> dict[tuple[str, ...], Any]:
-    import typer.main
-
-    from app.cli import app
-
     found: dict[tuple[str, ...], Any] = {}
     for name, one in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
         for inner, command in getattr(one, "commands", {"": one}).items():
@@ -80,7 +78,7 @@ def test_every_command_prints_json() -> None:
 
 
 def test_help_imports_only_what_it_needs() -> None:
-    """Each takes less than 150 ms: pydantic alone is another hundred."""
+    """So that it takes less than 150 ms: pydantic alone takes another 100 ms."""
     unwanted = {"pydantic", "rich", "httpx", "numpy", "core", "asyncio", "ssl", "PIL", "onnx"}
     unwanted |= {"sqlalchemy", "fastapi", "uvicorn", "email", "http"}
     code = (

@@ -173,7 +173,7 @@ class Driver:
         while not self.host.has_work():
             if not self.ask(calls.ExecutorInfo())[0]["jobs"]:
                 return False
-            assert self._woken.wait(60), "a job waits for ever"
+            assert self._woken.wait(60), "a job has waited for a minute"
             self._woken.clear()
         self.host.advance()
         return True
@@ -191,7 +191,7 @@ def driver() -> Driver:
 
 @pytest.fixture
 def fresh_driver() -> type[Driver]:
-    """Create more hosts, as after a death."""
+    """The class of hosts, to create more of them, as after a death."""
     return Driver
 
 

@@ -238,6 +238,9 @@ async def test_the_late_answer_to_a_cancelled_call_is_released(echo_options):
             with contextlib.suppress(asyncio.CancelledError):
                 await call
             await values(client, "sums")
+        # Two answers that were not released would leave no memory for this one.
+        reply = await client.call("zeros", {"shape": [400_000]})
+        assert reply.tensors["zeros"].shape == (400_000,)
     finally:
         await client.stop()
 

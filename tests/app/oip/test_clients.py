@@ -207,7 +207,7 @@ def test_perf_analyzer_measures(server: ServerProcess, options: list[str]) -> No
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert "Throughput" in run.stdout
-    assert "Inference count" in run.stdout, "the statistics are read"
+    assert "Inference count" in run.stdout, "it has read the server's statistics"
 
 
 def test_last_inference_is_a_timestamp(client: Any, x: np.ndarray) -> None:

@@ -20,7 +20,7 @@ from served.sockets import Answer, head
 from served.ticking import LONGEST_SECONDS, Gaps, shortest_gap, ticking_server
 
 LARGE = 15_000_000
-"""Numbers of an example."""
+"""Numbers in one example."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.serial]
 

@@ -87,6 +87,7 @@ async def test_it_infers_with_json_data(
 async def test_it_requests_outputs_by_name(
     kserve: ModuleType, client: Any, server: ServerProcess
 ) -> None:
+    # Imported only where the fixture has imported the package, see there.
     from kserve.protocol.infer_type import RequestedOutput
 
     a, b = np.arange(6, dtype="f").reshape(2, 3), np.full((2, 3), 2, "f")

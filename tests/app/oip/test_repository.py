@@ -60,8 +60,8 @@ def test_an_unloaded_model_frees_its_memory_and_loads_unchanged(
     refused = http.post("/v1/modules/net/predict", json={"inputs": {"data": X.tolist()}})
     assert (refused.status_code, refused.json()["code"]) == (503, "unavailable")
     assert http.get("/v2/models/net").status_code == 503
-    assert on_device(server) == set(), "nothing of that brought it back"
-    assert http.post("/v2/repository/models/net/unload").status_code == 200, "once more"
+    assert on_device(server) == set(), "none of these requests loaded it"
+    assert http.post("/v2/repository/models/net/unload").status_code == 200, "unloaded already"
     assert http.post("/v2/repository/models/net/load").status_code == 200
     assert on_device(server) == {"net"}
     np.testing.assert_array_equal(data_of(http.post(INFER, json=numbers(X))), before)
@@ -101,14 +101,14 @@ def test_inferences_waiting_when_a_model_is_unloaded_get_503(
     server: ServerProcess, http: httpx.Client
 ) -> None:
     with Client(server.url) as client:
-        client.set_serving("net", max_batch_size=64, max_delay_us=2_000_000)
+        client.set_serving("net", max_batch_size=64, max_delay_us=10_000_000)
         found: list[httpx.Response] = []
         url = f"{server.url}{INFER}"
         asking = threading.Thread(
             target=lambda: found.append(httpx.post(url, json=numbers(X), timeout=30))
         )
         asking.start()
-        wait_until(lambda: client.executors()[0]["calls_under_way"] > 0, "it waits")
+        wait_until(lambda: client.executors()[0]["calls_under_way"] > 0, "the inference waits")
         assert http.post("/v2/repository/models/net/unload").status_code == 200
         asking.join()
     assert found[0].status_code == 503
@@ -122,11 +122,11 @@ def test_nothing_is_ready_while_its_executor_is_down(
     with Client(server.url) as client:
         pid = executor_pid(client)
     kill(pid)
-    wait_until(lambda: http.get("/v2/health/ready").status_code == 503, "its end is known")
+    wait_until(lambda: http.get("/v2/health/ready").status_code == 503, "its death is noticed")
     assert http.get("/v2/health/live").status_code == 200
     found = {http.get(path).status_code for path in ("/v2/health/ready", "/v2/models/net/ready")}
     assert found <= {200, 503}
-    wait_until(lambda: http.get("/v2/models/net/ready").status_code == 200, "it is ready again")
+    wait_until(lambda: http.get("/v2/models/net/ready").status_code == 200, "the model is ready")
     assert http.post(INFER, json=numbers(X)).status_code == 200
 
 
@@ -146,7 +146,7 @@ def test_a_model_with_a_job_stays_loaded(
         job = client.fit(
             "net", dataset="zeros", epochs=100_000, batch_size=4, optimizer={"name": "sgd"}
         )
-        wait_until(lambda: client.job(job["id"])["status"] == "running", "it runs")
+        wait_until(lambda: client.job(job["id"])["status"] == "running", "the job runs")
         answer = http.post("/v2/repository/models/net/unload")
         assert answer.status_code in (400, 503)
         assert answer.json()["error"]

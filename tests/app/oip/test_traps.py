@@ -26,8 +26,8 @@ OUTPUT = "softmax_output"
 def both_ways(
     http: httpx.Client, body: bytes, headers: dict[str, str] | None = None, path: str = INFER
 ) -> httpx.Response:
-    """Post a body to the fast lane, and chunked, to the router. || The answers must be the same."""
-    http.post(INFER, json=numbers(np.zeros((1, FEATURES), "f")))  # from now on its head is known
+    """Post a body to the fast lane, and chunked to the router; check that both answer the same."""
+    http.post(INFER, json=numbers(np.zeros((1, FEATURES), "f")))  # now the fast lane knows its head
     here = http.post(path, content=body, headers=headers)
     there = http.post(path, content=iter([body]), headers=headers)
     assert there.request.headers["transfer-encoding"] == "chunked"
@@ -204,7 +204,7 @@ WRONG: dict[str, Any] = {
     "nothing": b"",
     "a list": b"[]",
     "no inputs": {},
-    "inputs that are none": {"inputs": 3},
+    "inputs that are no list": {"inputs": 3},
     "no input": {"inputs": []},
     "an unknown input": numbers(np.zeros((1, FEATURES), "f"), name="other"),
     "an input twice": {
@@ -213,7 +213,7 @@ WRONG: dict[str, Any] = {
     "a missing shape": {"inputs": [{"name": "data", "datatype": "FP32", "data": [1]}]},
     "another dtype": numbers(np.zeros((1, FEATURES), "i4")),
     "more precision": numbers(np.zeros((1, FEATURES), "f8")),
-    "a dtype that is none": {
+    "an unknown dtype": {
         "inputs": [{"name": "data", "shape": [1, 6], "datatype": "FLOAT", "data": [0] * 6}]
     },
     "text": {"inputs": [{"name": "data", "shape": [1], "datatype": "BYTES", "data": ["a"]}]},
@@ -241,8 +241,8 @@ WRONG: dict[str, Any] = {
     "a reserved parameter": numbers(
         np.zeros((1, FEATURES), "f"), parameters={"triton_enable_empty_final_response": True}
     ),
-    "a time that is none": numbers(np.zeros((1, FEATURES), "f"), parameters={"timeout": -1}),
-    "an id that is no text": numbers(np.zeros((1, FEATURES), "f"), id=3),
+    "a negative timeout": numbers(np.zeros((1, FEATURES), "f"), parameters={"timeout": -1}),
+    "a number as the id": numbers(np.zeros((1, FEATURES), "f"), id=3),
     "lists 200,000 deep": b'{"inputs": ' + b"[" * 200_000,
     "lists 200 deep": b'{"inputs": ' + b"[" * 200 + b"]" * 200 + b"}",
     "lists 8,000 deep with NaN": b'{"x": NaN, "inputs": ' + b"[" * 8000 + b"]" * 8000 + b"}",

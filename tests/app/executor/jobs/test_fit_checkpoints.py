@@ -11,7 +11,7 @@ import pytest
 
 from app.domain.job import JobAction, JobKind
 from app.domain.module import InitSpec
-from app.executor.jobs import fit_checkpoints, fit_setup
+from app.executor.jobs import fit_checkpoints, fit_setup, training
 from app.files.checkpoint_files import list_tags, read_manifest
 from app.link import calls
 from app.link.job_messages import JobControl
@@ -227,8 +227,6 @@ def test_a_resumed_fit_reads_its_checkpoint_off_the_thread(
     start(driver, jobs, make_network(), toy_data)
     assert driver.run_jobs()["type"] == "done"
     assert read_manifest(jobs.folder / "checkpoints" / "3").metrics["train"]
-
-    from app.executor.jobs import training
 
     gate = Gate(training._read)
     monkeypatch.setattr(training, "_read", gate)

@@ -104,7 +104,7 @@ def test_the_best_epoch_is_saved_and_reported(driver, jobs, make_network, toy_da
     checkpoint = {"epochs": 0, "keep_best": best}
     last = run_fit(driver, jobs, driver.create(make_network()), checkpoint=checkpoint)
     told = last["result"]["best"]
-    assert (told["checkpoint"], told["metric"]) == ("1", "train.loss"), "it only got less"
+    assert (told["checkpoint"], told["metric"]) == ("1", "train.loss"), "the loss only decreases"
     manifests = [read_manifest(jobs.root / str(tag)) for tag in list_tags(jobs.root)]
     assert [str(one.tag) for one in manifests] == ["1", "3"]
     assert manifests[0].metrics["train"]["loss"] == told["value"]

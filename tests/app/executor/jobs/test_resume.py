@@ -95,7 +95,7 @@ async def test_a_fit_killed_repeatedly_ends_with_the_same_bits(
     for attempt in range(1, 5):
         job = jobs.start(record, fit_params(epochs), resume=newest(jobs.root), attempt=attempt)
         client = await started(record, job)
-        if attempt > 1:  # each makes some progress, however slow the machine is
+        if attempt > 1:  # later attempts make some progress, however slow the machine is
             await next_event(client, "checkpoint", "done")
         await asyncio.sleep(moments.uniform(0.0, 0.1))
         os.kill(client.pid, signal.SIGKILL)

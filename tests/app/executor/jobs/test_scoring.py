@@ -10,7 +10,15 @@ import pytest
 
 import core as mx
 from app.domain.job import JobAction, JobKind
-from app.domain.module import SINGLE, BindSpec, InitSpec, InputDesc, ModuleRecord
+from app.domain.module import (
+    SINGLE,
+    BindSpec,
+    BucketShapes,
+    InitSpec,
+    InputDesc,
+    ModuleKind,
+    ModuleRecord,
+)
 from app.link import calls
 from app.link.job_messages import JobControl
 
@@ -144,8 +152,6 @@ def test_predictions_in_buckets_keep_order_and_lengths(driver, jobs, toy_sequenc
     def network(length: int) -> str:
         data = mx.sym.Variable("data")
         return mx.sym.Activation(data, act_type="relu", name="steps").tojson()
-
-    from app.domain.module import BucketShapes, ModuleKind
 
     record = ModuleRecord(
         name="net",
