@@ -2,7 +2,10 @@
 
 import io
 import json
+import os
+import pickle
 import struct
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -403,19 +406,18 @@ async def test_incomplete_checkpoints_are_refused(initialized: httpx.AsyncClient
     await still_works(initialized)
 
 
-async def test_states_that_run_code_are_refused(ready: httpx.AsyncClient) -> None:
-    import os
-    import pickle
+async def test_states_that_run_code_are_refused(ready: httpx.AsyncClient, tmp_path: Path) -> None:
+    trace = tmp_path / "code-was-run"
 
     class Evil:
         def __reduce__(self) -> tuple[Any, Any]:
-            return os.system, ("touch /tmp/modserve-was-here",)
+            return os.system, (f"touch {trace}",)
 
     response = await ready.put(
         "/v1/modules/net/optimizer/states", content=pickle.dumps({0: Evil()})
     )
     assert response.status_code == 422, response.text
-    assert not os.path.exists("/tmp/modserve-was-here")
+    assert not trace.exists()
     await still_works(ready)
 
 

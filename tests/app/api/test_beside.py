@@ -29,7 +29,7 @@ class Gate:
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         self._reached.set()
-        assert self._open.wait(_SECONDS), "others waited for what should run beside them"
+        assert self._open.wait(_SECONDS), "calls on other modules waited for this function"
         return self._function(*arguments, **options)
 
     async def reached(self) -> None:

@@ -152,7 +152,7 @@ async def test_checkpoints(saved: httpx.AsyncClient) -> None:
     file = f"{path}/files/other-0001.params"
     assert (await saved.put(file, content=params, headers=stale)).status_code == 412
     assert (await saved.put(file, content=params, headers=seen)).status_code == 200
-    assert (await saved.delete(path, headers=seen)).status_code == 412  # it has another file now
+    assert (await saved.delete(path, headers=seen)).status_code == 412  # its file has changed
     seen = {"If-Match": await etag_of(saved, path)}
     assert (await saved.delete(path, headers=seen)).status_code == 204
 

@@ -213,7 +213,7 @@ ELSEWHERE = {
     "executor_gone": "e2e/test_deaths.py",
     "storage_full": "e2e/test_disk_full.py",
     "out_of_memory": "e2e/test_memory_budget.py",
-    # Clients see these only where others keep a module from staying in memory.
+    # Clients get these only while other modules keep taking a module's memory.
     "not_resident": "services/test_instances.py",
     "version_not_loaded": "executor/predict/test_loaded_versions.py",
     "version_replaced": "executor/predict/test_loaded_versions.py",

@@ -116,7 +116,7 @@ def test_fused_nodes_are_reported_together(client: Client) -> None:
         [["conv"], ["bn", "relu"], ["fc"], ["softmax"]],
         [["conv"], ["bn"], ["relu"], ["fc"], ["softmax"]],
     )
-    assert set(told) == {"conv", "bn", "relu", "fc", "softmax"}, "flat is but another shape"
+    assert set(told) == {"conv", "bn", "relu", "fc", "softmax"}, "flat computes nothing"
     for step in steps:
         assert 0 < step["least_seconds"] <= step["seconds"] < 60
         assert (step["copied"] is None) == bool(step["nodes"])

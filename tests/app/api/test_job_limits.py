@@ -71,7 +71,7 @@ async def test_a_fit_that_times_out_saves_fails_and_can_be_resumed(
     assert failed["error"]["code"] == "deadline_exceeded"
     assert failed["error"]["field"] == "timeout_seconds"
     checkpoints = (await net.get("/v1/modules/net/checkpoints")).json()["items"]
-    assert checkpoints[0]["job_id"] == job["id"], "where it stopped is kept"
+    assert checkpoints[0]["job_id"] == job["id"], "it has saved a checkpoint"
     await net.post(f"/v1/jobs/{job['id']}/retry")
     seen = failed["progress"]["samples"]
     await job_when(net, job["id"], lambda job: job["progress"]["samples"] > seen)
@@ -131,7 +131,7 @@ async def test_only_finished_jobs_can_be_deleted_and_leave_nothing_behind(
     assert [one["id"] for one in left] == [running["id"]]
     anew = await net.post(FIT, json=fit_body(), headers=headers)
     again = anew.json()
-    assert again["id"] > running["id"], "the key is free again, the number is not"
+    assert again["id"] > running["id"], "the idempotency key is free again, the id is not"
     repeated = await net.post(FIT, json=fit_body(), headers=headers)
     assert (repeated.status_code, repeated.json()["id"]) == (202, again["id"])
     assert "idempotency-replayed" not in anew.headers

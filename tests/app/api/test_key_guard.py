@@ -73,7 +73,7 @@ async def test_a_silent_event_stream_ends_with_its_key(ring: KeyRing, tmp_path: 
     changed = ring.next_change()
     await asyncio.wait_for(changed, 60)
     await asyncio.sleep(0)
-    assert not asked.task.done(), "another key's end is none of its"
+    assert not asked.task.done(), "it does not end with another key"
     revoke_key(tmp_path, "follower")
     async with asyncio.timeout(60):  # nothing is sent in the meantime that would trigger the check
         await asked.task

@@ -271,7 +271,7 @@ async def test_idempotency_key_creates_one_module(api: httpx.AsyncClient, networ
     assert plain.status_code == 409
     assert (await api.delete("/v1/modules/once")).status_code == 204
     anew = await api.post("/v1/modules", json=body, headers=headers)
-    assert anew.status_code == 201, "the key went with its module"
+    assert anew.status_code == 201, "the idempotency key was deleted with its module"
     assert "idempotency-replayed" not in anew.headers
 
 

@@ -185,4 +185,4 @@ def test_invalid_declarations_name_their_field(
     reason = load(client, folder, declaration, 1, 2)
     for part in said.split(".*"):
         assert part in reason
-    assert predict(client) == 2, "what was loaded before is served"
+    assert predict(client) == 2, "the version loaded before is still served"

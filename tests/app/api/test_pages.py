@@ -51,7 +51,7 @@ def test_pages_need_no_key_and_load_nothing_foreign(pages: httpx.Client, path: s
     addresses = loaded_by(answer.text)
     assert addresses
     for address in addresses:
-        assert address.startswith("./static/"), "relative: a proxy may have put the server anywhere"
+        assert address.startswith("./static/"), "relative, since a proxy may add any prefix"
         assert pages.get(address[1:]).status_code == 200
     assert not re.search(r"<style|<script(?![^>]*\ssrc=)|\son\w+=|style=", answer.text)
 
@@ -64,7 +64,7 @@ def test_assets_are_cached_forever_and_compressed(pages: httpx.Client) -> None:
         assert answer.status_code == 200
         assert answer.content == (STATIC / name).read_bytes()
         assert "immutable" in answer.headers["cache-control"]
-        assert re.search(r"-[\w-]{8}\.\w+$", name), "another content has another name"
+        assert re.search(r"-[\w-]{8}\.\w+$", name), "the name has a digest of the content"
         assert answer.headers["content-encoding"] == "gzip"
         assert answer.headers["vary"] == "Accept-Encoding"
         plain = pages.get(f"/static/{name}", headers={"Accept-Encoding": "identity"})

@@ -60,8 +60,8 @@ def test_a_key_is_exchanged_for_a_cookie(browser: httpx.Client, keys: dict[str, 
     (cookie,) = SimpleCookie(answer.headers["set-cookie"]).values()
     assert cookie["httponly"]
     assert cookie["samesite"] == "Strict"
-    assert not cookie["path"]  # the folder of `session`, below whatever prefix a proxy adds
-    assert not cookie["max-age"]  # it goes with the browser
+    assert not cookie["path"]  # browsers take the folder of `session`, with a proxy's prefix
+    assert not cookie["max-age"]  # browsers delete it when they are closed
     assert keys["train"].split("_", 2)[2] not in answer.headers["set-cookie"]
     assert browser.get("/v1/jobs").status_code == 200
     assert browser.get("/openapi.json").status_code == 200

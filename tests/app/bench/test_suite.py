@@ -77,5 +77,5 @@ def test_memory_of_resnet_50(batch):
     half = mx.io.DataBatch([mx.nd.zeros((max(1, batch // 2), *example))])
     module.forward(half, is_train=False)
     again = module._exec_group.execs[0].memory_report()
-    assert (again.arena, again.kept) == (first.arena, first.kept), "buckets share memory"
+    assert (again.arena, again.kept) == (first.arena, first.kept), "batch sizes share memory"
     assert np.isfinite(module.get_outputs()[0].asnumpy()).all()

@@ -100,7 +100,7 @@ def test_interrupting_it_stops_its_server_too(demo: Demo) -> None:
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{demo.url}/livez")
     digit = Path(re.search(r"--data-binary @(\S+)", demo.text)[1])
-    assert not digit.parent.exists(), "its data are removed"
+    assert not digit.parent.exists(), "its data directory is removed"
 
 
 def test_ctrl_c_stops_a_demo_started_by_a_shell_script(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def check_freed(use: Callable[[], None], driver: Any) -> None:
 @pytest.mark.parametrize("act", USES, ids=lambda act: act.__name__)
 def test_deleting_a_module_frees_its_memory_at_once(driver, jobs, toy_data, kind, act):
     if act is bind_again and kind == "two devices":
-        pytest.skip("what it does is the same")
+        pytest.skip("binding again does the same on one device and on two")
     jobs.dataset("toy", toy_data)
 
     def use() -> None:
@@ -239,7 +239,7 @@ def stepped(driver: Any, jobs: Any) -> None:
 @pytest.mark.parametrize(
     ("act", "most"),
     [
-        # Beside them room for the weights as kernels read them.
+        # Twice the parameters: once as they are, and once in the layout that kernels read.
         *((act, 2) for act in (bound_to_predict, bound_again, set_and_read, saved_and_loaded)),
         (stepped, 3),  # with gradients and momentum
     ],

@@ -45,7 +45,7 @@ SHORTER: Mapping[str, list[tuple[str, str]]] = {
     ],
     "command-line": [("--epochs 3", "--epochs 1")],
 }
-"""Trainings that take long, in a form that does not."""
+"""Replacements in the text of guides that make long trainings short."""
 
 BY_HAND = {
     "README": "installs, serves for good, or is this test",
@@ -66,7 +66,7 @@ def write_few_digits(folder: Path) -> Path:
 
 
 def bring_repository(client: Client, folder: Path) -> None:
-    """Write the repository files the README names, and what its reader is assumed to have."""
+    """Write the files of the repository that the README uses, and a model of the reader's own."""
     data = folder / "app" / "demo" / "data"
     data.mkdir(parents=True)
     write_few_digits(data)
@@ -75,7 +75,7 @@ def bring_repository(client: Client, folder: Path) -> None:
 
 
 def bring_model(client: Client, folder: Path) -> None:
-    """Write what the reader is assumed to have."""
+    """Write a model that guides assume their reader to have."""
     module = mx.mod.Module(mx.sym.load(str(LENET)))
     module.bind([("data", (1, 1, 28, 28))], [("softmax_label", (1,))])
     module.init_params(mx.init.Xavier())
@@ -88,7 +88,7 @@ def bring_models(client: Client, folder: Path) -> None:
 
 
 def bring_digits(client: Client, folder: Path) -> None:
-    """Leave behind what the LeNet guide does."""
+    """Write the files that a reader of the LeNet guide has."""
     shutil.copy(MNIST, folder)
     shutil.copy(LENET, folder)
     digits, _ = lenet.digits(3)
@@ -96,7 +96,7 @@ def bring_digits(client: Client, folder: Path) -> None:
 
 
 def train_lenet(client: Client, folder: Path) -> None:
-    """Leave its server state, too: ``lenet`` with versions 11 and 12."""
+    """Write those files, and create the guide's module ``lenet``, with versions 11 and 12."""
     bring_digits(client, folder)
     client.put_dataset("mnist", write_few_digits(folder))
     client.create_module("lenet", LENET.read_text())

@@ -13,7 +13,8 @@ import pytest
 from app.domain.job import JobKind
 from app.domain.module import BindSpec, InitSpec, OptimizerSpec
 from app.errors import HostError
-from app.executor.jobs import scoring
+from app.executor.jobs import fit_setup, scoring
+from app.executor.modules import bind_checks
 from app.executor.predict.predictor import Predictor
 from app.link import calls
 from app.link.protocols import Arrays
@@ -109,7 +110,7 @@ def test_unsaved_modules_are_not_evicted(many: Any, jobs: Any, toy_data: Any) ->
     limit(many, 1)
     predict(many, "b", rows=1)
     predict(many, "a", rows=1)
-    assert names(many) == ["b", "a"], "c has a seed and no job"
+    assert names(many) == ["b", "a"], "only c, with neither unsaved changes nor a job, is evicted"
 
 
 def failing(times: int, then: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,7 +137,7 @@ def test_a_prediction_without_memory_fails_alone_after_a_second_try(
             predict(many, "a", rows=1)
         assert refused.value.code == "out_of_memory"
     np.testing.assert_array_equal(predict(many, "a", rows=1)["softmax_output"], expected[:1])
-    assert names(many) == ["a"], "the others made room"
+    assert names(many) == ["a"], "the others were evicted to make room"
 
 
 def test_a_step_without_memory_is_not_repeated(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,8 +154,6 @@ def test_a_step_without_memory_is_not_repeated(many: Any, monkeypatch: pytest.Mo
 def test_binding_evicts_others_to_make_room(
     many: Any, make_network: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from app.executor.modules import bind_checks
-
     monkeypatch.setattr(
         bind_checks, "available_bytes", lambda context: 0 if len(names(many)) > 1 else 1 << 40
     )
@@ -168,8 +167,6 @@ def test_binding_evicts_others_to_make_room(
 def test_a_job_without_memory_for_its_data_fails_alone_after_a_second_try(
     many: Any, jobs: Any, toy_data: Any, monkeypatch: pytest.MonkeyPatch, kind: JobKind, times: int
 ) -> None:
-    from app.executor.jobs import fit_setup
-
     jobs.dataset("toy", toy_data)
     monkeypatch.setattr(fit_setup, "Examples", failing(times, fit_setup.Examples))
     record = many.host._residents.use("a").record
@@ -212,7 +209,7 @@ def test_a_restored_module_stays_until_the_call_it_was_restored_for(many: Any) -
     many.ask(calls.RestoreModule(record=record.with_init(InitSpec(seed=3))))
     limit(many, 1)
     predict(many, "b", rows=1)
-    assert names(many) == ["a", "b"], "though it is larger than the budget"
+    assert names(many) == ["a", "b"], "a stays although both exceed the budget"
     predict(many, "a", rows=1)
     assert names(many) == ["a"]
 
