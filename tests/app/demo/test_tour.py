@@ -66,9 +66,9 @@ def test_the_tour_explains_what_it_does(demo: Demo) -> None:
     assert "available: 13, 12, 11" in demo.text
     answer, label = re.search(r"The answer is (\d) with .*\(it is a (\d)\)", demo.text).groups()
     assert answer == label
-    assert demo.text.count("██") > 40, "the digit is drawn"
+    assert demo.text.count("██") > 40, "it has drawn the digit"
     (milliseconds,) = re.findall(r"in ([\d.]+) ms \(median", demo.text)
-    assert 0 < float(milliseconds) < 1000
+    assert 0 < float(milliseconds) < 5000  # the right unit, however busy this machine is
 
 
 def test_the_curl_lines_work_when_pasted(demo: Demo) -> None:
@@ -127,7 +127,7 @@ def test_ctrl_c_stops_a_demo_started_by_a_shell_script(tmp_path: Path) -> None:
 def test_a_stopped_server_is_not_a_failure(
     tmp_path: Path, number: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Whoever runs the tests may ignore SIGINT, which child processes inherit.
+    # The parent of the tests may ignore SIGINT, which child processes inherit.
     sleeper = "import signal, time; signal.signal(2, signal.SIG_DFL); print(flush=True)"
     command = [sys.executable, "-c", f"{sleeper}; time.sleep(60)"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:

@@ -48,11 +48,12 @@ SHORTER: Mapping[str, list[tuple[str, str]]] = {
 """Replacements in the text of guides that make long trainings short."""
 
 BY_HAND = {
-    "README": "installs, serves for good, or is this test",
-    "operations": "installs, serves for good, or needs Docker",
-    "keys": "serves for good, with certificates",
+    "README": "installs, starts a server that goes on running, or runs the tests",
+    "operations": "installs, starts a server that goes on running, or needs Docker",
+    "keys": "starts a server that goes on running, with certificates",
     "production": "needs Docker, or a cluster",
 }
+"""Guides with blocks that tests do not run, and why."""
 
 
 def write_few_digits(folder: Path) -> Path:
@@ -144,7 +145,7 @@ def bring_digit_reader(client: Client, folder: Path) -> None:
 
 
 def bring_checkpoint(name: str, prefix: Path, epoch: int) -> None:
-    """Copy a published checkpoint; these are not part of the project."""
+    """Copy a published checkpoint; skip the test where these are missing."""
     published = SHARED / "checkpoints" / name / "model"
     if not published.parent.is_dir():
         pytest.skip(f"needs the published model {name}, and there is no ../shared/checkpoints")
