@@ -109,7 +109,7 @@ def test_the_modules_budget_is_a_share_of_a_services_limit(
     monkeypatch.setattr(memory_limits, "group_memories", lambda: group_memories(seen))
     assert total_bytes(cpu()) == 100 * MIB
     assert default_budget(cpu()) == 70 * MIB
-    assert available_bytes(cpu()) == 60 * MIB, "files that were read give way"
+    assert available_bytes(cpu()) == 60 * MIB, "the memory of cached files can be freed"
 
 
 def test_the_limit_of_a_real_group_applies() -> None:
