@@ -18,25 +18,26 @@ pytest_plugins = ["workers"]
 
 def pytest_configure() -> None:
     """Prepare this process and the ones that tests start."""
-    _make_clients_quick()
-    _heed_interrupts()
+    _skip_loading_certificates()
+    _use_fixed_examples()
+    _restore_interrupts()
 
 
-def _make_clients_quick() -> None:
-    """Let a client of httpx be made in no time, here and in processes begun by tests.
+def _skip_loading_certificates() -> None:
+    """Keep httpx from loading all CA certificates for each client, here and in child processes.
 
-    To read the certificates of the whole world takes 20 ms, and tests make thousands of clients.
-    A folder is read only when a certificate is looked for.
+    That takes 20 ms, and tests make thousands of clients, none of which uses TLS. Certificates in
+    a folder, unlike those in a file, are loaded only when one is looked for.
     """
     os.environ.pop("SSL_CERT_FILE", None)
     os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
-    draw_the_same_examples()
 
 
-def draw_the_same_examples() -> None:
-    """Let Hypothesis draw the same examples in every run, and no example be too slow.
+def _use_fixed_examples() -> None:
+    """Make Hypothesis draw the same examples in every run, without a time limit for each.
 
-    Its own limit of 0.2 s fails tests on a loaded machine. One with a GPU may lack Hypothesis.
+    Its default limit of 0.2 s fails tests on a loaded machine. Hypothesis may be missing where
+    only the tests for GPUs are run.
     """
     if importlib.util.find_spec("hypothesis") is not None:
         from hypothesis import settings
@@ -44,10 +45,11 @@ def draw_the_same_examples() -> None:
         settings.load_profile("ci")
 
 
-def _heed_interrupts() -> None:
+def _restore_interrupts() -> None:
     """Handle SIGINT even where a shell has started the tests in the background.
 
-    Such a shell has it ignored, and so would all processes that tests start and interrupt.
+    A shell makes background processes ignore it. The processes that tests start and interrupt
+    would inherit that.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -56,7 +58,7 @@ def _heed_interrupts() -> None:
 def pytest_collection_finish() -> None:
     """Exempt collected tests from garbage collection.
 
-    Scanning 34,000 of them takes a third of a second each time a test calls the collector.
+    Scanning tens of thousands takes a third of a second each time a test calls the collector.
     """
     gc.collect()
     gc.freeze()

@@ -1,6 +1,7 @@
 """Dependencies between packages, read from their import statements."""
 
 import ast
+import functools
 import graphlib
 import importlib
 import re
@@ -59,13 +60,14 @@ DEVICE_LIBRARIES = {"cupy", "cudnn", "ctypes"}
 MODULE_NAME = re.compile(r"((?:app|core)(?:\.\w+)+)(?::\w+)?")
 # MXNet's users import these names; the modules behind them have better ones.
 NAMED_BY_MXNET = {"core/contrib/text/utils.py", "core/gluon/utils.py"}
-# Single concepts that a split would not make clearer; maximum number of lines.
+# Files of one concept, which a split would not make clearer: their maximum number of lines.
 LONGER = {
     "core/module/module.py": 545,
     "core/ndarray/array.py": 525,
     "core/backends/onednn/quantized.py": 505,
 }
-# The parts of the service, and the parts each may import; services and executor are independent.
+# The parts of the service and the parts each may import. Services and executor, which run in
+# different processes, do not import each other.
 APP_ARROWS: dict[str, set[str]] = {
     "command_output": set(),
     "garbage": set(),
@@ -155,13 +157,25 @@ APP_ARROWS: dict[str, set[str]] = {
 }
 
 
+@functools.cache
 def python_files(folder: str) -> list[Path]:
     return sorted((ROOT / folder).rglob("*.py"))
 
 
+@functools.cache
+def interesting_nodes(path: Path) -> list[ast.AST]:
+    """Return the imports, attributes and constants of a file, however deep.
+
+    A walk through the whole tree takes longer than the tests that look at these.
+    """
+    kinds = (ast.Import, ast.ImportFrom, ast.Attribute, ast.Constant)
+    tree = ast.parse(path.read_text(), str(path))
+    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
 def imports(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (line, module) of every import, those inside functions and TYPE_CHECKING included."""
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    for node in interesting_nodes(path):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
@@ -194,38 +208,51 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@pytest.mark.parametrize("path", python_files("core"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_core_imports_only_layers_to_the_left(path: Path) -> None:
+def test_core_imports_only_layers_to_the_left() -> None:
+    wrong = [problem for path in python_files("core") for problem in wrong_imports(path)]
+    assert not wrong, "\n".join(wrong)
+
+
+def wrong_imports(path: Path) -> Iterator[str]:
+    """Yield what a file of core imports against the rules."""
     own = module_name(path)
     own_layer = layer_of(own)
-    assert own == "core" or own_layer is not None, f"{own} has no place among the layers"
+    if own != "core" and own_layer is None:
+        yield f"{own}: add it to CORE_LAYERS"
     for line, module in imports(path):
         top = module.split(".")[0]
-        assert top != "app", f"{path}:{line}: core imports app"
-        if top in DEVICE_LIBRARIES:
-            assert own.startswith("core.backends"), f"{path}:{line}: {top} outside core/backends"
+        if top == "app":
+            yield f"{path}:{line}: core imports app"
+        if top in DEVICE_LIBRARIES and not own.startswith("core.backends"):
+            yield f"{path}:{line}: {top} outside core/backends"
         layer = layer_of(module)
-        if own_layer is not None and layer is not None:
-            assert layer <= own_layer, (
-                f"{path}:{line}: {own} imports {module}, which is to its right"
-            )
+        if own_layer is not None and layer is not None and layer > own_layer:
+            yield f"{path}:{line}: {own} imports {module}, which is to its right"
 
 
-@pytest.mark.parametrize("path", python_files("core"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_core_works_under_another_name(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
-        named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.level == 0:
-            named = [node.module or ""]
-        for module in named:
-            assert module.split(".")[0] != "core", (
-                f"{path}:{node.lineno}: core imports itself by its name; write a relative import"
-            )
+def test_core_works_under_another_name() -> None:
+    """Scripts may install core as ``mxnet``, so it imports itself by relative names only."""
+    absolute = [
+        f"{path}:{node.lineno}: write a relative import"
+        for path in python_files("core")
+        for node in interesting_nodes(path)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for module in absolute_imports(node)
+        if module.split(".")[0] == "core"
+    ]
+    assert not absolute, "\n".join(absolute)
+
+
+def absolute_imports(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Return the modules that a statement names absolutely."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if node.level == 0 else []
 
 
 def imported_modules(path: Path, known: set[str]) -> Iterator[str]:
     """Yield our own modules that a file imports, also inside functions and under TYPE_CHECKING."""
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    for node in interesting_nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom):
@@ -245,8 +272,9 @@ def packages_of(module: str) -> set[str]:
 def import_arrows(files: dict[str, Path]) -> dict[str, set[str]]:
     """Return, for each module, those that must have run before it (see the test's docstring)."""
     arrows = {}
+    known = set(files)
     for module, path in files.items():
-        imported = set(imported_modules(path, set(files)))
+        imported = set(imported_modules(path, known))
         implicit = {package for name in imported for package in packages_of(name)}
         arrows[module] = (imported | implicit - packages_of(module)) & files.keys() - {module}
     return arrows
@@ -265,7 +293,7 @@ def test_there_are_no_import_cycles(package: str) -> None:
     try:
         graphlib.TopologicalSorter(arrows).prepare()
     except graphlib.CycleError as error:
-        pytest.fail(f"import circle: {' -> '.join(reversed(error.args[1]))}")
+        pytest.fail(f"import cycle: {' -> '.join(reversed(error.args[1]))}")
 
 
 def test_the_init_of_a_package_on_the_way_counts_as_imported(tmp_path: Path) -> None:
@@ -294,22 +322,22 @@ def part_of(module: str) -> str | None:
 
 def named_in_strings(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (line, module) of strings that name one of our modules, as for ``-m``."""
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    for node in interesting_nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             named = MODULE_NAME.fullmatch(node.value)
             if named and (ROOT / named[1].replace(".", "/")).with_suffix(".py").exists():
                 yield node.lineno, named[1]
 
 
-@pytest.mark.parametrize("path", python_files("app"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_parts_of_the_service_import_only_what_they_may(path: Path) -> None:
-    own = part_of(module_name(path))
-    if own is None:
-        return  # app itself
-    for line, module in [*imports(path), *named_in_strings(path)]:
-        other = part_of(module)
-        if other is not None and other != own:
-            assert other in APP_ARROWS[own], f"{path}:{line}: {own} knows {module}"
+def test_parts_of_the_service_import_only_what_they_may() -> None:
+    forbidden = [
+        f"{path}:{line}: {own} imports or names {module}"
+        for path in python_files("app")
+        if (own := part_of(module_name(path))) is not None  # None for app/__init__.py
+        for line, module in [*imports(path), *named_in_strings(path)]
+        if part_of(module) not in (None, own, *APP_ARROWS[own])
+    ]
+    assert not forbidden, "\n".join(forbidden)
 
 
 @pytest.mark.parametrize("package", ["app.client", "app.api", "app.services", "app.main"])
@@ -321,37 +349,55 @@ def test_the_api_process_and_clients_do_not_load_the_engine(package: str) -> Non
     assert run.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("path", python_files("app/domain"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_domain_does_no_io(path: Path) -> None:
+def test_domain_does_no_io() -> None:
     forbidden = {"fastapi", "starlette", "sqlalchemy", "httpx", "asyncio", "socket", "os", "core"}
-    for line, module in imports(path):
-        assert module.split(".")[0] not in forbidden, f"{path}:{line}: the domain imports {module}"
+    paths = python_files("app/domain")
+    assert paths
+    found = [
+        f"{path}:{line}: the domain imports {module}"
+        for path in paths
+        for line, module in imports(path)
+        if module.split(".")[0] in forbidden
+    ]
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [*python_files("core"), *python_files("app")],
-    ids=lambda p: str(p.relative_to(ROOT)),
-)
-def test_files_are_short(path: Path) -> None:
-    allowed = LONGER.get(str(path.relative_to(ROOT)), 500)
-    assert len(path.read_text().splitlines()) <= allowed, f"{path} is too long: split by concept"
-    assert path.stem != "utils" or str(path.relative_to(ROOT)) in NAMED_BY_MXNET
+def test_files_are_short() -> None:
+    too_long = []
+    for path in (*python_files("core"), *python_files("app")):
+        name = str(path.relative_to(ROOT))
+        count, allowed = len(path.read_text().splitlines()), LONGER.get(name, 500)
+        if count > allowed:
+            too_long.append(f"{name}: {count} lines of at most {allowed}: split it by concept")
+    assert not too_long, "\n".join(too_long)
 
 
-# What sets variables for others: OpenMP, tests, scripts through mx.util.
+def test_no_module_is_called_utils() -> None:
+    names = {str(path.relative_to(ROOT)) for path in python_files("core") + python_files("app")}
+    assert {name for name in names if name.endswith("/utils.py")} == NAMED_BY_MXNET
+
+
+# These set variables for OpenMP, for tests, and for scripts that use mx.util.
 SETS_ENVIRONMENT = {"backends/threads.py", "testing/surroundings.py", "compat/util.py"}
 
 
-@pytest.mark.parametrize("path", python_files("core"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_core_reads_the_environment_in_one_place(path: Path) -> None:
-    if str(path.relative_to(ROOT / "core")) in {"config.py", *SETS_ENVIRONMENT}:
-        return
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
-        named = {node.attr} if isinstance(node, ast.Attribute) else set()
-        if isinstance(node, ast.ImportFrom) and node.module == "os":
-            named = {alias.name for alias in node.names}
-        assert not named & {"environ", "getenv"}, f"{path}:{node.lineno}: read it in core/config.py"
+def test_core_reads_the_environment_in_one_place() -> None:
+    elsewhere = [
+        f"{path}:{node.lineno}: read it in core/config.py"
+        for path in python_files("core")
+        if str(path.relative_to(ROOT / "core")) not in {"config.py", *SETS_ENVIRONMENT}
+        for node in interesting_nodes(path)
+        if reads_environment(node)
+    ]
+    assert not elsewhere, "\n".join(elsewhere)
+
+
+def reads_environment(node: ast.AST) -> bool:
+    """Return whether this is ``os.environ`` or ``os.getenv``, or imports one of them."""
+    named = {node.attr} if isinstance(node, ast.Attribute) else set()
+    if isinstance(node, ast.ImportFrom) and node.module == "os":
+        named = {alias.name for alias in node.names}
+    return not named.isdisjoint({"environ", "getenv"})
 
 
 @pytest.mark.parametrize("package", ["core", "app"])
@@ -368,13 +414,19 @@ def test_names_in_all_exist(package: str) -> None:
             if not isinstance(value, (ast.List, ast.Tuple)):
                 continue
             listed = {item.value for item in value.elts if isinstance(item, ast.Constant)}
-            defined = {name for node in ast.walk(tree) for name in defined_names(node)}
-            missing = listed - defined
-            if not any(
-                isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
-                for node in tree.body
-            ):
-                assert not missing, f"{path}: __all__ names {sorted(missing)}, which are not there"
+            defined = {name for node in module_level(tree) for name in defined_names(node)}
+            # A module with __getattr__ may make its names on demand.
+            if "__getattr__" not in defined:
+                missing = sorted(listed - defined)
+                assert missing == [], f"{path}: names in __all__ that the module does not define"
+
+
+def module_level(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes below this one that are not inside a function, class or lambda."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            yield from module_level(child)
 
 
 def defined_names(node: ast.AST) -> Iterator[str]:

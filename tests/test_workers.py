@@ -1,4 +1,4 @@
-"""Parallel tests share the machine; one marked ``serial`` has it to itself."""
+"""Parallel tests share the machine, and a test marked ``serial`` has it to itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rooms(tmp_path: Path) -> Iterator[list[Room]]:
 
 def test_ordinary_tests_share_the_room(rooms: list[Room]) -> None:
     with rooms[0].entered(alone=False), rooms[1].entered(alone=False):
-        pass
+        assert not rooms[2].is_waited_for()
 
 
 def test_a_serial_test_waits_for_the_others_and_blocks_those_behind_it(rooms: list[Room]) -> None:
@@ -37,16 +37,17 @@ def test_a_serial_test_waits_for_the_others_and_blocks_those_behind_it(rooms: li
     behind = threading.Thread(target=enter, args=(third, False))
     with first.entered(alone=False):
         alone.start()
-        _until_waiting(first)
+        _wait_until_someone_waits(first)
         behind.start()
-        time.sleep(0.05)  # nobody may enter, however long they wait
+        # Gives a wrong lock time to let one of them in; with a right one no wait is too long.
+        time.sleep(0.05)
         assert order == []
     alone.join(60)
     behind.join(60)
     assert order == [True, False]
 
 
-def _until_waiting(room: Room) -> None:
+def _wait_until_someone_waits(room: Room) -> None:
     """Return once somebody is waiting at the door."""
     deadline = time.monotonic() + 60
     while not room.is_waited_for():

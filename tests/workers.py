@@ -17,10 +17,10 @@ __all__ = ["Room"]
 
 
 class Room:
-    """A lock of files: any number of tests are in the room, or one alone.
+    """A lock for processes, made of two files: many tests may be in the room, or one alone.
 
-    Who enters goes through the door, one at a time. A test that wants to be alone stays in it until
-    the room is empty, so that those behind it cannot keep it waiting for ever.
+    Tests enter through the door, one at a time. A test that must be alone holds the door until the
+    room is empty, so that those behind it cannot keep it waiting for ever.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -29,7 +29,7 @@ class Room:
 
     @contextmanager
     def entered(self, alone: bool) -> Iterator[None]:
-        """Be in the room during the block, with others or alone."""
+        """Hold the room during the block, together with others or alone."""
         with _locked(self._door, fcntl.LOCK_EX):
             fcntl.flock(self._room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         try:
@@ -66,7 +66,8 @@ class _Worker:
     def __init__(self, room: Room) -> None:
         self._room = room
 
-    # Outside of pytest-timeout's hook: waiting for the room does not count as the test's time.
+    # tryfirst puts this outside pytest-timeout's hook, so that waiting for the room does not count
+    # as the test's time.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         with self._room.entered(alone=item.get_closest_marker("serial") is not None):
@@ -77,7 +78,7 @@ class _Worker:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give a worker of pytest-xdist its share of the processors, and the room."""
+    """Give each worker of pytest-xdist its share of the processors, and the common room."""
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if count > 1:
         share = str(max(1, available_cpus() // count))
