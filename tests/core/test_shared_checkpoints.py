@@ -119,20 +119,20 @@ def test_training_matches_mxnet(name: str) -> None:
         rate = oracle.meta["optimizer_params"]["learning_rate"]
         for key in trained:
             result = f"final/arg/{key}"
-            _turn_steps(results[result], oracle.expected[result], rate)
+            _flip_steps(results[result], oracle.expected[result], rate)
     for key, got in results.items():
         tolerance = _TOLERANCE.get(oracle.meta["optimizer"], ROUNDING.get(name))
         assert_close(f"{name} {key}", got, oracle.expected[key], tolerance)
 
 
-def _turn_steps(got: np.ndarray, expected: np.ndarray, rate: float) -> None:
+def _flip_steps(got: np.ndarray, expected: np.ndarray, rate: float) -> None:
     """Flip the steps of at most one weight in 10,000, in place.
 
     Signum steps by the sign of the momentum, which rounding may flip where it is near 0.
     """
-    turned = np.round((expected - got) / (2 * rate))
-    assert np.count_nonzero(turned) <= got.size / 10_000
-    got += (2 * rate * turned).astype(got.dtype)
+    flipped = np.round((expected - got) / (2 * rate))
+    assert np.count_nonzero(flipped) <= got.size / 10_000
+    got += (2 * rate * flipped).astype(got.dtype)
 
 
 @pytest.mark.parametrize("name", _models("train_oracle.npz"))

@@ -129,8 +129,12 @@ class OperatorRun:
             )
         return in_grads
 
+    def no_gradients(self) -> list[Any]:
+        """Return what ``backward`` returns where no gradient is wanted."""
+        return [None] * len(self.inputs)
+
     def gradient_indices(self) -> list[int]:
-        """Positions of the inputs that get a gradient and whose gradient the case compares."""
+        """Return the positions of inputs that have a gradient which the case compares."""
         names = self.case.gradient_names()
         own = self.operator.gradient_inputs(len(self.inputs))
         return [i for i in own if self.names[i] in names]
@@ -155,7 +159,7 @@ def keep_declared(arrays: Sequence[Any], declared: tuple[int, ...]) -> list[Any]
 
 
 def garbage(backend: Backend, shape: Shape, dtype: DType) -> Any:
-    """Return an array of NaN, or of a large number where the dtype has no NaN."""
+    """Return an array of NaN, or of 77 or True where the dtype has no NaN."""
     array = backend.empty(tuple(shape), np.dtype(dtype))
     array[...] = np.nan if array.dtype.kind == "f" else 77 if array.dtype.kind != "b" else True
     return array
@@ -189,21 +193,18 @@ def run_operator(
     case: Case,
     context: Context | None = None,
     change: Callable[[OperatorRun], None] | None = None,
-    wanted: Sequence[int] | None = None,
 ) -> dict[str, np.ndarray]:
     """Run forward and backward; return outputs, gradients and auxiliary states by key.
 
-    ``change`` may rearrange the arrays before the pass (strided, aliased); ``wanted`` are the
-    inputs whose gradient is asked for, by default all that the case compares.
+    ``change`` may rearrange the arrays before the pass (strided, aliased).
     """
     run = OperatorRun.prepare(case, context)
     if change is not None:
         change(run)
     run.forward()
-    in_grads: list[Any] = [None] * len(run.inputs)
-    if case.has_backward:
-        in_grads = run.backward(run.gradient_indices() if wanted is None else wanted)
-    return run.results(in_grads)
+    if not case.has_backward:
+        return run.results(run.no_gradients())
+    return run.results(run.backward(run.gradient_indices()))
 
 
 def check_gradient(case: Case, epsilon: float = 1e-6) -> tuple[float, float]:

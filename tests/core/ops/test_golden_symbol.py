@@ -19,8 +19,11 @@ _CASES = [pytest.param(family, case, id=f"{family}-{case.id}") for family, case 
 _UNPLANNED = CompileOptions(rewrite=False, plan=False, table=None)
 
 every_case = pytest.mark.parametrize(("family", "case"), _CASES)
-every_gradient = pytest.mark.parametrize(
+every_case_of_gradients = pytest.mark.parametrize(
     ("family", "case"), [row for row in _CASES if row.values[1].has_backward]
+)
+every_case_of_several_gradients = pytest.mark.parametrize(
+    ("family", "case"), [row for row in _CASES if len(row.values[1].gradient_names()) > 1]
 )
 
 
@@ -38,21 +41,14 @@ def test_results_match_mxnets(family: str, case: Case) -> None:
     _compare(family, case, run_symbol(mx, case))
 
 
-@every_case
-def test_results_without_memory_planning_match_mxnets(family: str, case: Case) -> None:
-    symbol = make_symbol(mx, case)
-    unplanned = partial(bind, symbol, options=_UNPLANNED)
-    _compare(family, case, run_symbol(mx, case, symbol, bind=unplanned))
-
-
-@every_gradient
+@every_case_of_gradients
 def test_gradients_are_added_with_grad_req_add(family: str, case: Case) -> None:
     wanted = case.gradient_names()
     requests = {name: "add" if name in wanted else "null" for name in case.inputs}
     _compare(family, case, run_symbol(mx, case, grad_req=requests, start=2.0), start=2.0)
 
 
-@every_gradient
+@every_case_of_several_gradients
 def test_each_gradient_computed_alone_is_the_same(family: str, case: Case) -> None:
     for chosen in case.gradient_names():
         requests = {name: "write" if name == chosen else "null" for name in case.inputs}
@@ -62,11 +58,14 @@ def test_each_gradient_computed_alone_is_the_same(family: str, case: Case) -> No
 
 
 @every_case
-def test_graphs_survive_json(family: str, case: Case) -> None:
+def test_graphs_survive_json_and_match_mxnets_without_memory_planning(
+    family: str, case: Case
+) -> None:
     symbol = make_symbol(mx, case)
     text = symbol.tojson()
     again = mx.sym.load_json(text)
     assert again.tojson() == text
     assert again.list_arguments() == symbol.list_arguments()
     assert again.list_auxiliary_states() == list(case.aux)
-    _compare(family, case, run_symbol(mx, case, again))
+    unplanned = partial(bind, again, options=_UNPLANNED)
+    _compare(family, case, run_symbol(mx, case, again, bind=unplanned))

@@ -1,5 +1,4 @@
-"""Batches made by worker processes: complete, in order, and nothing left behind by workers that
-end."""
+"""Batches made by worker processes: complete and in order; workers leave nothing behind."""
 
 from __future__ import annotations
 
@@ -29,6 +28,7 @@ from core.ndarray import NDArray
 
 ROOT = Path(__file__).parents[4]
 PATIENCE = 60.0
+"""Seconds that a loaded machine may need for what takes milliseconds otherwise."""
 
 
 class Computed(Dataset):
@@ -79,6 +79,7 @@ def mappings() -> int:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
+    """Check that a test leaves no shared memory, no connection and no worker behind."""
     before = set(multiprocessing.active_children())
     yield
     gc.collect()
@@ -134,7 +135,9 @@ def test_examples_of_different_shapes_fail_in_workers_too() -> None:
 @pytest.mark.parametrize("options", [{}, {"num_workers": 1}, {"num_workers": 1, "thread_pool": 1}])
 def test_pinned_batches(options: dict[str, Any]) -> None:
     dataset = SimpleDataset([(mx.nd.ones(2), k) for k in range(3)])
-    for images, labels in DataLoader(dataset, 2, pin_memory=True, pin_device_id=1, **options):
+    batches = list(DataLoader(dataset, 2, pin_memory=True, pin_device_id=1, **options))
+    assert len(batches) == 2
+    for images, labels in batches:
         assert str(images.context) == str(labels.context) == "cpu_pinned(1)"
 
 
@@ -346,7 +349,7 @@ def test_random_numbers_do_not_depend_on_the_number_of_workers() -> None:
         assert len(np.unique(one[..., kind])) == one[..., kind].size
 
 
-def test_workers_do_not_advance_the_scripts_random_numbers() -> None:
+def test_workers_do_not_advance_the_scripts_random_generator() -> None:
     np.random.seed(4)
     expected = np.random.rand()
     np.random.seed(4)
@@ -363,7 +366,9 @@ def test_workers_can_use_kernels_the_parent_has_used() -> None:
         return features[0] + product[0, 0]
 
     expected = convolved(0).asnumpy()  # OpenMP has started threads now, which a fork does not copy
-    for batch in DataLoader(Computed(2, convolved), 1, num_workers=1, timeout=PATIENCE):
+    batches = list(DataLoader(Computed(2, convolved), 1, num_workers=1, timeout=PATIENCE))
+    assert len(batches) == 2
+    for batch in batches:
         np.testing.assert_allclose(batch.asnumpy()[0], expected, rtol=1e-5)
 
 
@@ -454,7 +459,6 @@ def test_busy_workers_end_when_their_script_is_killed() -> None:
     process, found = started()
     with process:
         process.kill()
-        process.communicate(
-            timeout=PATIENCE
-        )  # until every process that holds the output has closed it
+        # Returns when every process that has inherited the pipes has closed them.
+        process.communicate(timeout=PATIENCE)
     wait_until(lambda: not any(is_running(pid) for pid in found))
