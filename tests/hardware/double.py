@@ -1,9 +1,9 @@
-"""Stands for the CUDA runtime, cuBLASLt and cuDNN if there is no GPU.
+"""A stand-in for the CUDA runtime, cuBLASLt and cuDNN where there is no GPU.
 
-Memory is the host's. A stream that captures notes what it is asked to do, with its arguments as
-they are then, and a graph does it again. What CUDA refuses in a capture is refused and ends it.
-cuBLASLt's products are computed from what was said of them, so that a wrong leading dimension or
-transposition shows.
+Device memory is host memory. A stream that captures records its calls with their arguments, and a
+graph repeats them. Calls that CUDA refuses during a capture are refused here too, and invalidate
+the capture. cuBLASLt's products are computed from their descriptions, so that a wrong leading
+dimension or transposition gives a wrong result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from hardware.headers import Library
 
 __all__ = ["Double"]
 
-_INVALID = 901
+_UNSUPPORTED, _INVALIDATED = 900, 901
+"""``cudaErrorStreamCaptureUnsupported`` and ``cudaErrorStreamCaptureInvalidated``."""
 _NOT_IN_CAPTURES = {"cudaMalloc", "cudaMemcpy", "cudaDeviceSynchronize", "cudaStreamSynchronize"}
 
 
@@ -42,7 +43,7 @@ def _write(pointer: Any, kind: Any, value: Any) -> None:
 
 
 class Double(Library):
-    """All three libraries."""
+    """All three libraries in one."""
 
     def __init__(self) -> None:
         self.constants = _Numbers()
@@ -55,11 +56,11 @@ class Double(Library):
         self._handles = count(1000)
 
     def status(self, name: str, *arguments: Any) -> int:
-        """Do what a function does, as far as probes can see it."""
+        """Have the effects of a function that probes can observe."""
         self.asked.append(name)
         if self._capturing is not None and name in _NOT_IN_CAPTURES:
             self._is_broken = True
-            return 900
+            return _UNSUPPORTED
         known = getattr(self, f"_{name}", None)
         if known is not None:
             return int(known(*arguments) or 0)
@@ -105,7 +106,7 @@ class Double(Library):
     def _cudaStreamEndCapture(self, stream: Any, graph: Any) -> int:
         work, self._capturing = self._capturing, None
         if self._is_broken:
-            return _INVALID
+            return _INVALIDATED
         handle = next(self._handles)
         self._graphs[handle] = work or []
         _write(graph, ctypes.c_void_p, handle)
@@ -153,7 +154,7 @@ class Double(Library):
         self._launch(work)
 
     def _matrix(self, layout: Any, at: Any) -> Any:
-        """Return a matrix of columns as its layout says, over memory."""
+        """Return a view of memory as the column-major matrix that a layout describes."""
         kind, rows, columns, leading = self._made[_value(layout)]["made"]
         dtype = np.dtype(np.float16 if kind == self["CUDA_R_16F"] else np.float32)
         size = leading * columns * dtype.itemsize

@@ -1,7 +1,8 @@
-"""What NVIDIA's libraries take on the GPU of this machine: ``make gpu-facts``.
+"""Find out which calls NVIDIA's libraries support on this machine's GPU: ``make gpu-facts``.
 
-Every case is a line of JSON in the report, written as soon as it is known. Cases run in a process
-of each part; one that it does not survive is told, and a new process goes on behind it.
+The report has a line of JSON for each case, written as soon as its result is known. Each part runs
+its cases in a process of its own. If a case kills the process, the report says so, and a new
+process continues with the next case.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ PARTS = {
 _START_SECONDS = 300.0
 _CASE_SECONDS = 60.0
 _LOST_DEVICE = 3
-"""Exit status of a process that no longer reaches the device."""
+"""Exit status of a process whose device no longer answers."""
 _BEGUN, _ALL_TRIED, _NOT_BEGUN = "begun", "all tried", "did not begin"
 _TESTS = Path(__file__).parents[1]
 
@@ -44,7 +45,7 @@ def main(arguments: list[str]) -> int:
     """Run the parts; return 0 if each could start."""
     parser = argparse.ArgumentParser(description=__doc__, prog="make gpu-facts")
     parser.add_argument("--report", type=Path, default=Path("gpu-facts.jsonl"))
-    parser.add_argument("--seconds", type=float, default=500, help="of all together")
+    parser.add_argument("--seconds", type=float, default=500, help="for all parts together")
     parser.add_argument("--module", help=argparse.SUPPRESS)
     parser.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all by default")
@@ -159,7 +160,7 @@ def _run_cases(module: Any, first: int) -> int:
         begin = time.perf_counter()
         try:
             found = probe.run(case)
-        except Exception as error:  # each library has its own errors; all of them are results
+        except Exception as error:  # each library raises its own; every error is a result
             found = {"runs": False, "error": f"{type(error).__name__}: {error}"}
         seconds = round(time.perf_counter() - begin, 4)
         _say({"number": number, "case": case, "found": found, "seconds": seconds})

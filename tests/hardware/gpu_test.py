@@ -1,7 +1,8 @@
 """Run everything marked ``gpu`` on the GPU of this machine: ``make gpu-test``.
 
-The report has a line of JSON for each test, written as soon as the test has ended, so that it is
-worth something when the time is up. A few of the tests run under compute-sanitizer afterwards.
+The report has a line of JSON for each test, written as soon as the test has ended, so that it
+tells what was found even if the time runs out. A few of the tests run under compute-sanitizer
+afterwards.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _FOR_SANITIZER = 90.0
 _FOR_DEVICES = 60.0
 _COUNT_DEVICES = "import cupy; print(cupy.cuda.runtime.getDeviceCount())"
 _GRACE = 20.0
-"""Seconds in which pytest, interrupted, says what it found."""
+"""Seconds that an interrupted pytest gets for its summary."""
 
 
 def main(arguments: list[str]) -> int:

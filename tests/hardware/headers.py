@@ -1,7 +1,7 @@
 """NVIDIA's libraries, called as their own headers declare them.
 
-Nothing of their interfaces is written down here: argument types and constants are read from the
-headers beside the libraries, so that a call that does not fit is refused before it is made.
+This file declares none of their functions: argument types and constants are read from the headers
+beside the libraries, so that a call that does not fit is refused before it is made.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SIZES: dict[str, Any] = {
 
 
 class CallError(RuntimeError):
-    """A library answered a call with another status than success."""
+    """A call to a library returned a status other than success."""
 
 
 def _folders() -> Iterator[Path]:

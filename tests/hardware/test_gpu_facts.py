@@ -1,4 +1,4 @@
-"""``make gpu-facts`` without a GPU: probes on a double, and reporting of failures."""
+"""``make gpu-facts`` without a GPU: probes on a stand-in, and how failures are reported."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _IN_CI = pytest.mark.skipif("CI" not in os.environ, reason="kernels may be missi
 
 
 @_IN_CI
-def test_onednn_is_there() -> None:
+def test_onednn_is_installed() -> None:
     assert onednn.is_available()
 
 

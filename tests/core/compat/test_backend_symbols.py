@@ -18,6 +18,7 @@ def _net() -> mx.sym.Symbol:
 @pytest.mark.parametrize("backend", ["MKLDNN", "MKLDNN_QUANTIZE"])
 def test_partitioning_for_a_backend_does_not_change_results(backend: str) -> None:
     net = _net()
+    values = {"x": mx.nd.array([[1, 2]]), "fc_weight": mx.nd.ones((2, 2)), "fc_bias": mx.nd.ones(2)}
     for found in (
         net.optimize_for(backend, args={"x": mx.nd.ones((3, 4))}, ctx=mx.cpu(), inference=True),
         net.get_backend_symbol(backend),
@@ -25,6 +26,7 @@ def test_partitioning_for_a_backend_does_not_change_results(backend: str) -> Non
         assert found is not net
         assert found.list_arguments() == net.list_arguments()
         assert found.infer_shape(x=(3, 4)) == net.infer_shape(x=(3, 4))
+        assert found.eval(mx.cpu(), **values)[0].asnumpy().tolist() == [[4, 4]]
 
 
 def test_unknown_backends_are_refused(caplog: pytest.LogCaptureFixture) -> None:
@@ -49,6 +51,6 @@ def test_unknown_backends_are_refused(caplog: pytest.LogCaptureFixture) -> None:
         ({"type_dict": {"x": "y"}}, TypeError),
     ],
 )
-def test_what_it_does_not_take(given: dict[str, Any], error: type[Exception]) -> None:
+def test_invalid_arguments_are_refused(given: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         _net().optimize_for(**{"backend": "MKLDNN", **given})

@@ -28,7 +28,7 @@ def _trained() -> mx.mod.BucketingModule:
     return module
 
 
-def test_a_bucketing_module_tells_bytes_and_whether_devices_have_newer_parameters() -> None:
+def test_a_bucketing_module_reports_bytes_and_whether_devices_have_newer_parameters() -> None:
     module = mx.mod.BucketingModule(_network, 8, fixed_param_names=["in_weight"])
     assert module._total_exec_bytes == 0
     assert module._context == mx.cpu(0)
@@ -49,7 +49,7 @@ def test_subclasses_set_the_current_bucket() -> None:
     assert module.binded
 
 
-def test_every_module_tells_the_bytes_of_its_executors() -> None:
+def test_every_module_reports_the_bytes_of_its_executors() -> None:
     assert mx.mod.PythonLossModule()._total_exec_bytes == 0
     inner = _trained()._curr_module
     chain = mx.mod.SequentialModule().add(inner)

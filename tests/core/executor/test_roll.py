@@ -58,7 +58,9 @@ def test_results_match_mxnets(case_id: str, way: str) -> None:
 def test_the_expected_number_of_layers_is_found(case_id: str) -> None:
     binder = Binder(CompileOptions())
     run_case(mx, case_id, binder)
-    for program in binder.plans():
+    programs = binder.plans()
+    assert programs
+    for program in programs:
         found = [step for step in program.forward_steps if step.op.names[0] == LAYER]
         assert len(found) == CASES[case_id].layers
 

@@ -66,7 +66,7 @@ def test_a_slice_for_each_device() -> None:
     assert [numbers(target) for target in targets] == [[[0.0] * 3] * 2, ROWS[2:].tolist()]
 
 
-def test_an_unused_input_is_left_out() -> None:
+def test_arrays_of_an_unused_input_are_ignored() -> None:
     unread = BatchInput("data", 0, 4, [])
     unread.load(ROWS)
     unread.load_share(0, ROWS)

@@ -1,7 +1,7 @@
 """Any attributes and shapes from a file or request give a result or an MXNetError.
 
-Strangers send nonsense; an IndexError in an operator would be reported as a fault of the server.
-Values are random, but the same in every run.
+Clients send arbitrary values, and an IndexError in an operator would be reported as a fault of the
+server. Values are random, but the same in every run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OPERATORS = sorted(
 
 _TRIALS = 150
 _MEMORY = 16 * 2**30
-"""Address space that a test may use: who asks for too much shall fail, not be killed."""
+"""Address space that a test may use: a test that asks for more fails, but is not killed."""
 
 _DIMS = (0, 1, 2, 3, 4, 6)
 
@@ -85,7 +85,7 @@ def test_inference_gives_specs_or_an_error(name: str) -> None:
         inputs = [_draw_shape(draw) for _ in op.input_names()]
         outputs = [_draw_shape(draw) if draw.random() < 0.2 else None for _ in op.output_names()]
         _check_shapes(op, raw, inputs, outputs)
-    assert made, "no attributes drawn make this operator; draw others"
+    assert made, "no drawn attributes were valid; draw others"
 
 
 def _check_shapes(op: Any, raw: Any, inputs: list[Any], outputs: list[Any]) -> None:

@@ -112,7 +112,7 @@ def test_invalid_uses_are_refused() -> None:
         mx.rnn.SequentialRNNCell(params=mx.rnn.RNNParams("p_")).add(shared)
 
 
-def test_who_looks_at_variables_does_not_share_them() -> None:
+def test_reading_the_variables_of_a_cell_does_not_share_them() -> None:
     cell = mx.rnn.RNNCell(2)
     weight = cell.params.get("i2h_weight")
     one, other = (mx.rnn.SequentialRNNCell(params=mx.rnn.RNNParams("p_")) for _ in range(2))

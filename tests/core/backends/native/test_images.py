@@ -1,4 +1,4 @@
-"""Image resizing in C: byte for byte what the reference gives."""
+"""Image resizing in C gives the bytes of the reference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.backends.native import images
 from core.pixels import resize
 
 pytestmark = pytest.mark.skipif(
-    not native.is_available() and not os.environ.get("CI"), reason="no kernels in C here"
+    not native.is_available() and not os.environ.get("CI"), reason="the kernels are not compiled"
 )
 
 

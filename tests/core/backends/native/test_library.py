@@ -1,4 +1,4 @@
-"""Which compiled kernels are loaded."""
+"""Which builds of the compiled kernels are loaded."""
 
 from __future__ import annotations
 

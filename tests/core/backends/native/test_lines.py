@@ -68,7 +68,7 @@ def check(symbol: Any, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("taps", [3, 4, 6, 7, 8])
 @pytest.mark.parametrize("is_vertical", [False, True])
 @pytest.mark.parametrize("shape", [(1, 16, 24, 24), (3, 32, 25, 26)])
-def test_windows_along_rows_and_columns(
+def test_windows_along_rows_and_columns_match_the_reference(
     taps: int, is_vertical: bool, shape: tuple[int, ...]
 ) -> None:
     kernel, pad = (taps, 1), (taps // 2, 0)
@@ -78,12 +78,12 @@ def test_windows_along_rows_and_columns(
 
 
 @pytest.mark.parametrize("pad", [0, 1, 5, 6])
-def test_any_padding(pad: int) -> None:
+def test_any_padding_matches_the_reference(pad: int) -> None:
     check(layer((1, 7), (0, pad)), (2, 16, 5, 24))
 
 
 @pytest.mark.parametrize("act_type", ["relu", "tanh"])
-def test_batch_norm_and_activation_behind(act_type: str) -> None:
+def test_batch_norm_and_activation_are_fused(act_type: str) -> None:
     normalized = mx.sym.BatchNorm(layer((7, 1), (3, 0), no_bias=True), fix_gamma=False)
     check(mx.sym.Activation(normalized, act_type=act_type), (2, 32, 18, 7))
 
@@ -93,7 +93,7 @@ def test_a_residual_is_added() -> None:
     check(summed, (2, 16, 6, 18))
 
 
-def test_one_after_the_other() -> None:
+def test_a_row_window_followed_by_a_column_window() -> None:
     first = mx.sym.relu(layer((1, 7), (0, 3), filters=32))
     both = mx.sym.Convolution(first, kernel=(7, 1), pad=(3, 0), num_filter=16, name="d")
     check(both, (2, 16, 17, 17))
@@ -127,7 +127,7 @@ def test_the_number_of_threads_changes_nothing() -> None:
         ((1, 7), (0, 3), (1, 8, 8, 24), {}),
         ((1, 7), (0, 3), (1, 16, 8, 4), {}),
     ],
-    ids=["strides", "dilation", "groups", "padding across", "nine", "five", "channels", "short"],
+    ids=["strides", "dilation", "groups", "padding across", "9 taps", "5 taps", "channels", "size"],
 )
 def test_others_are_left_to_onednn(
     kernel: tuple[int, int], pad: tuple[int, int], shape: tuple[int, ...], attributes: Any

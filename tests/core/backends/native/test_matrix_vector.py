@@ -55,7 +55,9 @@ def random_arrays(outputs: int, inputs: int, *, has_bias: bool = True) -> dict[s
 @pytest.mark.parametrize(
     ("outputs", "inputs"), [(1, 1), (8, 16), (7, 15), (19, 33), (10, 784), (1003, 517)]
 )
-def test_a_row(outputs: int, inputs: int, has_bias: bool, slope: float | None) -> None:
+def test_one_row_matches_the_product_in_float64(
+    outputs: int, inputs: int, has_bias: bool, slope: float | None
+) -> None:
     arrays = random_arrays(outputs, inputs, has_bias=has_bias)
     found = computed(layer(outputs, has_bias=has_bias, slope=slope), arrays, KERNEL)
     exact = {name: one.astype(np.float64) for name, one in arrays.items()}
@@ -77,7 +79,7 @@ def test_a_changed_weight_is_used() -> None:
 @pytest.mark.parametrize(
     ("value", "expected"), [(np.inf, np.inf), (-np.inf, 0), (np.nan, np.nan), (-1, 0)]
 )
-def test_relu_of_what_is_not_finite(value: float, expected: float) -> None:
+def test_relu_of_infinity_nan_and_negative_numbers(value: float, expected: float) -> None:
     arrays = {
         "data": np.float32([[value]]),
         "fc_weight": np.ones((1, 1), np.float32),
@@ -95,7 +97,7 @@ def test_other_activations_and_more_rows_are_left_to_onednn() -> None:
     np.testing.assert_allclose(np.tanh(rows), np.repeat(found, 3, 0), rtol=1e-5, atol=1e-6)
 
 
-def test_equal_to_the_reference_on_any_number_of_axes() -> None:
+def test_data_of_three_axes_matches_the_reference() -> None:
     symbol = mx.sym.FullyConnected(
         mx.sym.var("data"), num_hidden=9, flatten=False, name="fc", no_bias=True
     )
@@ -110,7 +112,7 @@ def test_equal_to_the_reference_on_any_number_of_axes() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_such_layers_and_primitives_are_one_call() -> None:
+def test_layers_of_one_row_and_onednn_primitives_run_as_one_call() -> None:
     x = mx.sym.var("data")
     for name in ("a", "b"):
         x = mx.sym.FullyConnected(x, num_hidden=4, name=name)

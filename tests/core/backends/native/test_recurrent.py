@@ -1,4 +1,4 @@
-"""LSTM and GRU by the kernel in C, equal to the operator's reference, which is tested against
+"""LSTM and GRU by the kernel in C against the operator's reference, which is tested against
 MXNet."""
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def computed(symbol: Any, arrays: Mapping[str, Any]) -> list[Array]:
 
 
 def reference(symbol: Any, arrays: Mapping[str, Any]) -> list[Array]:
-    """Return the same as the operators' references compute it."""
+    """Return the outputs that the operators' references compute."""
     options = CompileOptions(table=None)
     executor = bind(symbol, mx.cpu(), dict(arrays), options=options)
     outputs = [one.asnumpy() for one in executor.forward()]
@@ -123,7 +123,7 @@ def test_threads_share_the_units(mode: str, bidirectional: bool) -> None:
 
 @pytest.mark.parametrize("mode", ["lstm", "gru"])
 @pytest.mark.parametrize("value", [1e-6, 100.0, np.inf, -np.inf, np.nan])
-def test_small_large_and_no_numbers(mode: str, value: float) -> None:
+def test_tiny_large_infinite_and_nan_values(mode: str, value: float) -> None:
     symbol = network(mode, 7, state_outputs=True)
     arrays = arrays_of(symbol, (3, 2, 5), 1e-3 if value == 1e-6 else 0.4)
     if value != 1e-6:
@@ -146,7 +146,7 @@ def test_changed_parameters_are_used() -> None:
 
 
 @pytest.mark.parametrize("cell", [mx.rnn.LSTMCell, mx.rnn.GRUCell])
-def test_unrolled_cells_are_such_a_layer(cell: Any) -> None:
+def test_unrolled_cells_run_on_the_kernel(cell: Any) -> None:
     output, _ = cell(20, prefix="cell_").unroll(
         6, mx.sym.var("data"), layout="NTC", merge_outputs=True
     )

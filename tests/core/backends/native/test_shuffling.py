@@ -1,4 +1,4 @@
-"""Vectors shuffled in C have the order that NumPy's generator gives them."""
+"""Shuffling vectors in C gives the order that NumPy's generator gives."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_order_is_numpys(count: int, dtype: str) -> None:
         np.testing.assert_array_equal(found, data[order])
 
 
-def test_what_is_no_vector_of_numbers_stays_as_it_is() -> None:
+def test_other_arrays_are_refused_and_not_changed() -> None:
     for other in (np.zeros((2, 2)), np.arange(10)[::2], np.zeros(3, "complex128")):
         before = other.copy()
         assert not shuffle(other, 1)

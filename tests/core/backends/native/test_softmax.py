@@ -36,7 +36,7 @@ def exact(data: Array) -> Array:
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 10), (3, 15), (4, 16), (2, 3, 9), (7,)])
-def test_rows(shape: tuple[int, ...]) -> None:
+def test_rows_match_softmax_in_float64(shape: tuple[int, ...]) -> None:
     data = (np.random.RandomState(1).randn(*shape) * 5).astype(np.float32)
     found, kernels = computed(mx.sym.softmax(mx.sym.var("data")), data)
     assert kernels == {KERNEL}
@@ -54,7 +54,7 @@ def test_rows(shape: tuple[int, ...]) -> None:
         [-np.inf] * 4,
     ],
 )
-def test_large_and_no_numbers(row: list[float]) -> None:
+def test_large_infinite_and_nan_values(row: list[float]) -> None:
     data = np.float32([row, [0, 1, 2, 3]])
     found, _ = computed(mx.sym.softmax(mx.sym.var("data")), data)
     np.testing.assert_allclose(found, exact(data), rtol=2e-6, atol=1e-12)
@@ -63,7 +63,9 @@ def test_large_and_no_numbers(row: list[float]) -> None:
 @pytest.mark.parametrize(
     ("preserve_shape", "matrix"), [(False, (2, 12)), (True, (2, 3, 4))], ids=["example", "last"]
 )
-def test_the_loss_layer(preserve_shape: bool, matrix: tuple[int, ...]) -> None:
+def test_the_loss_layer_matches_softmax_in_float64(
+    preserve_shape: bool, matrix: tuple[int, ...]
+) -> None:
     module = mx.mod.Module(
         mx.sym.SoftmaxOutput(mx.sym.var("data"), name="softmax", preserve_shape=preserve_shape)
     )

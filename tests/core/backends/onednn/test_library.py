@@ -19,9 +19,8 @@ LIMIT_SECONDS = 60
 
 def ends_well_in_a_fork(function: Callable[[], Any]) -> bool:
     child = multiprocessing.get_context("fork").Process(target=function, daemon=True)
-    with (
-        warnings.catch_warnings()
-    ):  # Python 3.12 warns about forking with threads running, such as those of BLAS.
+    with warnings.catch_warnings():
+        # Python 3.12 warns about forking with threads running, such as those of BLAS.
         warnings.simplefilter("ignore", DeprecationWarning)
         child.start()
     child.join(LIMIT_SECONDS)
@@ -55,7 +54,7 @@ def test_a_forked_process_runs_inherited_and_new_executors() -> None:
                 np.testing.assert_array_equal(one, wanted)
 
     before = found.threads()
-    found.set_threads(2)  # Holds on a machine with a single processor, too.
+    found.set_threads(2)  # also on a machine with a single processor
     try:
         executor = bind(symbol, mx.cpu(), arrays, gradients)
         expected = trained(executor)
