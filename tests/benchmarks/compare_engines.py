@@ -42,7 +42,7 @@ Figures = dict[str, float]
 
 
 def ours(cases: Sequence[str], seconds: float) -> Figures:
-    """Return milliseconds by case, microseconds a token for tokens; a process for each case."""
+    """Return our milliseconds by case (tokens: microseconds each), from a process for each case."""
     figures = {}
     for case in cases:
         command = [sys.executable, "-m", "app", "bench", case, "--json"]
@@ -58,7 +58,7 @@ def ours(cases: Sequence[str], seconds: float) -> Figures:
 
 
 def theirs(python: str, script: str, arguments: Sequence[str], folder: Path) -> Figures:
-    """Return the same of another engine, read from what its script prints."""
+    """Return the figures of another engine, read from the output of its script."""
     environ = {**os.environ, "MXNET_SUBGRAPH_BACKEND": "NONE"}
     run = subprocess.run(
         [python, script, *arguments],

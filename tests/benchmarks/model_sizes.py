@@ -1,4 +1,4 @@
-"""What models take of a server: memory, disk, and processor time of a prediction and of a step.
+"""What models cost a server: memory, disk, and processor time of a prediction and of a step.
 
 ``python tests/benchmarks/model_sizes.py`` makes the table of the guide production.md.
 """

@@ -189,8 +189,8 @@ def measure_wide(server_url: str, client: Client, seconds: float) -> None:
 def main() -> None:
     """Measure everything with a server of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
-    parser.add_argument("--only", help="only measurements whose names have this in them")
+    parser.add_argument("--seconds", type=float, default=10.0, help="duration of each measurement")
+    parser.add_argument("--only", help="run only the measurements whose names contain this")
     options = parser.parse_args()
 
     def wanted(name: str) -> bool:

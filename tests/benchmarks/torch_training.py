@@ -1,7 +1,7 @@
 """Networks in PyTorch, trained on request, for compare_training.py; needs PyTorch and NumPy alone.
 
-Reads a number of seconds a line, and prints the median milliseconds of a step of forward, backward
-and update in that time.
+For each line it reads, a number of seconds, it trains for so long and prints the median
+milliseconds of a step: forward pass, backward pass and update.
 """
 
 from __future__ import annotations

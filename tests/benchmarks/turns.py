@@ -1,4 +1,4 @@
-"""Two engines that stay loaded and work in turn, so that what else the machine does slows both."""
+"""Two engines that stay loaded and work in turn, so that other load of the machine slows both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["compare", "repeat_on_request"]
 
 
 def repeat_on_request(step: Callable[[], object]) -> None:
-    """Read a number of seconds a line; repeat the step so long, print its median milliseconds."""
+    """For each line, a number of seconds, repeat the step for so long and print its median ms."""
     for _ in range(3):
         step()
     print("ready", flush=True)

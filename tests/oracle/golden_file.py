@@ -16,7 +16,7 @@ __all__ = ["GOLDEN", "ORIGIN", "load", "ops", "origin", "origin_text", "save", "
 
 GOLDEN = Path(__file__).parent / "golden"
 ORIGIN = "origin"
-"""Name of what says who wrote the rest: an array, an entry of JSON, a file in a folder."""
+"""Name under which the origin is recorded: of an array, an entry of JSON, or a file in a folder."""
 
 
 def origin_text(mx: ModuleType, script: str) -> str:

@@ -18,7 +18,7 @@ _FILES = sorted(
 )
 _ORIGIN = re.compile(r"mxnet 1\.9\.1(?:, numpy 1\.\d+\.\d+)?: (tests/\S+\.py) (\w+)")
 _SUBJECTS = {"tests/oracle/run_ops.py": "cases", "tests/oracle/run_topics.py": "topics"}
-"""The folders of what the scripts of the oracle are told to write."""
+"""The folder that defines what a script writes, by script."""
 
 
 @pytest.mark.parametrize("path", _FILES, ids=lambda path: path.name)
@@ -32,5 +32,5 @@ def test_a_golden_file_records_its_origin(path: Path) -> None:
         assert (oracle / _SUBJECTS[script] / f"{subject}.py").is_file()
 
 
-def test_golden_files_beside_the_tests_that_read_them_count_too() -> None:
+def test_golden_files_in_the_folders_of_tests_are_checked_too() -> None:
     assert {path.parent.parent.name for path in _FILES} >= {"compat", "golden"}

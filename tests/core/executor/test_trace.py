@@ -1,8 +1,10 @@
 """From graph to forward pass: order of variables, indices of outputs, auxiliary states."""
 
 import core.symbol as sym
+from core.executor.compile import compile_graph
 from core.executor.ir import Place
-from core.executor.trace import Graph
+from core.executor.trace import Graph, specs_of
+from core.graph.infer import infer_graph
 
 
 def test_arguments_and_auxiliary_states_in_the_symbols_order():
@@ -33,10 +35,6 @@ def test_equal_heads_become_one_output(net):
 
 
 def test_steps_know_the_states_they_update():
-    from core.executor.compile import compile_graph
-    from core.executor.trace import specs_of
-    from core.graph.infer import infer_graph
-
     net = sym.BatchNorm(sym.Variable("x"), fix_gamma=False, name="bn")
     graph = Graph.of(net.heads)
     spec_of = specs_of(infer_graph(graph.heads, {"x": (4, 3)}, {}))

@@ -11,10 +11,12 @@ import pytest
 
 import core as mx
 from core import test_utils
+from core.testing.statistics import _chi_square_tail
 
 
 @pytest.fixture(autouse=True)
 def seeded() -> Iterator[None]:
+    """Give each test the same random numbers, and restore the state that others continue from."""
     state = np.random.get_state()
     np.random.seed(7)
     yield
@@ -137,8 +139,6 @@ def test_default_context_is_the_threads_own() -> None:
     [(3.841, 1, 0.05), (5.991, 2, 0.05), (9.488, 4, 0.05), (20.090, 8, 0.01), (24.996, 15, 0.05)],
 )
 def test_chi_square_has_the_tabulated_tail(statistic: float, freedom: int, p: float) -> None:
-    from core.testing.statistics import _chi_square_tail
-
     assert _chi_square_tail(statistic, freedom) == pytest.approx(p, abs=1e-4)
 
 

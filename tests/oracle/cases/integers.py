@@ -1,5 +1,5 @@
-"""Integers in operators whose exact results are fractions: MXNet cuts off what is behind the point,
-of derivatives as well."""
+"""Integers in operators whose exact results are fractions, which MXNet truncates, like the
+derivatives."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_probabilities_below_the_smallest_double() -> None:
 
 
 def test_masked_channels() -> None:
-    """Channels set to -inf, or to the lowest float a script could think of."""
+    """Scripts mask channels with -inf, or with a number as low as -1e30."""
     values = drawn(10, 2, 6, 3)
     values["data"][:, 0, 5], values["data"][:, 1, 5] = -np.inf, -1e30
     values["label"][:] = [[1, 2, 3], [4, 1, 4]]

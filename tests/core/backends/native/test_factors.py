@@ -18,7 +18,7 @@ SHAPES = [(1, 1), (4, 2, 2), (2, 3, 7, 7), (3, 32, 32), (2, 65, 65), (160, 160)]
 
 
 def matrices(shape: tuple[int, ...]) -> np.ndarray:
-    """Return matrices that need pivots: their diagonals are small, and rows are in disorder."""
+    """Return matrices that need pivoting: rows with a dominant diagonal, in random order."""
     random = np.random.RandomState(4)
     size = shape[-1]
     base = 2 * np.eye(size) + random.randn(*shape) / (2 * size)

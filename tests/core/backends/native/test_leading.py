@@ -26,7 +26,7 @@ def topk(data: np.ndarray, kernel: str | None = "native:leading", **attrs: objec
 
 
 def expected(data: np.ndarray, count: int, is_ascend: bool) -> list[np.ndarray]:
-    """Return values and places; equal elements stay in order, and NaN is above all."""
+    """Return values and indices; equal elements stay in order, and NaN sorts above the others."""
     big = np.nan_to_num(data.astype("float64"), nan=1e300, posinf=1e200, neginf=-1e200)
     order = np.argsort(big if is_ascend else -big, axis=-1, kind="stable")[..., :count]
     return [np.take_along_axis(data, order, -1), order.astype("float32")]
@@ -37,9 +37,7 @@ def expected(data: np.ndarray, count: int, is_ascend: bool) -> list[np.ndarray]:
     ("shape", "count"),
     [((3, 16), 2), ((5, 17), 1), ((2, 3, 1001), 100), ((64, 700), 10), ((4096,), 256)],
 )
-def test_finds_what_a_stable_sort_finds(
-    shape: tuple[int, ...], count: int, is_ascend: bool
-) -> None:
+def test_results_match_a_stable_sort(shape: tuple[int, ...], count: int, is_ascend: bool) -> None:
     random = np.random.RandomState(5)
     for data in (random.randn(*shape), random.randint(-3, 3, shape), np.zeros(shape)):
         given = data.astype("float32")
@@ -50,7 +48,7 @@ def test_finds_what_a_stable_sort_finds(
 
 
 @pytest.mark.parametrize("is_ascend", [False, True])
-def test_nan_infinity_and_both_zeros_have_their_places(is_ascend: bool) -> None:
+def test_nan_infinity_and_both_zeros_match_a_stable_sort(is_ascend: bool) -> None:
     row = np.array([0.0, -0.0, np.inf, np.nan, -np.inf, 1e-40, -1e-40, 0.0] * 8, "float32")
     data = np.stack([row, row[::-1]])
     for count in (1, 5, 8):
@@ -60,9 +58,9 @@ def test_nan_infinity_and_both_zeros_have_their_places(is_ascend: bool) -> None:
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("is_sorted", [1, -1])
-def test_rows_in_order_and_against_it(is_sorted: int) -> None:
-    row = np.arange(2000, dtype="float32")[::is_sorted]
+@pytest.mark.parametrize("direction", [1, -1])
+def test_rows_in_ascending_and_descending_order(direction: int) -> None:
+    row = np.arange(2000, dtype="float32")[::direction]
     (got,) = topk(row[None], k=200, ret_typ="value")
     np.testing.assert_array_equal(got[0], np.arange(1999, 1799, -1))
 
@@ -76,6 +74,6 @@ def test_all_elements_are_searched_without_an_axis() -> None:
 @pytest.mark.parametrize(
     "attrs", [{"k": 30}, {"k": 0}, {"k": 1, "ret_typ": "mask"}, {"k": 1, "axis": 0}], ids=str
 )
-def test_the_reference_does_the_rest(attrs: dict[str, object]) -> None:
+def test_others_run_on_the_reference(attrs: dict[str, object]) -> None:
     data = np.random.RandomState(1).randn(40, 40).astype("float32")
     topk(data, None, **attrs)

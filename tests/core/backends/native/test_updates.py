@@ -94,7 +94,7 @@ RULES: list[tuple[UpdateRule, int, Reference]] = [
 
 
 def arrays(size: int, states: int) -> list[np.ndarray]:
-    """Return weight, gradient and states; those but the first are positive, as squares are."""
+    """Return weight, gradient and states; all states but the first are positive, like squares."""
     random = np.random.RandomState(3)
     signed = [random.randn(size).astype(np.float32) for _ in range(2)]
     first = 0.1 * random.randn(size) if states in (1, 2) else random.rand(size) + 1
