@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.backends import gpu_count
 from hardware import gpu_facts
 from hardware.device import Device
 from hardware.double import Double
@@ -152,6 +153,7 @@ def test_a_hanging_case_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert found["error"].startswith("the process ended with -9")
 
 
+@pytest.mark.skipif(gpu_count() > 0, reason="there is a CUDA device")
 def test_without_a_gpu_each_part_gives_the_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
