@@ -7,7 +7,7 @@ import importlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeGuard
 
@@ -164,11 +164,12 @@ def python_files(folder: str) -> list[Path]:
 
 @functools.cache
 def interesting_nodes(path: Path) -> list[ast.AST]:
-    """Return the imports, attributes and constants of a file, however deep.
+    """Return the imports, attributes, constants and definitions of a file, however deep.
 
     A walk through the whole tree takes longer than the tests that look at these.
     """
-    kinds = (ast.Import, ast.ImportFrom, ast.Attribute, ast.Constant)
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)
+    kinds = (ast.Import, ast.ImportFrom, ast.Attribute, ast.Constant, *definitions)
     tree = ast.parse(path.read_text(), str(path))
     return [node for node in ast.walk(tree) if isinstance(node, kinds)]
 
@@ -484,9 +485,25 @@ KNOWS_CLASSES = {
 }
 
 
-def compared(tree: ast.AST) -> Iterator[ast.expr | None]:
+Rule = Callable[[Path, list[ast.AST]], Iterator[str]]
+
+
+@functools.cache
+def problems_with_operators() -> dict[Rule, list[str]]:
+    """Return what each rule finds, after one walk through each file that asks operators."""
+    rules: list[Rule] = [operators_by_name, operators_by_class, untyped_facts, untyped_operators]
+    found: dict[Rule, list[str]] = {rule: [] for rule in rules}
+    assert ASKS_OPERATORS
+    for path in ASKS_OPERATORS:
+        nodes = list(ast.walk(ast.parse(path.read_text(), str(path))))
+        for rule in rules:
+            found[rule] += rule(path, nodes)
+    return found
+
+
+def compared(nodes: list[ast.AST]) -> Iterator[ast.expr | None]:
     """Yield what is the key of a table, an element of a list, or compared with something."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Assign(targets=[ast.Name("__all__" | "__slots__")]):
                 for one in ast.walk(node.value):
@@ -507,40 +524,63 @@ def compared(tree: ast.AST) -> Iterator[ast.expr | None]:
                 yield node.cls
 
 
-@pytest.mark.parametrize("path", ASKS_OPERATORS, ids=lambda p: str(p.relative_to(ROOT)))
-def test_operators_are_asked_and_not_listed_by_name(path: Path) -> None:
+def test_operators_are_asked_and_not_listed_by_name() -> None:
     """Facts about operators are on operators (``core/ops/README.md``), not in tables of names.
 
     Names that are ordinary words (``sum``, ``concat``) are not looked for; libraries and fields
     have such names, too.
     """
+    found = problems_with_operators()[operators_by_name]
+    assert not found, "\n".join(found)
+
+
+def operators_by_name(path: Path, nodes: list[ast.AST]) -> Iterator[str]:
+    """Yield where a file knows operators by name."""
     if str(path.relative_to(ROOT)) in LISTS_NAMES:
         return
-    names = {name for name in registered_names() if name != name.lower() or "_" in name}
-    for one in compared(ast.parse(path.read_text(), str(path))):
+    for one in compared(nodes):
         if isinstance(one, ast.Constant) and isinstance(one.value, str):
-            found = names & {one.value, *one.value.split()}
-            assert not found, f"{path}:{one.lineno}: {found}: declare a fact on the operator"
+            found = distinctive_names() & {one.value, *one.value.split()}
+            if found:
+                yield f"{path}:{one.lineno}: {found}: declare a fact on the operator"
 
 
-@pytest.mark.parametrize("path", ASKS_OPERATORS, ids=lambda p: str(p.relative_to(ROOT)))
-def test_operators_are_asked_for_their_kind_and_not_for_their_class(path: Path) -> None:
+@functools.cache
+def distinctive_names() -> set[str]:
+    """Return the names of operators that are not ordinary words."""
+    return {name for name in registered_names() if name != name.lower() or "_" in name}
+
+
+def test_operators_are_asked_for_their_kind_and_not_for_their_class() -> None:
+    found = problems_with_operators()[operators_by_class]
+    assert not found, "\n".join(found)
+
+
+def operators_by_class(path: Path, nodes: list[ast.AST]) -> Iterator[str]:
+    """Yield where a file knows operators by class."""
     module = importlib.import_module(module_name(path))
-    registered = {get_operator(name) for name in canonical_names()}
     allowed = KNOWS_CLASSES.get(str(path.relative_to(ROOT)), set())
-    for one in compared(ast.parse(path.read_text(), str(path))):
-        if isinstance(one, ast.Name):
+    for one in compared(nodes):
+        if isinstance(one, ast.Name) and one.id not in allowed:
             known = getattr(module, one.id, None)
-            is_class = isinstance(known, type) and known in registered
-            assert not is_class or one.id in allowed, (
-                f"{path}:{one.lineno}: {one.id}: ask is_of(operator, its kind), or declare a fact"
-            )
+            if isinstance(known, type) and known in operator_classes():
+                yield f"{path}:{one.lineno}: {one.id}: ask is_of, or declare a fact"
 
 
-@pytest.mark.parametrize("path", ASKS_OPERATORS, ids=lambda p: str(p.relative_to(ROOT)))
-def test_facts_of_operators_are_typed(path: Path) -> None:
+@functools.cache
+def operator_classes() -> set[type]:
+    return {get_operator(name) for name in canonical_names()}
+
+
+def test_facts_of_operators_are_typed() -> None:
     """``getattr(step.op, "axis", None)`` is true of whatever happens to have such an attribute."""
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    found = problems_with_operators()[untyped_facts]
+    assert not found, "\n".join(found)
+
+
+def untyped_facts(path: Path, nodes: list[ast.AST]) -> Iterator[str]:
+    """Yield where a file reads an attribute of an operator by a constant name."""
+    for node in nodes:
         match node:
             case ast.Call(
                 func=ast.Name("getattr" | "hasattr"),
@@ -550,9 +590,8 @@ def test_facts_of_operators_are_typed(path: Path) -> None:
                     *_,
                 ],
             ):
-                assert not isinstance(name, ast.Constant), (
-                    f"{path}:{node.lineno}: {ast.unparse(node)}: ask is_of first"
-                )
+                if isinstance(name, ast.Constant):
+                    yield f"{path}:{node.lineno}: {ast.unparse(node)}: ask is_of first"
 
 
 def test_each_update_rule_is_called_by_operators_and_optimizers() -> None:
@@ -577,16 +616,16 @@ def imported_from(source: Path, paths: list[Path]) -> set[str]:
     }
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for part in ("kvstore", "module", "optimizer") for path in python_files(f"core/{part}")],
-    ids=lambda p: str(p.relative_to(ROOT)),
-)
-def test_no_state_is_kept_by_the_identity_of_an_object(path: Path) -> None:
+def test_no_state_is_kept_by_the_identity_of_an_object() -> None:
     """Another object may get the id of one that is gone."""
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id != "id", f"{path}:{node.lineno}: {ast.unparse(node)}"
+    found = [
+        f"{path}:{node.lineno}: {ast.unparse(node)}"
+        for part in ("kvstore", "module", "optimizer")
+        for path in python_files(f"core/{part}")
+        for node in ast.walk(ast.parse(path.read_text(), str(path)))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id"
+    ]
+    assert not found, "\n".join(found)
 
 
 # Values that are computed or opened at first use and then kept.
@@ -702,25 +741,31 @@ MXNETS_PRIVATE_NAMES = {
 }
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in python_files("core") if "compat" not in path.parts],
-    ids=lambda p: str(p.relative_to(ROOT)),
-)
-def test_private_names_of_mxnet_are_in_compat(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
-        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "name", None)
-        assert name not in MXNETS_PRIVATE_NAMES, f"{path}:{node.lineno}: {name}"
+def test_private_names_of_mxnet_are_in_compat() -> None:
+    found = [
+        f"{path}:{node.lineno}: {name}"
+        for path in python_files("core")
+        if "compat" not in path.parts
+        for node in interesting_nodes(path)
+        for name in (getattr(node, "attr", None), getattr(node, "name", None))
+        if name in MXNETS_PRIVATE_NAMES
+    ]
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("path", ASKS_OPERATORS, ids=lambda p: str(p.relative_to(ROOT)))
-def test_operators_have_types_where_they_are_handed_on(path: Path) -> None:
+def test_operators_have_types_where_they_are_handed_on() -> None:
     """Between executor and backends an operator is of the type that its kind has."""
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    found = problems_with_operators()[untyped_operators]
+    assert not found, "\n".join(found)
+
+
+def untyped_operators(path: Path, nodes: list[ast.AST]) -> Iterator[str]:
+    """Yield where a file declares an operator as ``Any``."""
+    for node in nodes:
         match node:
             case ast.arg(arg="op" | "operator" | "layer", annotation=ast.Name("Any")):
-                pytest.fail(f"{path}:{node.lineno}: {node.arg} is Any")
+                yield f"{path}:{node.lineno}: {node.arg} is Any"
             case ast.AnnAssign(
                 target=ast.Name("op" | "operator" | "layer"), annotation=ast.Name("Any")
             ):
-                pytest.fail(f"{path}:{node.lineno}: {ast.unparse(node)}")
+                yield f"{path}:{node.lineno}: {ast.unparse(node)}"
