@@ -124,7 +124,7 @@ def test_bulk_size_is_remembered() -> None:
     assert mx.engine.set_bulk_size(0) == 3
 
 
-def test_plain_types() -> None:
+def test_helpers_of_base_work() -> None:
     from core.base import _as_list, mx_real_t, numeric_types, py_str
 
     assert mx.nd.zeros((1,)).dtype is mx_real_t

@@ -109,7 +109,7 @@ def test_invalid_initializers_are_refused(call: object, words: str) -> None:
         call()  # type: ignore[operator]
 
 
-def test_load_and_mixed() -> None:
+def test_load_and_mixed_choose_by_name() -> None:
     values = mx.nd.zeros((2,))
     mx.init.Load({"arg:a": mx.nd.ones((2,))})("a", values)
     assert values.asnumpy().tolist() == [1, 1]

@@ -24,7 +24,7 @@ def _golden(key: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("key", EXACT)
-def test_exact_values(key: str) -> None:
+def test_deterministic_values_match_mxnets(key: str) -> None:
     np.testing.assert_allclose(EXACT[key].run(mx), _golden(f"exact/{key}"), rtol=1e-7)
 
 
@@ -62,7 +62,7 @@ def test_rows_are_orthogonal(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", DUMPS)
-def test_dumps(key: str) -> None:
+def test_dumps_match_mxnets(key: str) -> None:
     assert DUMPS[key](mx).dumps() == str(_golden(f"dumps/{key}"))
 
 

@@ -34,7 +34,7 @@ def test_lines_are_colored_by_level(capsys: pytest.CaptureFixture[str]) -> None:
         assert line.endswith(f"]\x1b[0m {end}")
 
 
-def test_the_deprecated_schedule(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_deprecated_schedule_lowers_and_logs_the_rate(caplog: pytest.LogCaptureFixture) -> None:
     schedule = mx.misc.FactorScheduler(10, 0.5)
     schedule.base_lr = 0.4
     with caplog.at_level(logging.INFO):

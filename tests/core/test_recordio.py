@@ -99,7 +99,7 @@ def test_damaged_indices_are_refused(tmp_path: Path, mxnet_file: Path) -> None:
         mx.recordio.MXIndexedRecordIO(str(index), str(mxnet_file), "r")
 
 
-def test_headers_with_labels() -> None:
+def test_headers_with_one_and_several_labels_are_read() -> None:
     for name, header in (("one", (0, 2.5, 7, 1)), ("several", (3, [1, 2, 3], 9, 0))):
         packed = golden_file.topic("files")[f"packed/{name}"].tobytes()
         found, content = mx.recordio.unpack(packed)
@@ -112,7 +112,7 @@ def test_headers_with_labels() -> None:
         mx.recordio.unpack(golden_file.topic("files")["packed/several"].tobytes()[:26])
 
 
-def test_images_in_records() -> None:
+def test_images_in_records_are_packed_and_decoded() -> None:
     pytest.importorskip("PIL")
     y, x = np.mgrid[:16, :24]
     image = np.stack([10 * y, 5 * x, 100 + y + x], axis=-1).astype("uint8")

@@ -132,7 +132,7 @@ def test_custom_embeddings_are_registered_by_name(file: Path) -> None:
     assert len(created) == 4
 
 
-def test_custom_registries() -> None:
+def test_custom_registries_find_classes_by_name_and_alias() -> None:
     class Base:
         pass
 

@@ -122,7 +122,7 @@ def test_gradients_have_the_storage_type_asked_for(stype: str, grad_stype: str |
     assert x.grad.asnumpy().tolist() == [[0, 0], [0, 5]]
 
 
-def test_unknown_grad_req() -> None:
+def test_an_unknown_grad_req_is_refused() -> None:
     with pytest.raises(ValueError, match="'sum'"):
         nd.ones(1).attach_grad("sum")
     with pytest.raises(ValueError, match="as many of each"):
@@ -139,7 +139,7 @@ def test_operators_without_a_derivative_give_zero_gradients() -> None:
     assert x.grad.asnumpy().tolist() == [0, 0]
 
 
-def test_gradient_through_aliases() -> None:
+def test_gradients_pass_through_copies() -> None:
     x = variable(1, 2, 3)
     with autograd.record():
         y = x + 0
@@ -148,7 +148,7 @@ def test_gradient_through_aliases() -> None:
     assert x.grad.asnumpy().tolist() == [3, 5, 7]
 
 
-def test_long_chains() -> None:
+def test_long_chains_have_gradients() -> None:
     x = variable(1)
     with autograd.record():
         y = x
@@ -229,7 +229,7 @@ def test_only_variables_have_gradients() -> None:
     assert y.grad is None
 
 
-def test_retain_graph() -> None:
+def test_retain_graph_allows_a_second_backward_pass() -> None:
     x = variable(1, 2)
     with autograd.record():
         y = x * x

@@ -132,7 +132,7 @@ def test_every_operator_with_a_second_derivative_is_tested() -> None:
     assert {name for name in canonical_names() if has_derivative(get_operator(name))} <= tested
 
 
-def test_third_derivative() -> None:
+def test_a_third_derivative_matches_its_formula() -> None:
     x = nd.array([0.5, 2.0])
     x.attach_grad()
     with autograd.record():

@@ -17,7 +17,7 @@ def variable(*values: float) -> NDArray:
     return x
 
 
-def test_get_symbol() -> None:
+def test_get_symbol_gives_the_recorded_graph() -> None:
     x, z = variable(2.0), variable(5.0)
     with autograd.record():
         y = x * x + 2 * z - 1
@@ -60,7 +60,7 @@ def test_get_symbol_of_indexing_and_copies() -> None:
     assert np.array_equal(executor.forward()[0].asnumpy(), y.asnumpy())
 
 
-def test_get_symbol_refuses() -> None:
+def test_get_symbol_refuses_what_is_not_a_recorded_graph() -> None:
     x = variable(1, 2)
     with pytest.raises(MXNetError, match="not in a recorded"):
         autograd.get_symbol(x * 2)

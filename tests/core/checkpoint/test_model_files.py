@@ -23,7 +23,9 @@ def network() -> mx.symbol.Symbol:
     return mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
 
 
-def test_round_trip(prefix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_saved_checkpoint_is_loaded_again(
+    prefix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     arguments = {"fc_weight": nd.array([[1, 2], [3, 4]], ctx=mx.cpu(1)), "fc_bias": nd.zeros(2)}
     with caplog.at_level(logging.INFO):
         save_checkpoint(prefix, 7, network(), arguments, {"mean": nd.ones(3)})
@@ -96,7 +98,7 @@ def test_files_get_the_default_permissions(tmp_path: Path) -> None:
     assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
-def test_batch_end_param() -> None:
+def test_batch_end_param_holds_its_fields() -> None:
     param = model.BatchEndParam(epoch=1, nbatch=2, eval_metric=None, locals={"a": 1})
     assert (param.epoch, param.nbatch, param.eval_metric, param.locals) == (1, 2, None, {"a": 1})
     assert model.BatchEndParam(1, 2, None, None).locals is None

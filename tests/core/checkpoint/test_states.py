@@ -126,7 +126,7 @@ def test_a_trainers_optimizer_is_read(shared_dir: Path) -> None:
     ],
     ids=repr,
 )
-def test_round_trip(states: Any) -> None:
+def test_written_states_are_read_back(states: Any) -> None:
     assert numbers(read_states(write_states(states))) == numbers(states)
 
 

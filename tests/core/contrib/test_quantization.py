@@ -33,7 +33,7 @@ def _split(text: str) -> tuple[list[Any], list[tuple[str, float]]]:
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_equals_mxnet(name: str) -> None:
+def test_quantized_networks_match_mxnets(name: str) -> None:
     text, arrays = topic.run_case(mx, name)
     file = golden_file.GOLDEN / "quantization" / f"{name}.json"
     nodes, ranges = _split(text)
@@ -137,7 +137,7 @@ class _Fixed:
         """Look at nothing."""
 
 
-def test_a_custom_collector() -> None:
+def test_a_custom_collector_gives_the_ranges() -> None:
     symbol, arguments, auxiliary, _ = _model()
     made, *_, collector = quantization.quantize_graph(
         symbol, arguments, auxiliary, calib_mode="customize", LayerOutputCollector=_Fixed()

@@ -64,7 +64,7 @@ def test_gradients_for_some_arguments(form):
         ({"b": "write"}, ([100, 100], [1, 2])),
     ],
 )
-def test_gradient_requests(grad_req, expected):
+def test_gradient_requests_write_add_or_ignore(grad_req, expected):
     grads = [array([100, 100]), array([100, 100])]
     exe = product().bind(cpu(), [array([1, 2]), array([3, 4])], grads, grad_req)
     exe.forward(is_train=True)
@@ -141,7 +141,7 @@ def test_simple_bind_makes_zeros_of_inferred_shapes():
     assert all(value.dense().ctypes.data % 64 == 0 for value in exe.arg_arrays)
 
 
-def test_simple_bind_dtypes():
+def test_simple_bind_infers_dtypes():
     exe = product().simple_bind(cpu(), type_dict={"a": "float64"}, a=(2,), b=(2,))
     assert [value.dtype for value in exe.arg_arrays] == [np.float64] * 2
     assert exe.outputs[0].dtype == np.float64

@@ -75,7 +75,7 @@ def test_a_loop_matches_its_unrolled_steps(dtype: str, tolerance: float) -> None
         np.testing.assert_allclose(gradient, expected[name], tolerance, tolerance)
 
 
-def test_half_precision() -> None:
+def test_half_precision_is_close_to_float32() -> None:
     half = _train(_bound(_loop(5), _SHAPES, "float16"))
     single = _train(_bound(_loop(5), _SHAPES))
     for one, other in zip(half, single, strict=True):
@@ -107,7 +107,7 @@ def test_data_and_states_may_differ_in_dtype() -> None:
     assert gradients["t"].asnumpy().tolist() == [3]
 
 
-def test_each_gradient_alone() -> None:
+def test_each_gradient_computed_alone_is_the_same() -> None:
     every = _bound(_loop(5), _SHAPES)
     expected = dict(zip(every.arg_dict, _train(every)[2:], strict=True))
     for name in every.arg_dict:

@@ -233,7 +233,7 @@ def test_backward_in_inference_mode():
     np.testing.assert_array_equal(exe.grad_dict["x"].asnumpy(), 2 * np.arange(100))
 
 
-def test_training_without_gradients():
+def test_a_training_pass_needs_no_gradients():
     exe = (sym.Variable("x") * 2).simple_bind(cpu(), grad_req="null", x=(2,))
     assert exe.forward(is_train=True, x=array([1, 2]))[0].asnumpy().tolist() == [2, 4]
     exe.backward(array([1, 1]))

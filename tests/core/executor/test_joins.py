@@ -198,7 +198,7 @@ def test_a_part_may_be_read_in_another_shape() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_graphs(seed: int) -> None:
+def test_random_graphs_match_the_reference(seed: int) -> None:
     """Random mixtures of layers, sums, poolings and concatenations, each reading earlier values."""
     rng = np.random.default_rng(seed)
     values = [(stem(), 32), (layer(stem(), "second"), 16)]

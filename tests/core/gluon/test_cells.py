@@ -146,7 +146,7 @@ def test_unfused_layers_give_the_same_results(kind: str, bidirectional: bool) ->
     assert_close(kind, last[0].asnumpy(), states[0].asnumpy()[0])
 
 
-def test_begin_state() -> None:
+def test_begin_state_makes_arrays_or_variables() -> None:
     cell = rnn.LSTMCell(3, prefix="x_")
     zeros = cell.begin_state(batch_size=2)
     assert [state.shape for state in zeros] == [(2, 3), (2, 3)]

@@ -90,7 +90,7 @@ def test_invalid_arguments_are_refused(make: Callable[[], nn.Block], text: str) 
         nn.Lambda(3)
 
 
-def test_lambda_layers() -> None:
+def test_lambda_layers_call_their_function() -> None:
     x = mx.nd.array([[-1.0, 2.0]])
     expected = np.tanh(x.asnumpy())
     chain = nn.HybridSequential()

@@ -118,7 +118,7 @@ def test_cond_keeps_the_nesting_of_its_branches() -> None:
         )
 
 
-def test_nested_loops() -> None:
+def test_nested_loops_give_the_same_hybridized() -> None:
     # Inner variables share names with each other and with outer values.
     def run(F: Any, x: Any, state: Any) -> Any:
         out, states = F.contrib.foreach(lambda d, s: (d + 1, s), x, [state])

@@ -56,7 +56,7 @@ def test_the_given_initializer_wins_over_the_name() -> None:
     assert param.data().asnumpy().tolist() == [0, 0]
 
 
-def test_grad_req_changes() -> None:
+def test_a_changed_grad_req_takes_effect() -> None:
     param = Parameter("w", shape=(2,))
     param.initialize("zeros")
     for req, expected in (("write", 1), ("add", 3)):
@@ -86,7 +86,7 @@ def test_cast_keeps_the_values() -> None:
     assert param.grad().asnumpy().tolist() == [2, 2]
 
 
-def test_storage_types() -> None:
+def test_row_sparse_parameters_are_read_by_rows() -> None:
     param = Parameter("w", shape=(10, 2), stype="row_sparse", grad_stype="row_sparse")
     param.initialize(init="ones", ctx=TWO)
     assert param.grad(mx.cpu(0)).stype == "row_sparse"
@@ -171,7 +171,7 @@ def test_dicts_are_saved_and_loaded(tmp_path: Path) -> None:
         params.save(path, "other_")
 
 
-def test_dtypes_in_files() -> None:
+def test_saved_dtypes_must_match_or_be_cast() -> None:
     params = ParameterDict()
     params.get("w", shape=(1,))
     stored = {"arg:w": mx.nd.ones((1,), dtype="float64")}

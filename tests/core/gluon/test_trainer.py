@@ -108,7 +108,7 @@ def test_update_on_kvstore_with_a_store_that_cannot_is_refused() -> None:
         ("row_sparse", "row_sparse", False, ValueError),
     ],
 )
-def test_sparse_parameters(
+def test_sparse_parameters_decide_where_updates_run(
     store: str, stype: str, grad_stype: str, asked: bool | None, expected: Any
 ) -> None:
     param = _parameter(shape=(10, 1), stype=stype, grad_stype=grad_stype)
@@ -186,7 +186,7 @@ def test_loading_new_values_resets_the_store(store: str) -> None:
 
 
 @pytest.mark.parametrize("on_store", [True, False])
-def test_schedulers(on_store: bool) -> None:
+def test_schedulers_set_the_learning_rate(on_store: bool) -> None:
     param = _parameter()
     rate = 1.0
     schedule = mx.lr_scheduler.FactorScheduler(2, factor=0.1, base_lr=rate)
@@ -218,7 +218,7 @@ def test_stale_gradients_are_refused_or_ignored() -> None:
     assert (used.data().asnumpy() == -0.5).all()
 
 
-def test_compressed_gradients() -> None:
+def test_compressed_gradients_accumulate_until_the_threshold() -> None:
     param = _parameter()
     trainer = Trainer(
         [param],

@@ -73,7 +73,7 @@ def test_shapes_are_inferred_in_both_directions(known: dict[str, Any], expected:
     assert added.infer_shape(**known) == ([expected, expected], [expected], [])
 
 
-def test_infer_shape_partial() -> None:
+def test_infer_shape_partial_leaves_unknown_lengths() -> None:
     conv = mx.sym.Convolution(data(), num_filter=4, kernel=(3, 3), name="conv")
     assert conv.infer_shape_partial(data=(0, 3, 5, 5)) == (
         [(0, 3, 5, 5), (4, 3, 3, 3), (4,)],
@@ -168,7 +168,7 @@ def test_contradicting_shapes_are_refused(infer: Any, error: type[Exception], me
 # -- dtypes ---------------------------------------------------------------------------------
 
 
-def test_dtypes() -> None:
+def test_dtypes_are_inferred_from_any_argument() -> None:
     half = np.float16
     assert dense(data()).infer_type(data="float16") == ([half] * 3, [half], [])
     assert dense(data()).infer_type(half) == ([half] * 3, [half], [])

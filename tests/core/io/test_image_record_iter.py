@@ -251,7 +251,7 @@ def test_each_iterator_has_its_dtype(paths: tuple[str, str]) -> None:
         assert batch.data[0].dtype == dtype
 
 
-def test_images_with_alpha(tmp_path: Path) -> None:
+def test_alpha_is_a_fourth_channel(tmp_path: Path) -> None:
     from PIL import Image
 
     pixels = np.random.RandomState(0).randint(0, 256, (8, 10, 4)).astype("uint8")

@@ -67,7 +67,7 @@ def test_malformed_libsvm_is_refused(tmp_path: Path, text: str, words: str) -> N
         mx.io.LibSVMIter(str(tmp_path / "data"), (3,), 1)
 
 
-def test_libsvm_parts(tmp_path: Path) -> None:
+def test_parts_of_libsvm_files_cover_all_rows(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_text("".join(f"{row} 0:{row}\n" for row in range(5)))
     found = [

@@ -150,7 +150,7 @@ def test_keys_must_all_be_of_one_type() -> None:
         store.push([3, 3], [mx.nd.ones((1,))])
 
 
-def test_a_custom_updater() -> None:
+def test_a_custom_updater_is_called_for_each_push() -> None:
     store = mx.kv.create("LOCAL")
     seen = []
 

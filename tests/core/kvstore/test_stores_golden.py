@@ -18,7 +18,7 @@ def _compare(case_id: str, got: dict[str, np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize("case_id", COMPRESSIONS)
-def test_compressed_gradients(case_id: str) -> None:
+def test_compressed_gradients_match_mxnets(case_id: str) -> None:
     _compare(f"compressed/{case_id}", compressed(mx, case_id))
 
 
@@ -26,7 +26,7 @@ def test_modules_train_with_compressed_gradients() -> None:
     _compare("trained", trained(mx))
 
 
-def test_row_sparse_values() -> None:
+def test_row_sparse_sums_match_mxnets() -> None:
     _compare("reduced", reduced(mx))
 
 

@@ -355,7 +355,7 @@ def test_wrong_number_of_arrays_is_refused() -> None:
 # -- gradients ---------------------------------------------------------------------------------
 
 
-def test_input_gradients() -> None:
+def test_gradients_of_inputs_must_be_requested() -> None:
     module = mx.mod.Module(network())
     module.bind([("data", (4, 5))], [("softmax_label", (4,))], inputs_need_grad=True)
     module.init_params(mx.init.Xavier())

@@ -37,7 +37,7 @@ def test_operators_on_an_array_and_a_number(apply: Callable[[Any, Any], Any], nu
     assert np.allclose(apply(float(value), nd.array(A)).asnumpy(), apply(value, A))
 
 
-def test_powers() -> None:
+def test_powers_match_numpy() -> None:
     positive = np.abs(A)
     assert np.allclose((nd.array(positive) ** nd.array(B)).asnumpy(), positive**B)
     assert np.allclose((nd.array(A) ** 2).asnumpy(), A**2)
@@ -55,7 +55,9 @@ def test_negation_does_not_change_its_operand() -> None:
     "apply", [operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.imod]
 )
 @pytest.mark.parametrize("other", [B, ROW, 2.0])
-def test_in_place_operators(apply: Callable[[Any, Any], Any], other: Any) -> None:
+def test_in_place_operators_change_the_array_and_its_views(
+    apply: Callable[[Any, Any], Any], other: Any
+) -> None:
     x = nd.array(A)
     view = x[0]
     result = apply(x, nd.array(other) if isinstance(other, np.ndarray) else other)
@@ -128,7 +130,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions(name: str) -> None:
+def test_functions_match_numpy(name: str) -> None:
     function, expected = getattr(nd, name), FUNCTIONS[name]
     assert np.allclose(function(nd.array(A), nd.array(ROW)).asnumpy(), expected(A, ROW))
     assert np.allclose(function(nd.array(A), 2).asnumpy(), expected(A, np.float32(2)))
@@ -137,7 +139,7 @@ def test_functions(name: str) -> None:
     assert isinstance(function(5, 2), (int, float))
 
 
-def test_power_function() -> None:
+def test_power_takes_arrays_and_numbers() -> None:
     assert nd.power(nd.array([2, 3]), 2).asnumpy().tolist() == [4, 9]
     assert nd.power(2, nd.array([2, 3])).asnumpy().tolist() == [4, 8]
     assert nd.power(2, 3) == 8

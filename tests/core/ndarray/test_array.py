@@ -91,7 +91,7 @@ def test_copyto_array_casts() -> None:
     assert target.asnumpy().tolist() == [[2, 2], [2, 2]]
 
 
-def test_copyto_a_context() -> None:
+def test_copyto_a_context_copies() -> None:
     x = nd.ones(3)
     y = x.copyto(mx.cpu(1))
     y[:] = 5
@@ -109,13 +109,13 @@ def test_invalid_copyto_targets_are_refused() -> None:
         assert x.copyto(x) is False
 
 
-def test_as_in_context() -> None:
+def test_as_in_context_copies_only_to_another_context() -> None:
     x = nd.ones(2)
     assert x.as_in_context(mx.cpu(0)) is x
     assert x.as_in_context(mx.cpu(2)).context == mx.cpu(2)
 
 
-def test_astype() -> None:
+def test_astype_copies_unless_told_not_to() -> None:
     x = nd.ones((2, 3), dtype="int32")
     assert x.astype("int32") is not x
     assert x.astype(np.int32, copy=False) is x
@@ -149,7 +149,7 @@ def test_wait_and_waitall_return() -> None:
         ((-1, 0), (10, 3)),
     ],
 )
-def test_reshape_codes(arguments: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+def test_reshape_takes_mxnets_codes(arguments: tuple[Any, ...], shape: tuple[int, ...]) -> None:
     assert counting(2, 3, 5).reshape(*arguments).shape == shape
 
 
@@ -215,12 +215,12 @@ def test_squeezing_every_axis_keeps_one() -> None:
     assert nd.ones((1, 1, 1)).squeeze().shape == (1,)
 
 
-def test_expand_dims_refuses() -> None:
+def test_expand_dims_refuses_an_axis_out_of_range() -> None:
     with pytest.raises(ShapeError, match="axis 4"):
         nd.ones((2, 2)).expand_dims(4, inplace=True)
 
 
-def test_broadcast_to() -> None:
+def test_broadcast_to_repeats_or_refuses() -> None:
     x = counting(3, 1)
     assert x.broadcast_to((2, 3, 4)).shape == (2, 3, 4)
     assert x.broadcast_to((3, 2)).asnumpy().tolist() == [[0, 0], [1, 1], [2, 2]]
@@ -230,7 +230,7 @@ def test_broadcast_to() -> None:
             x.broadcast_to(shape)
 
 
-def test_transpose() -> None:
+def test_transpose_permutes_axes() -> None:
     assert counting(2, 3, 4).T.shape == (4, 3, 2)
     x = counting(3)
     assert x.T is x
@@ -241,7 +241,7 @@ def test_transpose() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "bool", "uint16"])
-def test_pickle(dtype: str) -> None:
+def test_pickling_keeps_values_dtype_and_context(dtype: str) -> None:
     x = nd.array([[0, 1], [1, 0]], dtype=dtype, ctx=mx.cpu(1))
     y = pickle.loads(pickle.dumps(x))
     assert np.array_equal(x.asnumpy(), y.asnumpy())

@@ -103,7 +103,7 @@ def test_zeros_ones_and_full_values() -> None:
         ((0, 2, 1, 3), [0, 0, 0, 1, 1, 1]),
     ],
 )
-def test_arange(arguments: tuple[float, ...], expected: list[float]) -> None:
+def test_arange_matches_mxnets(arguments: tuple[float, ...], expected: list[float]) -> None:
     assert nd.arange(*arguments).asnumpy().tolist() == expected
 
 
@@ -119,7 +119,7 @@ def test_invalid_ranges_are_refused() -> None:
         nd.arange(2, infer_range=False)
 
 
-def test_linspace_and_eye() -> None:
+def test_linspace_and_eye_match_numpy() -> None:
     assert nd.linspace(0, 1, 5).asnumpy().tolist() == [0, 0.25, 0.5, 0.75, 1]
     assert nd.linspace(0, 1, 4, endpoint=False).asnumpy().tolist() == [0, 0.25, 0.5, 0.75]
     assert np.array_equal(nd.eye(2, 3, 1).asnumpy(), np.eye(2, 3, 1))
@@ -142,13 +142,13 @@ def test_from_numpy_shares_memory_and_makes_the_source_read_only() -> None:
     assert nd.from_numpy(np.zeros((2, 3)).T, zero_copy=False).shape == (3, 2)
 
 
-def test_concatenate() -> None:
+def test_concatenate_matches_numpy() -> None:
     parts = [np.ones((2, width, 2), np.float32) * width for width in (1, 2, 3)]
     joined = nd.concatenate([nd.array(part) for part in parts], axis=1)
     assert np.array_equal(joined.asnumpy(), np.concatenate(parts, axis=1))
 
 
-def test_concatenate_of_one() -> None:
+def test_concatenate_of_one_array_may_return_it() -> None:
     x = nd.ones(2)
     assert nd.concatenate([x], always_copy=False) is x
     assert nd.concatenate([x]) is not x
@@ -173,7 +173,7 @@ def test_concatenate_refuses_mismatched_arrays() -> None:
         (range(4), range(4), (1, 2, 3, 4)),
     ],
 )
-def test_moveaxis(source: Any, destination: Any, shape: tuple[int, ...]) -> None:
+def test_moveaxis_moves_axes(source: Any, destination: Any, shape: tuple[int, ...]) -> None:
     assert nd.moveaxis(nd.zeros((1, 2, 3, 4)), source, destination).shape == shape
 
 
@@ -185,7 +185,7 @@ def test_moveaxis_refuses_invalid_axes(source: Any, destination: Any) -> None:
         nd.moveaxis(nd.zeros((1, 2, 3)), source, destination)
 
 
-def test_split_v2() -> None:
+def test_split_v2_takes_sections_or_indices() -> None:
     x = nd.arange(12).reshape((2, 6))
     assert [part.shape for part in nd.split_v2(x, 3, axis=1)] == [(2, 2)] * 3
     parts = nd.split_v2(x, (1, 3), axis=1)
@@ -200,7 +200,7 @@ def test_split_v2() -> None:
         nd.split_v2(x, 4, axis=1)
 
 
-def test_histogram() -> None:
+def test_histogram_matches_mxnets() -> None:
     # Values from MXNet 1.9.1.
     x = nd.array([1, 2, 3, 9])
     counts, edges = nd.histogram(x, bins=3, range=(0, 10))
@@ -214,7 +214,7 @@ def test_histogram() -> None:
     assert edges.asnumpy() == pytest.approx([1, 3.6666667, 6.3333335, 9])
 
 
-def test_onehot_encode() -> None:
+def test_onehot_encode_writes_to_out() -> None:
     out = nd.ones((3, 4))
     nd.onehot_encode(nd.array([1, 0, 3]), out)
     assert np.array_equal(out.asnumpy(), np.eye(4)[[1, 0, 3]])
@@ -234,7 +234,7 @@ def test_dlpack_shares_memory() -> None:
     assert np.shares_memory(nd.from_dlpack(nd.to_dlpack_for_write(x)).dense(), x.dense())
 
 
-def test_creating_sparse_arrays() -> None:
+def test_new_arrays_may_be_sparse() -> None:
     assert nd.zeros((2, 3), stype="csr").stype == "csr"
     assert nd.empty((2, 3), stype="row_sparse").stype == "row_sparse"
     x = nd.array(nd.array([[0, 1], [0, 0]]).tostype("row_sparse"))

@@ -27,7 +27,7 @@ def test_copying_to_the_gpu_and_back() -> None:
     assert np.array_equal(pickle.loads(pickle.dumps(x)).asnumpy(), RAW)
 
 
-def test_arithmetic() -> None:
+def test_arithmetic_matches_numpy() -> None:
     x = nd.array(RAW, ctx=mx.gpu(0))
     x += 1
     assert np.allclose((x * x / 2 - x).asnumpy(), (RAW + 1) ** 2 / 2 - (RAW + 1))
@@ -36,7 +36,7 @@ def test_arithmetic() -> None:
 
 
 @pytest.mark.parametrize("key", [0, (slice(None), 1), (..., slice(None, None, -1)), [1, 0, 1]])
-def test_indexing(key: object) -> None:
+def test_indexing_matches_numpy(key: object) -> None:
     x, expected = nd.array(RAW, ctx=mx.gpu(0)), RAW.copy()
     assert np.array_equal(x[key].asnumpy(), expected[key])
     x[key] = -expected[key]
@@ -44,7 +44,7 @@ def test_indexing(key: object) -> None:
     assert np.array_equal(x.asnumpy(), expected)
 
 
-def test_gradients() -> None:
+def test_gradients_cross_devices() -> None:
     x = nd.array(RAW, ctx=mx.gpu(0))
     x.attach_grad()
     with autograd.record():
@@ -54,7 +54,7 @@ def test_gradients() -> None:
     assert np.allclose(x.grad.asnumpy()[1], np.tanh(RAW[0]), atol=1e-6)
 
 
-def test_files(tmp_path: Path) -> None:
+def test_saved_arrays_are_loaded_again(tmp_path: Path) -> None:
     nd.save(tmp_path / "x", {"x": nd.array(RAW, ctx=mx.gpu(0))})
     assert np.array_equal(nd.load(tmp_path / "x")["x"].asnumpy(), RAW)
 
@@ -67,7 +67,7 @@ def test_random_numbers_are_the_same_on_every_device() -> None:
 
 
 @pytest.mark.parametrize("stype", ["row_sparse", "csr"])
-def test_sparse(stype: str) -> None:
+def test_sparse_arrays_stay_on_the_gpu(stype: str) -> None:
     x = nd.array(RAW[0], ctx=mx.gpu(0)).tostype(stype)
     assert x.context == mx.gpu(0)
     assert np.array_equal(x.asnumpy(), RAW[0])

@@ -36,7 +36,7 @@ def test_inputs_and_attributes_by_position_and_keyword() -> None:
         assert np.array_equal(result.asnumpy(), expected)
 
 
-def test_optional_inputs() -> None:
+def test_optional_inputs_may_be_left_out_or_none() -> None:
     x, weight, bias = nd.ones((2, 3)), nd.ones((4, 3)), nd.ones((4,))
     assert nd.FullyConnected(x, weight, bias, 4).asnumpy().tolist() == [[4] * 4] * 2
     result = nd.FullyConnected(x, weight, num_hidden=4, no_bias=True)
@@ -45,7 +45,7 @@ def test_optional_inputs() -> None:
     assert result.asnumpy().tolist() == [[3] * 4] * 2
 
 
-def test_variadic_inputs() -> None:
+def test_variadic_inputs_are_positional() -> None:
     x = nd.array(X)
     assert nd.concat(x, x, x, dim=0).shape == (6, 2)
     assert nd.Concat(x, dim=1).shape == (2, 2)
@@ -158,7 +158,7 @@ def test_functions_have_docstrings() -> None:
     assert nd.FullyConnected is nd.FullyConnected
 
 
-def test_namespaces() -> None:
+def test_namespaces_hold_operators() -> None:
     x = nd.array(X)
     assert nd._internal._plus_scalar(x, scalar=1).asnumpy().tolist() == (X + 1).tolist()
     assert "Activation" in dir(nd.op)
@@ -167,7 +167,7 @@ def test_namespaces() -> None:
             module.no_such_operator  # noqa: B018
 
 
-def test_unhashable_attributes() -> None:
+def test_attributes_may_be_lists() -> None:
     x = nd.ones((1, 1, 4, 4))
     weight = nd.ones((1, 1, 2, 2))
     result = nd.Convolution(x, weight, kernel=[2, 2], num_filter=1, no_bias=True)

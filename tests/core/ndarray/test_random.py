@@ -65,7 +65,7 @@ def test_generator_state_can_be_saved_and_restored() -> None:
     assert np.array_equal(nd.random.uniform(shape=(5,)).asnumpy(), first)
 
 
-def test_shapes_and_dtypes() -> None:
+def test_shapes_and_dtypes_are_those_asked_for() -> None:
     assert nd.random.uniform().shape == (1,)
     assert nd.random.uniform(shape=3).shape == (3,)
     assert nd.random.uniform(0, 1, (2, 3), "float64").dtype is np.float64
@@ -76,7 +76,7 @@ def test_shapes_and_dtypes() -> None:
     assert nd.random.uniform(shape=2, ctx=mx.cpu(1)).context == mx.cpu(1)
 
 
-def test_out() -> None:
+def test_numbers_are_written_to_out() -> None:
     out = nd.zeros((2, 3))
     assert nd.random.uniform(5, 6, out=out) is out
     assert (out.asnumpy() >= 5).all()
@@ -90,7 +90,7 @@ def test_uniform_stays_below_high() -> None:
     assert values.max() < 1
 
 
-def test_randint() -> None:
+def test_randint_draws_integers_below_high() -> None:
     values = nd.random.randint(-2, 3, shape=(1000,))
     assert values.dtype is np.int32
     assert set(values.asnumpy().tolist()) == {-2, -1, 0, 1, 2}
@@ -101,7 +101,7 @@ def test_randint() -> None:
         nd.random.randint(nd.zeros(1), nd.ones(1))
 
 
-def test_multinomial() -> None:
+def test_multinomial_draws_by_probability() -> None:
     data = nd.array([[0, 0.25, 0.75], [1, 0, 0]])
     drawn = nd.random.multinomial(data, shape=2000)
     assert (drawn.shape, drawn.dtype) == ((2, 2000), np.int32)
@@ -120,7 +120,7 @@ def test_multinomial_with_probabilities_below_one_in_total() -> None:
     assert set(drawn.asnumpy().tolist()) == {0, 1}
 
 
-def test_shuffle() -> None:
+def test_shuffle_permutes_rows() -> None:
     x = nd.arange(300).reshape((100, 3))
     shuffled = nd.random.shuffle(x)
     assert not np.array_equal(shuffled.asnumpy(), x.asnumpy())

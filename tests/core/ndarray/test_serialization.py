@@ -89,7 +89,7 @@ def test_old_versions_are_read(shared_dir: Path, name: str) -> None:
     assert loaded["aux:b"].asnumpy().tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
-def test_sparse_sample(shared_dir: Path) -> None:
+def test_sparse_arrays_written_by_mxnet_are_read(shared_dir: Path) -> None:
     loaded = nd.load(sample(shared_dir, "sparse.params"))
     rows, csr = loaded["rs"], loaded["cs"]
     assert isinstance(rows, RowSparseNDArray)

@@ -26,7 +26,7 @@ def test_conversion_keeps_values(stype: str) -> None:
     assert x.tostype("default").stype == "default"
 
 
-def test_data_and_indices() -> None:
+def test_data_and_indices_hold_the_stored_values() -> None:
     rows = nd.array(DENSE).tostype("row_sparse")
     assert isinstance(rows, RowSparseNDArray)
     assert rows.indices.asnumpy().tolist() == [0, 2]
@@ -54,7 +54,7 @@ def test_unsupported_conversions_are_refused() -> None:
 
 
 @pytest.mark.parametrize("stype", ["row_sparse", "csr"])
-def test_copies(stype: str) -> None:
+def test_copies_keep_or_convert_the_storage(stype: str) -> None:
     x = nd.array(DENSE).tostype(stype)
     copy = x.copyto(mx.cpu(1))
     assert (copy.stype, copy.context) == (stype, mx.cpu(1))
@@ -79,7 +79,7 @@ def test_copies_between_storage_types_are_refused() -> None:
 
 
 @pytest.mark.parametrize("stype", ["row_sparse", "csr"])
-def test_assignment(stype: str) -> None:
+def test_only_whole_arrays_can_be_assigned(stype: str) -> None:
     for value in (nd.array(DENSE), DENSE, nd.array(DENSE).tostype(stype)):
         x = nd.zeros((3, 3), stype=stype)
         x[:] = value
@@ -119,7 +119,7 @@ def test_operators_accept_sparse_arrays(stype: str) -> None:
 
 
 @pytest.mark.parametrize("stype", ["row_sparse", "csr"])
-def test_pickle(stype: str) -> None:
+def test_pickling_keeps_storage_and_values(stype: str) -> None:
     x = pickle.loads(pickle.dumps(nd.array(DENSE).tostype(stype)))
     assert x.stype == stype
     assert np.array_equal(x.asnumpy(), DENSE)
@@ -177,7 +177,7 @@ def test_retain_keeps_the_given_rows() -> None:
         nd.array(DENSE).tostype("csr"),
     ],
 )
-def test_csr_matrix(source: Any) -> None:
+def test_csr_matrix_takes_every_source(source: Any) -> None:
     x = nd.sparse.csr_matrix(source, shape=(3, 3))
     assert isinstance(x, CSRNDArray)
     assert x.dtype is np.float32
@@ -194,7 +194,7 @@ def test_csr_matrix(source: Any) -> None:
         nd.array(DENSE).tostype("row_sparse"),
     ],
 )
-def test_row_sparse_array(source: Any) -> None:
+def test_row_sparse_array_takes_every_source(source: Any) -> None:
     x = nd.sparse.row_sparse_array(source, shape=(3, 3))
     assert isinstance(x, RowSparseNDArray)
     assert np.array_equal(x.asnumpy(), DENSE)

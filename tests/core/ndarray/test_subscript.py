@@ -141,7 +141,7 @@ def test_assigning_keeps_large_integers() -> None:
     assert x.asnumpy()[1, 0] == 16800001
 
 
-def test_mxnets_older_methods() -> None:
+def test_mxnets_older_methods_write_slices() -> None:
     x = nd.arange(6).reshape((3, 2))
     x.at(1)[:] = 7
     x._slice(2, None)[:] = 8
@@ -156,7 +156,7 @@ def test_mxnets_older_methods() -> None:
         x._sync_copyfrom([1, 1])
 
 
-def test_assigning_overlapping_rows() -> None:
+def test_overlapping_rows_may_be_assigned() -> None:
     x = nd.arange(4).reshape((2, 2))
     x[0] = x[1]
     x[:] = x

@@ -94,7 +94,7 @@ def test_writing_changes_the_version(way):
     assert Version.clock != clock
 
 
-def test_reading_does_not():
+def test_reading_does_not_change_the_version():
     x, version = make()
     before = version.count
     x.asnumpy()

@@ -45,7 +45,7 @@ def kind(request):
     return request.param
 
 
-def test_forward_and_backward(kind) -> None:
+def test_forward_and_backward_run_the_class(kind) -> None:
     cls, seen = kind
     with pytest.warns(DeprecationWarning, match="use CustomOp"):
         op = cls()

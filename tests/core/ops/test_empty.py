@@ -40,7 +40,7 @@ def test_layers_accept_empty_batches(shape: tuple[int, ...], function: Function)
         assert y.shape == x.grad.shape == shape
 
 
-def test_means_of_nothing() -> None:
+def test_means_of_nothing_are_nan() -> None:
     with mx.np_shape(True):
         for shape, mean in (((0, 3), []), ((2, 0), [np.nan, np.nan])):
             x = nd.zeros(shape)

@@ -75,5 +75,5 @@ def test_an_output_that_is_a_loss_is_its_own_mean(op: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["softmax", "SVMOutput", "BlockGrad"])
-def test_others_have_none(op: str) -> None:
+def test_other_operators_imply_no_loss(op: str) -> None:
     assert make(op, {}).implied_loss() is None

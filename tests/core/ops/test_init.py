@@ -24,7 +24,7 @@ def test_unknown_dimensions_of_zeros_are_inferred() -> None:
         infer("_zeros", (32, 64), shape=(0, 128))
 
 
-def test_dtype_is_given() -> None:
+def test_the_dtype_attribute_decides() -> None:
     operator = make("_zeros", {"shape": (2,), "dtype": "float16"})
     assert operator.infer_type([], [None]) == ([], [np.dtype("float16")])
     with pytest.raises(TypeInferenceError, match="expected float16"):

@@ -32,7 +32,7 @@ def assert_moments(values: np.ndarray, mean: float, variance: float) -> None:
 
 
 @pytest.mark.parametrize(("name", "attrs", "mean", "variance"), MOMENTS)
-def test_moments(name: str, attrs, mean: float, variance: float) -> None:
+def test_moments_match_the_distributions(name: str, attrs, mean: float, variance: float) -> None:
     drawn = apply(f"_random_{name}", {**attrs, "shape": (COUNT,)}, []).outputs[0]
     assert drawn.dtype == np.float32
     assert_moments(drawn, mean, variance)
@@ -85,7 +85,7 @@ def test_unknown_dimensions_are_inferred() -> None:
     assert make("_random_normal", {}).infer_shape([], [None])[1] == [None]
 
 
-def test_dtypes() -> None:
+def test_draws_are_float32_by_default() -> None:
     f32, f64 = np.dtype("float32"), np.dtype("float64")
     assert make("_random_normal", {"dtype": "None"}).infer_type([], [None])[1] == [f32]
     got = make("_sample_normal", {}).infer_type([f64, None], [None])
@@ -168,7 +168,7 @@ def test_multinomial_returns_log_probabilities_with_their_gradient() -> None:
     ("attrs", "data", "expected"),
     [({}, (4,), (1,)), ({"shape": 3}, (4,), (3,)), ({"shape": (3, 2)}, (5, 4), (5, 3, 2))],
 )
-def test_multinomial_shapes(attrs, data, expected) -> None:
+def test_inferred_shapes_of_multinomial(attrs, data, expected) -> None:
     assert make("_sample_multinomial", attrs).infer_shape([data], [None])[1] == [expected]
 
 

@@ -62,12 +62,12 @@ def test_argmax_has_the_dtype_of_the_data() -> None:
     assert operator.infer_type([np.dtype("float16")], [None])[1] == [np.dtype("float16")]
 
 
-def test_argmax_with_nan() -> None:
+def test_argmax_finds_nan() -> None:
     data = np.float32([[1, np.nan, 3]])
     assert apply("argmax", {"axis": 1}, [data]).outputs[0].tolist() == [1.0]
 
 
-def test_square_sum() -> None:
+def test_square_sum_and_its_gradient() -> None:
     # The example in MXNet's documentation, and its gradient by hand.
     data = mx.nd.array([[0, 0], [1, 2], [0, 0], [3, 4], [0, 0]])
     square_sum = mx.nd._internal._square_sum

@@ -100,7 +100,7 @@ def test_expand_dims_refuses_an_axis_out_of_range(axis: int) -> None:
         infer("expand_dims", (4, 2), axis=axis)
 
 
-def test_squeeze_errors() -> None:
+def test_squeeze_refuses_invalid_axes() -> None:
     with pytest.raises(ShapeError, match="has size 4; only 1 can be squeezed"):
         infer("squeeze", (1, 4, 1), axis=1)
     with pytest.raises(ShapeError, match="names one axis twice"):
@@ -136,7 +136,7 @@ def test_reshaping_into_a_strided_output() -> None:
     np.testing.assert_array_equal(wide[:, ::2], [[0, 1], [2, 3], [4, 5]])
 
 
-def test_reshape_like_errors() -> None:
+def test_reshape_like_refuses_other_sizes_and_empty_ranges() -> None:
     operator = make("reshape_like", {})
     with pytest.raises(ShapeError, match="has 6"):
         operator.infer_shape([(6,), (2, 4)], [None])

@@ -40,7 +40,7 @@ def test_elements_not_chosen_get_zero_gradient_even_at_nan() -> None:
     np.testing.assert_array_equal(got.grads[2], [0, 3])
 
 
-def test_diagonals() -> None:
+def test_inferred_shapes_of_diagonals() -> None:
     assert infer("diag", (3,), k=1)[1] == [(4, 4)]
     assert infer("diag", (0,))[1] == [(0, 0)]
     with pytest.raises(ShapeError, match="k 4 is outside"):

@@ -76,7 +76,7 @@ def test_slice_axis_is_inferred_both_ways() -> None:
         infer("slice_axis", (5, 4), axis=2, begin=0, end=1)
 
 
-def test_slice_like_errors() -> None:
+def test_slice_like_needs_axes_that_are_long_enough() -> None:
     with pytest.raises(ShapeError, match="shorter than axis 1"):
         infer("slice_like", (5, 4), (2, 7))
     with pytest.raises(ShapeError, match="name the axes"):
@@ -111,7 +111,7 @@ def test_number_of_parts_is_checked() -> None:
         infer("_split_v2", (2, 6), indices=(0, 3, 3))
 
 
-def test_output_names() -> None:
+def test_outputs_of_splits_are_numbered() -> None:
     assert make("SliceChannel", {"num_outputs": 2}).output_names() == ("output0", "output1")
     assert make("SliceChannel", {"num_outputs": 1}).output_names() == ("output0",)
 

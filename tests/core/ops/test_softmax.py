@@ -26,7 +26,7 @@ def test_length_has_datas_shape_without_the_axis() -> None:
         operator.infer_shape([(2, 3, 4), (2, 3)], [None])
 
 
-def test_dtypes() -> None:
+def test_outputs_have_the_dtype_of_the_data_or_the_given_one() -> None:
     assert make("softmax", {}).infer_type([None], [HALF]) == ([HALF], [HALF])
     wide = make("log_softmax", {"dtype": "float32"})
     assert wide.infer_type([HALF], [None]) == ([HALF], [FLOAT])

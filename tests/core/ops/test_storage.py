@@ -55,7 +55,9 @@ PAIRS = ((RSP, RSP), (CSR, CSR), (RSP, DNS), (DNS, RSP), (CSR, DNS), (DNS, CSR))
         (nd._internal._power, (DNS, DNS, DNS, DNS, DNS, DNS)),
     ],
 )
-def test_binary_functions(function: Callable[..., Any], stypes: tuple[str, ...]) -> None:
+def test_storage_types_of_binary_functions(
+    function: Callable[..., Any], stypes: tuple[str, ...]
+) -> None:
     found = [function(ARRAYS[left], ARRAYS[right]).stype for left, right in PAIRS]
     assert tuple(found) == stypes
 

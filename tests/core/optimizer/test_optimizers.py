@@ -70,7 +70,7 @@ def test_lars_computes_norms_of_half_precision_in_float32() -> None:
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam", "adadelta", "lamb"])
-def test_a_negative_limit_is_none(name: str) -> None:
+def test_a_negative_clip_gradient_is_no_limit(name: str) -> None:
     random = np.random.RandomState(1)
     weight, grad = random.randn(2, 7).astype("float32")
     limited, free = (

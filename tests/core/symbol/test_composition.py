@@ -53,7 +53,7 @@ def test_attributes_of_an_operator() -> None:
         net.list_attr(recursive=True)
 
 
-def test_setting_attributes() -> None:
+def test_set_attributes_take_effect() -> None:
     net = dense(mx.sym.var("d"))
     net._set_attr(num_hidden="20", wd_mult="4", __note__="n", name="renamed")
     assert net.infer_shape(d=(2, 3))[1] == [(2, 20)]

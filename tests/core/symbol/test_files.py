@@ -57,7 +57,7 @@ def test_files_record_np_shape_mode() -> None:
     assert mx.sym.load_json(text).tojson() == net.tojson()
 
 
-def test_files(tmp_path: Path) -> None:
+def test_a_saved_symbol_is_its_json(tmp_path: Path) -> None:
     net = dense(mx.sym.var("gr\u00fc\u00dfe", __note__="\u65e5\u672c"))
     path = str(tmp_path / "net-symbol.json")
     net.save(path)
@@ -91,7 +91,7 @@ def test_amp_casts_can_be_left_out_of_json() -> None:
     assert "amp_multicast" in pickle.loads(pickle.dumps(net)).tojson(remove_amp_cast=False)
 
 
-def test_debug_str() -> None:
+def test_debug_str_matches_mxnets() -> None:
     sc = parts()
     net = mx.sym.FullyConnected(sc[1], num_hidden=3, no_bias=True, name="fc")
     assert mx.sym.Group([net, mx.sym.var("d")]).debug_str() == (

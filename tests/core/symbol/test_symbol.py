@@ -63,7 +63,7 @@ def test_an_ambiguous_name_is_refused() -> None:
         mx.sym.Group([parts(), parts()])["sc_output0"]
 
 
-def test_group() -> None:
+def test_a_group_lists_the_outputs_of_its_symbols() -> None:
     group = mx.sym.Group([dense(), mx.sym.var("d"), parts()])
     assert group.list_outputs() == ["fc_output", "d", "sc_output0", "sc_output1", "sc_output2"]
     assert group.name is None
@@ -78,7 +78,7 @@ def test_an_empty_group_is_refused(symbols: list[Any]) -> None:
         mx.sym.Group(symbols)
 
 
-def test_internals_and_children() -> None:
+def test_internals_and_children_are_listed() -> None:
     a = mx.sym.var("a")
     net = dense(dense(a, "fc1"), "fc2")
     assert net.get_internals().list_outputs() == [

@@ -88,7 +88,7 @@ def test_probabilities_below_the_smallest_double() -> None:
     assert got["loss"].min() > 5000
 
 
-def test_masked_channels() -> None:
+def test_masked_channels_match_the_reference() -> None:
     """Scripts mask channels with -inf, or with a number as low as -1e30."""
     values = drawn(10, 2, 6, 3)
     values["data"][:, 0, 5], values["data"][:, 1, 5] = -np.inf, -1e30

@@ -52,7 +52,7 @@ def test_swaps_of_rows_change_the_sign() -> None:
     np.testing.assert_array_equal(found, [[-1, 1], [0, 0]])
 
 
-def test_singular_matrices() -> None:
+def test_singular_matrices_have_determinant_0_and_no_inverse() -> None:
     given = matrices((3, 40, 40))
     given[1, :, 35] = 0
     assert not invert(given, np.empty_like(given))

@@ -52,7 +52,7 @@ def trained(
 
 @pytest.mark.parametrize("size", [1, 9, 16, 4096 * 2 + 5])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_plain(name: str, size: int) -> None:
+def test_plain_arrays_equal_the_reference(name: str, size: int) -> None:
     random = np.random.RandomState(2)
     data, head = np.resize(ENDS, size), random.randn(size)
     data[9:] = random.randn(*data[9:].shape) * 5
@@ -68,7 +68,7 @@ def test_plain(name: str, size: int) -> None:
 
 @pytest.mark.parametrize("channels", [16, 20])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_between_convolutions(name: str, channels: int) -> None:
+def test_images_between_convolutions_match_the_reference(name: str, channels: int) -> None:
     """In oneDNN's layouts, where channels are filled up to blocks."""
     layer = {"kernel": (3, 3), "no_bias": True}
     data = mx.sym.Variable("data")

@@ -77,7 +77,7 @@ def assert_equal(got: list[Array], expected: list[Array]) -> None:
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("state_outputs", [False, True])
-def test_layers_directions_and_states(
+def test_layers_directions_and_states_match_the_reference(
     mode: str, bidirectional: bool, layers: int, state_outputs: bool
 ) -> None:
     symbol = network(
@@ -90,14 +90,16 @@ def test_layers_directions_and_states(
 @pytest.mark.parametrize("mode", ["lstm", "gru"])
 @pytest.mark.parametrize("hidden", [1, 16, 33])
 @pytest.mark.parametrize("batch", [1, 2, 4, 5, 6, 7, 14])
-def test_any_number_of_units_and_rows(mode: str, hidden: int, batch: int) -> None:
+def test_any_number_of_units_and_rows_matches_the_reference(
+    mode: str, hidden: int, batch: int
+) -> None:
     symbol = network(mode, hidden, bidirectional=True, state_outputs=True)
     arrays = arrays_of(symbol, (4, batch, 19))
     assert_equal(computed(symbol, arrays), reference(symbol, arrays))
 
 
 @pytest.mark.parametrize("mode", ["lstm", "gru"])
-def test_one_step(mode: str) -> None:
+def test_sequences_of_one_step_match_the_reference(mode: str) -> None:
     symbol = network(mode, 20, state_outputs=True)
     arrays = arrays_of(symbol, (1, 2, 3))
     assert_equal(computed(symbol, arrays), reference(symbol, arrays))

@@ -79,7 +79,7 @@ def regions(channels: int) -> Arrays:
 
 @pytest.mark.parametrize("channels", [1, 16, 37])
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (7, 7)], ids=str)
-def test_max_pooling_of_regions(channels: int, size: tuple[int, int]) -> None:
+def test_max_pooling_of_regions_matches_the_reference(channels: int, size: tuple[int, int]) -> None:
     symbol = mx.sym.ROIPooling(
         *map(mx.sym.Variable, ("data", "rois")), pooled_size=size, spatial_scale=0.5
     )
@@ -112,7 +112,7 @@ def test_gradients_are_added_with_grad_req_add() -> None:
 
 
 @pytest.mark.parametrize(("pooled", "groups"), [(2, 0), (3, 2), (2, 3), (7, 7)])
-def test_position_sensitive_pooling(pooled: int, groups: int) -> None:
+def test_position_sensitive_pooling_matches_the_reference(pooled: int, groups: int) -> None:
     symbol = mx.sym.contrib.PSROIPooling(
         *map(mx.sym.Variable, ("data", "rois")),
         output_dim=3,
@@ -126,7 +126,7 @@ def test_position_sensitive_pooling(pooled: int, groups: int) -> None:
 @pytest.mark.parametrize(
     ("classes", "parts", "samples"), [(0, 0, 1), (1, 0, 4), (2, 2, 3), (4, 3, 2)]
 )
-def test_deformable_pooling(classes: int, parts: int, samples: int) -> None:
+def test_deformable_pooling_matches_the_reference(classes: int, parts: int, samples: int) -> None:
     """Without offsets, and with offsets per class of channels and for another number of parts."""
     values = regions(4 * 9)
     names = ["data", "rois"]

@@ -64,7 +64,7 @@ def grid_values(channels: int, output: tuple[int, int]) -> Arrays:
 
 @pytest.mark.parametrize("channels", [1, 16, 37])
 @pytest.mark.parametrize("output", [(1, 1), (4, 4), (5, 7)], ids=str)
-def test_bilinear_sampler(channels: int, output: tuple[int, int]) -> None:
+def test_bilinear_sampler_matches_the_reference(channels: int, output: tuple[int, int]) -> None:
     symbol = mx.sym.BilinearSampler(mx.sym.Variable("data"), mx.sym.Variable("grid"))
     assert_equals_reference(symbol, grid_values(channels, output), "bilinear_sampler")
 
@@ -77,7 +77,7 @@ def test_bilinear_sampler_with_other_gradient_requests(requests: dict[str, str])
     assert_equals_reference(symbol, grid_values(3, (4, 5)), "bilinear_sampler", **requests)
 
 
-def test_spatial_transformer() -> None:
+def test_spatial_transformer_matches_the_reference() -> None:
     symbol = mx.sym.SpatialTransformer(
         *(mx.sym.Variable(name) for name in ("data", "loc")),
         target_shape=(4, 7),
@@ -93,7 +93,9 @@ def test_spatial_transformer() -> None:
 @pytest.mark.parametrize(
     ("groups", "parts", "no_bias"), [(1, 1, False), (2, 1, True), (1, 2, True), (2, 4, False)]
 )
-def test_deformable_convolution(groups: int, parts: int, no_bias: bool, masked: bool) -> None:
+def test_deformable_convolution_matches_the_reference(
+    groups: int, parts: int, no_bias: bool, masked: bool
+) -> None:
     """Strided and dilated windows, with offsets that also leave the image; two images."""
     random = np.random.RandomState(groups + 2 * parts)
     attrs = {"kernel": (3, 2), "stride": (2, 1), "dilate": (1, 2), "pad": (2, 1), "num_filter": 6}

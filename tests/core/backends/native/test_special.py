@@ -40,7 +40,7 @@ def trained(op: str, points: Array, options: CompileOptions | None) -> tuple[Arr
 @pytest.mark.parametrize(
     ("op", "points"), [("gamma", POINTS), ("gammaln", POINTS), ("erfinv", SHARES)]
 )
-def test_values_and_derivatives(op: str, points: Array) -> None:
+def test_values_and_derivatives_match_the_reference(op: str, points: Array) -> None:
     found, expected = (
         trained(op, points, options) for options in (None, CompileOptions(table=None))
     )

@@ -59,7 +59,7 @@ def test_labels_are_truncated_and_may_be_out_of_range() -> None:
 
 @pytest.mark.parametrize("temperature", [0.25, 3.0])
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
-def test_temperature(name: str, temperature: float) -> None:
+def test_softmax_with_a_temperature_matches_its_formula(name: str, temperature: float) -> None:
     symbol = getattr(mx.sym, name)(X, temperature=temperature)
     head = np.random.RandomState(9).randn(*DATA.shape)
     out, grad, kernels = run(symbol, head)

@@ -70,7 +70,7 @@ def _checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_checked")
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case.id)
-def test_operators(case: Case) -> None:
+def test_operators_match_mxnets(case: Case) -> None:
     executor = _bound(make_symbol(mx, case), case.make_inputs())
     assert "by onednn:" in executor.debug_str()
     for index, output in enumerate(executor.forward()):
@@ -85,7 +85,7 @@ def _fused(name: str) -> tuple[Any, dict[str, np.ndarray]]:
 
 @pytest.mark.usefixtures("_checked")
 @pytest.mark.parametrize("name", _FUSED)
-def test_fused_layers(name: str) -> None:
+def test_fused_layers_match_mxnets(name: str) -> None:
     """The first run quantizes the weights, the second reuses them."""
     executor = _bound(*_fused(name))
     assert "by onednn:" in executor.debug_str()
@@ -113,7 +113,7 @@ def test_arrays_bound_from_outside_may_change_at_any_time(name: str) -> None:
 
 
 @pytest.mark.usefixtures("_checked")
-def test_batch_norm() -> None:
+def test_batch_norm_matches_the_reference() -> None:
     random = np.random.RandomState(0)
     symbol = mx.sym.contrib.quantized_batch_norm(
         name="norm", eps=0.1, min_calib_range=-3, max_calib_range=4

@@ -150,7 +150,7 @@ def test_division_of_equal_shapes(requests: tuple[str, str], check: bool) -> Non
 
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize("case", [name for name in SHAPES if name not in ("bias", "one_number")])
-def test_broadcast_to(case: str, check: bool) -> None:
+def test_broadcast_to_and_its_gradient_run_on_kernels(case: str, check: bool) -> None:
     wide, narrow = SHAPES[case]
     symbol = mx.sym.broadcast_to(mx.sym.Variable("a"), shape=wide)
     options = CompileOptions(check_kernels=check)

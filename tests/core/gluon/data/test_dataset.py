@@ -86,7 +86,7 @@ def test_transform_passes_each_element_of_an_example() -> None:
     assert calls == [5, 5]
 
 
-def test_interval_sampler() -> None:
+def test_interval_sampler_takes_every_nth_index() -> None:
     assert list(IntervalSampler(7, 3)) == [0, 3, 6, 1, 4, 2, 5]
     assert list(mx.gluon.contrib.data.IntervalSampler(7, 3, rollover=False)) == [0, 3, 6]
     assert SimpleDataset("abcdefg").sample(IntervalSampler(7, 3))[2] == "g"
@@ -107,7 +107,7 @@ def values(batch: Any) -> Any:
     return batch.asnumpy().tolist()
 
 
-def test_stack_batchify() -> None:
+def test_stack_batchify_joins_along_a_new_axis() -> None:
     stack = batchify.Stack()
     assert values(stack([1, 2])) == [1, 2]
     assert stack([1, 2]).dtype == np.int64
@@ -119,7 +119,7 @@ def test_stack_batchify() -> None:
     assert str(shared.context) == "cpu_shared(0)"
 
 
-def test_pad_batchify() -> None:
+def test_pad_batchify_pads_to_the_longest() -> None:
     assert values(batchify.Pad()([[1, 2, 3], [4]])) == [[1, 2, 3], [4, 0, 0]]
     squares = [np.ones((2, 1), "float32"), np.ones((1, 3), "float32")]
     padded = batchify.Pad(val=-1, dtype="int32", round_to=4)(squares)

@@ -81,6 +81,6 @@ def test_mnist_matches_mxnets(tmp_path: Path, train: bool) -> None:
     check(gluon_data.mnist_items(mx, tmp_path, train), f"mnist_{train}")
 
 
-def test_texts(tmp_path: Path) -> None:
+def test_texts_match_mxnets(tmp_path: Path) -> None:
     gluon_data.write_texts(tmp_path)
     check(gluon_data.text_items(mx, tmp_path), "text")

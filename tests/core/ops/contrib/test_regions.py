@@ -38,7 +38,7 @@ def test_channels_that_do_not_match_the_bins_are_refused() -> None:
 
 
 @pytest.mark.parametrize("op", ["ROIPooling", "_contrib_ROIAlign"])
-def test_images_of_regions(op: str) -> None:
+def test_regions_of_image_minus_1_are_empty_and_of_missing_images_refused(op: str) -> None:
     data = np.ones((2, 1, 6, 7), "float32")
     none = apply(op, POOL, [data, np.float32([[-1, 0, 0, 4, 4]])], [np.ones((1, 1, 2, 3), "f4")])
     assert not none.outputs[0].any()

@@ -57,7 +57,7 @@ def test_boxes_of_infinite_size() -> None:
     assert got.tolist() == [True, True, False, True]
 
 
-def test_no_boxes() -> None:
+def test_no_boxes_give_an_empty_result() -> None:
     assert Suppression(np, 0.5).stays(corners_of(np, np.zeros((0, 4)), "corner")).shape == (0,)
 
 

@@ -22,7 +22,7 @@ def _parts(numbers: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(3, 8), (2, 5), (2, 1, 3, 6)])
-def test_fft(shape: tuple[int, ...], dtype: str) -> None:
+def test_fft_and_its_gradient_match_numpy(shape: tuple[int, ...], dtype: str) -> None:
     data = RANDOM.normal(size=shape).astype(dtype)
     numbers = RANDOM.normal(size=shape) + 1j * RANDOM.normal(size=shape)
     head = _parts(numbers).astype(dtype)
@@ -33,7 +33,7 @@ def test_fft(shape: tuple[int, ...], dtype: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(3, 8), (2, 5), (2, 1, 3, 6)])
-def test_ifft(shape: tuple[int, ...]) -> None:
+def test_ifft_and_its_gradient_match_numpy(shape: tuple[int, ...]) -> None:
     numbers = RANDOM.normal(size=shape) + 1j * RANDOM.normal(size=shape)
     data, head = _parts(numbers), RANDOM.normal(size=shape)
     result = apply("_contrib_ifft", {"compute_size": 2}, [data], [head])
@@ -41,7 +41,7 @@ def test_ifft(shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(result.grads[0], _parts(np.fft.fft(head)), atol=1e-12)
 
 
-def test_count_sketch() -> None:
+def test_count_sketches_and_their_gradients_match_sums() -> None:
     data, head = RANDOM.normal(size=(3, 6)), RANDOM.normal(size=(3, 4))
     places, signs = np.array([[0, 3, 1, 3, 0, 3.0]]), np.array([[1, -1, 1, 1, -1, -1.0]])
     result = apply("_contrib_count_sketch", {"out_dim": 4}, [data, places, signs], [head])

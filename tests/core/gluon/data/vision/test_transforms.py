@@ -35,7 +35,7 @@ def test_a_chain_gives_the_same_when_hybridized() -> None:
     ("transform", "axis"),
     [(transforms.RandomFlipLeftRight(), 1), (transforms.RandomFlipTopBottom(), 0)],
 )
-def test_random_flips(transform: mx.gluon.Block, axis: int) -> None:
+def test_random_flips_give_both_orientations(transform: mx.gluon.Block, axis: int) -> None:
     mx.random.seed(0)
     seen = {transform(IMAGE).asnumpy().tobytes() for _ in range(40)}
     assert seen == {PIXELS.tobytes(), np.flip(PIXELS, axis).tobytes()}

@@ -109,7 +109,7 @@ def test_image_folders_warn_about_skipped_files(tmp_path: Path) -> None:
         vision.ImageFolderDataset(str(tmp_path / "nowhere"))
 
 
-def test_image_list_dataset(tmp_path: Path) -> None:
+def test_image_list_dataset_reads_files_and_labels(tmp_path: Path) -> None:
     for number in range(2):
         (tmp_path / f"{number}.png").write_bytes(png(gluon_data.image(number)))
     (tmp_path / "all.lst").write_text("7\t3\t0.png\n9\t4\t5\t1.png\n")
