@@ -42,6 +42,7 @@ def test_factorization_machine_learns(devices: int) -> None:
     )
     data, metric = _data(), mx.metric.create("MSE")
     module.bind(data.provide_data, data.provide_label)
+    mx.random.seed(1)  # how far the loss falls depends on the initial parameters
     module.init_params()
     assert module._arg_params["v"].stype == "row_sparse"
     assert module._arg_params["v"].asnumpy().any()

@@ -122,6 +122,7 @@ def test_an_array_lent_for_writing_counts_as_changed_on_every_look():
     mx.nd.to_dlpack_for_read(x)
     assert version.count == version.count
     mx.nd.to_dlpack_for_write(x)
+    # Every look at the count gives a new one.
     assert version.count != version.count
     watch, of_others = Watch([version, Version()]), Watch([Version()])
     assert [watch.poll() for _ in range(3)] == [True] * 3
