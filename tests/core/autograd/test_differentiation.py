@@ -455,6 +455,7 @@ def test_operators_see_the_training_mode() -> None:
     with autograd.train_mode():
         batch = nd.BatchNorm(x, *arguments)
     assert np.allclose(batch.asnumpy().mean(axis=0), 0, atol=1e-6)
+    # Batch norm adds epsilon, 1e-3, to the variance.
     assert np.allclose(nd.BatchNorm(x, *arguments).asnumpy(), x.asnumpy(), rtol=1e-2)
 
 

@@ -50,6 +50,7 @@ def test_parameter_names_may_contain_full(devices: int) -> None:
     module, batches = _regression(context=[mx.cpu(number) for number in range(devices)])
     module.fit(batches, eval_metric="mse", num_epoch=60, optimizer_params={"learning_rate": 0.1})
     weights = module.get_params()[0]["fully0_weight"].asnumpy()
+    # Training approaches the weights that the labels were computed with.
     np.testing.assert_allclose(weights, [[1.0, 2.0]], atol=1e-3)
 
 

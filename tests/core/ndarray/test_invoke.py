@@ -63,6 +63,7 @@ def test_several_outputs_are_returned_as_a_list() -> None:
 def test_hidden_outputs_are_not_returned() -> None:
     x, one, zero = nd.array(X), nd.ones(2), nd.zeros(2)
     result = nd.BatchNorm(x, one, zero, zero, one, fix_gamma=False)
+    # Batch norm adds epsilon, 1e-3, to the variance.
     assert np.allclose(result.asnumpy(), X, rtol=1e-2)
 
 

@@ -13,6 +13,9 @@ from core.errors import FormatError, UsageError
 from oracle import golden_file
 from oracle.topics.pixels import BORDERS, SIZES, image_of
 
+ROUNDING = 0.51
+"""Results are rounded to whole numbers, which moves them by up to a half."""
+
 
 @pytest.mark.parametrize("method", range(5))
 @pytest.mark.parametrize("name", SIZES)
@@ -37,7 +40,7 @@ def test_borders_match_opencv(name: str) -> None:
 def test_a_ramp_stays_a_ramp() -> None:
     ramp = np.repeat(np.arange(0, 200, 10, dtype="uint8")[None, :, None], 4, axis=0)
     wider = pixels.resize(ramp, (4, 40))[0, :, 0].astype(int)
-    np.testing.assert_allclose(wider[2:-2], np.arange(40)[2:-2] * 5 - 2.5, atol=0.51)
+    np.testing.assert_allclose(wider[2:-2], np.arange(40)[2:-2] * 5 - 2.5, atol=ROUNDING)
 
 
 def test_resizing_to_the_same_size_copies() -> None:
@@ -71,7 +74,9 @@ def test_hues_match_colorsys() -> None:
     found = pixels.to_hls(colors)
     for place in np.ndindex(20, 30):
         expected = colorsys.rgb_to_hls(*(colors[place] / 255))
-        np.testing.assert_allclose(found[place], np.array(expected) * (180, 255, 255), atol=0.51)
+        np.testing.assert_allclose(
+            found[place], np.array(expected) * (180, 255, 255), atol=ROUNDING
+        )
     # There are only 180 hues: a bright color comes back up to four off.
     assert np.abs(pixels.from_hls(found).astype(int) - colors).max() <= 5
 
@@ -79,7 +84,7 @@ def test_hues_match_colorsys() -> None:
 def test_grey_is_a_weighted_sum() -> None:
     image = image_of((5, 6))
     expected = image @ np.array([0.299, 0.587, 0.114])
-    np.testing.assert_allclose(pixels.grey_of_bytes(image), expected, atol=0.51)
+    np.testing.assert_allclose(pixels.grey_of_bytes(image), expected, atol=ROUNDING)
 
 
 @pytest.mark.parametrize(
