@@ -280,9 +280,8 @@ def test_debug_str_reports_memory_as_mxnet_does():
 
     def megabytes(net, **options):
         exe = net.simple_bind(cpu(), data=(10, 3, 256, 256), **options)
-        return int(
-            exe.debug_str().split("\n")[-3].split()[1]
-        )  # this is where MXNet's modules read it
+        # Scripts for MXNet read the number of megabytes from this line and word.
+        return int(exe.debug_str().split("\n")[-3].split()[1])
 
     net = sym.Variable("data")
     for _ in range(4):
