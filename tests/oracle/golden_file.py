@@ -12,7 +12,7 @@ from types import ModuleType
 
 import numpy as np
 
-__all__ = ["GOLDEN", "ORIGIN", "load", "ops", "origin", "origin_text", "save", "topic"]
+__all__ = ["GOLDEN", "ORIGIN", "case", "load", "ops", "origin", "origin_text", "save", "topic"]
 
 GOLDEN = Path(__file__).parent / "golden"
 ORIGIN = "origin"
@@ -69,3 +69,9 @@ def ops(family: str) -> dict[str, np.ndarray]:
 def topic(name: str) -> dict[str, np.ndarray]:
     """Return the golden arrays of a topic, read once."""
     return load(GOLDEN / f"{name}.npz")
+
+
+def case(name: str, case_id: str) -> dict[str, np.ndarray]:
+    """Return the golden arrays of one case of a topic, without the case in their keys."""
+    start = f"{case_id}/"
+    return {k.removeprefix(start): x for k, x in topic(name).items() if k.startswith(start)}

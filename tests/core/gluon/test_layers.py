@@ -19,9 +19,10 @@ from oracle.topics.layers import CASES, compute
 @pytest.mark.parametrize("compiled", [False, True], ids=["arrays", "compiled"])
 @pytest.mark.parametrize("case_id", CASES)
 def test_layers_match_mxnets(case_id: str, compiled: bool) -> None:
-    golden = golden_file.topic("layers")
-    for key, array in compute(mx, case_id, compiled=compiled).items():
-        expected = golden[f"{case_id}/{key}"]
+    golden, results = golden_file.case("layers", case_id), compute(mx, case_id, compiled=compiled)
+    assert results.keys() == golden.keys()
+    for key, array in results.items():
+        expected = golden[key]
         if key == "names":
             assert array.tolist() == expected.tolist()
         else:

@@ -15,9 +15,10 @@ from oracle.topics.losses import CASES, compute
 
 @pytest.mark.parametrize("case_id", CASES)
 def test_values_and_gradients_match_mxnets(case_id: str) -> None:
-    golden = golden_file.topic("losses")
-    for key, array in compute(mx, case_id).items():
-        assert_close(f"{case_id} {key}", array, golden[f"{case_id}/{key}"])
+    golden, results = golden_file.case("losses", case_id), compute(mx, case_id)
+    assert results.keys() == golden.keys()
+    for key, array in results.items():
+        assert_close(f"{case_id} {key}", array, golden[key])
 
 
 @pytest.mark.parametrize("case_id", [one for one in CASES if one != "sdml"])

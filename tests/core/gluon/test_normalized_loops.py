@@ -13,6 +13,8 @@ from oracle.topics.normalized_loops import CASES, run_case
 @pytest.mark.parametrize("hybridize", [False, True])
 @pytest.mark.parametrize("case_id", CASES)
 def test_training_matches_mxnet(case_id: str, hybridize: bool) -> None:
-    golden = golden_file.topic("normalized_loops")
-    for key, got in run_case(mx, case_id, hybridize).items():
-        assert_close(f"{case_id} {key}", got, golden[f"{case_id}/{key}"])
+    golden = golden_file.case("normalized_loops", case_id)
+    results = run_case(mx, case_id, hybridize)
+    assert results.keys() == golden.keys()
+    for key, got in results.items():
+        assert_close(f"{case_id} {key}", got, golden[key])

@@ -12,6 +12,7 @@ from oracle.topics.sparse_fitting import CASES, run_case
 
 @pytest.mark.parametrize("case_id", CASES)
 def test_training_matches_mxnet(case_id: str) -> None:
-    golden = golden_file.topic("sparse_fitting")
-    for key, got in run_case(mx, case_id).items():
-        assert_close(f"{case_id} {key}", got, golden[f"{case_id}/{key}"], tolerance=1e-5)
+    golden, results = golden_file.case("sparse_fitting", case_id), run_case(mx, case_id)
+    assert results.keys() == golden.keys()
+    for key, got in results.items():
+        assert_close(f"{case_id} {key}", got, golden[key], tolerance=1e-5)
