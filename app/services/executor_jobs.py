@@ -156,10 +156,6 @@ class ExecutorJobs:
             except TimeoutError:
                 _log.warning("executor %s: jobs did not stop in time", self.client.name)
         await cancel_tasks([*self._loops, *self._claims, *self._calls])
-        # Nobody stores these any more, and a death that is noticed now must not wait for that.
-        while not self._reports.empty():
-            self._reports.get_nowait()
-            self._reports.task_done()
         for assignment in list(self._assignments.values()):
             job = assignment.job
             await in_thread(self._queue.release, job.id, job.attempt, "its server stopped")
@@ -195,7 +191,8 @@ class ExecutorJobs:
         # First what the process had reported, perhaps the end of this very job: once the attempt is
         # lost, its reports are dropped. The events have arrived, but ``_listen`` may not have run.
         await asyncio.sleep(0)
-        await self._reports.join()
+        if not self._is_stopping:  # after that, nobody may be storing them
+            await self._reports.join()
         works = self.client.last_works if isinstance(self.client, Supervisor) else ()
         if any(work.job_id == assignment.job.id for work in works):
             reason = f"executor {self.client.name} was killed or crashed while it ran this job"
