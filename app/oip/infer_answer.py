@@ -207,13 +207,19 @@ def _numbers(array: npt.NDArray[Any]) -> list[bytes]:
     NaN and infinity are written as in Triton: ``NaN`` and ``Infinity``.
     """
     flat = array.reshape(-1)
+    begins = range(0, flat.size, _NUMBERS_AT_ONCE)
+    # For all steps at once, because NumPy gives up the interpreter's lock while it computes. A loop
+    # that did so in each step, and took it back at once, would starve other threads: they demand
+    # the lock only once they have waited for 5 ms without its being given up.
+    are_finite = [True] * len(begins)
+    if flat.dtype.kind == "f" and flat.size:
+        are_finite = np.logical_and.reduceat(np.isfinite(flat), begins).tolist()
     pieces = [b"["]
-    for begin in range(0, flat.size, _NUMBERS_AT_ONCE):
-        part = flat[begin : begin + _NUMBERS_AT_ONCE]
-        numbers = part.tolist()
-        if part.dtype.kind == "f" and not np.isfinite(part).all():  # orjson writes null for them
-            pieces.append(json.dumps(numbers, separators=(",", ":")).encode()[1:-1])
-        else:
+    for begin, is_finite in zip(begins, are_finite, strict=True):
+        numbers = flat[begin : begin + _NUMBERS_AT_ONCE].tolist()
+        if is_finite:
             pieces.append(orjson.dumps(numbers)[1:-1])
+        else:  # orjson would write null
+            pieces.append(json.dumps(numbers, separators=(",", ":")).encode()[1:-1])
         pieces.append(b",")
     return [*pieces[: -1 if flat.size else 1], b"]"]

@@ -113,7 +113,7 @@ async def test_a_stream_may_start_at_the_present(
         ("after=newest", "after", "latest"),
         ("after=-1", "after", "latest"),
         ("type=done", "type", "'submitted'"),
-        ("job=first", "job", "integer"),
+        ("job=first", "job", "a whole number"),
     ],
 )
 async def test_wrong_values_are_refused(

@@ -151,4 +151,4 @@ async def test_a_message_names_its_field_only_once(api: httpx.AsyncClient) -> No
     refused = await api.post("/v1/modules", json={**given, "compression_params": {"type": "1bit"}})
     assert refused.json()["detail"].count("compression_params") == 1
     (row,) = refused.json()["errors"]
-    assert row["got"] == "type is '1bit'; the one that exists is '2bit'"
+    assert row["got"] == "type is '1bit'; expected '2bit'"
