@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,8 @@ from served.trainings import ending, make_dataset, submit
 LEASE_SECONDS = 1.0
 SETTINGS = ENVIRONMENT | {"MODSERVE_LEASE_SECONDS": str(LEASE_SECONDS)}
 EPOCHS = 20
+TRIES = 10
+"""A server stopped in the middle of a transaction keeps its job; then another fit is tried."""
 ROUNDS = [1, pytest.param(10, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])]
 
 
@@ -55,44 +55,34 @@ def watcher(tmp_path: Path, sleeper: ServerProcess) -> Iterator[Client]:
         yield client
 
 
-def stop_between_transactions(pids: list[int], database: Path) -> None:
-    """Stop processes while none of them holds SQLite's lock.
+def stopped_past_the_lease(pids: list[int], is_lost: Callable[[], bool]) -> bool:
+    """Stop processes until their job is taken from them, then continue them.
 
-    A server that is stopped in the middle of a transaction keeps its job: no other can write.
+    Return False if the job was not taken: a server that is stopped in the middle of a transaction
+    keeps SQLite's lock, and no other server can write until it wakes up.
     """
-
-    def have_stopped() -> bool:
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-        try:
-            with closing(sqlite3.connect(database, timeout=0, isolation_level=None)) as other:
-                other.execute("BEGIN IMMEDIATE")
-                other.execute("ROLLBACK")
-        except sqlite3.OperationalError:
-            continue_all(pids)
-            return False
-        return True
-
-    wait_until(have_stopped, "the server is between two transactions")
-
-
-def continue_all(pids: list[int]) -> None:
     for pid in pids:
-        os.kill(pid, signal.SIGCONT)
-
-
-def lose_a_fit(
-    client: Client, watcher: Client, name: str, pids: list[int], database: Path
-) -> tuple[str, int]:
-    """Start a fit and stop processes until it is taken from them; return its module and job id."""
-    job = submit(client, name, EPOCHS)
-    wait_until(lambda: bool(client.checkpoints(name)), "a first checkpoint")
-    stop_between_transactions(pids, database)
+        os.kill(pid, signal.SIGSTOP)
     try:
-        wait_until(lambda: watcher.job(job)["status"] == "queued", "the lease has expired")
+        wait_until(is_lost, "the lease has expired", seconds=6 * LEASE_SECONDS)
+    except AssertionError:
+        return False
     finally:
-        continue_all(pids)
-    return name, job
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    return True
+
+
+def lose_a_fit(client: Client, watcher: Client, name: str, pids: list[int]) -> tuple[str, int]:
+    """Start fits until one is taken from stopped processes; return its module and job id."""
+    for attempt in range(TRIES):
+        module = f"{name}-{attempt}"
+        job = submit(client, module, EPOCHS)
+        wait_until(lambda module=module: bool(client.checkpoints(module)), "a first checkpoint")
+        if stopped_past_the_lease(pids, lambda job=job: watcher.job(job)["status"] == "queued"):
+            return module, job
+        client.wait(job)
+    pytest.fail("no job was taken from the stopped processes")
 
 
 @pytest.mark.parametrize("rounds", ROUNDS)
@@ -111,8 +101,7 @@ def test_processes_stopped_past_their_lease_change_nothing(
             pids = [sleeper.process.pid]
             if who == "server and executor":
                 pids.append(executor_pid(client))
-            database = tmp_path / "var" / "modserve.db"
-            module, job = lose_a_fit(client, watcher, f"net{number}", pids, database)
+            module, job = lose_a_fit(client, watcher, f"net{number}", pids)
             done = client.wait(job)
             assert done["status"] == "succeeded"
             assert done["attempt"] >= 2
