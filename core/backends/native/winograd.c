@@ -318,30 +318,6 @@ TARGET void winograd_convolve(const Problem *p, const float *data, const float *
   }
 }
 
-/* B^T data B in panels and A grad A^T of `count` tiles from `first` on; `sums` of the gradient, or
- * NULL. There is room for p->tiles of them. */
-TARGET static void transform_both(const Problem *p, const float *data, const float *grad,
-                                  long first, long count, float *tiles, float *grads, float *sums) {
-  const long inputs = p->inputs, outputs = p->outputs, depth = p->tiles;
-  for (long c = 0; c < inputs; c += LANES) {
-    const long panel = panel_of(inputs, c), width = panel_width(inputs, panel);
-    Tile tile = tile_at(p, first);
-    for (long t = 0; t < count; t++, next(p, &tile))
-      transform_data(&p->data, data + tile.image * p->data.image + c / LANES * p->data.block,
-                     tile.y - p->pad_y, tile.x - p->pad_x, p->dilation,
-                     tiles + panel * depth + t * width + c - panel, depth * inputs);
-  }
-  for (long k = 0; k < outputs; k += LANES) {
-    vector sum = _mm512_setzero_ps();
-    Tile tile = tile_at(p, first);
-    for (long t = 0; t < count; t++, next(p, &tile))
-      sum += transform_grad(
-          &p->result, grad + tile.image * p->result.image + k / LANES * p->result.block,
-          tile.y, tile.x, p->dilation, grads + t * outputs + k, depth * outputs);
-    if (sums) _mm512_storeu_ps(sums + k, _mm512_loadu_ps(sums + k) + sum);
-  }
-}
-
 /* Where the sums are too many for a thread's cache, they are computed in parts: the 4 places of a
  * row of tiles, for a band of output channels. A thread transforms what its part needs itself, some
  * of it again for each band: to wait for the other threads, and to fetch what they have written
@@ -360,27 +336,40 @@ static long band_size(const Problem *p) {
   return (p->outputs / LANES + bands - 1) / bands * LANES;
 }
 
-/* As transform_both, for the places of one row and `outputs` channels of the gradient. */
-INLINE void transform_row(const int row, const Problem *p, const float *data, const float *grad,
-                          long first, long count, long outputs, float *tiles, float *grads,
-                          float *sums) {
+#define ALL_ROWS (-1)
+
+/* B^T data B in panels and A grad A^T of `count` tiles from `first` on, with all places or those of
+ * a row, and with `outputs` channels of the gradient; `sums` of these, or NULL. There is room for
+ * p->tiles tiles. */
+INLINE void transform_tiles(const int row, const Problem *p, const float *data, const float *grad,
+                            long first, long count, long outputs, float *tiles, float *grads,
+                            float *sums) {
   const long inputs = p->inputs, depth = p->tiles;
   for (long c = 0; c < inputs; c += LANES) {
     const long panel = panel_of(inputs, c), width = panel_width(inputs, panel);
     Tile tile = tile_at(p, first);
-    for (long t = 0; t < count; t++, next(p, &tile))
-      transform_data_row(&p->data, data + tile.image * p->data.image + c / LANES * p->data.block,
-                         tile.y - p->pad_y, tile.x - p->pad_x, p->dilation, row,
-                         tiles + panel * depth + t * width + c - panel, depth * inputs);
+    for (long t = 0; t < count; t++, next(p, &tile)) {
+      const float *from = data + tile.image * p->data.image + c / LANES * p->data.block;
+      float *to = tiles + panel * depth + t * width + c - panel;
+      const long y = tile.y - p->pad_y, x = tile.x - p->pad_x, step = depth * inputs;
+      if (row == ALL_ROWS) transform_data(&p->data, from, y, x, p->dilation, to, step);
+      else transform_data_row(&p->data, from, y, x, p->dilation, row, to, step);
+    }
   }
   for (long k = 0; k < outputs; k += LANES) {
     vector sum = _mm512_setzero_ps();
     Tile tile = tile_at(p, first);
-    for (long t = 0; t < count; t++, next(p, &tile))
-      sum += transform_grad_row(
-          &p->result, grad + tile.image * p->result.image + k / LANES * p->result.block,
-          tile.y, tile.x, p->dilation, row, grads + t * outputs + k, depth * outputs);
-    if (row == 1 && sums) _mm512_storeu_ps(sums + k, _mm512_loadu_ps(sums + k) + sum);
+    for (long t = 0; t < count; t++, next(p, &tile)) {
+      const float *from = grad + tile.image * p->result.image + k / LANES * p->result.block;
+      float *to = grads + t * outputs + k;
+      const long step = depth * outputs;
+      sum += row == ALL_ROWS
+                 ? transform_grad(&p->result, from, tile.y, tile.x, p->dilation, to, step)
+                 : transform_grad_row(&p->result, from, tile.y, tile.x, p->dilation, row, to, step);
+    }
+    /* Row 1 alone has the sum of all pixels. */
+    if (sums && (row == ALL_ROWS || row == 1))
+      _mm512_storeu_ps(sums + k, _mm512_loadu_ps(sums + k) + sum);
   }
 }
 
@@ -396,7 +385,7 @@ TARGET static void sum_part(const Problem *p, int row, long output, long outputs
     const long count = least(size, all - first);
     switch (row) { /* so that the compiler knows it */
 #define ROW(n) \
-  case n: transform_row(n, p, data, grad, first, count, outputs, tiles, grads, bias_sums); break;
+  case n: transform_tiles(n, p, data, grad, first, count, outputs, tiles, grads, bias_sums); break;
       ROW(0) ROW(1) ROW(2) ROW(3)
 #undef ROW
     }
@@ -468,8 +457,8 @@ TARGET void winograd_weight_grad(const Problem *p, const float *data, const floa
 #pragma omp for schedule(static)
       for (long chunk = 0; chunk < chunks; chunk++) {
         const long count = least(size, all - chunk * size);
-        transform_both(p, data, grad, chunk * size, count, tiles, grads,
-                       bias_grad ? bias_sums : 0);
+        transform_tiles(ALL_ROWS, p, data, grad, chunk * size, count, outputs, tiles, grads,
+                        bias_grad ? bias_sums : 0);
         for (int i = 0; i < PLACES; i++)
           for (long first = 0, width; first < inputs; first += width) {
             width = panel_width(inputs, first);
