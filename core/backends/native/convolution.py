@@ -32,8 +32,10 @@ _FLOAT32 = np.dtype("float32")
 
 _LANES = 16
 _WINDOW = (3, 3)
-_PRODUCTS_OF_TILE = 16
-"""Multiplications for a tile of 2x2 results and a pair of channels."""
+_RESULTS, _RESULTS_IN_TRAINING = (2,), (2, 4)
+"""Results along each axis of the tiles to choose from. Those of 4 are faster, but round more: their
+results are twice as far from the exact ones as those of direct convolution, and would show in the
+fifth digit of what a trained model predicts."""
 _MOST_PADDING = 2
 """Times the dilation. With more, the convolution that gives the data's gradient would have negative
 padding (``Convolution.transposed``)."""
@@ -46,17 +48,16 @@ channels are 4 KiB) and compete for the same cache lines."""
 _FEW = 32
 """Largest number of output channels that counts as few."""
 
-_WEIGHTS_PER_TILE = 8192
-"""Largest ratio of weights (pairs of input and output channel) to tiles of an image for which
-transformed weights are cached. They are nearly twice as large, and with few tiles loading them
-dominates the time. The ratio is per image, so that batches of any size share the weights."""
-_FEWEST_TILES, _WEIGHTS_PER_TRANSFORM = 64, 4096
-"""Smallest number of tiles in a batch, and largest number of channel pairs per tile, for which
-transforming weights for a single pass pays."""
-_LEAST_SAVING, _LEAST_SAVING_IN_TRAINING = 1.25, 1.5
-"""Smallest ratios of multiplications, direct to Winograd's, at which dilated convolutions, and
-those whose weights are transformed for each pass, are faster. Tiles of pixels far apart, and of
-images of 7x7, reach far beyond the edges, where direct convolutions skip what is zero."""
+_WEIGHTS_PER_RESULT = 2048
+"""Largest ratio of weights (pairs of input and output channel) to results of an image for which
+transformed weights are cached. They are two to four times as large, and with few results loading
+them dominates the time. The ratio is per image, so that batches of any size share the weights."""
+_TILES_PER_WEIGHT = 20
+"""Tiles whose products take as long as transforming the weights, or loading what is cached."""
+_LEAST_SAVING = 1.25
+"""Smallest ratio of costs, direct to Winograd's, at which the kernels are used: multiplications are
+not all that takes time. Tiles of pixels far apart, and of images of 7x7, reach far beyond the
+edges, where direct convolutions skip what is zero."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +69,8 @@ class Convolution:
         pad: rows above and columns left of the data.
         is_last: whether the layout is channels last, otherwise blocks of 16 channels.
         dilation: distance between the pixels of a window, in both directions.
+        is_kept: whether transformed weights are cached; otherwise each pass transforms them.
+        is_train: whether it is a pass of training.
     """
 
     data: Shape
@@ -75,6 +78,8 @@ class Convolution:
     pad: Shape
     is_last: bool
     dilation: int = 1
+    is_kept: bool = False
+    is_train: bool = False
 
     @classmethod
     def of(cls, request: KernelRequest[object], direct: DirectProblem) -> Convolution | None:
@@ -89,24 +94,44 @@ class Convolution:
             return None
         data = request.inputs[0]
         assert data is not None
-        found = cls(direct.data, direct.output, pad, is_last(request, data), apart)
-        is_kept = request.is_constant[1] and not request.is_train
-        return found if found._wins(is_kept=is_kept) else None
+        found = cls(
+            data=direct.data,
+            output=direct.output,
+            pad=pad,
+            is_last=is_last(request, data),
+            dilation=apart,
+            is_kept=request.is_constant[1] and not request.is_train,
+            is_train=request.is_train,
+        )
+        return found if found._wins() else None
 
-    def _wins(self, *, is_kept: bool) -> bool:
-        """Return whether the kernels are faster, given whether transformed weights are cached."""
-        images, tiles, weights = self.output[0], self._tiles_of_image, self.data[1] * self.output[1]
-        saving = self._products / (_PRODUCTS_OF_TILE * tiles)
-        if self.dilation > 1 and saving < _LEAST_SAVING:
-            return False
-        if is_kept:
-            return tiles * _WEIGHTS_PER_TILE >= weights
-        fewest = max(_FEWEST_TILES, weights // _WEIGHTS_PER_TRANSFORM)
-        return saving >= _LEAST_SAVING_IN_TRAINING and images * tiles >= fewest
+    def _wins(self) -> bool:
+        """Return whether the kernels are faster than direct convolution."""
+        if self.is_kept:
+            weights = self.data[1] * self.output[1]
+            if math.prod(self.output[2:]) * _WEIGHTS_PER_RESULT < weights:
+                return False
+            if self.dilation == 1:
+                return True
+        return self._images * self._products >= _LEAST_SAVING * self._cost(self.results)
 
     @property
-    def _tiles_of_image(self) -> int:
-        return math.prod(_tiles_along(size, self.dilation) for size in self.output[2:])
+    def results(self) -> int:
+        """The results of a tile along each axis: those that take the fewest multiplications."""
+        return min(_RESULTS_IN_TRAINING if self.is_train else _RESULTS, key=self._cost)
+
+    @property
+    def _images(self) -> int:
+        """The images by which tiles are chosen: batches of any size share weights that are kept."""
+        return 1 if self.is_kept else self.output[0]
+
+    def _cost(self, results: int) -> int:
+        """The time for a pair of channels, in multiplications."""
+        places = (results + _WINDOW[0] - 1) ** 2
+        return places * (self._images * self._tiles_of_image(results) + _TILES_PER_WEIGHT)
+
+    def _tiles_of_image(self, results: int) -> int:
+        return math.prod(_tiles_along(size, self.dilation, results) for size in self.output[2:])
 
     @property
     def _products(self) -> int:
@@ -132,22 +157,24 @@ class Convolution:
     def transposed(self) -> Convolution:
         """Return the convolution of the output's gradient that gives the data's gradient."""
         pad = tuple(2 * self.dilation - before for before in self.pad)
-        return Convolution(self.output, self.data, pad, self.is_last, self.dilation)
+        return dataclasses.replace(self, data=self.output, output=self.data, pad=pad)
 
     def as_c(self) -> Problem:
         """Return it as a C structure, for the current number of threads."""
-        threads = library.threads()
+        threads, results = library.threads(), self.results
+        tiles = self.output[0] * self._tiles_of_image(results)
         most = _TILES if self.output[1] > _FEW else _TILES_OF_FEW
         return Problem(
             images=self.data[0],
             inputs=self.data[1],
             outputs=self.output[1],
+            results=results,
             pad_y=self.pad[0],
             pad_x=self.pad[1],
             dilation=self.dilation,
             data=tensor_of(self.data, is_last=self.is_last),
             result=tensor_of(self.output, is_last=self.is_last),
-            tiles=tiles_together(self.output[0] * self._tiles_of_image, most, threads),
+            tiles=tiles_together(tiles, most, threads),
             threads=threads,
         )
 
@@ -184,11 +211,11 @@ def tiles_together(count: int, most: int, threads: int) -> int:
     return tiles if tiles % 4 else tiles + 1  # see _TILES
 
 
-def _tiles_along(size: int, dilation: int) -> int:
-    """Return the number of tiles of two results along an axis; with a dilation, results so far
-    apart are computed together."""
+def _tiles_along(size: int, dilation: int, results: int) -> int:
+    """Return the number of tiles along an axis; with a dilation, results so far apart are computed
+    together."""
     each, longer = divmod(size, dilation)
-    return longer * -(-(each + 1) // 2) + (dilation - longer) * -(-each // 2)
+    return longer * -(-(each + 1) // results) + (dilation - longer) * -(-each // results)
 
 
 def is_last(request: KernelRequest[object], data: TensorSpec) -> bool:

@@ -17,8 +17,8 @@ from .structures import Lines, Problem
 __all__ = ["Weights", "along_lines", "of_tiles"]
 
 _FLOAT32 = np.dtype("float32")
-_PLACES, _PLACES_OF_LINE = 16, 6
-"""Elements of a transformed tile; each has a separate matrix of weights."""
+_PLACES_OF_LINE = 6
+"""Elements of a transformed tile along a line; each has a separate matrix of weights."""
 _SHORT = 4
 """Longest window along a line that has one part, and needs one matrix of each."""
 _WEIGHT = 1
@@ -78,9 +78,10 @@ def of_tiles(problem: Problem, *, is_kept: bool, is_turned: bool = False) -> Wei
     outputs, inputs = problem.outputs, problem.inputs
     if is_turned:
         outputs, inputs = inputs, outputs
-    transform = partial(loaded().winograd_transform_weights, outputs, inputs, is_turned)
-    nbytes = _PLACES * inputs * outputs * _FLOAT32.itemsize
-    return Weights(("winograd", is_turned), nbytes, transform, is_kept=is_kept)
+    results = problem.results
+    transform = partial(loaded().winograd_transform_weights, results, outputs, inputs, is_turned)
+    nbytes = (results + 2) ** 2 * inputs * outputs * _FLOAT32.itemsize
+    return Weights(("winograd", results, is_turned), nbytes, transform, is_kept=is_kept)
 
 
 def along_lines(problem: Lines, *, is_kept: bool) -> Weights:

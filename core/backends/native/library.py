@@ -68,7 +68,7 @@ _ALIGNMENT, _TARGETS = POINTER(Alignment), POINTER(Targets)
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "native_is_supported": (c_int, ()),
     "native_source": (c_uint, ()),
-    "winograd_transform_weights": (None, (c_long, c_long, c_int, c_void_p, c_void_p)),
+    "winograd_transform_weights": (None, (*[c_long] * 3, c_int, *[c_void_p] * 2)),
     "winograd_convolve_scratch": (c_long, (_PROBLEM,)),
     "winograd_convolve": (None, (_PROBLEM, *[c_void_p] * 4, c_float, *[c_void_p] * 2)),
     "winograd_weight_grad_scratch": (c_long, (_PROBLEM, c_int)),

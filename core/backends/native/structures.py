@@ -47,7 +47,8 @@ class Problem(ctypes.Structure):
     """A convolution and how to compute it; mirrors the structure in ``winograd.c``."""
 
     _fields_ = (
-        *((name, c_long) for name in ("images", "inputs", "outputs", "pad_y", "pad_x", "dilation")),
+        *((name, c_long) for name in ("images", "inputs", "outputs", "results")),
+        *((name, c_long) for name in ("pad_y", "pad_x", "dilation")),
         ("data", Tensor),
         ("result", Tensor),
         ("tiles", c_long),
