@@ -20,7 +20,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -102,6 +102,7 @@ def write_checkpoint(
     prefix: str | None = None,
     job_id: int | None = None,
     attempt: int | None = None,
+    replacing: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Iterator[CheckpointWriter]:
     """Write a checkpoint; it appears complete when the block ends, or not at all if that raises.
 
@@ -113,6 +114,7 @@ def write_checkpoint(
         module: name of the module.
         prefix: of the file names, as in MXNet; None uses the module's name.
         job_id, attempt: the job that writes it, if one does.
+        replacing: what is entered while the checkpoint is put in place, unless it raises.
 
     Raises:
         Superseded: the attempt may no longer write; nothing was put in place.
@@ -123,7 +125,7 @@ def write_checkpoint(
         if job_id is not None:
             check_admitted(root, job_id, attempt)
 
-    with _incoming(root, str(tag), check) as directory:
+    with _incoming(root, str(tag), check, replacing) as directory:
         writer = CheckpointWriter(directory)
         yield writer
         files = _digest_all(directory)
@@ -376,8 +378,14 @@ _REMEDY = "upload the same files again"
 
 
 @contextmanager
-def _incoming(root: Path, name: str, check: Callable[[], None]) -> Iterator[Path]:
-    """Yield a hidden directory that is renamed at the end, unless ``check`` raises then."""
+def _incoming(
+    root: Path,
+    name: str,
+    check: Callable[[], None],
+    replacing: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Iterator[Path]:
+    """Yield a hidden directory that is renamed at the end, within ``replacing``, unless that or
+    ``check`` raises then."""
     make_directory(root)  # no parents: the module may have been deleted
     target = root / name
     directory = hidden_sibling(target, "incoming")
@@ -388,7 +396,7 @@ def _incoming(root: Path, name: str, check: Callable[[], None]) -> Iterator[Path
             stack.enter_context(locked(directory))
         try:
             yield directory
-            with locked(root):
+            with replacing(), locked(root):
                 check()
                 _put_in_place(directory, target)
         except BaseException:

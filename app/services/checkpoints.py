@@ -9,8 +9,8 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import AsyncIterable, Container, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterable, Callable, Container, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -264,19 +264,28 @@ class CheckpointService:
             if not is_whole:
                 self._check_etag(module, tag)
                 self._check_size(module, tag, digests)
-            if self._modules.get(module).checkpoint == tag:
-                self._check_same(module, tag, digests, is_whole)
-            self._write_files(module, tag, uploads, is_whole)
+            replacing = partial(self._replaceable, module, tag, digests, is_whole)
+            with replacing():
+                pass  # before files are read for nothing
+            self._write_files(module, tag, uploads, is_whole, replacing)
             manifest = read_manifest(self.directory(module, tag))
             self._enter(manifest)
         return manifest
 
     def _write_files(
-        self, module: str, tag: CheckpointTag, uploads: Mapping[str, Upload], is_whole: bool
+        self,
+        module: str,
+        tag: CheckpointTag,
+        uploads: Mapping[str, Upload],
+        is_whole: bool,
+        replacing: Callable[[], AbstractContextManager[None]],
     ) -> None:
         present = {} if is_whole else self._files_present(module, tag)
         prefix = prefix_of({*uploads, *present}) or module
-        with write_checkpoint(self.root(module), tag, module=module, prefix=prefix) as writer:
+        root = self.root(module)
+        with write_checkpoint(
+            root, tag, module=module, prefix=prefix, replacing=replacing
+        ) as writer:
             kept = {name: digest for name, digest in present.items() if name not in uploads}
             if kept:
                 writer.expected = kept
@@ -296,6 +305,22 @@ class CheckpointService:
         present = self._files_present(module, tag)
         return sum(one.size for name, one in present.items() if name not in names)
 
+    @contextmanager
+    def _replaceable(
+        self,
+        module: str,
+        tag: CheckpointTag,
+        digests: Mapping[str, FileDigest],
+        is_whole: bool,
+    ) -> Iterator[None]:
+        """Let files of a checkpoint be replaced in the block; raise InUse if the module is restored
+        from it, unless files are only added."""
+        # Under the lock of the record, else it could come to name this checkpoint in between.
+        with self._modules.directories.locked(module):
+            if self._modules.get(module).checkpoint == tag:
+                self._check_same(module, tag, digests, is_whole)
+            yield
+
     def _check_same(
         self,
         module: str,
@@ -303,7 +328,7 @@ class CheckpointService:
         digests: Mapping[str, FileDigest],
         is_whole: bool,
     ) -> None:
-        """Refuse to change the checkpoint that a module is restored from, except to add files."""
+        """Raise InUse unless files are only added to a checkpoint."""
         present = read_manifest(self.directory(module, tag)).files
         other = [
             name

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.checkpoint import BestPolicy, CheckpointTag
+from app.domain.checkpoint import BestPolicy, CheckpointTag, FileDigest
 from app.domain.job import Job
 from app.domain.module import ModuleRecord, ParamsSource
 from app.errors import Damaged, InUse, Invalid, NotFound, TooLarge
+from app.files import checkpoint_files
 from app.files.checkpoint_files import MANIFEST, admit_attempt, link_files, write_checkpoint
 from app.link.job_messages import JobCancelled, JobCheckpoint, JobDone, JobFailed
 
@@ -216,7 +217,7 @@ def test_two_concurrent_uploads_cannot_exceed_the_limit_together(bench) -> None:
 
 
 def test_an_upload_does_not_revive_a_deleted_module(bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    service, get = bench.checkpoints, bench.modules.get
+    service, get, hash_files = bench.checkpoints, bench.modules.get, checkpoint_files._digest_all
 
     def delete_behind(name: str) -> ModuleRecord:
         monkeypatch.undo()
@@ -224,9 +225,14 @@ def test_an_upload_does_not_revive_a_deleted_module(bench, monkeypatch: pytest.M
         bench.modules.delete(name)
         return record
 
+    def delete_before(directory: Path) -> dict[str, FileDigest]:
+        monkeypatch.undo()
+        bench.modules.delete("a")
+        return hash_files(directory)
+
     with service.begin_upload("a", T(1), "x.params") as upload:
         upload.write(b"x")
-        monkeypatch.setattr(bench.modules, "get", delete_behind)
+        monkeypatch.setattr(checkpoint_files, "_digest_all", delete_before)
         with pytest.raises(NotFound, match="module"):
             service.add_files("a", T(1), {"x.params": upload})
     monkeypatch.setattr(bench.modules, "get", delete_behind)
@@ -317,6 +323,28 @@ def test_the_best_checkpoint_of_a_job_is_never_pruned(bench) -> None:
         bench.checkpoints.saved("a", T(epoch))
         bench.checkpoints.prune("a", keep=1)
     assert listed(bench, "a") == [T(4), T(2)]
+
+
+def test_a_checkpoint_loaded_during_an_upload_is_not_replaced(
+    bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, hash_files = bench.checkpoints, checkpoint_files._digest_all
+    write(bench, "a", T(1))
+
+    def load_behind(directory: Path) -> dict[str, FileDigest]:
+        monkeypatch.undo()
+        bench.modules.saved("a", T(1), saved_states=False)
+        return hash_files(directory)
+
+    with service.begin_upload("a", T(1), "a-0001.params") as upload:
+        upload.write(b"others")
+        monkeypatch.setattr(checkpoint_files, "_digest_all", load_behind)
+        with pytest.raises(InUse, match=r"a-0001\.params"):
+            service.add_files("a", T(1), {"a-0001.params": upload})
+    assert bench.modules.get("a").checkpoint == T(1)
+    assert content_of(service.directory("a", T(1))) == b"w"
+    hidden = [path.name for path in service.root("a").iterdir() if path.name != "1"]
+    assert not any("incoming" in name for name in hidden)
 
 
 async def test_the_restore_point_is_not_replaced(bench) -> None:
