@@ -50,6 +50,19 @@ _NONNEGATIVE = {
 }
 """Functions without values below 0, whatever their parameters are."""
 
+_TRANSCENDENTAL = {
+    Function.ELU,
+    Function.GAMMA,
+    Function.GELU,
+    Function.INVERSE_ERF,
+    Function.LOG_GAMMA,
+    Function.SIGMOID,
+    Function.SOFT_RELU,
+    Function.SWISH,
+    Function.TANH,
+}
+"""Functions that take an exponential or the like, and therefore more time than others."""
+
 _SPECIAL = {Function.GAMMA, Function.INVERSE_ERF, Function.LOG_GAMMA}
 """Special functions: no layer applies them to what it computes."""
 
@@ -72,6 +85,26 @@ class Pointwise(NamedTuple):
     def is_special(self) -> bool:
         """Whether it is a special function, which must not be fused into a layer."""
         return self.function in _SPECIAL
+
+    @property
+    def is_transcendental(self) -> bool:
+        """Whether it takes an exponential or the like, and therefore more time than others."""
+        return self.function in _TRANSCENDENTAL
+
+    @property
+    def keeps_maximum(self) -> bool:
+        """Whether the greatest of several numbers has the greatest value and, in practice, the
+        same gradient as that value.
+
+        That is so if the function never decreases, of the lowest number is what it is of -inf, and
+        has no slope where different numbers have one value. A clip has, at its bounds.
+        """
+        match self.function:
+            case Function.ELU:
+                return self.alpha >= 0
+            case Function.RELU:
+                return self.alpha == 0
+        return self.function in (Function.SIGMOID, Function.SOFT_RELU, Function.TANH)
 
     @property
     def is_nonnegative(self) -> bool:

@@ -15,6 +15,7 @@ from .gradient import append_gradients
 from .ir import Program, Step
 from .joins import join
 from .layout import choose_kernels
+from .maxima_first import pool_before_activations
 from .memory import Lifetime, MemoryPlan, assign_inplace, lifetimes, plan_memory
 from .opening import open_layers
 from .pool_first import pool_before_convolutions
@@ -111,7 +112,7 @@ def compile_graph(
     if options.rewrite:
         if not requests:
             open_layers(program)
-        _recognize(program, forced, options.table, backend)
+        _recognize(program, forced, options.table, backend, has_backward=bool(requests))
     if requests:
         append_gradients(program, requests, pass_on=options.rewrite)
     verify_program(program, requests, after="gradient", operators=options.check_kernels)
@@ -141,7 +142,12 @@ def compile_graph(
 
 
 def _recognize(
-    program: Program, forced: set[Step], table: KernelTable | None, backend: str
+    program: Program,
+    forced: set[Step],
+    table: KernelTable | None,
+    backend: str,
+    *,
+    has_backward: bool,
 ) -> None:
     """Replace groups of steps by the operator they amount to.
 
@@ -150,6 +156,7 @@ def _recognize(
     roll(program, forced)
     simplify(program)
     pool_before_convolutions(program)
+    pool_before_activations(program, has_backward=has_backward)
     known = table.kinds(backend) if table is not None else frozenset()
     for operator, find in ((ChannelShuffle, find_shuffles), (Gate, find_gates)):
         if operator.kind in known:

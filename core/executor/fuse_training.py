@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..capabilities.functions import Function, is_relu
+from ..capabilities.functions import Function, Pointwise, is_relu
 from ..capabilities.fused import BATCH_NORM_ACTIVATION, LOCAL_RESPONSE
 from ..capabilities.kinds import Kind, implements, is_of
 from ..capabilities.layers import BATCH_NORM
@@ -25,7 +25,7 @@ from .fuse import FusedLocalResponse
 from .ir import Place, Program, Slots, Step
 from .primitives import Primitive
 
-__all__ = ["NormActivation", "fuse_local_responses", "fuse_norms"]
+__all__ = ["NormActivation", "fuse_local_responses", "fuse_norms", "may_follow_norm"]
 
 _FLOAT32 = np.dtype("float32")  # the only dtype that these kernels compute in
 _IMAGE_AXES = 4
@@ -84,6 +84,12 @@ class NormActivation(Primitive):
         self.norm.forward(run, inputs, [normal, *again])
         self.activation.backward(run, [grad], [normal], [out], [masked])
         self.norm.backward(run, [masked, *out_grads[1:]], inputs, outputs, in_grads)
+
+
+def may_follow_norm(function: Pointwise | None) -> bool:
+    """Return whether a function can be fused with the batch norm before it: a ReLU or clip."""
+    is_clip = function is not None and function.function is Function.CLIP
+    return is_clip or is_relu(function)
 
 
 def fuse_norms(program: Program, kernels: Set[Kind[Any]]) -> bool:
@@ -220,9 +226,7 @@ class _Fuser:
         found = [step for step in readers if not step.is_backward]
         if len(found) != 1 or any(step.source not in (None, found[0]) for step in readers):
             return None
-        function = found[0].op.pointwise()
-        is_clip = function is not None and function.function is Function.CLIP
-        return found[0] if is_clip or is_relu(function) else None
+        return found[0] if may_follow_norm(found[0].op.pointwise()) else None
 
     def _is_norm(self, step: Step) -> bool:
         op, is_single = step.op, step.op.visible_outputs() == 1

@@ -6,15 +6,17 @@ the result. A convolution of the smaller image takes a quarter of the work for w
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
+from collections.abc import Callable
 
 from ..capabilities import layers
 from ..capabilities.kinds import is_of
 from ..types import Shape, is_floating
 from .ir import Place, Program, Step
 
-__all__ = ["pool_before_convolutions"]
+__all__ = ["move_poolings", "pool_before_convolutions"]
 
 _CHANNELS_FIRST = (None, "NCW", "NCHW", "NCDHW")
 
@@ -24,20 +26,30 @@ def pool_before_convolutions(program: Program) -> None:
 
     Runs before the backward pass is appended.
     """
+    move_poolings(program, functools.partial(_may_swap, program))
+
+
+def move_poolings(program: Program, may_swap: Callable[[Step, Step], bool]) -> None:
+    """Swap each step with the pooling that alone reads it, where ``may_swap(step, pool)``."""
     reads = Counter(slot for step in program.steps for slot in step.reads())
     writers = {slot: step for step in program.steps for slot in step.writes()}
     steps = list(program.steps)
     for pool in program.steps:
-        # The pooling moves up a chain of 1x1 convolutions, one at a time.
-        while _is_mean(program, pool):
+        # The pooling moves up a chain of such steps, one at a time.
+        while is_of(pool.op, layers.POOLING):
             (data,) = pool.reads()
-            convolution = writers.get(data)
-            if convolution is None or reads[data] > 1 or not _is_pointwise(program, convolution):
+            step = writers.get(data)
+            is_hidden = program.values[data].place is Place.ARENA
+            if step is None or reads[data] > 1 or not is_hidden or not may_swap(step, pool):
                 break
-            steps.remove(convolution)
-            steps.insert(steps.index(pool) + 1, convolution)
-            _swap(program, convolution, pool)
+            steps.remove(step)
+            steps.insert(steps.index(pool) + 1, step)
+            _swap(program, step, pool)
     program.replace_steps(steps, [])
+
+
+def _may_swap(program: Program, step: Step, pool: Step) -> bool:
+    return _is_mean(program, pool) and _is_pointwise(program, step)
 
 
 def _is_pointwise(program: Program, step: Step) -> bool:
@@ -47,10 +59,9 @@ def _is_pointwise(program: Program, step: Step) -> bool:
         return False
     window = operator.window
     is_single = math.prod(window.kernel) == math.prod(window.stride) == 1
-    value = program.values[step.writes()[0]]
-    is_hidden = value.place is Place.ARENA
+    dtype = program.values[step.writes()[0]].dtype
     # A padded convolution adds a border, and means of integers are rounded.
-    return is_single and not any(window.pad) and is_hidden and is_floating(value.dtype)
+    return is_single and not any(window.pad) and is_floating(dtype)
 
 
 def _is_mean(program: Program, step: Step) -> bool:
@@ -76,12 +87,13 @@ def _lie_inside(operator: layers.Pooling, given: Shape, pooled: Shape) -> bool:
     )
 
 
-def _swap(program: Program, convolution: Step, pool: Step) -> None:
-    """Let the pooling read the convolution's data, and the convolution write its output."""
-    data, *parameters = convolution.inputs
+def _swap(program: Program, step: Step, pool: Step) -> None:
+    """Let the pooling read the step's data, and the step write the pooling's output."""
+    data, *parameters = step.inputs
     assert data is not None
-    given, (out,) = program.values[data], pool.writes()
-    shape = (*given.shape[:2], *program.values[out].shape[2:])
+    given = program.values[data]
+    _, (shape,) = pool.op.infer_shape([given.shape], [None])
+    assert shape is not None
     pooled = program.new_value(f"{pool.node}_data", shape, given.dtype)
+    step.inputs, step.outputs = (pooled.id, *parameters), pool.outputs
     pool.inputs, pool.outputs = (data,), (pooled.id,)
-    convolution.inputs, convolution.outputs = (pooled.id, *parameters), (out,)
