@@ -2,8 +2,8 @@
 
 The function then has a quarter of the work for windows of 2x2, forwards and backwards.
 
-Where a function rounds several numbers to its greatest value, the gradient goes to the greatest of
-them, and no longer to the first. They differ by rounding errors, or the slope is close to 0 there.
+Where a function rounds different numbers to one value, the gradient goes to the greatest of them,
+and no longer to the first. They differ by rounding errors only, or the slope is close to 0.
 
 Pooling ignores NaN, and makes the lowest number of a window of nothing else. Now it is the function
 of that number that results: 0 for a ReLU, as before, and -1 for tanh.
