@@ -18,6 +18,7 @@ from ..onednn.kernel import present
 from .structures import (
     Alignment,
     Boxes,
+    DenseLayer,
     Follows,
     ImageTaps,
     Interleaving,
@@ -58,7 +59,7 @@ _FILE = Path(__file__).with_name("libnative.so")
 
 
 _PROBLEM, _MAPS, _FOLLOWS = POINTER(Problem), POINTER(Maps), POINTER(Follows)
-_LINES = POINTER(Lines)
+_LINES, _DENSE = POINTER(Lines), POINTER(DenseLayer)
 _SAMPLING, _WINDOW = POINTER(Sampling), POINTER(SamplingWindow)
 _BOXES, _LIMIT = POINTER(Boxes), POINTER(SuppressionLimit)
 _REGIONS, _MOVED = POINTER(Regions), POINTER(MovedRegions)
@@ -77,6 +78,9 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "lines_convolve_scratch": (c_long, (_LINES,)),
     "lines_convolve": (None, (_LINES, *[c_void_p] * 4, c_float, *[c_void_p] * 2)),
     "chain_run": (c_int, (c_void_p,)),
+    "dense_scratch": (c_long, (_DENSE,)),
+    "dense_forward": (None, (_DENSE,)),
+    "dense_backward": (None, (_DENSE,)),
     "matrix_vector": (None, (POINTER(MatrixVector),)),
     "update": (None, (c_void_p, c_int, c_long, *[c_void_p] * 5, c_long)),
     "softmax": (None, (POINTER(Softmax),)),
@@ -147,6 +151,9 @@ class Library:
     lines_convolve_scratch: Callable[..., int]
     lines_convolve: Callable[..., None]
     chain_run: Callable[..., int]
+    dense_scratch: Callable[..., int]
+    dense_forward: Callable[..., None]
+    dense_backward: Callable[..., None]
     matrix_vector: Callable[..., None]
     update: Callable[..., None]
     softmax: Callable[..., None]

@@ -31,4 +31,16 @@ static inline int threads_for(long threads, long pieces) {
   return (int)least(least(threads, omp_get_max_threads()), pieces);
 }
 
+typedef struct {
+  long first, count;
+} Span;
+
+/* A thread's share of so many elements, in whole registers as far as possible. Kernels that share
+ * an array alike leave each part of it in the cache of one core. */
+static inline Span span_of(long elements, long thread, long threads) {
+  const long groups = (elements + LANES - 1) / LANES;
+  const long first = groups * thread / threads * LANES;
+  return (Span){first, least(elements, groups * (thread + 1) / threads * LANES) - first};
+}
+
 #endif

@@ -8,6 +8,7 @@ from ctypes import c_double, c_float, c_int, c_long, c_void_p
 __all__ = [
     "Alignment",
     "Boxes",
+    "DenseLayer",
     "Follows",
     "ImageTaps",
     "Interleaving",
@@ -220,6 +221,16 @@ class MatrixVector(ctypes.Structure):
         *((name, c_void_p) for name in ("matrix", "data", "bias", "result")),
         ("slope", c_float),
         ("threads", c_long),
+    )
+
+
+class DenseLayer(ctypes.Structure):
+    """A fully connected layer in training; mirrors the structure in ``dense.c``."""
+
+    _fields_ = (
+        *((name, c_long) for name in ("rows", "inputs", "outputs", "bands")),
+        *((name, c_void_p) for name in ("data", "weight", "bias", "out", "grad")),
+        *((name, c_void_p) for name in ("data_grad", "weight_grad", "bias_grad", "scratch")),
     )
 
 

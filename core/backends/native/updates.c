@@ -4,7 +4,7 @@
  */
 #include "simd.h"
 
-#define PIECE 8192 /* elements that a thread takes at a time */
+#define PIECE 8192 /* elements that are worth a thread */
 #define STATES 3   /* most arrays of states that a rule has */
 
 typedef struct {
@@ -200,11 +200,14 @@ TARGET static void update_rest(const Step *step, int rule, long count, float *we
 
 TARGET void update(const Step *step, int rule, long size, float *weight, const float *gradient,
                    float *first, float *second, float *third, long threads) {
-  const long pieces = (size + PIECE - 1) / PIECE, whole = size / LANES * LANES;
+  const long whole = size / LANES * LANES;
+  const long shares = threads_for(threads, size / PIECE + 1);
   float *const states[STATES] = {first, second, third};
-#pragma omp parallel for num_threads(threads_for(threads, pieces))
-  for (long p = 0; p < pieces; p++)
-    RULES[rule].pass(step, p * PIECE, least(whole, (p + 1) * PIECE), weight, gradient, states);
+#pragma omp parallel for num_threads(shares)
+  for (long i = 0; i < shares; i++) {
+    const Span share = span_of(whole, i, shares);
+    RULES[rule].pass(step, share.first, share.first + share.count, weight, gradient, states);
+  }
   if (whole == size) return;
   float *const rest[STATES] = {first ? first + whole : 0, second ? second + whole : 0,
                                third ? third + whole : 0};

@@ -1,0 +1,112 @@
+"""Fully connected layers in training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...capabilities.layers import Dense
+from ...types import Array, shape_size
+from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
+from ..onednn.kernel import are_float32
+from .call import NativeCall
+from .library import library, loaded, pointer, threads
+from .scratchpad import nbytes_of
+from .structures import DenseLayer
+
+__all__ = ["dense", "dense_backward"]
+
+_LANES = 16
+"""Numbers in a register: C computes at least one register of each row of a gradient."""
+
+
+class _Dense(Kernel):
+    """What both passes have in common.
+
+    Args:
+        request: the step.
+        bands: how many parts the outputs are shared in.
+    """
+
+    inplace = ()
+    uses_scratch = False
+
+    def __init__(self, request: KernelRequest[Dense], bands: int) -> None:
+        (rows, inputs), outputs = _sizes(request)
+        self._layer = (rows, inputs, outputs, bands)
+        self.scratchpad_bytes = nbytes_of((loaded().dense_scratch(DenseLayer(*self._layer)),))
+
+
+class _Forward(_Dense):
+    """Multiplies the data by the transposed weight and adds the bias."""
+
+    name = "native:dense"
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a call that computes the output."""
+        data, weight, *bias = map(pointer, arrays.inputs)
+        layer = DenseLayer(*self._layer, data, weight, *bias)
+        layer.out, layer.scratch = pointer(arrays.outputs[0]), pointer(resources.scratchpad)
+        return NativeCall.of(loaded().dense_forward, layer)
+
+
+class _Backward(_Dense):
+    """Computes the wanted gradients."""
+
+    name = "native:dense_backward"
+    backward_outputs = ()
+
+    def __init__(self, request: KernelRequest[Dense], bands: int) -> None:
+        super().__init__(request, bands)
+        # The data's gradient needs the weight, and the other way round.
+        readers = {1: request.in_grads[0], 0: request.in_grads[1]}
+        self.backward_inputs = tuple(sorted(i for i, one in readers.items() if one is not None))
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a call that computes the gradients."""
+        layer = DenseLayer(*self._layer, *map(_optional_pointer, arrays.inputs[:2]))
+        layer.grad, layer.scratch = pointer(arrays.out_grads[0]), pointer(resources.scratchpad)
+        names = ("data_grad", "weight_grad", "bias_grad")
+        for name, grad in zip(names, arrays.in_grads, strict=False):
+            setattr(layer, name, _optional_pointer(grad))
+        return NativeCall.of(loaded().dense_backward, layer)
+
+
+def dense(request: KernelRequest[Dense]) -> Kernel | None:
+    """Prepare the forward pass in training: the weight changes before each pass, and oneDNN is
+    slow with weights in the layout in which they are stored."""
+    bands = _bands(request) if request.is_train else None
+    return None if bands is None else _Forward(request, bands)
+
+
+def dense_backward(request: KernelRequest[Dense]) -> Kernel | None:
+    """Prepare the wanted gradients."""
+    bands = _bands(request)
+    return None if bands is None else _Backward(request, bands)
+
+
+def _bands(request: KernelRequest[Dense]) -> int | None:
+    """Return how many parts the outputs are shared in; None for requests left to oneDNN."""
+    if library() is None or request.inputs[0] is None or request.inputs[1] is None:
+        return None
+    if not are_float32(request):
+        return None
+    (rows, inputs), outputs = _sizes(request)
+    groups = -(-outputs // _LANES)
+    bands = min(threads(), groups)
+    if inputs < _LANES:
+        return None
+    return bands
+
+
+def _sizes(request: KernelRequest[Dense]) -> tuple[tuple[int, int], int]:
+    """Return the shape of the data as a matrix, and the number of outputs."""
+    data, weight = request.inputs[:2]
+    assert data is not None
+    assert weight is not None
+    outputs, inputs = weight.shape
+    return (shape_size(data.shape) // inputs, inputs), outputs
+
+
+def _optional_pointer(array: Array | None) -> Any:
+    return None if array is None else pointer(array)
