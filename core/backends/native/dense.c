@@ -2,13 +2,12 @@
  *
  * In all passes a thread has the same band of outputs, which are rows of the weight: so weight,
  * gradient and what an optimizer keeps stay in the cache of one core (`update` shares its arrays
- * alike). All matrices are in C order; the right factors of products are copied block by block, as
- * in `winograd.h`. Results of fewer than 16 columns would need masks, so there are at least 16
- * inputs, and the last panel of columns overlaps the one before. */
+ * alike). All matrices are in C order, and there are at least 16 inputs; the right factors of products
+ * are copied to panels, as in `winograd.h`. */
 #include "blocks.h"
 #include "winograd.h"
 
-#define DEPTH 128 /* inputs or outputs in a block */
+#define DEPTH 256 /* inputs or outputs in a block */
 
 typedef struct {
   long rows, inputs, outputs, bands;
@@ -22,15 +21,15 @@ typedef struct {
 
 static inline long rounded(long count) { return (count + LANES - 1) / LANES * LANES; }
 
-/* Floats of a right factor's block in the backward pass. */
-static long block_of(const DenseLayer *layer) { return PANEL * (rounded(layer->rows) + DEPTH); }
+/* Floats of the data, with rows of whole registers. */
+static long matrix_of(const DenseLayer *layer) { return layer->rows * rounded(layer->inputs); }
 
-/* Floats that a band needs: for blocks of right factors, and for sums that are transposed or added
- * to those of other bands. */
+/* Floats that a band needs: for right factors, and for sums that are transposed or added to those
+ * of other bands. */
 static long scratch_of(const DenseLayer *layer) {
-  const long rows = rounded(layer->rows);
-  const long forward = rows * (DEPTH + rounded(layer->outputs / layer->bands + LANES));
-  const long backward = block_of(layer) + rows * rounded(layer->inputs);
+  const long band = rounded(layer->outputs / layer->bands + LANES);
+  const long forward = rounded(layer->rows) * (DEPTH + band);
+  const long backward = 2 * matrix_of(layer) + DEPTH * LANES;
   return forward > backward ? forward : backward;
 }
 
@@ -110,36 +109,50 @@ TARGET void dense_forward(const DenseLayer *layer) {
 
 /* -- backward ---------------------------------------------------------------------------------- */
 
-/* Rows of one panel, one after the other. */
-TARGET static void pack_rows(const float *from, long stride, long rows, long width, float *to) {
-  for (long i = 0; i < rows; i++)
-    for (long j = 0; j < width; j += LANES)
-      _mm512_storeu_ps(to + i * width + j, _mm512_loadu_ps(from + i * stride + j));
-}
-
-TARGET static void weight_grad(const DenseLayer *layer, Span band, long column, long width,
-                               float *packed) {
-  const long inputs = layer->inputs;
-  pack_rows(layer->data + column, inputs, layer->rows, width, packed);
-  multiply(band.count, width,
-           (Factors){layer->grad + band.first, packed,
-                     layer->weight_grad + band.first * inputs + column, layer->rows, 1,
-                     layer->outputs, width, inputs},
-           0);
-}
-
-/* The part of the data's gradient that comes from a band of outputs. */
-TARGET static void data_grad(const DenseLayer *layer, Span band, long column, long width, float *packed,
+/* Rows of one panel, one after the other; zeros beyond the columns that there are. */
+TARGET static void pack_rows(const float *from, long stride, long rows, long columns, long width,
                              float *to) {
-  const long inputs = layer->inputs;
-  for (long o = 0; o < band.count; o += DEPTH) {
-    const long depth = least(DEPTH, band.count - o), first = band.first + o;
-    pack_rows(layer->weight + first * inputs + column, inputs, depth, width, packed);
-    multiply_deep(layer->rows, width,
-                  (Factors){layer->grad + first, packed, to + column, depth, layer->outputs, 1,
-                            width, inputs},
-                  o > 0);
+  for (long j = 0; j < width; j += LANES) {
+    const __mmask16 lanes = first_lanes(columns - j);
+    for (long i = 0; i < rows; i++)
+      _mm512_storeu_ps(to + i * width + j, _mm512_maskz_loadu_ps(lanes, from + i * stride + j));
   }
+}
+
+/* The panels of the data; results of fewer than 16 columns would need masks, so the last panel
+ * overlaps the one before. Few rows of a large weight are visited at a time, because each is in
+ * another page. */
+TARGET static void weight_grad(const DenseLayer *layer, Span band, float *packed) {
+  const long inputs = layer->inputs, rows = layer->rows;
+  for (long o = 0; o < band.count; o += DEPTH)
+    for (long k = 0, width; k < inputs; k += width) {
+      width = panel_width(inputs, k);
+      const long first = band.first + o, column = least(k, inputs - width);
+      float *data = packed + k * rows;
+      if (o == 0) pack_rows(layer->data + column, inputs, rows, width, width, data);
+      multiply(least(DEPTH, band.count - o), width,
+               (Factors){layer->grad + first, data, layer->weight_grad + first * inputs + column,
+                         rows, 1, layer->outputs, width, inputs},
+               0);
+    }
+}
+
+/* What comes from one band of outputs. Only columns that do not fill a panel are copied: the weight
+ * is read so few times that copies would take long. */
+TARGET static void data_grad(const DenseLayer *layer, Span band, float *packed, float *parts) {
+  const long inputs = layer->inputs;
+  for (long o = 0; o < band.count; o += DEPTH)
+    for (long k = 0, width; k < inputs; k += width) {
+      width = panel_width(inputs, k);
+      const long depth = least(DEPTH, band.count - o), first = band.first + o;
+      const float *weight = layer->weight + first * inputs + k;
+      const int is_whole = k + width <= inputs;
+      if (!is_whole) pack_rows(weight, inputs, depth, inputs - k, width, packed);
+      multiply_deep(layer->rows, width,
+                    (Factors){layer->grad + first, is_whole ? weight : packed, parts + k, depth,
+                              layer->outputs, 1, is_whole ? inputs : width, rounded(inputs)},
+                    o > 0);
+    }
 }
 
 TARGET static void bias_grad(const DenseLayer *layer, Span band) {
@@ -154,40 +167,35 @@ TARGET static void bias_grad(const DenseLayer *layer, Span band) {
 }
 
 /* All gradients; the data's goes to `parts`. */
-TARGET static void backward_band(const DenseLayer *layer, Span band, float *packed, float *parts) {
-  const long inputs = layer->inputs;
-  for (long k = 0, width; k < inputs; k += width) {
-    width = panel_width(inputs, k);
-    const long column = least(k, inputs - width);
-    if (layer->data_grad) data_grad(layer, band, column, width, packed, parts);
-    if (layer->weight_grad) weight_grad(layer, band, column, width, packed);
-  }
+TARGET static void backward_band(const DenseLayer *layer, Span band, float *parts) {
+  float *packed = parts + matrix_of(layer);
+  if (layer->data_grad) data_grad(layer, band, packed, parts);
+  if (layer->weight_grad) weight_grad(layer, band, packed);
   if (layer->bias_grad) bias_grad(layer, band);
 }
 
-/* Add up a share of the bands' parts of the data's gradient. */
-TARGET static void add_parts(const DenseLayer *layer, Span share, const float *parts) {
-  const long end = share.first + share.count, stride = scratch_of(layer);
-  for (long i = share.first; i < end; i += LANES) {
+/* Add up the bands' parts of a row of the data's gradient. */
+TARGET static void add_parts(const DenseLayer *layer, long row) {
+  const float *parts = layer->scratch + row * rounded(layer->inputs);
+  float *to = layer->data_grad + row * layer->inputs;
+  for (long i = 0; i < layer->inputs; i += LANES) {
     vector sum = _mm512_loadu_ps(parts + i);
-    for (long b = 1; b < layer->bands; b++) sum += _mm512_loadu_ps(parts + b * stride + i);
-    _mm512_mask_storeu_ps(layer->data_grad + i, first_lanes(end - i), sum);
+    for (long b = 1; b < layer->bands; b++)
+      sum += _mm512_loadu_ps(parts + b * scratch_of(layer) + i);
+    _mm512_mask_storeu_ps(to + i, first_lanes(layer->inputs - i), sum);
   }
 }
 
 TARGET void dense_backward(const DenseLayer *layer) {
-  const long bands = layer->bands, block = block_of(layer), size = layer->rows * layer->inputs;
+  const long bands = layer->bands;
 #pragma omp parallel num_threads(threads_for(bands, bands))
   {
 #pragma omp for schedule(static, 1)
-    for (long i = 0; i < bands; i++) {
-      float *packed = layer->scratch + i * scratch_of(layer);
-      backward_band(layer, span_of(layer->outputs, i, bands), packed,
-                    bands > 1 ? packed + block : layer->data_grad);
-    }
-    if (bands > 1 && layer->data_grad)
-#pragma omp for schedule(static, 1)
-      for (long i = 0; i < bands; i++)
-        add_parts(layer, span_of(size, i, bands), layer->scratch + block);
+    for (long i = 0; i < bands; i++)
+      backward_band(layer, span_of(layer->outputs, i, bands),
+                    layer->scratch + i * scratch_of(layer));
+    if (layer->data_grad)
+#pragma omp for schedule(static)
+      for (long i = 0; i < layer->rows; i++) add_parts(layer, i);
   }
 }
