@@ -34,7 +34,7 @@ from .convolution_backward import convolution_backward
 from .convolution_forward import convolution, fused_convolution
 from .deconvolution import deconvolution
 from .deformable import deformable_convolution
-from .dense import dense, dense_backward
+from .dense import dense_layer, dense_layer_backward
 from .embedding import embedding
 from .half import cast
 from .leading import leading
@@ -60,7 +60,7 @@ def register_kernels(table: KernelTable) -> None:
     """Register the kernels, which are tried before those already in the table."""
     table.register("numpy", layers.CONVOLUTION, convolution, convolution_backward)
     table.register("numpy", fused.CONVOLUTION, fused_convolution)
-    table.register("numpy", layers.FULLY_CONNECTED, dense, dense_backward)
+    table.register("numpy", layers.FULLY_CONNECTED, dense_layer, dense_layer_backward)
     table.register("numpy", layers.FULLY_CONNECTED, fully_connected)
     table.register("numpy", fused.FULLY_CONNECTED, fused_fully_connected)
     table.register("numpy", layers.RNN, recurrent)

@@ -14,10 +14,16 @@ from .library import library, loaded, pointer, threads
 from .scratchpad import nbytes_of
 from .structures import DenseLayer
 
-__all__ = ["dense", "dense_backward"]
+__all__ = ["dense_layer", "dense_layer_backward"]
 
 _LANES = 16
 """Numbers in a register: C computes at least one register of each row of a gradient."""
+_MOST_ROWS = 256
+"""Rows up to which both passes take at most oneDNN's time; beyond, threads had better share them."""
+_PIECE = 1 << 16
+"""Multiplications that are worth a thread."""
+_SMALL = 1 << 19
+"""Multiplications up to which it does not matter whether threads have equal shares."""
 
 
 class _Dense(Kernel):
@@ -72,29 +78,43 @@ class _Backward(_Dense):
         return NativeCall.of(loaded().dense_backward, layer)
 
 
-def dense(request: KernelRequest[Dense]) -> Kernel | None:
+def dense_layer(request: KernelRequest[Dense]) -> Kernel | None:
     """Prepare the forward pass in training: the weight changes before each pass, and oneDNN is
     slow with weights in the layout in which they are stored."""
-    bands = _bands(request) if request.is_train else None
+    if library() is None or not request.is_train or not are_float32(request):
+        return None
+    (rows, _), outputs = _sizes(request)
+    # Fewer rows do not fill a register, in which each lane is a row. With many outputs, packing the
+    # data in each thread takes little of the time, however many rows there are.
+    if not _LANES <= rows <= max(_MOST_ROWS, 2 * outputs):
+        return None
+    bands = _bands(request, fewest_busy=0.6)
     return None if bands is None else _Forward(request, bands)
 
 
-def dense_backward(request: KernelRequest[Dense]) -> Kernel | None:
+def dense_layer_backward(request: KernelRequest[Dense]) -> Kernel | None:
     """Prepare the wanted gradients."""
-    bands = _bands(request)
-    return None if bands is None else _Backward(request, bands)
+    if library() is None or not are_float32(request):
+        return None
+    (rows, _), _ = _sizes(request)
+    bands = _bands(request, fewest_busy=0.9)
+    return None if bands is None or rows > _MOST_ROWS else _Backward(request, bands)
 
 
-def _bands(request: KernelRequest[Dense]) -> int | None:
-    """Return how many parts the outputs are shared in; None for requests left to oneDNN."""
-    if library() is None or request.inputs[0] is None or request.inputs[1] is None:
-        return None
-    if not are_float32(request):
-        return None
+def _bands(request: KernelRequest[Dense], fewest_busy: float) -> int | None:
+    """Return in how many parts threads share the outputs; None to leave the layer to oneDNN.
+
+    ``fewest_busy`` is how much of the threads' time the work must fill. It fills less where bands
+    of whole registers differ, or are too few.
+    """
     (rows, inputs), outputs = _sizes(request)
-    groups = -(-outputs // _LANES)
-    bands = min(threads(), groups)
     if inputs < _LANES:
+        return None
+    products = rows * inputs * outputs
+    groups, useful = -(-outputs // _LANES), min(threads(), products // _PIECE + 1)
+    bands = min(useful, groups)
+    largest = -(-groups // bands) * _LANES
+    if products > _SMALL and outputs < fewest_busy * useful * largest:
         return None
     return bands
 

@@ -51,7 +51,7 @@ static long panel_width(long columns, long first) {
 }
 
 /* The start of the panel that contains a column. */
-static long panel_of(long columns, long column) {
+static inline long panel_of(long columns, long column) {
   long first = 0;
   while (column >= first + panel_width(columns, first)) first += panel_width(columns, first);
   return first;
@@ -159,7 +159,7 @@ INLINE void multiply(long rows, long width, const Factors f, const int accumulat
 }
 
 /* out[rows][columns] = left[rows][depth] right, whose columns are in panels */
-TARGET static void multiply_all(long rows, long depth, long columns, const float *left,
+TARGET static inline void multiply_all(long rows, long depth, long columns, const float *left,
                                 const float *right, float *out) {
   for (long first = 0, width; first < columns; first += width) {
     width = panel_width(columns, first);
