@@ -18,8 +18,9 @@ __all__ = ["dense_layer", "dense_layer_backward"]
 
 _LANES = 16
 """Numbers in a register: C computes at least one register of each row of a gradient."""
-_MOST_ROWS = 256
-"""Rows up to which both passes take at most oneDNN's time; beyond, threads had better share them."""
+_FEWEST_ROWS, _MOST_ROWS = 8, 256
+"""Rows for which all gradients take at most oneDNN's time. For fewer, memory bandwidth is the
+limit; threads had better share more."""
 _PIECE = 1 << 16
 """Multiplications that are worth a thread."""
 _SMALL = 1 << 19
@@ -98,7 +99,9 @@ def dense_layer_backward(request: KernelRequest[Dense]) -> Kernel | None:
         return None
     (rows, _), _ = _sizes(request)
     bands = _bands(request, fewest_busy=0.9)
-    return None if bands is None or rows > _MOST_ROWS else _Backward(request, bands)
+    if bands is None or not _FEWEST_ROWS <= rows <= _MOST_ROWS:
+        return None
+    return _Backward(request, bands)
 
 
 def _bands(request: KernelRequest[Dense], fewest_busy: float) -> int | None:

@@ -136,6 +136,7 @@ def test_all_axes_but_the_last_are_rows() -> None:
 @pytest.mark.parametrize(
     ("sizes", "left"),
     [
+        ((7, 64, 64), {FORWARD, BACKWARD}),
         ((8, 64, 64), {FORWARD}),  # rows do not fill a register
         ((64, 15, 64), {FORWARD, BACKWARD}),  # nor do inputs
         ((600, 64, 64), {FORWARD, BACKWARD}),
