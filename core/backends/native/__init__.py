@@ -3,14 +3,15 @@
 They are compiled when modserve is installed (``hatch_build.py``), and called through ctypes. Two
 work in oneDNN's layouts, between its kernels: convolutions of 3x3, 1xN and Nx1 by Winograd's
 minimal filtering, which needs about half of the multiplications, and batch normalization in
-training, which leaves its results in the cache. Fully connected layers of a single row and softmax
-of few elements need less time here than oneDNN needs to begin; LSTM and GRU in inference compute
-their gates before the sums leave the registers. The others are for operators that oneDNN lacks:
-sampling of feature maps at positions given by another input, alignment of labels with steps,
-special functions; and for those of ``piecewise``, where oneDNN treats NaN otherwise than MXNet.
-oneDNN or the reference runs if the kernels were not compiled, the processor has no AVX-512, or the
-gain would be small. ``chain`` runs consecutive primitives of oneDNN, and such calls between them,
-by one call.
+training, which leaves its results in the cache. Fully connected layers in training are shared among
+the threads as their weights are in the optimizer, and read these as they are stored; those of a
+single row and softmax of few elements need less time here than oneDNN needs to begin. LSTM and GRU
+in inference compute their gates before the sums leave the registers. The others are for operators
+that oneDNN lacks: sampling of feature maps at positions given by another input, alignment of labels
+with steps, special functions; and for those of ``piecewise``, where oneDNN treats NaN otherwise
+than MXNet. oneDNN or the reference runs if the kernels were not compiled, the processor has no
+AVX-512, or the gain would be small. ``chain`` runs consecutive primitives of oneDNN, and such calls
+between them, by one call.
 """
 
 from __future__ import annotations
