@@ -87,7 +87,7 @@ class _Forward(Kernel):
     ) -> None:
         # In training weights change at each step, so caching their transform would not help.
         is_kept = request.is_constant[1] and not request.is_train
-        self._method = _method(problem, is_kept=is_kept)
+        self._method = _method(problem, is_kept=is_kept or norm is not None)
         self._weights, self._outputs = self._method.weights, problem.output[1]
         self._layer, self._norm = layer, norm
         self._has_residual, self._slope = has_residual, slope

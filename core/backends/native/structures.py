@@ -52,6 +52,7 @@ class Problem(ctypes.Structure):
         *((name, c_long) for name in ("pad_y", "pad_x", "dilation")),
         ("data", Tensor),
         ("result", Tensor),
+        ("form", c_long),
         ("tiles", c_long),
         ("threads", c_long),
     )

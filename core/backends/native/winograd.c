@@ -26,6 +26,7 @@ typedef struct {
   long pad_y, pad_x;
   long dilation; /* distance between the pixels of a tile, in both directions */
   Tensor data, result;
+  long form;    /* of the weights, if it convolves */
   long tiles;   /* tiles transformed together */
   long threads; /* maximum; scratch is allocated for each */
 } Problem;
@@ -105,20 +106,29 @@ INLINE void transform_weights(const int r, long part, long outputs, long inputs,
   }
 }
 
-TARGET void winograd_transform_weights(long results, long outputs, long inputs, int turned,
-                                       const float *weights, float *out) {
-  const long parts = turned ? outputs : outputs / LANES;
-#pragma omp parallel for schedule(static)
-  for (long part = 0; part < parts; part++) {
-    if (results == 4) transform_weights(4, part, outputs, inputs, turned, weights, out);
-    else transform_weights(2, part, outputs, inputs, turned, weights, out);
-  }
+/* The weights are transformed in so many parts. */
+static long parts_of_weights(long outputs, int turned) {
+  return turned ? outputs : outputs / LANES;
 }
 
-/* G^T sums G into the gradient of weights[outputs][inputs][3][3], for one output. `parts` arrays
- * of sums[place][outputs][inputs], `size` elements apart, are added up. */
+TARGET static void transform_part(long results, long part, long outputs, long inputs, int turned,
+                                  const float *weights, float *out) {
+  if (results == 4) transform_weights(4, part, outputs, inputs, turned, weights, out);
+  else transform_weights(2, part, outputs, inputs, turned, weights, out);
+}
+
+TARGET void winograd_transform_weights(long results, long outputs, long inputs, int turned,
+                                       const float *weights, float *out) {
+  const long parts = parts_of_weights(outputs, turned);
+#pragma omp parallel for schedule(static)
+  for (long part = 0; part < parts; part++)
+    transform_part(results, part, outputs, inputs, turned, weights, out);
+}
+
+/* G^T sums G of sums[place][outputs][inputs] into the gradient of weights[outputs][inputs][3][3],
+ * for one output. */
 INLINE void restore_weights(const int r, const Problem *p, long output, const float *sums,
-                            long parts, long size, float *grad) {
+                            float *grad) {
   const long inputs = p->inputs, step = p->outputs * inputs;
   const int n = r + 2;
   for (long input = 0; input < inputs; input += LANES) {
@@ -126,12 +136,9 @@ INLINE void restore_weights(const int r, const Problem *p, long output, const fl
 #pragma GCC unroll 6
     for (int i = 0; i < n; i++)
 #pragma GCC unroll 6
-      for (int j = 0; j < n; j++) {
-        const float *from = sums + (n * i + j) * step + output * inputs + input;
-        places[i][j] = _mm512_loadu_ps(from);
-        for (long part = 1; part < parts; part++)
-          places[i][j] += _mm512_loadu_ps(from + part * size);
-      }
+      for (int j = 0; j < n; j++)
+        places[i][j] =
+            _mm512_loadu_ps(sums + (n * i + j) * step + output * inputs + input);
     restore_window(r, places, windows);
     store_tile(windows, grad + (output * inputs + input) * TAPS, TAPS, LANES, TAPS);
   }
@@ -139,12 +146,18 @@ INLINE void restore_weights(const int r, const Problem *p, long output, const fl
 
 /* -- the passes ------------------------------------------------------------------------------- */
 
+/* How weights are passed: transformed, or as they are stored, in windows [outputs][inputs][3][3] or
+ * those turned around. Then each thread transforms all of them for itself: to fetch what another
+ * has transformed from its cache takes longer. */
+enum { TRANSFORMED, STORED, TURNED };
+
 /* Scratch of each thread for a convolution, in floats. */
 long winograd_convolve_scratch(const Problem *p) {
-  return PLACES(p->results) * p->tiles * (p->inputs + p->outputs);
+  const long weights = p->form == TRANSFORMED ? 0 : p->inputs * p->outputs;
+  return PLACES(p->results) * (p->tiles * (p->inputs + p->outputs) + weights);
 }
 
-/* What is convolved: transformed weights, and what follows the sums. */
+/* What is convolved: with transformed weights, and what follows the sums. */
 typedef struct {
   const float *data, *weights, *bias, *residual;
   float slope;
@@ -180,16 +193,26 @@ INLINE void convolve_tiles(const int r, const Problem *p, const Convolution *c, 
   }
 }
 
-/* Convolve with transformed weights. `bias` and `residual`, which may be the result itself, may be
+/* Convolve. `bias` and `residual`, which may be the result itself, may be
  * NULL. Below zero results are multiplied by `slope`: 1 for no activation, 0 for ReLU. */
 TARGET void winograd_convolve(const Problem *p, const float *data, const float *weights,
                               const float *bias, const float *residual, float slope,
                               float *result, float *scratch) {
   const long all = count_tiles(p), size = p->tiles, chunks = (all + size - 1) / size;
-  const Convolution convolution = {data, weights, bias, residual, slope, result};
 #pragma omp parallel num_threads(threads_for(p->threads, chunks))
   {
     float *tiles = scratch + omp_get_thread_num() * winograd_convolve_scratch(p);
+    Convolution convolution = {data, weights, bias, residual, slope, result};
+    if (p->form != TRANSFORMED) {
+      float *own = tiles + PLACES(p->results) * size * (p->inputs + p->outputs);
+      const int turned = p->form == TURNED;
+      /* Of the stored weights the outputs are those of the convolution that they belong to. */
+      const long outputs = turned ? p->inputs : p->outputs;
+      const long inputs = turned ? p->outputs : p->inputs;
+      for (long part = 0; part < parts_of_weights(outputs, turned); part++)
+        transform_part(p->results, part, outputs, inputs, turned, weights, own);
+      convolution.weights = own;
+    }
 #pragma omp for schedule(static)
     for (long chunk = 0; chunk < chunks; chunk++) {
       const long first = chunk * size, count = least(size, all - first);
@@ -302,34 +325,39 @@ INLINE void sum_tiles(const int r, const Problem *p, const Gradient *g, long fir
 
 static long sums_size(const Problem *p) { return PLACES(p->results) * p->inputs * p->outputs; }
 
+static long weights_size(const Problem *p) { return TAPS * p->inputs * p->outputs; }
+
 /* The tiles that a thread has transformed. */
 static long tiles_size(const Problem *p, int shared) {
   const long places = shared ? p->results + 2 : PLACES(p->results);
   return places * p->tiles * (p->inputs + (shared ? band_size(p) : p->outputs));
 }
 
+/* What a thread has for itself: sums of the bias's gradient, transformed tiles and, unless they are
+ * in common, sums and the gradient of the weights that they amount to. */
+static long own_size(const Problem *p, int shared) {
+  return p->outputs + tiles_size(p, shared) + (shared ? 0 : sums_size(p) + weights_size(p));
+}
+
 /* Scratch of all threads together for the gradient of the weights, in floats.
  *
  * Where the sums fit a thread's cache, each thread has its own, of a share of the tiles. Otherwise
- * there are sums in common (`shared` 1), of which each thread computes some, of all tiles. Sums of
- * the bias's gradient are small, so every thread always has its own. */
+ * there are sums in common (`shared` 1), of which each thread computes some, of all tiles. */
 long winograd_weight_grad_scratch(const Problem *p, int shared) {
-  return (shared ? 1 : p->threads) * sums_size(p) +
-         p->threads * (tiles_size(p, shared) + p->outputs);
+  return (shared ? sums_size(p) : 0) + p->threads * own_size(p, shared);
 }
 
-/* Called by all threads of a team, which share the outputs among them. */
-TARGET static void restore_all(const Problem *p, const float *sums, long parts,
-                               const float *bias_sums, long bias_parts, float *weight_grad,
-                               float *bias_grad) {
-#pragma omp for schedule(static)
-  for (long k = 0; k < p->outputs; k++) {
-    if (p->results == 4) restore_weights(4, p, k, sums, parts, sums_size(p), weight_grad);
-    else restore_weights(2, p, k, sums, parts, sums_size(p), weight_grad);
-    if (!bias_grad) continue;
-    float sum = 0;
-    for (long part = 0; part < bias_parts; part++) sum += bias_sums[part * p->outputs + k];
-    bias_grad[k] = sum;
+TARGET static void restore_output(const Problem *p, long output, const float *sums, float *grad) {
+  if (p->results == 4) restore_weights(4, p, output, sums, grad);
+  else restore_weights(2, p, output, sums, grad);
+}
+
+/* Add up `count` numbers of each of `parts` arrays, `next` elements apart. */
+TARGET static void add_up(const float *from, long parts, long next, long count, float *to) {
+  for (long i = 0; i < count; i += LANES) {
+    vector sum = _mm512_loadu_ps(from + i);
+    for (long part = 1; part < parts; part++) sum += _mm512_loadu_ps(from + part * next + i);
+    _mm512_storeu_ps(to + i, sum);
   }
 }
 
@@ -337,34 +365,45 @@ TARGET static void restore_all(const Problem *p, const float *sums, long parts,
 TARGET void winograd_weight_grad(const Problem *p, const float *data, const float *grad,
                                  float *weight_grad, float *bias_grad, float *scratch, int shared) {
   const long all = count_tiles(p), outputs = p->outputs, size = p->tiles;
-  const long chunks = (all + size - 1) / size;
+  const long chunks = (all + size - 1) / size, own_floats = own_size(p, shared);
   const long band = band_size(p), bands = (outputs + band - 1) / band;
   const long parts = (p->results + 2) * bands;
-  float *all_bias_sums = scratch, *all_sums = scratch + p->threads * outputs;
-  float *all_tiles = all_sums + (shared ? 1 : p->threads) * sums_size(p);
+  float *common_sums = scratch, *all_own = scratch + (shared ? sums_size(p) : 0);
+  const long before_weights = outputs + tiles_size(p, 0) + sums_size(p); /* of what is its own */
 #pragma omp parallel num_threads(threads_for(p->threads, shared ? parts : chunks))
   {
     /* OpenMP may provide fewer threads than requested. */
-    const long team = omp_get_num_threads(), thread = omp_get_thread_num();
-    float *bias_sums = all_bias_sums + thread * outputs;
-    const Gradient g = {data, grad, all_tiles + thread * tiles_size(p, shared),
-                        all_sums + (shared ? 0 : thread * sums_size(p)), bias_grad ? bias_sums : 0};
-    clear(bias_sums, outputs);
+    const long team = omp_get_num_threads();
+    float *own = all_own + omp_get_thread_num() * own_floats, *tiles = own + outputs;
+    const Gradient g = {data, grad, tiles, shared ? common_sums : tiles + tiles_size(p, 0),
+                        bias_grad ? own : 0};
+    clear(own, outputs);
     if (shared) {
 #pragma omp for schedule(static)
       for (long part = 0; part < parts; part++) {
         const long output = part % bands * band;
         sum_part(p, &g, (int)(part / bands), output, least(band, outputs - output));
       }
+#pragma omp for schedule(static)
+      for (long k = 0; k < outputs; k++) restore_output(p, k, common_sums, weight_grad);
     } else {
       clear(g.sums, sums_size(p));
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
       for (long chunk = 0; chunk < chunks; chunk++) {
         const long first = chunk * size, count = least(size, all - first);
         if (p->results == 4) sum_tiles(4, p, &g, first, count);
         else sum_tiles(2, p, &g, first, count);
       }
+      /* Before they are added up, because windows are smaller than sums, and what another thread
+       * has written takes long to fetch. */
+      for (long k = 0; k < outputs; k++) restore_output(p, k, g.sums, own + before_weights);
+#pragma omp barrier
+      const long next = TAPS * p->inputs;
+#pragma omp for schedule(static)
+      for (long k = 0; k < outputs; k++)
+        add_up(all_own + before_weights + k * next, team, own_floats, next, weight_grad + k * next);
     }
-    restore_all(p, all_sums, shared ? 1 : team, all_bias_sums, team, weight_grad, bias_grad);
+#pragma omp single
+    if (bias_grad) add_up(all_own, team, own_floats, outputs, bias_grad);
   }
 }
