@@ -47,11 +47,16 @@ multiple of 4, because then the elements of a tile would be whole pages apart (4
 channels are 4 KiB) and compete for the same cache lines."""
 _FEW = 32
 """Largest number of output channels that counts as few."""
+_CACHE, _FEWEST_TILES = 1 << 20, 12
+"""Size in bytes of a core's cache. Fewer tiles are transformed together where transformed weights,
+which every tile needs, then stay in it; with fewer than this many, products take longer."""
 
 _WEIGHTS_PER_RESULT = 2048
 """Largest ratio of weights (pairs of input and output channel) to results of an image for which
 transformed weights are cached. They are two to four times as large, and with few results loading
 them dominates the time. The ratio is per image, so that batches of any size share the weights."""
+_FEWEST_RESULTS = 256
+"""Smallest number of results of a batch for which transforming the weights in each pass pays."""
 _TILES_PER_WEIGHT = 20
 """Tiles whose products take as long as transforming the weights, or loading what is cached."""
 _LEAST_SAVING = 1.25
@@ -113,6 +118,8 @@ class Convolution:
                 return False
             if self.dilation == 1:
                 return True
+        elif self.output[0] * math.prod(self.output[2:]) < _FEWEST_RESULTS:
+            return False
         return self._images * self._products >= _LEAST_SAVING * self._cost(self.results)
 
     @property
@@ -132,6 +139,15 @@ class Convolution:
 
     def _tiles_of_image(self, results: int) -> int:
         return math.prod(_tiles_along(size, self.dilation, results) for size in self.output[2:])
+
+    @property
+    def _most_tiles(self) -> int:
+        """The largest number of tiles that a thread transforms together."""
+        most = _TILES if self.output[1] > _FEW else _TILES_OF_FEW
+        inputs, outputs = self.data[1], self.output[1]
+        floats = _CACHE // _FLOAT32.itemsize // (self.results + _WINDOW[0] - 1) ** 2
+        room = (floats - inputs * outputs) // (inputs + outputs)
+        return min(most, room) if room >= _FEWEST_TILES else most
 
     @property
     def _products(self) -> int:
@@ -163,7 +179,6 @@ class Convolution:
         """Return it as a C structure, for the current number of threads."""
         threads, results = library.threads(), self.results
         tiles = self.output[0] * self._tiles_of_image(results)
-        most = _TILES if self.output[1] > _FEW else _TILES_OF_FEW
         return Problem(
             images=self.data[0],
             inputs=self.data[1],
@@ -174,7 +189,7 @@ class Convolution:
             dilation=self.dilation,
             data=tensor_of(self.data, is_last=self.is_last),
             result=tensor_of(self.output, is_last=self.is_last),
-            tiles=tiles_together(tiles, most, threads),
+            tiles=tiles_together(tiles, self._most_tiles, threads),
             threads=threads,
         )
 

@@ -2,8 +2,8 @@
  *
  * In all passes a thread has the same band of outputs, which are rows of the weight: so weight,
  * gradient and what an optimizer keeps stay in the cache of one core (`update` shares its arrays
- * alike). All matrices are in C order, and there are at least 16 inputs; the right factors of products
- * are copied to panels, as in `winograd.h`. */
+ * alike). All matrices are in C order, and there are at least 16 inputs; the right factors of
+ * products are copied to panels, as in `winograd.h`. */
 #include "blocks.h"
 #include "winograd.h"
 

@@ -22,7 +22,7 @@
 
 typedef struct {
   long images, inputs, outputs; /* inputs, outputs: channels */
-  long results; /* of a tile, along an axis: 2 or 4 */
+  long results;                 /* of a tile, along an axis: 2 or 4 */
   long pad_y, pad_x;
   long dilation; /* distance between the pixels of a tile, in both directions */
   Tensor data, result;

@@ -97,7 +97,8 @@ INLINE void along_weights(const int r, vector w[MOST]) {
   const vector even = times(AT_P, plus(P2, w[2], w[0])), odd = times(AT_P * P, w[1]);
   const vector other_even = times(AT_Q, plus(Q2, w[2], w[0])), other_odd = times(AT_Q * Q, w[1]);
   w[0] = times(AT_0, w[0]), w[5] = last;
-  w[1] = even + odd, w[2] = even - odd, w[3] = other_even + other_odd, w[4] = other_even - other_odd;
+  w[1] = even + odd, w[2] = even - odd;
+  w[3] = other_even + other_odd, w[4] = other_even - other_odd;
 }
 
 /* G^T s: gradients of 3 weights from r + 2 sums */

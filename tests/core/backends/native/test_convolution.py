@@ -29,7 +29,8 @@ Symbol = mx.sym.Symbol
 @pytest.fixture
 def any_saving(monkeypatch: pytest.MonkeyPatch) -> None:
     """Convolve even the images for which direct convolutions are faster."""
-    monkeypatch.setattr(sys.modules[Convolution.__module__], "_LEAST_SAVING", 0)
+    for name in ("_LEAST_SAVING", "_FEWEST_RESULTS"):
+        monkeypatch.setattr(sys.modules[Convolution.__module__], name, 0)
 
 
 @pytest.fixture(params=[2, 4], ids=["tiles of 2x2", "tiles of 4x4"])
@@ -96,10 +97,14 @@ def kernels(executor: Any, *, is_train: bool) -> list[str]:
 
 
 def assert_trained_equally(executor: Any, expected: Any) -> None:
-    assert_close("output", executor.outputs[0].asnumpy(), expected.outputs[0].asnumpy())
-    for name, wanted in expected.grad_dict.items():
-        if wanted is not None:
-            assert_close(name, executor.grad_dict[name].asnumpy(), wanted.asnumpy())
+    """Both round: tiles of 4x4 two to three times as much as the reference does."""
+    tolerance = 2e-5
+    output, wanted = (one.outputs[0].asnumpy() for one in (executor, expected))
+    assert_close("output", output, wanted, tolerance)
+    for name, gradient in expected.grad_dict.items():
+        if gradient is not None:
+            got = executor.grad_dict[name].asnumpy()
+            assert_close(name, got, gradient.asnumpy(), tolerance)
 
 
 @pytest.mark.usefixtures("any_saving", "results")
@@ -316,7 +321,8 @@ def test_large_weights_need_enough_tiles_to_pay_off(size: int, wins: bool) -> No
 
 
 @pytest.mark.parametrize(
-    ("images", "size", "wins"), [(1, 14, True), (2, 7, False), (4, 7, False), (8, 7, True)]
+    ("images", "size", "wins"),
+    [(1, 14, False), (2, 14, True), (2, 7, False), (4, 7, False), (8, 7, True)],
 )
 def test_training_needs_enough_tiles_and_few_beyond_the_edges(
     images: int, size: int, wins: bool
