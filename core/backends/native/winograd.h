@@ -107,16 +107,18 @@ INLINE void multiply_block(const int rows, const int registers, const Factors f,
 #pragma GCC unroll 16
   for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
-    for (int j = 0; j < registers; j++)
-      sums[i][j] =
-          accumulates ? _mm512_loadu_ps(f.out + i * f.out_row + LANES * j) : _mm512_setzero_ps();
+    for (int j = 0; j < registers; j++) sums[i][j] = _mm512_setzero_ps();
   if (registers == 1 && f.left_depth == 1) sum_narrow(rows, f, sums);
   else sum_wide(rows, registers, f, sums);
 #pragma GCC unroll 16
   for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
-    for (int j = 0; j < registers; j++)
-      _mm512_storeu_ps(f.out + i * f.out_row + LANES * j, sums[i][j]);
+    for (int j = 0; j < registers; j++) {
+      float *out = f.out + i * f.out_row + LANES * j;
+      /* Added at the end: sums of sums round less than one long sum. */
+      if (accumulates) sums[i][j] += _mm512_loadu_ps(out);
+      _mm512_storeu_ps(out, sums[i][j]);
+    }
 }
 
 #define ROWS(n) \
@@ -158,14 +160,20 @@ INLINE void multiply(long rows, long width, const Factors f, const int accumulat
   else multiply_panel(rows, 1, f, accumulates);
 }
 
+/* Products that are added up before their sum is added to others, which rounds less than one long
+ * sum. */
+#define DEPTH_OF_SUM 128
+
 /* out[rows][columns] = left[rows][depth] right, whose columns are in panels */
 TARGET static inline void multiply_all(long rows, long depth, long columns, const float *left,
-                                const float *right, float *out) {
+                                       const float *right, float *out) {
   for (long first = 0, width; first < columns; first += width) {
     width = panel_width(columns, first);
-    multiply(rows, width,
-             (Factors){left, right + first * depth, out + first, depth, depth, 1, width, columns},
-             0);
+    for (long k = 0; k < depth; k += DEPTH_OF_SUM)
+      multiply(rows, width,
+               (Factors){left + k, right + first * depth + k * width, out + first,
+                         least(DEPTH_OF_SUM, depth - k), depth, 1, width, columns},
+               k > 0);
   }
 }
 

@@ -97,14 +97,10 @@ def kernels(executor: Any, *, is_train: bool) -> list[str]:
 
 
 def assert_trained_equally(executor: Any, expected: Any) -> None:
-    """Both round: tiles of 4x4 two to three times as much as the reference does."""
-    tolerance = 2e-5
-    output, wanted = (one.outputs[0].asnumpy() for one in (executor, expected))
-    assert_close("output", output, wanted, tolerance)
-    for name, gradient in expected.grad_dict.items():
-        if gradient is not None:
-            got = executor.grad_dict[name].asnumpy()
-            assert_close(name, got, gradient.asnumpy(), tolerance)
+    assert_close("output", executor.outputs[0].asnumpy(), expected.outputs[0].asnumpy())
+    for name, wanted in expected.grad_dict.items():
+        if wanted is not None:
+            assert_close(name, executor.grad_dict[name].asnumpy(), wanted.asnumpy())
 
 
 @pytest.mark.usefixtures("any_saving", "results")
