@@ -119,36 +119,36 @@ INLINE void along_sums(const int r, vector s[MOST]) {
 
 #define ALL_ROWS (-1)
 
-/* B^T tile B of the tile of pixels from (y, x) on, each `apart` from the next; all its rows or a
- * single one. Places are `step` elements apart. */
+/* B^T tile of the tile of pixels from (y, x) on, each `apart` from the next. */
+INLINE void transform_columns(const int r, const int is_inside, const Tensor *t,
+                              const float *start, long y, long x, long apart,
+                              vector rows[MOST][MOST]) {
+  const int n = r + 2;
+  const float *first = start + y * t->row + x * t->pixel;
+  const long next_row = apart * t->row, next_pixel = apart * t->pixel;
+#pragma GCC unroll 6
+  for (int j = 0; j < n; j++) {
+    vector column[MOST];
+#pragma GCC unroll 6
+    for (int i = 0; i < n; i++)
+      column[i] = is_inside ? _mm512_loadu_ps(first + i * next_row + j * next_pixel)
+                            : at(t, start, y + i * apart, x + j * apart);
+    along_data(r, column);
+#pragma GCC unroll 6
+    for (int i = 0; i < n; i++) rows[i][j] = column[i];
+  }
+}
+
+/* B^T tile B of that tile; all its rows or a single one. Places are `step` elements apart. */
 INLINE void transform_data(const int r, const int row, const Tensor *t, const float *start, long y,
                            long x, long apart, float *out, long step) {
   const int n = r + 2;
+  const long last_y = y + (n - 1) * apart, last_x = x + (n - 1) * apart;
   vector rows[MOST][MOST];
-  if (y >= 0 && x >= 0 && y + (n - 1) * apart < t->height && x + (n - 1) * apart < t->width) {
-    const float *first = start + y * t->row + x * t->pixel;
-    const long next_row = apart * t->row, next_pixel = apart * t->pixel;
-#pragma GCC unroll 6
-    for (int j = 0; j < n; j++) {
-      vector column[MOST];
-#pragma GCC unroll 6
-      for (int i = 0; i < n; i++)
-        column[i] = _mm512_loadu_ps(first + i * next_row + j * next_pixel);
-      along_data(r, column);
-#pragma GCC unroll 6
-      for (int i = 0; i < n; i++) rows[i][j] = column[i];
-    }
-  } else {
-#pragma GCC unroll 6
-    for (int j = 0; j < n; j++) {
-      vector column[MOST];
-#pragma GCC unroll 6
-      for (int i = 0; i < n; i++) column[i] = at(t, start, y + i * apart, x + j * apart);
-      along_data(r, column);
-#pragma GCC unroll 6
-      for (int i = 0; i < n; i++) rows[i][j] = column[i];
-    }
-  }
+  if (y >= 0 && x >= 0 && last_y < t->height && last_x < t->width)
+    transform_columns(r, 1, t, start, y, x, apart, rows);
+  else
+    transform_columns(r, 0, t, start, y, x, apart, rows);
 #pragma GCC unroll 6
   for (int i = 0; i < n; i++) {
     if (row != ALL_ROWS && row != i) continue;
