@@ -119,7 +119,7 @@ INLINE void along_sums(const int r, vector s[MOST]) {
 
 #define ALL_ROWS (-1)
 
-/* B^T tile of the tile of pixels from (y, x) on, each `apart` from the next. */
+/* B^T times the tile of pixels from (y, x) on, each `apart` from the next. */
 INLINE void transform_columns(const int r, const int is_inside, const Tensor *t,
                               const float *start, long y, long x, long apart,
                               vector rows[MOST][MOST]) {
