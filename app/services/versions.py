@@ -8,6 +8,7 @@ import random
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, NamedTuple
 
 import structlog
@@ -91,19 +92,13 @@ class Versions:
 
     # -- choosing -----------------------------------------------------------------------------
 
-    def choose_now(
-        self, record: ModuleRecord, name: str | None, part: SequencePart | None = None
+    def _choose_now(
+        self, record: ModuleRecord, name: str | None, part: SequencePart | None, draw: float
     ) -> Version | None:
-        """Return the version that answers a prediction; None if files must be read to find it.
-
-        Raises:
-            NotFound: there is no such version.
-        """
-        if part is not None:
-            name = self._name_of(record, name, part)
-        chosen = record.versions.choose(name, random.random())
+        """Return the version that answers a prediction; None if files must be read to find it."""
+        chosen = record.versions.choose(self._name_of(record, name, part), draw)
         version = LIVE_VERSION if chosen == LIVE else self._known(record, chosen)
-        if part is not None and version is not None:
+        if version is not None:
             self._note_begun(record, part, version)
         return version
 
@@ -151,9 +146,15 @@ class Versions:
             NotFound: there is no such version.
             VersionDamaged: its files cannot be read.
         """
-        version = self.choose_now(record, name, part)
+        return await self._choose(record, name, part, random.random())
+
+    async def _choose(
+        self, record: ModuleRecord, name: str | None, part: SequencePart | None, draw: float
+    ) -> Version:
+        # With the same draw: another one would favour versions whose files are known.
+        version = self._choose_now(record, name, part, draw)
         if version is None:
-            chosen = record.versions.choose(self._name_of(record, name, part), random.random())
+            chosen = record.versions.choose(self._name_of(record, name, part), draw)
             version = LIVE_VERSION if chosen == LIVE else await self._find(record, chosen)
             self._note_begun(record, part, version)
         return version
@@ -176,24 +177,24 @@ class Versions:
         Raises:
             Exception: choosing or sending failed before this method returned.
         """
-        version = self.choose_now(record, name, part)
+        draw = random.random()
+        version = self._choose_now(record, name, part, draw)
         if version is not None:
             return ask(version)
-        later = _Later(self._choose_and_ask(record, name, ask, refuse, part))
+        choose = partial(self._choose, record, name, part, draw)
+        later = _Later(self._choose_and_ask(choose, ask, refuse))
         self._tasks.add(later.task)
         later.task.add_done_callback(self._tasks.discard)
         return later
 
     async def _choose_and_ask(
         self,
-        record: ModuleRecord,
-        name: str | None,
+        choose: Callable[[], Coroutine[Any, Any, Version]],
         ask: Callable[[Version], Asked],
         refuse: Callable[[Exception], None],
-        part: SequencePart | None,
     ) -> Asked | None:
         try:
-            return ask(await self.choose(record, name, part))
+            return ask(await choose())
         except Exception as error:
             refuse(error)
             return None
