@@ -21,7 +21,7 @@ GPU_RUN     = ($(GPU_INSTALL)) && PYTHONPATH="$(CURDIR)/$(GPU_SITE):$(CURDIR)/te
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test soak lint types openapi dashboard bench \
-        gpu-wheels gpu-test gpu-facts image image-test lock clean
+        gpu-wheels gpu-first gpu-test gpu-facts image image-test lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,7 +63,10 @@ gpu-wheels: ## Fetch what a bare machine with a GPU lacks for the next two, to c
 	$(PYTHON) -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
 	    --python-version $(GPU_PYTHON_VERSION) --implementation cp --platform manylinux_2_28_x86_64 \
 	    --platform manylinux_2_27_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
-	    --dest $(GPU_WHEELS) pytest-asyncio typing-extensions "nvidia-cudnn-frontend>=1.14,<1.29"
+	    --dest $(GPU_WHEELS) pytest-asyncio typing-extensions "nvidia-cudnn-frontend>=1.28,<1.29" "nvmath-python>=1.0,<2"
+
+gpu-first: ## Ask a GPU what only a GPU can tell: plans, cubins, ceilings, PyTorch's times, faults (GPU_OUT=FOLDER)
+	@$(GPU_RUN) -m hardware.gpu_first --report $(GPU_OUT)/gpu-first.jsonl $(ARGS)
 
 gpu-test: ## Run everything marked gpu; needs a GPU, CuPy and pytest, no make install (GPU_OUT=FOLDER)
 	@$(GPU_RUN) -m hardware.gpu_test --report $(GPU_OUT)/gpu-test.jsonl $(ARGS)

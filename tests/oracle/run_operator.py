@@ -51,6 +51,7 @@ class OperatorRun:
 
     case: Case
     operator: Operator
+    context: Context
     backend: Backend
     names: list[str]
     inputs: list[Any]
@@ -62,7 +63,8 @@ class OperatorRun:
         cls, case: Case, context: Context | None = None, dtype: str | None = None
     ) -> OperatorRun:
         """Make inputs and outputs; ``dtype`` replaces that of floating inputs."""
-        backend = backend_of(context or Context("cpu", 0))
+        context = context or Context("cpu", 0)
+        backend = backend_of(context)
         operator = parse(case)
         host = {**case.make_inputs(), **case.make_aux()}
         names = list(host) if case.positional else list(operator.input_names())
@@ -79,14 +81,14 @@ class OperatorRun:
             for i, (s, t) in enumerate(zip(shapes, dtypes, strict=True))
         ]
         inputs = [backend.asarray(x) for x in arrays]
-        return cls(case, operator, backend, names, inputs, outputs, heads)
+        return cls(case, operator, context, backend, names, inputs, outputs, heads)
 
     def environment(self) -> Run:
         """Return a fresh ``Run`` with the same random numbers every time."""
         return Run(
             self.backend.xp,
             self.case.train,
-            DeviceRandom(Context("cpu", 0), _RANDOM_SEED),
+            DeviceRandom(self.context, _RANDOM_SEED),
             lambda shape, dtype: garbage(self.backend, shape, dtype),
         )
 
