@@ -1,0 +1,27 @@
+"""Kernels in CUDA C++ for NVIDIA GPUs, compiled when they are first used (``launch.py``).
+
+All store float32, float16 or bfloat16, in C order, and compute in float32. None uses atomic
+operations on floating point numbers: every run adds in the same order, on every device.
+"""
+
+from __future__ import annotations
+
+from ...capabilities import arrays, fused, layers
+from ..kernels import KernelTable
+from .pointwise import leaky_relu, leaky_relu_backward, pointwise, pointwise_backward
+from .pooling import pooling, pooling_backward
+
+__all__ = ["register_cuda"]
+
+
+def register_cuda(table: KernelTable, backend: str = "cupy") -> None:
+    """Register the kernels.
+
+    Args:
+        table: where.
+        backend: name of the backend whose arrays they run on.
+    """
+    table.register(backend, arrays.POINTWISE, pointwise, pointwise_backward)
+    table.register(backend, arrays.LEAKY_RELU, leaky_relu, leaky_relu_backward)
+    table.register(backend, fused.GATE, pointwise, pointwise_backward)
+    table.register(backend, layers.POOLING, pooling, pooling_backward)

@@ -1,0 +1,100 @@
+"""Every CUDA kernel, run on the host, against MXNet and against the operator's reference."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.backends.cuda import register_cuda
+from core.backends.kernels import KernelTable
+from core.capabilities import arrays, fused
+from core.capabilities.kinds import Kind
+from core.executor import bind
+from core.executor.compile import CompileOptions
+from core.ops import get_operator
+from oracle import golden_file
+from oracle.case import Case, all_cases
+from oracle.compare import assert_close
+from oracle.run_symbol import make_symbol, run_symbol
+
+from .host_modules import is_available, on_host
+
+pytestmark = pytest.mark.skipif(not is_available(), reason="needs g++ on x86-64")
+
+_TABLE = KernelTable()
+register_cuda(_TABLE, "numpy")
+
+Entry: TypeAlias = tuple[Kind[Any] | None, bool]
+
+_KINDS = _TABLE.kinds("numpy")
+
+_REFERENCE = {
+    # Special functions.
+    "elemwise_unary-erfinv",
+    "elemwise_unary-erfinv_edge",
+    "elemwise_unary-gamma",
+    "elemwise_unary-gamma_negative",
+    "elemwise_unary-gammaln",
+    "elemwise_unary-gammaln_negative",
+}
+"""Cases of operators with kernels that no kernel serves."""
+
+
+_BY_FUNCTION = {arrays.ARITHMETIC, arrays.LEAKY_RELU, arrays.POINTWISE, arrays.REDUCTION}
+"""What has kernels for known functions only."""
+
+
+def _has_kernels(case: Case) -> bool:
+    kind = get_operator(case.op).kind
+    if kind not in _KINDS or any(x.dtype != np.float32 for x in case.make_inputs().values()):
+        return False
+    op = make_symbol(mx, case).heads[0].node.op
+    return kind not in _BY_FUNCTION or any((op.arithmetic(), op.pointwise(), op.reduction()))
+
+
+_CASES = [
+    pytest.param(family, case, id=f"{family}-{case.id}")
+    for family, case in all_cases()
+    if _has_kernels(case)
+]
+
+
+def run(case: Case, check_kernels: bool) -> tuple[dict[str, np.ndarray], set[Entry]]:
+    """Return results by key and the kernels that ran."""
+    symbol = make_symbol(mx, case)
+    options = CompileOptions(table=_TABLE, check_kernels=check_kernels)
+    used: set[Entry] = set()
+
+    def bind_and_look(*args: Any, **kw: Any) -> Any:
+        executor = bind(symbol, *args, options=options, **kw)
+        for plan in executor._plans.values():
+            used.update(
+                (step.op.kind, step.is_backward)
+                for step in plan.compiled.program.steps
+                if step.kernel is not None
+            )
+        return executor
+
+    with on_host():
+        return run_symbol(mx, case, symbol, bind=bind_and_look), used
+
+
+@pytest.mark.parametrize(("family", "case"), _CASES)
+def test_results_match_mxnets(family: str, case: Case) -> None:
+    results, used = run(case, check_kernels=False)
+    golden = golden_file.ops(family)
+    for key, got in results.items():
+        assert_close(f"{family}/{case.id} {key}", got, golden[f"{case.id}/{key}"], case.tolerance)
+    run(case, check_kernels=True)  # raises if a kernel's results are not its reference's
+    name = f"{family}-{case.id}"
+    assert (not used) == (name in _REFERENCE), "list the cases that no kernel serves, and no others"
+
+
+def test_every_kernel_has_a_case() -> None:
+    served = set().union(*(run(row.values[1], False)[1] for row in _CASES))
+    in_plans = {kind for kind in vars(fused).values() if isinstance(kind, Kind)}
+    wanted = {entry for entry in _TABLE.entries("numpy") if entry[0] not in in_plans}
+    assert served >= wanted
