@@ -8,6 +8,13 @@ from __future__ import annotations
 
 from ...capabilities import arrays, fused, layers
 from ..kernels import KernelTable
+from .batch_norm import (
+    batch_norm,
+    batch_norm_activation,
+    batch_norm_activation_backward,
+    batch_norm_backward,
+    fused_batch_norm,
+)
 from .pointwise import leaky_relu, leaky_relu_backward, pointwise, pointwise_backward
 from .pooling import pooling, pooling_backward
 
@@ -25,3 +32,8 @@ def register_cuda(table: KernelTable, backend: str = "cupy") -> None:
     table.register(backend, arrays.LEAKY_RELU, leaky_relu, leaky_relu_backward)
     table.register(backend, fused.GATE, pointwise, pointwise_backward)
     table.register(backend, layers.POOLING, pooling, pooling_backward)
+    table.register(backend, layers.BATCH_NORM, batch_norm, batch_norm_backward)
+    table.register(backend, fused.BATCH_NORM, fused_batch_norm)
+    table.register(
+        backend, fused.BATCH_NORM_ACTIVATION, batch_norm_activation, batch_norm_activation_backward
+    )

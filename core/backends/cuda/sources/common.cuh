@@ -104,6 +104,42 @@ struct Divisor {
   }
 };
 
+// As `map`, of tensors seen as (outer, channels, inner): f(values, of_channel(channel)).
+template <int COUNT, class E, class C, class F>
+__device__ inline void map_channels(Size size, E *out, const E *const (&in)[COUNT], Divisor inner,
+                                    Divisor channels, C of_channel, F f) {
+  constexpr int LANES = 16 / sizeof(E);
+  auto channel_at = [&](Size index) {
+    Size outer = inner.of(index);
+    return channels.split(outer);
+  };
+  unsigned long long bits = (unsigned long long)out;
+  for (int i = 0; i < COUNT; i++) bits |= (unsigned long long)in[i];
+  const Size whole = bits % 16 ? 0 : size / LANES;
+  const bool is_uniform = inner.by % LANES == 0;
+  for (Size p = first_index(); p < whole; p += index_step()) {
+    Pack<E> packs[COUNT], result;
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) packs[i].whole = reinterpret_cast<const uint4 *>(in[i])[p];
+    auto known = of_channel(channel_at(p * LANES));
+#pragma unroll
+    for (int lane = 0; lane < LANES; lane++) {
+      if (lane && !is_uniform) known = of_channel(channel_at(p * LANES + lane));
+      float x[COUNT];
+#pragma unroll
+      for (int i = 0; i < COUNT; i++) x[i] = widen(packs[i].at[lane]);
+      narrow(result.at[lane], f(x, known));
+    }
+    reinterpret_cast<uint4 *>(out)[p] = result.whole;
+  }
+  for (Size at = whole * LANES + first_index(); at < size; at += index_step()) {
+    float x[COUNT];
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) x[i] = widen(in[i][at]);
+    narrow(out[at], f(x, of_channel(channel_at(at))));
+  }
+}
+
 // -- sums -----------------------------------------------------------------------------------------
 
 #define THREADS 256 /* in a block, for all kernels with sums over blocks */
