@@ -15,8 +15,20 @@ from .batch_norm import (
     batch_norm_backward,
     fused_batch_norm,
 )
+from .loss import cross_entropy, cross_entropy_backward, softmax_output_backward
 from .pointwise import leaky_relu, leaky_relu_backward, pointwise, pointwise_backward
 from .pooling import pooling, pooling_backward
+from .softmax import (
+    log_softmax,
+    log_softmax_backward,
+    softmax,
+    softmax_activation,
+    softmax_activation_backward,
+    softmax_backward,
+    softmax_output,
+    softmin,
+    softmin_backward,
+)
 
 __all__ = ["register_cuda"]
 
@@ -37,3 +49,11 @@ def register_cuda(table: KernelTable, backend: str = "cupy") -> None:
     table.register(
         backend, fused.BATCH_NORM_ACTIVATION, batch_norm_activation, batch_norm_activation_backward
     )
+    table.register(backend, arrays.SOFTMAX, softmax, softmax_backward)
+    table.register(backend, arrays.SOFTMIN, softmin, softmin_backward)
+    table.register(backend, arrays.LOG_SOFTMAX, log_softmax, log_softmax_backward)
+    table.register(
+        backend, arrays.SOFTMAX_ACTIVATION, softmax_activation, softmax_activation_backward
+    )
+    table.register(backend, arrays.SOFTMAX_OUTPUT, softmax_output, softmax_output_backward)
+    table.register(backend, arrays.CROSS_ENTROPY, cross_entropy, cross_entropy_backward)

@@ -12,7 +12,7 @@ from ...types import Array, shape_size
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources, TensorSpec
 from .launch import Call
 
-__all__ = ["CudaKernel", "element_macros", "present", "specs_of", "storage_type"]
+__all__ = ["Bind", "CudaKernel", "element_macros", "present", "specs_of", "storage_type"]
 
 _TYPES = {
     np.dtype("float32"): "float",

@@ -39,6 +39,10 @@ _REFERENCE = {
     "elemwise_unary-gamma_negative",
     "elemwise_unary-gammaln",
     "elemwise_unary-gammaln_negative",
+    # Other dtypes.
+    "softmax-log_softmax_to_float64",
+    "softmax-softmax_to_float64",
+    "softmax-softmin_to_float64",
 }
 """Cases of operators with kernels that no kernel serves."""
 
