@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ..config import config
 from .backend import Backend
+from .cuda import register_cuda
 from .cupy_ import CupyBackend, gpu_count
 from .kernels import kernels
 from .native import register_kernels as register_native
@@ -44,6 +45,7 @@ _numpy = NumpyBackend()
 register_onednn(kernels)
 register_native(kernels)
 register_bfloat16(kernels)
+register_cuda(kernels)
 limit_blas(thread_count(config))
 if config.in_bfloat16 and not has_bfloat16():
     raise ValueError(

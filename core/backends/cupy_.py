@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import DeviceError
 from ..types import Array, DType, Shape
 from .backend import Chain
+from .cuda.optimizers import update
 from .steps import FusedStep
 
 __all__ = ["CupyBackend", "gpu_count"]
@@ -104,8 +105,9 @@ class CupyBackend:
     def update(
         self, weight: Array, gradient: Array, states: Sequence[Array], step: FusedStep
     ) -> bool:
-        """Return False: this backend has no fused kernel."""
-        return False
+        """Take a step by one kernel; return False for arrays that it does not take."""
+        with self.device:
+            return update(weight, gradient, states, step)
 
     def shuffle(self, vector: Array, seed: int) -> bool:
         """Return False: there is no kernel."""

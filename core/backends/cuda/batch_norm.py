@@ -115,14 +115,18 @@ class _View:
         return function(_SOURCE, name, *self.macros)
 
 
-def _view(request: KernelRequest[Any], norm: BatchNorm, activation: HasFunction | None) -> _View | None:
+def _view(
+    request: KernelRequest[Any], norm: BatchNorm, activation: HasFunction | None
+) -> _View | None:
     """Return the view of a request's data; None if no kernel takes its tensors."""
     data = request.inputs[0]
     wide = (data, request.outputs[0], request.out_grads[0] if request.out_grads else None)
     grads = request.in_grads[:1] if request.in_grads else ()
     kind, follows = storage_type(*wide, *grads), _follows(activation)
     vectors = (*request.inputs[1:], *request.outputs[1:], *request.in_grads[1:])
-    are_plain = all(one is None or (one.dtype == _FLOAT32 and one.layout is None) for one in vectors)
+    are_plain = all(
+        one is None or (one.dtype == _FLOAT32 and one.layout is None) for one in vectors
+    )
     if kind is None or data is None or follows is None or not are_plain:
         return None
     name, low, high = follows

@@ -17,25 +17,45 @@ import numpy as np
 
 from ...types import Array, DType
 
-__all__ = ["Call", "argument", "call", "divisor", "function", "grid_of", "in_turn", "source_of"]
+__all__ = [
+    "OPTIONS",
+    "SOURCES",
+    "Call",
+    "argument",
+    "call",
+    "code_of",
+    "divisor",
+    "function",
+    "grid_of",
+    "in_turn",
+]
 
 Call: TypeAlias = Callable[[], None]
 
-_SOURCES = Path(__file__).parent / "sources"
+SOURCES = Path(__file__).parent / "sources"
 _THREADS = 256
 _MAX_BLOCKS = 4096
 """Blocks of a grid whose threads take further elements, a grid's width apart. Independent of the
 device, so that sums are taken in the same order everywhere."""
 
-_OPTIONS = ("--std=c++17",)
+OPTIONS = ("--std=c++17",)
 _DIVISOR = np.dtype([("by", "<i8"), ("magic", "<u4"), ("shift", "<u4")])
 
 
+def code_of(source: str, *macros: str) -> str:
+    """Return the text of a file after definitions of macros, as in ``function``.
+
+    They are no options of the compiler, whose own headers would see these.
+    """
+    defined = (f"#define {macro.replace('=', ' ', 1)}\n" for macro in macros)
+    return "".join((*defined, _source_of(source)))
+
+
 @functools.cache
-def source_of(name: str) -> str:
+def _source_of(name: str) -> str:
     """Return the text of a file with the text of its headers in it."""
-    text = (_SOURCES / name).read_text(encoding="utf-8")
-    for header in sorted(_SOURCES.glob("*.cuh")):
+    text = (SOURCES / name).read_text(encoding="utf-8")
+    for header in sorted(SOURCES.glob("*.cuh")):
         included = f'#include "{header.name}"'
         if included in text:
             text = text.replace(included, header.read_text(encoding="utf-8"))
@@ -70,8 +90,7 @@ def function(source: str, name: str, *macros: str) -> Any:
     key = (source, name, macros, current_device())
     found = _functions.get(key)
     if found is None:
-        options = (*_OPTIONS, *(f"-D{macro}" for macro in macros))
-        found = raw_module(source_of(source), options).get_function(name).kernel
+        found = raw_module(code_of(source, *macros), OPTIONS).get_function(name).kernel
         _functions[key] = found
     return found
 

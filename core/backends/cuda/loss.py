@@ -45,7 +45,11 @@ def _of_distributions(operator: SoftmaxOutput, out: TensorSpec, macros: tuple[st
     numbers = float(operator.grad_scale), np.int32(operator.out_grad)
 
     def bind(arrays: KernelArrays, resources: KernelResources) -> Call:
-        operands = present(arrays.outputs[0]), present(arrays.inputs[1]), present(arrays.in_grads[0])
+        operands = (
+            present(arrays.outputs[0]),
+            present(arrays.inputs[1]),
+            present(arrays.in_grads[0]),
+        )
         subtract = function(_SOURCE, "distribution_backward", *macros)
         return call(subtract, grid_of(size, out.dtype), size, *operands, *numbers)
 
@@ -55,7 +59,7 @@ def _of_distributions(operator: SoftmaxOutput, out: TensorSpec, macros: tuple[st
 def _of_labels(
     operator: SoftmaxOutput, out: TensorSpec, labels: int, macros: tuple[str, ...]
 ) -> Kernel:
-    outer, classes, inner = _view(operator, out.shape)
+    _, classes, inner = _view(operator, out.shape)
     size, counts_valid = shape_size(out.shape), operator.normalization == "valid"
     blocks = min(grid_of(labels), _COUNTING_BLOCKS)
     numbers = _labelled(operator, classes, operator.grad_scale / _divisor(operator, labels, out))
@@ -69,7 +73,9 @@ def _of_labels(
         calls = [call(subtract, grid_of(size, out.dtype), *sizes, *operands)]
         if counts_valid:
             count = function(_SOURCE, "count_labels", *macros)
-            calls.insert(0, call(count, blocks, labels, label, float(operator.ignore_label), counts))
+            calls.insert(
+                0, call(count, blocks, labels, label, float(operator.ignore_label), counts)
+            )
         return in_turn(calls)
 
     return _gradient(bind, scratchpad_bytes=4 * blocks if counts_valid else 0)

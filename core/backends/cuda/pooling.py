@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from ...capabilities.layers import Pooling
-from ...types import Array, Shape, lowest, shape_size
+from ...types import Array, lowest, shape_size
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources, TensorSpec
 from .kernel import CudaKernel, element_macros, present, storage_type
 from .launch import Call, call, divisor, function, grid_of

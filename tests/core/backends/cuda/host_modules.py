@@ -29,7 +29,14 @@ __all__ = ["HostModule", "is_available", "on_host"]
 
 _HOST = Path(__file__).parent / "host"
 _ENTRY = re.compile(r'extern "C" __global__ void (\w+)\(')
-_OPTIONS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fno-strict-aliasing", "-ffp-contract=off")
+_LAUNCH = """
+extern "C" long host_launch_{0}(void **arguments, const unsigned *grid, unsigned threads,
+                                unsigned seed) {{
+  return host_launch({0}, arguments, grid, threads, seed);
+}}
+extern "C" int host_sizes_{0}(int *sizes) {{ return host_sizes({0}, sizes); }}
+"""
+_OPTIONS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fno-strict-aliasing")
 _seeds = itertools.count(1)
 
 
@@ -43,7 +50,7 @@ def on_host() -> Iterator[None]:
     """Let kernels that are bound within the block run on the host."""
     with (
         mock.patch.object(launch, "raw_module", HostModule),
-        mock.patch.object(launch, "current_device", lambda: -1),
+        mock.patch.object(launch, "current_device", return_value=-1),
     ):
         yield
 
@@ -83,17 +90,9 @@ class HostModule:
 
     def __init__(self, code: str, options: tuple[str, ...]) -> None:
         _runner()
-        macros = [option for option in options if option.startswith("-D")]
         names = _ENTRY.findall(code)
-        launches = "".join(
-            f'extern "C" long host_launch_{name}(void **a, const unsigned *g, unsigned t, unsigned s)'
-            f" {{ return host_launch({name}, a, g, t, s); }}\n"
-            f'extern "C" int host_sizes_{name}(int *s) {{ return host_sizes({name}, s); }}\n'
-            for name in names
-        )
-        # Files may leave functions out, by macros.
-        kept = code + "\n" + launches
-        library = _compiled(kept, "kernels", "-include", str(_HOST / "cuda_host.h"), *macros)
+        text = "\n".join((code, *map(_LAUNCH.format, names)))
+        library = _compiled(text, "kernels", "-include", str(_HOST / "cuda_host.h"))
         self._library = ctypes.CDLL(str(library))
 
     def get_function(self, name: str) -> _HostKernel:
@@ -113,7 +112,9 @@ class _HostKernel:
         self.kernel = self
 
     def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any]) -> None:
-        assert isinstance(grid, tuple) and isinstance(block, tuple) and len(block) == 1
+        assert isinstance(grid, tuple)
+        assert isinstance(block, tuple)
+        assert len(block) == 1
         assert all(isinstance(n, int) and n > 0 for n in grid), (self._name, grid)
         kept = [_packed(one) for one in args]
         sizes = [ctypes.sizeof(one) for one in kept]
