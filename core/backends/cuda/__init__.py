@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...capabilities import arrays, fused, layers
 from ..kernels import KernelTable
+from .arithmetic import arithmetic, arithmetic_backward, repeating_backward
 from .batch_norm import (
     batch_norm,
     batch_norm_activation,
@@ -18,6 +19,7 @@ from .batch_norm import (
 from .loss import cross_entropy, cross_entropy_backward, softmax_output_backward
 from .pointwise import leaky_relu, leaky_relu_backward, pointwise, pointwise_backward
 from .pooling import pooling, pooling_backward
+from .reduction import reduction, reduction_backward
 from .softmax import (
     log_softmax,
     log_softmax_backward,
@@ -57,3 +59,6 @@ def register_cuda(table: KernelTable, backend: str = "cupy") -> None:
     )
     table.register(backend, arrays.SOFTMAX_OUTPUT, softmax_output, softmax_output_backward)
     table.register(backend, arrays.CROSS_ENTROPY, cross_entropy, cross_entropy_backward)
+    table.register(backend, arrays.ARITHMETIC, arithmetic, arithmetic_backward)
+    table.register(backend, arrays.REDUCTION, reduction, reduction_backward)
+    table.register(backend, arrays.REPEATING, None, repeating_backward)

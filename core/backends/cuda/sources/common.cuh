@@ -140,6 +140,23 @@ __device__ inline void map_channels(Size size, E *out, const E *const (&in)[COUN
   }
 }
 
+// Where the elements of a tensor lie in another, given the tensor's axes from the last to the first and
+// the distance in the other from one element to the next along each.
+struct Places {
+  Divisor sizes[6];
+  Size strides[6];
+  Size start;
+  int rank;
+
+  __device__ Size of(Size index) const {
+    Size place = start;
+#pragma unroll
+    for (int axis = 0; axis < 6; axis++)
+      if (axis < rank) place += sizes[axis].split(index) * strides[axis];
+    return place;
+  }
+};
+
 // -- sums -----------------------------------------------------------------------------------------
 
 #define THREADS 256 /* in a block, for all kernels with sums over blocks */
