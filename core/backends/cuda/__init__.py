@@ -17,6 +17,19 @@ from .batch_norm import (
     fused_batch_norm,
 )
 from .loss import cross_entropy, cross_entropy_backward, softmax_output_backward
+from .moving import (
+    concatenation,
+    concatenation_backward,
+    parting,
+    parting_backward,
+    repeating,
+    shuffling,
+    shuffling_backward,
+    slicing,
+    slicing_backward,
+    transposition,
+    transposition_backward,
+)
 from .pointwise import leaky_relu, leaky_relu_backward, pointwise, pointwise_backward
 from .pooling import pooling, pooling_backward
 from .reduction import reduction, reduction_backward
@@ -61,4 +74,9 @@ def register_cuda(table: KernelTable, backend: str = "cupy") -> None:
     table.register(backend, arrays.CROSS_ENTROPY, cross_entropy, cross_entropy_backward)
     table.register(backend, arrays.ARITHMETIC, arithmetic, arithmetic_backward)
     table.register(backend, arrays.REDUCTION, reduction, reduction_backward)
-    table.register(backend, arrays.REPEATING, None, repeating_backward)
+    table.register(backend, arrays.REPEATING, repeating, repeating_backward)
+    table.register(backend, arrays.CONCATENATION, concatenation, concatenation_backward)
+    table.register(backend, arrays.PARTING, parting, parting_backward)
+    table.register(backend, arrays.SLICING, slicing, slicing_backward)
+    table.register(backend, arrays.PERMUTING, transposition, transposition_backward)
+    table.register(backend, fused.SHUFFLE, shuffling, shuffling_backward)

@@ -36,7 +36,10 @@ def arithmetic(request: KernelRequest[HasArithmetic]) -> Kernel | None:
     if known is None or kind is None or out is None or len(request.inputs) != 2:
         return None
     left, right = (spec.shape for spec in request.inputs if spec is not None)
-    macros, size = (*element_macros(kind, out), f"FUNCTION={_CLASSES[known]}"), shape_size(out.shape)
+    macros, size = (
+        (*element_macros(kind, out), f"FUNCTION={_CLASSES[known]}"),
+        shape_size(out.shape),
+    )
     if left == right:
 
         def bind_equal(arrays: KernelArrays, resources: KernelResources) -> Call:

@@ -21,6 +21,7 @@ __all__ = [
     "OPTIONS",
     "SOURCES",
     "Call",
+    "address",
     "argument",
     "call",
     "code_of",
@@ -116,6 +117,13 @@ def argument(value: Any) -> Any:
     if isinstance(value, int):
         return np.int64(value)
     return np.float32(value) if isinstance(value, float) else value
+
+
+def address(array: Array) -> int:
+    """Return the address of an array's first element."""
+    # Of an array of CuPy, or of one of NumPy in tests.
+    pointer = getattr(array.data, "ptr", None)
+    return int(array.ctypes.data if pointer is None else pointer)
 
 
 def grid_of(size: int, dtype: DType | None = None) -> int:
