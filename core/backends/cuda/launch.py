@@ -55,12 +55,12 @@ def code_of(source: str, *macros: str) -> str:
 @functools.cache
 def _source_of(name: str) -> str:
     """Return the text of a file with the text of its headers in it."""
-    text = (SOURCES / name).read_text(encoding="utf-8")
-    for header in sorted(SOURCES.glob("*.cuh")):
+    text = (SOURCES / name).read_text(encoding="utf-8").replace("#pragma once\n", "")
+    for header in SOURCES.glob("*.cuh"):
         included = f'#include "{header.name}"'
         if included in text:
-            text = text.replace(included, header.read_text(encoding="utf-8"))
-    return text.replace("#pragma once\n", "")
+            text = text.replace(included, _source_of(header.name))
+    return text
 
 
 def raw_module(code: str, options: tuple[str, ...]) -> Any:

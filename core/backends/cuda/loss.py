@@ -9,7 +9,7 @@ from ...types import Array, Shape, shape_size
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources, TensorSpec
 from .kernel import Bind, CudaKernel, element_macros, present, specs_of, storage_type
 from .launch import Call, call, divisor, function, grid_of, in_turn
-from .softmax import Rows
+from .rows import Rows
 
 __all__ = ["cross_entropy", "cross_entropy_backward", "softmax_output_backward"]
 
@@ -132,7 +132,7 @@ def cross_entropy(request: KernelRequest[object]) -> Kernel | None:
         add_up = function(_SOURCE, "cross_entropy_total", *rows.macros)
         return in_turn(
             [
-                rows.call("cross_entropy", *map(present, arrays.inputs), losses),
+                rows.call(_SOURCE, "cross_entropy", *map(present, arrays.inputs), losses),
                 call(add_up, 1, rows.count, losses, present(arrays.outputs[0])),
             ]
         )
@@ -150,7 +150,7 @@ def cross_entropy_backward(request: KernelRequest[object]) -> Kernel | None:
 
     def bind(arrays: KernelArrays, resources: KernelResources) -> Call:
         operands = (*arrays.inputs, arrays.out_grads[0], arrays.in_grads[0])
-        return rows.call("cross_entropy_backward", *map(present, operands))
+        return rows.call(_SOURCE, "cross_entropy_backward", *map(present, operands))
 
     return CudaKernel(
         "softmax_cross_entropy_backward", bind, backward_inputs=(0, 1), backward_outputs=()

@@ -156,7 +156,7 @@ def _parts_of(operator: Parting, data: TensorSpec) -> tuple[list[int], int]:
     return [(stop - start) * unit for start, stop in pairs], shape_size(data.shape[:axis])
 
 
-# -- slices and other orders of axes ----------------------------------------------------------------
+# -- slices and other orders of axes ---------------------------------------------------------------
 
 
 def slicing(request: KernelRequest[Slicing]) -> Kernel | None:

@@ -8,6 +8,7 @@ from ...types import shape_size
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from .kernel import CudaKernel, element_macros, present, specs_of, storage_type
 from .launch import Call, call, function, grid_of
+from .local_response import prelu, prelu_backward
 
 __all__ = ["leaky_relu", "leaky_relu_backward", "pointwise", "pointwise_backward"]
 
@@ -53,13 +54,17 @@ def pointwise_backward(request: KernelRequest[HasFunction]) -> Kernel | None:
 
 
 def leaky_relu(request: KernelRequest[LeakyRelu]) -> Kernel | None:
-    """Prepare the forward pass of a function that has one slope below zero."""
+    """Prepare the forward pass of a function that has a slope below zero."""
+    if request.operator.has_slopes:
+        return prelu(request)
     known = request.operator.pointwise()
     return None if known is None else _forward(request, known, _CLASSES[known.function])
 
 
 def leaky_relu_backward(request: KernelRequest[LeakyRelu]) -> Kernel | None:
-    """Prepare the backward pass of a function that has one slope below zero."""
+    """Prepare the backward pass of a function that has a slope below zero."""
+    if request.operator.has_slopes:
+        return prelu_backward(request)
     known = request.operator.pointwise()
     return None if known is None else _backward(request, known, _CLASSES[known.function])
 

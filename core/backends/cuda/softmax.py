@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
-
 import numpy as np
 
 from ...capabilities.arrays import AlongAxis, SoftmaxActivation, SoftmaxOutput
-from ...types import Array, Shape, shape_size
-from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources, TensorSpec
-from .kernel import CudaKernel, element_macros, present, storage_type
-from .launch import Call, call, divisor, function
+from ...types import Array, shape_size
+from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
+from .kernel import CudaKernel, present, storage_type
+from .launch import Call
+from .rows import Rows
 
 __all__ = [
-    "Rows",
     "log_softmax",
     "log_softmax_backward",
     "softmax",
@@ -26,47 +23,7 @@ __all__ = [
     "softmin_backward",
 ]
 
-_MAX_OF_WARP = 1024
-"""Most classes in a row that a warp computes by itself."""
-
-_THREADS, _WARPS = 256, 8
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rows:
-    """Data as (outer, classes, inner), with a row at each place of outer and inner."""
-
-    outer: int
-    classes: int
-    inner: int
-    macros: tuple[str, ...]
-
-    @classmethod
-    def along(cls, kind: str, spec: TensorSpec, axis: int) -> Rows:
-        """Return the rows along an axis."""
-        shape, axis = spec.shape, axis % len(spec.shape)
-        outer, inner = shape_size(shape[:axis]), shape_size(shape[axis + 1 :])
-        return cls.of(kind, spec, (outer, shape[axis], inner))
-
-    @classmethod
-    def of(cls, kind: str, spec: TensorSpec, view: Shape) -> Rows:
-        """Return the rows of a view of three axes, along the second."""
-        outer, classes, inner = view
-        by = "THREAD" if inner > 1 else "WARP" if classes <= _MAX_OF_WARP else "BLOCK"
-        return cls(outer, classes, inner, (*element_macros(kind, spec), f"ROW=BY_{by}"))
-
-    @property
-    def count(self) -> int:
-        """Number of rows."""
-        return self.outer * self.inner
-
-    def call(self, name: str, *arguments: Any) -> Call:
-        """Return a call of a function of ``softmax.cu`` that computes rows."""
-        rows = {"BY_THREAD": _THREADS, "BY_WARP": _WARPS, "BY_BLOCK": 1}
-        each = rows[self.macros[-1].removeprefix("ROW=")]
-        compute = function("softmax.cu", name, *self.macros)
-        inner = divisor(self.inner)
-        return call(compute, -(-self.count // each), self.count, self.classes, inner, *arguments)
+_SOURCE = "softmax.cu"
 
 
 def softmax(request: KernelRequest[AlongAxis]) -> Kernel | None:
@@ -163,7 +120,7 @@ def _factor(operator: AlongAxis, sign: float) -> float | None:
 def _forward(rows: Rows, factor: float = 1.0, of_logarithm: bool = False) -> Kernel:
     def bind(arrays: KernelArrays, resources: KernelResources) -> Call:
         operands = present(arrays.inputs[0]), present(arrays.outputs[0])
-        return rows.call("softmax", *operands, factor, np.int32(of_logarithm))
+        return rows.call(_SOURCE, "softmax", *operands, factor, np.int32(of_logarithm))
 
     return CudaKernel("softmax", bind, inplace=((0, 0),))
 
@@ -175,7 +132,7 @@ def _backward(rows: Rows, factor: float = 1.0, of_logarithm: bool = False) -> Ke
             present(arrays.out_grads[0]),
             present(arrays.in_grads[0]),
         )
-        return rows.call("softmax_backward", *operands, factor, np.int32(of_logarithm))
+        return rows.call(_SOURCE, "softmax_backward", *operands, factor, np.int32(of_logarithm))
 
     return CudaKernel(
         "softmax_backward", bind, inplace=((0, 0),), backward_inputs=(), backward_outputs=(0,)

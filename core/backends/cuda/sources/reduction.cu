@@ -17,6 +17,9 @@ struct Sum {
   __device__ static float end(float x, float factor) { return x * factor; }
   __device__ static float slope(float, float, float factor) { return factor; }
 };
+struct SumBelow : Sum {  // of what is below zero, or NaN
+  __device__ static float term(float x) { return x >= 0 ? 0.f : x; }
+};
 struct Length : Sum {
   __device__ static float term(float x) { return x * x; }
   __device__ static float end(float x, float) { return sqrtf(x); }

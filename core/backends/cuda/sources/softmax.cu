@@ -1,36 +1,7 @@
 // Softmax, its logarithm, their gradients, and the losses that are computed from them.
 //
-// Data are seen as (outer, classes, inner); a row is the classes at one place of outer and inner. The
-// macro ROW says who computes a row: BY_THREAD, BY_WARP or BY_BLOCK.
-#include "common.cuh"
-
-#define BY_THREAD 0
-#define BY_WARP 1
-#define BY_BLOCK 2
-
-// A row, and which of its elements a thread takes: `first`, and then every `step`-th.
-struct Row {
-  Size number, start, stride;
-  int first, step;
-
-  __device__ Row(Size classes, Divisor inner) {
-    number = ROW == BY_BLOCK ? (Size)blockIdx.x : ROW == BY_WARP ? first_index() / WARP : first_index();
-    first = ROW == BY_BLOCK ? threadIdx.x : ROW == BY_WARP ? threadIdx.x % WARP : 0;
-    step = ROW == BY_BLOCK ? THREADS : ROW == BY_WARP ? WARP : 1;
-    Size outer = number;
-    const Size pixel = inner.split(outer);
-    start = outer * classes * inner.by + pixel;
-    stride = inner.by;
-  }
-  __device__ Size at(Size place) const { return start + place * stride; }
-};
-
-__device__ inline float row_sum(float x, float *shared) {
-  return ROW == BY_BLOCK ? block_sum(x, shared) : ROW == BY_WARP ? warp_sum(x) : x;
-}
-__device__ inline float row_max(float x, float *shared) {
-  return ROW == BY_BLOCK ? block_max(x, shared) : ROW == BY_WARP ? warp_max(x) : x;
-}
+// A row is the classes at one place of all other axes.
+#include "rows.cuh"
 
 // The largest number of a row, and the sum of exponentials of differences from it.
 struct Scale {

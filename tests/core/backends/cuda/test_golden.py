@@ -10,7 +10,7 @@ import pytest
 import core as mx
 from core.backends.cuda import register_cuda
 from core.backends.kernels import KernelTable
-from core.capabilities import arrays, fused
+from core.capabilities import arrays, fused, layers
 from core.capabilities.kinds import Kind
 from core.executor import bind
 from core.executor.compile import CompileOptions
@@ -39,6 +39,9 @@ _REFERENCE = {
     "elemwise_unary-gamma_negative",
     "elemwise_unary-gammaln",
     "elemwise_unary-gammaln_negative",
+    # Slopes for each sample.
+    "activation-prelu_each",
+    "activation-prelu_each_4d",
     # Other dtypes.
     "softmax-log_softmax_to_float64",
     "softmax-softmax_to_float64",
@@ -56,7 +59,9 @@ def _has_kernels(case: Case) -> bool:
     if kind not in _KINDS or any(x.dtype != np.float32 for x in case.make_inputs().values()):
         return False
     op = make_symbol(mx, case).heads[0].node.op
-    return kind not in _BY_FUNCTION or any((op.arithmetic(), op.pointwise(), op.reduction()))
+    return kind not in _BY_FUNCTION or any(
+        (op.arithmetic(), op.pointwise(), op.reduction(), getattr(op, "has_slopes", False))
+    )
 
 
 _CASES = [
@@ -99,6 +104,8 @@ def test_results_match_mxnets(family: str, case: Case) -> None:
 
 def test_every_kernel_has_a_case() -> None:
     served = set().union(*(run(row.values[1], False)[1] for row in _CASES))
+    # Operators that exist only in plans, or that plans replace in every case, are in test_shapes.
     in_plans = {kind for kind in vars(fused).values() if isinstance(kind, Kind)}
+    in_plans.add(layers.LOCAL_RESPONSE)
     wanted = {entry for entry in _TABLE.entries("numpy") if entry[0] not in in_plans}
     assert served >= wanted
