@@ -28,6 +28,7 @@ from ..errors import KernelError
 from ..types import Array, DType, Shape
 
 __all__ = [
+    "BackendTraits",
     "Keep",
     "Kernel",
     "KernelArrays",
@@ -363,10 +364,25 @@ def reorder(source: TensorSpec, target: TensorSpec) -> Kernel:
     return _reorders[type(layout)](source, target)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class BackendTraits:
+    """What the compiler asks of a backend's kernels as a whole.
+
+    Attributes:
+        stores_half: whether kernels read and write half precision. If not, plans keep float32
+            between the arrays that are visible from outside.
+        blocks_channels: whether kernels may store images in blocks of channels.
+    """
+
+    stores_half: bool = False
+    blocks_channels: bool = False
+
+
 class KernelTable:
     """The functions that prepare kernels, by backend and kind of operator."""
 
     def __init__(self) -> None:
+        self._traits: dict[str, BackendTraits] = {}
         self._prepares: dict[tuple[str, Kind[Any], bool], list[Prepare[Any]]] = {}
         self._rounding: set[Prepare[Any]] = set()
 
@@ -394,6 +410,14 @@ class KernelTable:
         for prepare, is_backward in ((forward, False), (backward, True)):
             if prepare is not None:
                 self._prepares.setdefault((backend, kind, is_backward), []).insert(0, prepare)
+
+    def describe(self, backend: str, traits: BackendTraits) -> None:
+        """Set the traits of a backend's kernels."""
+        self._traits[backend] = traits
+
+    def traits(self, backend: str) -> BackendTraits:
+        """Return the traits of a backend's kernels."""
+        return self._traits.get(backend, BackendTraits())
 
     def unregister(
         self, backend: str, kind: Kind[O], prepare: Prepare[O], *, backward: bool = False

@@ -187,7 +187,7 @@ def _fuse(
     """Fuse steps that one kernel can run together; return the constants including new ones."""
     if options.table is None or not options.table.has_any(backend):
         return constants
-    if has_half(program):
+    if has_half(program) and not options.table.traits(backend).stores_half:
         # Before fusion, which folds batch norms only into float32 convolutions.
         constants = widen(program, constants)
         verify_program(program, requests, after="widen", operators=options.check_kernels)

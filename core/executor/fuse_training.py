@@ -20,14 +20,14 @@ from ..capabilities.layers import BATCH_NORM
 from ..ops import Operator, Reads, Run
 from ..ops.norm import BatchNorm
 from ..ops.norm_scale import LRN
-from ..types import Array
+from ..types import Array, is_half
 from .fuse import FusedLocalResponse
 from .ir import Place, Program, Slots, Step
 from .primitives import Primitive
 
 __all__ = ["NormActivation", "fuse_local_responses", "fuse_norms", "may_follow_norm"]
 
-_FLOAT32 = np.dtype("float32")  # the only dtype that these kernels compute in
+_FLOAT32 = np.dtype("float32")  # what these kernels compute in; some store half precision
 _IMAGE_AXES = 4
 
 
@@ -239,7 +239,7 @@ class _Fuser:
             not op.use_global_stats
             and op.axis == 1
             and is_single
-            and value.dtype == _FLOAT32
+            and (value.dtype == _FLOAT32 or is_half(value.dtype))
             and len(value.shape) > 2
         )
 

@@ -76,7 +76,8 @@ class _Chooser:
         self._backend = backend
         self._constants = constants
         self._keep_reference = keep_reference
-        self._prefers_blocks = prefers_blocks(program)
+        has_blocks = table.traits(backend).blocks_channels
+        self._prefers_blocks = has_blocks and prefers_blocks(program)
         self._in_bfloat16 = in_bfloat16
         self._only_infers = not program.is_train and not program.backward_steps
         self._steps: list[Step] = []

@@ -253,7 +253,9 @@ class Lowering:
             scratchpad=self._scratchpad(kernel.scratchpad_bytes),
             shared=self._shared,
         )
-        call = kernel.bind(arrays, resources)
+        # Within the scope, because kernels of a GPU are loaded on the current device.
+        with self._arena.backend.scope():
+            call = kernel.bind(arrays, resources)
         if kernel.uses_scratch:
             # The kernel's scratchpad lies at the beginning of the same region.
             call = _scratched(call, self._scratch, aligned(kernel.scratchpad_bytes))

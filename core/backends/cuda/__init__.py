@@ -7,7 +7,7 @@ operations on floating point numbers: every run adds in the same order, on every
 from __future__ import annotations
 
 from ...capabilities import arrays, fused, layers
-from ..kernels import KernelTable
+from ..kernels import BackendTraits, KernelTable
 from .arithmetic import arithmetic, arithmetic_backward, repeating_backward
 from .batch_norm import (
     batch_norm,
@@ -69,6 +69,7 @@ def register_cuda(table: KernelTable, backend: str = "cupy") -> None:
         table: where.
         backend: name of the backend whose arrays they run on.
     """
+    table.describe(backend, BackendTraits(stores_half=True))
     _register_elementwise(table, backend)
     _register_layers(table, backend)
     _register_softmax(table, backend)

@@ -8,7 +8,7 @@ from ...capabilities import arrays, layers
 from ...capabilities import fused as fused_kinds
 from ...capabilities import quantized as byte_kinds
 from ...capabilities.kinds import Kind
-from ..kernels import Kernel, KernelRequest, KernelTable, Prepare, register_layout
+from ..kernels import BackendTraits, Kernel, KernelRequest, KernelTable, Prepare, register_layout
 from .arithmetic_backward import arithmetic_backward
 from .batch_norm import (
     batch_norm,
@@ -104,6 +104,7 @@ O = TypeVar("O")  # noqa: E741 - an operator
 
 def register_kernels(table: KernelTable) -> None:
     """Register all kernels; without the library they decline every request."""
+    table.describe("numpy", BackendTraits(blocks_channels=True))
     register_layout(BlockedLayout, reorder)
     _register_elementwise(table)
     _register_layers(table)
