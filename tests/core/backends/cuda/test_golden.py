@@ -1,4 +1,4 @@
-"""Every CUDA kernel, run on the host, against MXNet and against the operator's reference."""
+"""Every CUDA kernel against MXNet and against the operator's reference, on the host or a GPU."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import core as mx
-from core.backends.cuda import register_cuda
-from core.backends.kernels import KernelTable
+from core.backends import gpu_count
 from core.capabilities import arrays, fused, layers
 from core.capabilities.kinds import Kind
 from core.executor import bind
@@ -20,12 +19,12 @@ from oracle.case import Case, all_cases
 from oracle.compare import assert_close
 from oracle.run_symbol import make_symbol, run_symbol
 
-from .host_modules import is_available, on_host
+from .host_modules import is_available
+from .machines import GPU, HOST, Machine
 
-pytestmark = pytest.mark.skipif(not is_available(), reason="needs g++ on x86-64")
+_on_host = pytest.mark.skipif(not is_available(), reason="needs g++ on x86-64")
 
-_TABLE = KernelTable()
-register_cuda(_TABLE, "numpy")
+_TABLE = HOST.table
 
 Entry: TypeAlias = tuple[Kind[Any] | None, bool]
 
@@ -80,14 +79,16 @@ _CASES = [
 ]
 
 
-def run(case: Case, check_kernels: bool) -> tuple[dict[str, np.ndarray], set[Entry]]:
+def run(
+    case: Case, check_kernels: bool, machine: Machine = HOST
+) -> tuple[dict[str, np.ndarray], set[Entry]]:
     """Return results by key and the kernels that ran."""
     symbol = make_symbol(mx, case)
-    options = CompileOptions(table=_TABLE, check_kernels=check_kernels)
+    options = CompileOptions(table=machine.table, check_kernels=check_kernels)
     used: set[Entry] = set()
 
-    def bind_and_look(*args: Any, **kw: Any) -> Any:
-        executor = bind(symbol, *args, options=options, **kw)
+    def bind_and_look(_: Any, *args: Any, **kw: Any) -> Any:
+        executor = bind(symbol, machine.context, *args, options=options, **kw)
         for plan in executor._plans.values():
             used.update(
                 (step.op.kind, step.is_backward)
@@ -96,21 +97,35 @@ def run(case: Case, check_kernels: bool) -> tuple[dict[str, np.ndarray], set[Ent
             )
         return executor
 
-    with on_host():
+    with machine.scope():
         return run_symbol(mx, case, symbol, bind=bind_and_look), used
 
 
-@pytest.mark.parametrize(("family", "case"), _CASES)
-def test_results_match_mxnets(family: str, case: Case) -> None:
-    results, used = run(case, check_kernels=False)
+def compare(family: str, case: Case, machine: Machine) -> None:
+    results, used = run(case, check_kernels=False, machine=machine)
     golden = golden_file.ops(family)
     for key, got in results.items():
         assert_close(f"{family}/{case.id} {key}", got, golden[f"{case.id}/{key}"], case.tolerance)
-    run(case, check_kernels=True)  # raises if a kernel's results are not its reference's
+    run(case, check_kernels=True, machine=machine)  # raises if results are not the reference's
     name = f"{family}-{case.id}"
     assert (not used) == (name in _REFERENCE), "list the cases that no kernel serves, and no others"
 
 
+@_on_host
+@pytest.mark.parametrize(("family", "case"), _CASES)
+def test_results_match_mxnets(family: str, case: Case) -> None:
+    compare(family, case, HOST)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(gpu_count() == 0, reason="no CUDA device")
+# Without a GPU one skipped test says as much as hundreds.
+@pytest.mark.parametrize(("family", "case"), _CASES if gpu_count() else _CASES[:1])
+def test_results_on_a_gpu_match_mxnets(family: str, case: Case) -> None:
+    compare(family, case, GPU)
+
+
+@_on_host
 def test_every_kernel_has_a_case() -> None:
     served = set().union(*(run(row.values[1], False)[1] for row in _CASES))
     # Operators that exist only in plans, or that plans replace in every case, are in test_shapes.

@@ -1,4 +1,4 @@
-"""CUDA kernels, run on the host, against references at shapes that golden cases are too small for.
+"""CUDA kernels against references at shapes that golden cases are too small for.
 
 Sums of several blocks, vectors of 16 bytes and what remains of them, rows of a thread, a warp and a
 block, tiles with edges.
@@ -14,25 +14,27 @@ import numpy as np
 import pytest
 
 import core as mx
-from core.backends.cuda import register_cuda
-from core.backends.kernels import KernelTable
+from core.backends import gpu_count
 from core.executor import bind
 from core.executor.compile import CompileOptions
 
-from .host_modules import is_available, on_host
+from .host_modules import is_available
+from .machines import GPU, HOST, Machine
 
-pytestmark = pytest.mark.skipif(not is_available(), reason="needs g++ on x86-64")
-
-_TABLE = KernelTable()
-register_cuda(_TABLE, "numpy")
-_KERNELS, _REFERENCES = CompileOptions(table=_TABLE), CompileOptions(table=None)
+_on_host = pytest.mark.skipif(not is_available(), reason="needs g++ on x86-64")
 
 sym = mx.sym
 Build = Callable[[Any], Any]
 
 
 def run(
-    symbol: Any, shape: tuple[int, ...], dtype: Any, options: CompileOptions, *, train: bool
+    symbol: Any,
+    shape: tuple[int, ...],
+    dtype: Any,
+    *,
+    train: bool,
+    context: Any,
+    options: CompileOptions,
 ) -> tuple[dict[str, np.ndarray], set[str]]:
     """Return outputs, gradients and states by name, and the names of the kernels."""
     random = np.random.RandomState(5)
@@ -53,7 +55,7 @@ def run(
     wanted = [name for name in names if "label" not in name] if train else []
     grads = {name: mx.nd.zeros(given[name].shape, dtype=given[name].dtype) for name in wanted}
     requests = {name: "write" for name in wanted}
-    executor = bind(symbol, mx.cpu(), given, grads, requests, kept, options=options)
+    executor = bind(symbol, context, given, grads, requests, kept, options=options)
     outputs = executor.forward(is_train=train)
     found = {f"output {i}": one.asnumpy() for i, one in enumerate(outputs)}
     if train:
@@ -67,13 +69,20 @@ def run(
 
 
 def assert_equal_to_reference(
-    symbol: Any, shape: tuple[int, ...], dtype: Any = "float32", *, train: bool = True
+    symbol: Any,
+    shape: tuple[int, ...],
+    dtype: Any = "float32",
+    *,
+    train: bool = True,
+    machine: Machine = HOST,
 ) -> set[str]:
     """Compare a graph on kernels with its references; return the names of the kernels."""
-    wanted, _ = run(symbol, shape, dtype, _REFERENCES, train=train)
-    with on_host():
-        first, kernels = run(symbol, shape, dtype, _KERNELS, train=train)
-        again, _ = run(symbol, shape, dtype, _KERNELS, train=train)
+    references, kernels = CompileOptions(table=None), CompileOptions(table=machine.table)
+    wanted, _ = run(symbol, shape, dtype, train=train, context=mx.cpu(), options=references)
+    given = {"train": train, "context": machine.context, "options": kernels}
+    with machine.scope():
+        first, names = run(symbol, shape, dtype, **given)
+        again, _ = run(symbol, shape, dtype, **given)
     tolerance = {"float32": 1e-4, "float16": 4e-3}.get(np.dtype(dtype).name, 3e-2)
     for name, expected in wanted.items():
         got, expected = (one.astype(np.float64) for one in (first[name], expected))
@@ -84,7 +93,7 @@ def assert_equal_to_reference(
         )
         # Threads run in another order each time; the bits must not tell.
         np.testing.assert_array_equal(first[name], again[name], err_msg=name)
-    return kernels
+    return names
 
 
 def norm(data: Any, **attributes: Any) -> Any:
@@ -169,14 +178,26 @@ _TRAINED: list[tuple[str, Build, tuple[int, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("build", "shape"), [row[1:] for row in _TRAINED], ids=[r[0] for r in _TRAINED]
+_each = pytest.mark.parametrize(
+    ("build", "shape"), [row[1:] for row in _TRAINED], ids=[row[0] for row in _TRAINED]
 )
+
+
+@_on_host
+@_each
 def test_training_equals_the_references(build: Build, shape: tuple[int, ...]) -> None:
     kernels = assert_equal_to_reference(build(sym.Variable("data")), shape)
     assert any(name.endswith("_backward") for name in kernels), kernels
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(gpu_count() == 0, reason="no CUDA device")
+@_each
+def test_training_on_a_gpu_equals_the_references(build: Build, shape: tuple[int, ...]) -> None:
+    assert assert_equal_to_reference(build(sym.Variable("data")), shape, machine=GPU)
+
+
+@_on_host
 @pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16], ids=["float16", "bfloat16"])
 @pytest.mark.parametrize(
     "name", ["norm_relu_packs", "norm_columns", "pool", "softmax_warps", "tanh_rest", "sum_rows"]
@@ -186,6 +207,7 @@ def test_half_precision_is_computed_in_float32(name: str, dtype: Any) -> None:
     assert assert_equal_to_reference(build(sym.Variable("data")), shape, dtype)
 
 
+@_on_host
 @pytest.mark.parametrize(
     "build",
     [
@@ -201,6 +223,7 @@ def test_inference_equals_the_references(build: Build) -> None:
     assert assert_equal_to_reference(build(sym.Variable("data")), (5, 8, 7, 9), train=False)
 
 
+@_on_host
 def test_a_norm_and_its_activation_are_one_kernel() -> None:
     symbol = sym.relu(norm(sym.Variable("data")))
     for train in (False, True):
