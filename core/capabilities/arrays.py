@@ -10,6 +10,7 @@ from .functions import Arithmetic, Pointwise, Reduction
 from .kinds import Kind
 
 __all__ = [
+    "ADDITION",
     "ARITHMETIC",
     "CAST",
     "CONCATENATION",
@@ -258,6 +259,7 @@ class Permuting(Protocol):
 POINTWISE = Kind[HasFunction]("pointwise function")
 LEAKY_RELU = Kind[LeakyRelu]("LeakyReLU")
 ARITHMETIC = Kind[HasArithmetic]("arithmetic")
+ADDITION = Kind[object]("sum of several arrays")
 SOFTMAX = Kind[AlongAxis]("softmax")
 SOFTMIN = Kind[AlongAxis]("softmin")
 LOG_SOFTMAX = Kind[AlongAxis]("log softmax")

@@ -178,6 +178,7 @@ class DivSqrtDim(Operator):
 
 
 @register("add_n", "ElementWiseSum", "_sparse_add_n", "_sparse_ElementWiseSum")
+@implements(kinds.ADDITION)
 class AddN(Operator):
     """The sum of ``num_args`` arrays of one shape and dtype, added in order."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...capabilities import arrays, fused, layers
 from ..kernels import BackendTraits, KernelTable
-from .arithmetic import arithmetic, arithmetic_backward, repeating_backward
+from .arithmetic import addition, arithmetic, arithmetic_backward, repeating_backward
 from .batch_norm import (
     batch_norm,
     batch_norm_activation,
@@ -81,6 +81,7 @@ def _register_elementwise(table: KernelTable, backend: str) -> None:
     table.register(backend, arrays.LEAKY_RELU, leaky_relu, leaky_relu_backward)
     table.register(backend, fused.GATE, pointwise, pointwise_backward)
     table.register(backend, arrays.ARITHMETIC, arithmetic, arithmetic_backward)
+    table.register(backend, arrays.ADDITION, addition)
 
 
 def _register_layers(table: KernelTable, backend: str) -> None:

@@ -11,11 +11,11 @@ from ...capabilities.functions import Arithmetic
 from ...types import Array, Shape, shape_size
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources, TensorSpec
 from .kernel import CudaKernel, element_macros, present, specs_of, storage_type
-from .launch import Call, call, function, grid_of, in_turn
+from .launch import Call, address, call, function, grid_of, in_turn
 from .places import MAX_AXES, broadcast_strides, joined_axes, places
 from .reduction import Reduced
 
-__all__ = ["arithmetic", "arithmetic_backward", "repeating_backward"]
+__all__ = ["addition", "arithmetic", "arithmetic_backward", "repeating_backward"]
 
 _CLASSES = {
     Arithmetic.ADD: "Add",
@@ -27,6 +27,10 @@ _CLASSES = {
 
 _IS_LINEAR = {Arithmetic.ADD, Arithmetic.SUBTRACT}
 _SOURCE = "arithmetic.cu"
+
+_MAX_ADDENDS = 8
+_ADDENDS = np.dtype([("at", "<u8", (_MAX_ADDENDS,)), ("count", "<i4"), ("padding", "V4")])
+"""``Addends`` of ``arithmetic.cu``."""
 
 
 def arithmetic(request: KernelRequest[HasArithmetic]) -> Kernel | None:
@@ -58,6 +62,23 @@ def arithmetic(request: KernelRequest[HasArithmetic]) -> Kernel | None:
         return call(compute, grid_of(size), size, *operands, *found)
 
     return CudaKernel("arithmetic", bind)
+
+
+def addition(request: KernelRequest[object]) -> Kernel | None:
+    """Prepare the sum of several arrays, added in order."""
+    out, kind = request.outputs[0], storage_type(*specs_of(request))
+    if kind is None or out is None or len(request.inputs) > _MAX_ADDENDS:
+        return None
+    macros, size = (*element_macros(kind, out), "FUNCTION=Add"), shape_size(out.shape)
+
+    def bind(arrays: KernelArrays, resources: KernelResources) -> Call:
+        addends = np.zeros(1, _ADDENDS)
+        addresses = [address(present(one)) for one in arrays.inputs]
+        addends["at"][0, : len(addresses)], addends["count"] = addresses, len(addresses)
+        add = function(_SOURCE, "add_all", *macros)
+        return call(add, grid_of(size), size, addends, present(arrays.outputs[0]))
+
+    return CudaKernel("add", bind, inplace=((0, 0),))
 
 
 def _places(wide: Shape, left: Shape, right: Shape) -> tuple[Array, Array] | None:

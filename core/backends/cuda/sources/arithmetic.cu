@@ -56,3 +56,18 @@ extern "C" __global__ void arithmetic_wide(Size size, const T *grad, const T *le
     narrow(wide_grad[at], of_left ? FUNCTION::left(dy, a, b) : FUNCTION::right(dy, a, b));
   }
 }
+
+struct Addends {
+  const T *at[8];
+  int count;
+};
+
+extern "C" __global__ void add_all(Size size, Addends addends, T *out) {
+  for (Size at = first_index(); at < size; at += index_step()) {
+    float sum = widen(addends.at[0][at]);
+#pragma unroll
+    for (int i = 1; i < 8; i++)
+      if (i < addends.count) sum += widen(addends.at[i][at]);
+    narrow(out[at], sum);
+  }
+}

@@ -151,6 +151,7 @@ _TRAINED: list[tuple[str, Build, tuple[int, ...]]] = [
     ("scale", lambda x: sym.broadcast_mul(x, sym.Variable("b", shape=(1, 77))), (900, 77)),
     ("quotient", lambda x: sym.broadcast_div(x, sym.norm(x, axis=1, keepdims=True)), (31, 45)),
     ("product", lambda x: x * sym.tanh(x) - x / (sym.square(x) + 1), (11, 95)),
+    ("add_n", lambda x: sym.add_n(sym.tanh(x), x, sym.square(x)), (37, 11)),
     ("sum_all", lambda x: sym.sum(x), (130, 301)),
     ("sum_rows", lambda x: sym.mean(x, axis=(0, 2)), (9, 3, 1501)),
     ("sum_columns", lambda x: sym.sum(x, axis=0), (1500, 45)),
@@ -221,6 +222,36 @@ def test_half_precision_is_computed_in_float32(name: str, dtype: Any) -> None:
 )
 def test_inference_equals_the_references(build: Build) -> None:
     assert assert_equal_to_reference(build(sym.Variable("data")), (5, 8, 7, 9), train=False)
+
+
+def residual_network(data: Any) -> Any:
+    """A residual network with both orders of norm and addition, whose layers run on references."""
+    layer = {"kernel": (3, 3), "pad": (1, 1), "num_filter": 6, "no_bias": True}
+    x = sym.Convolution(data, name="first", **layer)
+    for i in range(2):
+        y = sym.Activation(sym.BatchNorm(x, name=f"norm{i}"), act_type="relu")
+        y = sym.BatchNorm(sym.Convolution(y, name=f"layer{i}", **layer), name=f"last{i}")
+        x = sym.relu(x + y)
+    x = sym.Pooling(sym.concat(x, sym.Pooling(x, **_SAME)), kernel=(2, 2), stride=(2, 2))
+    x = sym.Flatten(sym.Pooling(x, global_pool=True, pool_type="avg"))
+    x = sym.FullyConnected(x, num_hidden=5, name="end")
+    return sym.SoftmaxOutput(x, sym.Variable("label"), normalization="batch")
+
+
+_SAME = {"kernel": (3, 3), "pad": (1, 1), "pool_type": "avg"}
+
+
+@_on_host
+def test_a_network_trains_as_on_references() -> None:
+    kernels = assert_equal_to_reference(residual_network(sym.Variable("data")), (6, 3, 9, 8))
+    assert len(kernels) > 10, kernels
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(gpu_count() == 0, reason="no CUDA device")
+def test_a_network_trains_on_a_gpu_as_on_references() -> None:
+    network = residual_network(sym.Variable("data"))
+    assert_equal_to_reference(network, (6, 3, 9, 8), machine=GPU)
 
 
 @_on_host
