@@ -172,6 +172,10 @@ class Pooling(HasLayout, Protocol):
         """Padding; empty for none."""
 
     @property
+    def p_value(self) -> int | None:
+        """The order of the norm, for ``"lp"``."""
+
+    @property
     def pool_type(self) -> str:
         """``"max"``, ``"avg"`` or another one."""
 

@@ -74,7 +74,7 @@ class _Problem:
     @property
     def power(self) -> int:
         """The order of the norm."""
-        return getattr(self.operator, "p_value", None) or 1
+        return self.operator.p_value or 1
 
     @property
     def keeps_places(self) -> bool:
