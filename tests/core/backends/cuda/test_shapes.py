@@ -260,3 +260,13 @@ def test_a_norm_and_its_activation_are_one_kernel() -> None:
     for train in (False, True):
         kernels = assert_equal_to_reference(symbol, (5, 3, 7, 9), train=train)
         assert {name.removesuffix("_backward") for name in kernels} == {"cuda:batch_norm"}
+
+
+@_on_host
+def test_plans_keep_half_precision_between_kernels() -> None:
+    symbol = sym.tanh(sym.square(sym.Variable("data")))
+    data = {"data": mx.nd.ones((4, 5), dtype="float16")}
+    with HOST.scope():
+        executor = bind(symbol, HOST.context, data, options=CompileOptions(table=HOST.table))
+    (plan, *_) = executor._plans.values()
+    assert {value.dtype for value in plan.compiled.program.values} == {np.dtype("float16")}

@@ -133,9 +133,10 @@ void run_block(unsigned threads, std::mt19937 &random) {
   std::shuffle(order.begin(), order.end(), random);
   for (;;) {
     bool moved = false;
+    const uint32_t slow = random();  // warps that fall behind, so that others overtake them
     for (unsigned i : order) {
       if (fibers[i].state != READY) continue;
-      resume(i);
+      if (!(slow >> i / WARP & 1)) resume(i);
       moved = true;
     }
     for (unsigned first = 0; first < threads; first += WARP)
