@@ -28,7 +28,7 @@ from app.exchanges import Begin, Later, Opener, Pending, RequestHead, Respond
 from app.link.client import Outcome
 from app.link.signatures import Signature
 from app.link.slots import Piece
-from app.services.predict_calls import TensorRow, integer_dtypes, pieces_of, rows_of
+from app.services.predict_calls import TensorRow, bound_dtypes, pieces_of, rows_of
 from app.services.predictions import Predictions
 from app.services.versions import Version, Versions
 from app.tensors.codec import NPY, Tensors, body_type, decode, encode_buffer, negotiate
@@ -158,7 +158,7 @@ class PredictLane:
                 raise NotFound("module", name, "GET /v1/modules lists those that do")
             record = known
             if record.transforms or begins_as_image(content_type, body):
-                raw = split_body(content_type, body, kinds_of(record), integer_dtypes(record))
+                raw = split_body(content_type, body, kinds_of(record), bound_dtypes(record))
                 if raw is not None:
                     return Later(transform_and_ask(raw))
             return ask_for(self._read(record, content_type, body))
@@ -198,7 +198,7 @@ class PredictLane:
             names=record.data_names,
             limit=self._most_unpacked_bytes,
             setting="MODSERVE_MAX_BODY_BYTES",
-            dtypes=integer_dtypes(record),
+            dtypes=bound_dtypes(record),
         )
         return _as_body(tensors, rest)
 

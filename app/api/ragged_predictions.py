@@ -18,7 +18,7 @@ from app.domain.codec import from_plain
 from app.domain.module import ModuleKind, ModuleRecord
 from app.errors import Invalid
 from app.link.client import Reply
-from app.services.predict_calls import integer_dtypes, pieces_of, rows_of
+from app.services.predict_calls import bound_dtypes, pieces_of, rows_of
 from app.services.predictions import Predictions
 from app.services.services import Services
 from app.services.versions import Version
@@ -54,7 +54,7 @@ async def predict_ragged(
         Invalid: an input is invalid, or an output does not have a row for each example.
     """
     parsed = load_json(body)
-    groups = group_examples(take_inputs(parsed), integer_dtypes(record))
+    groups = group_examples(take_inputs(parsed), bound_dtypes(record))
     outputs = await _ask(predictions, record, version, groups, from_plain(PredictFields, parsed))
     return await _encode(outputs, version, accept)
 
@@ -68,7 +68,7 @@ async def answer_ragged(
     top_k: int | None,
 ) -> Response:
     """Answer such a body of any size, in any media type if the outputs all have one shape."""
-    dtypes = integer_dtypes(record)
+    dtypes = bound_dtypes(record)
     if len(body) > FEW_BYTES:
         decoded = await decoders(request).decode({"op": "ragged", "dtypes": dtypes}, body)
         groups, rest = groups_of(decoded.plain, decoded.pieces[0])

@@ -16,7 +16,7 @@ from app.api.raw_values import Kinds, RawValues, check_count, only_input, take_r
 from app.api.tensor_io import LARGEST_JSON_HERE, tensors_in
 from app.domain.module import ModuleRecord
 from app.errors import Invalid, UnsupportedMedia
-from app.services.predict_calls import integer_dtypes
+from app.services.predict_calls import bound_dtypes
 from app.tensors.codec import (
     JSON,
     MEDIA_TYPES,
@@ -76,7 +76,7 @@ async def inputs_in(
         UnsupportedMedia: the module does not accept the type.
     """
     content_type = request.headers.get("content-type")
-    dtypes = integer_dtypes(record)
+    dtypes = bound_dtypes(record)
     is_image = holds_images(content_type) or begins_as_image(content_type, body)
     if not record.transforms and not is_image:
         return await tensors_in(request, body, record.data_names, dtypes)

@@ -37,7 +37,7 @@ from app.domain.module import ModuleKind
 from app.domain.sequence import SequencePart
 from app.errors import HostError, Invalid
 from app.link import calls
-from app.services.predict_calls import integer_dtypes, pieces_of, rows_of
+from app.services.predict_calls import bound_dtypes, pieces_of, rows_of
 from app.services.services import Services
 from app.tensors.json_tensors import is_uneven
 
@@ -103,7 +103,7 @@ async def _forward(
     record = await services.access.known(module)
     names = (*record.data_names, *record.label_names)
     kind = PassFields if backward else ForwardFields
-    tensors, fields = await read_step(request, names, kind, given, integer_dtypes(record))
+    tensors, fields = await read_step(request, names, kind, given, bound_dtypes(record))
     call = calls.Forward(
         module=module,
         is_train=fields.is_train if isinstance(fields, ForwardFields) else True,

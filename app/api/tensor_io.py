@@ -144,7 +144,7 @@ async def read_tensors(
 
     Args:
         names: expected names in order; a single npy array is the first.
-        dtypes: of plain numbers in JSON, by name; float32 if absent.
+        dtypes: of plain numbers in JSON, by name; float64 if absent.
         needs_inputs: refuse a JSON body that has only other members.
     """
     body = await read_body(request)

@@ -19,27 +19,24 @@ from app.link.specs import Tensors
 __all__ = [
     "TensorRow",
     "examples_of",
-    "integer_dtypes",
+    "bound_dtypes",
     "pieces_of",
     "predict_call",
     "rows_of",
     "unloaded",
 ]
 
-_INTEGERS = ("int", "uint", "bool")
-
 TensorRow: TypeAlias = tuple[str, Any, tuple[int, ...]]
 """Name, dtype and shape of one tensor."""
 
 
-def integer_dtypes(record: ModuleRecord) -> dict[str, str]:
-    """Return the dtypes of a module's inputs that are bound to integers or booleans.
-
-    JSON numbers without an explicit dtype are converted to these; those of other inputs to float32.
+def bound_dtypes(record: ModuleRecord) -> dict[str, str]:
+    """Return the dtypes that a module's inputs are bound to, to which JSON numbers without an
+    explicit dtype are converted.
     """
     bind = record.bind
     descs = () if bind is None else (*bind.data_shapes, *bind.label_shapes)
-    return {one.name: one.dtype for one in descs if one.dtype.startswith(_INTEGERS)}
+    return {one.name: one.dtype for one in descs}
 
 
 def rows_of(tensors: Tensors) -> tuple[TensorRow, ...]:

@@ -122,7 +122,7 @@ def decode(
         names: expected names, in order.
         limit: bytes that a compressed body may unpack to.
         setting: name of the setting with that limit.
-        dtypes: of JSON lists by name, float32 by default.
+        dtypes: of JSON lists by name; others keep JSON's precision, float64.
         needs_inputs: refuse JSON without ``inputs``, instead of returning no tensors.
 
     Raises:
@@ -227,6 +227,6 @@ def read_members(
     if len(inputs) > MOST_TENSORS:
         raise Invalid("inputs", f"{len(inputs):,} tensors", f"at most {MOST_TENSORS:,}")
     return {
-        name: read_tensor(value, f"inputs.{name}", (dtypes or {}).get(name, "float32"))
+        name: read_tensor(value, f"inputs.{name}", (dtypes or {}).get(name, "float64"))
         for name, value in inputs.items()
     }, parsed

@@ -33,7 +33,7 @@ def is_uneven(error: Exception) -> bool:
     return isinstance(error, Invalid) and error.errors[0].got == _UNEVEN
 
 
-def read_tensor(value: Any, field: str, dtype: str = "float32") -> HostArray:
+def read_tensor(value: Any, field: str, dtype: str) -> HostArray:
     """Return the array in nested lists of numbers, or in ``{"shape", "dtype", "data"}``.
 
     Args:

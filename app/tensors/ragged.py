@@ -32,13 +32,13 @@ def group_examples(inputs: Mapping[str, Any], dtypes: Mapping[str, str]) -> list
 
     Args:
         inputs: by name, a list with an element for each example.
-        dtypes: of plain numbers by name, float32 by default.
+        dtypes: of plain numbers by name; others keep JSON's precision, float64.
 
     Raises:
         Invalid: an input is not a list, or the inputs have different numbers of examples.
     """
     examples = {
-        name: _examples(value, f"inputs.{name}", dtypes.get(name, "float32"))
+        name: _examples(value, f"inputs.{name}", dtypes.get(name, "float64"))
         for name, value in inputs.items()
     }
     first = next(iter(examples))

@@ -184,7 +184,11 @@ def _check_each(
             raise Invalid(name, f"shape {value.shape}", f"shape {own.shape}")
         dtype = np.dtype(value.dtype)
         check_castable(name, dtype, np.dtype(own.dtype if own is not None else np.float64))
-        if dtype.kind not in "biu" and not allow_nonfinite and not np.isfinite(value.dense()).all():
+        if dtype.kind in "biu" or allow_nonfinite:
+            continue
+        with np.errstate(over="ignore"):  # beyond the parameter's own range: infinite
+            stored = value.dense().astype(dtype if own is None else own.dtype, copy=False)
+        if not np.isfinite(stored).all():
             raise Invalid(name, "NaN or infinity", "finite numbers, or allow_nonfinite true")
 
 

@@ -241,7 +241,7 @@ class Stepper:
         grads = None
         if tensors:
             check_names(tensors, names, may_miss=False)
-            grads = [array(tensors[name]) for name in names]
+            grads = [_as_array(tensors[name]) for name in names]
         noting = self._moving_states() if self._moves_states(call) else nullcontext()
         with noting, client_fault("out_grads"):
             module.engine.backward(grads)
@@ -333,9 +333,9 @@ def _parts(name: str, tensor: np.ndarray, copies: Sequence[NDArray]) -> list[NDA
         raise Invalid(name, f"shape {tensor.shape}", f"shape {shape}")
     check_castable(name, tensor.dtype, np.dtype(copies[0].dtype))
     if len(copies) == 1:
-        return [array(tensor)]
+        return [_as_array(tensor)]
     ends = np.cumsum([own.shape[0] for own in copies])[:-1]
-    return [array(part) for part in np.split(tensor, ends)]
+    return [_as_array(part) for part in np.split(tensor, ends)]
 
 
 def _named(names: Sequence[str], arrays: Sequence[NDArray]) -> Arrays:

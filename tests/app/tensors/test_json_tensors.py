@@ -35,7 +35,7 @@ def nested(depth: int) -> list:
     ],
 )
 def test_valid_tensors_are_read(value: object, expected: np.ndarray) -> None:
-    got = read_tensor(value, "inputs.x")
+    got = read_tensor(value, "inputs.x", "float32")
     assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
     np.testing.assert_array_equal(got, expected)
 
@@ -73,9 +73,9 @@ def test_valid_tensors_are_read(value: object, expected: np.ndarray) -> None:
 )
 def test_invalid_tensors_are_refused(value: object, field: str, text: str) -> None:
     with pytest.raises(Invalid, match=text) as refused:
-        read_tensor(value, "inputs.x")
+        read_tensor(value, "inputs.x", "float32")
     assert refused.value.field_errors()[0].field == field
 
 
 def test_numbers_beyond_the_dtypes_range_become_infinite() -> None:
-    assert read_tensor({"data": [1e300], "dtype": "float32"}, "x")[0] == np.inf
+    assert read_tensor({"data": [1e300], "dtype": "float32"}, "x", "float64")[0] == np.inf
