@@ -79,7 +79,8 @@ class TextTransform:
         if not tokens:
             raise Invalid(field, "no token", "a text")
         if len(tokens) > longest and self.longer == "refuse":
-            raise Invalid(field, "more tokens", f"at most {longest:,}")
+            hint = 'send a shorter text, or set the transform\'s longer to "cut"'
+            raise Invalid(field, "more tokens", f"at most {longest:,}", hint)
         return [self._place(token, field) for token in tokens[:longest]]
 
     def _place(self, token: str, field: str) -> int:

@@ -218,6 +218,27 @@ def test_texts_and_tokens_go_to_their_buckets(
     outputs = desk.predict()
     assert desk.repeat(tmp_path) == (outputs, outputs)
     look(page, axe, screenshots, "try-text")
+    text = page.get_by_label("Text for data")
+    text.fill("a " * 9)
+    expect(page.get_by_text("9 words are more than the 8 that fit")).to_be_visible()
+    page.get_by_role("button", name="Predict").click()
+    expect(page.get_by_role("alert")).to_contain_text("the text is longer than 8 words")
+
+
+def test_a_text_that_is_cut_is_said_to_be(desk: Desk) -> None:
+    desk.client.create_module("cut", sentences(4), label_names=[])
+    desk.client.bind("cut", [{"name": "data", "shape": [1, 4]}], for_training=False)
+    desk.client.init_params("cut", seed=1)
+    tokens = {"type": "text", "vocabulary": ["a", "b"]}
+    desk.client.set_transform("cut", "data", **tokens, longer="cut")
+    page = desk.open("cut")
+    text = page.get_by_label("Text for data")
+    text.fill("b b b b a a")
+    expect(page.get_by_text("the answer is that of the first 4 only")).to_be_visible()
+    whole = desk.predict()
+    text.fill("b b b b")
+    expect(page.get_by_text("first 4 only")).to_be_hidden()
+    assert desk.predict() == whole
 
 
 def test_errors_in_pasted_json_are_shown(desk: Desk, screenshots: Path) -> None:

@@ -83,6 +83,12 @@ export function bucketFor(lengths: readonly number[], length: number): number | 
   return lengths.find((one) => one >= length) ?? null;
 }
 
+/** The most tokens of a text that the input takes; null for any number. */
+export function mostTokens({ lengths, sizes, transform }: Input): number | null {
+  const limits = [lengths.at(-1) ?? sizes[0] ?? null, transform?.type === "text" ? transform.max_length : null].filter((one) => one != null);
+  return limits.length > 0 ? Math.min(...limits) : null;
+}
+
 export type Answer = {
   outputs: Record<string, Schemas["AnsweredTensor"] | Schemas["Ranking"]>;
   version?: string;

@@ -6,7 +6,7 @@ import { mayTrain } from "../api/session";
 import { count, plural } from "../format";
 import { Choose, Field, Fill, Wrong } from "../parts/field";
 import { type Given, NOTHING, nothing } from "./given";
-import { bucketFor, type Input } from "./inputs";
+import { bucketFor, type Input, mostTokens } from "./inputs";
 
 interface Props {
   module: string;
@@ -20,17 +20,24 @@ export function Text({ module, input, onGive, onChange }: Props) {
   useLayoutEffect(() => onGive(nothing("type something")), [input.name]);
   const { transform } = input;
   if (transform?.type !== "text") return <Vocabulary module={module} input={input} onDone={onChange} />;
-  const length = transform.tokens === "characters" ? [...text.value].length : text.value.split(/\s+/).filter(Boolean).length;
+  const most = mostTokens(input);
+  const [one, parts]: [string, (text: string) => string[]] = transform.tokens === "characters" ? ["character", (now) => [...now]] : ["word", (now) => now.split(/\s+/).filter(Boolean)];
+  const length = parts(text.value).length;
+  const isCut = transform.longer === "cut";
   const type = (now: string): void => {
     text.value = now;
-    onGive(now ? { kind: "text", text: now } : NOTHING);
+    const isTooLong = most !== null && parts(now).length > most;
+    if (isTooLong && !isCut) onGive(nothing(`the text is longer than ${plural(most, one)}, and its vocabulary was set to refuse those`));
+    else onGive(now ? { kind: "text", text: now } : NOTHING);
   };
   return (
     <>
-      <Field label={`Text for ${input.name}`} hint={`${plural(length, transform.tokens === "characters" ? "character" : "word")}, looked up among ${count(transform.vocabulary_size)}`}>
+      <Field label={`Text for ${input.name}`} hint={`${plural(length, one)}, looked up among ${count(transform.vocabulary_size)}`}>
         {(its) => <textarea {...its} rows={3} value={text} onInput={(event) => type(event.currentTarget.value)} />}
       </Field>
-      <Bucket input={input} length={length} />
+      {most !== null && length > most ? (
+        <p class="notice" role="status">{plural(length, one)} are more than the {count(most)} that fit: {isCut ? <>the answer is that of the <b>first {count(most)}</b> only</> : "such a text is refused"}.</p>
+      ) : <Bucket input={input} length={length} />}
     </>
   );
 }
@@ -68,12 +75,13 @@ function Vocabulary({ module, input, onDone }: { module: string; input: Input; o
   const tokens = useSignal("words");
   const unknown = useSignal("");
   const padding = useSignal("");
+  const longer = useSignal("refuse");
   const fault = useSignal("");
   const set = async (): Promise<void> => {
     fault.value = file.value ? "" : "Choose a vocabulary.";
     if (!file.value) return;
     const raw = new FormData();
-    raw.append("transform", JSON.stringify({ type: "text", tokens: tokens.value, unknown: unknown.value || null, padding: padding.value || null }));
+    raw.append("transform", JSON.stringify({ type: "text", tokens: tokens.value, unknown: unknown.value || null, padding: padding.value || null, longer: longer.value }));
     raw.append("vocabulary", file.value);
     try {
       await put("/v1/modules/{module}/transforms/{input}", { path: { module, input: input.name }, raw });
@@ -89,6 +97,7 @@ function Vocabulary({ module, input, onDone }: { module: string; input: Input; o
         <Field label="Vocabulary" hint="One token per line, or JSON">{(its) => <input {...its} type="file" onChange={(event) => (file.value = event.currentTarget.files?.[0])} />}</Field>
         <Choose label="A token is" value={tokens.value} options={[["words", "a word"], ["characters", "a character"]]} onChoose={(one) => (tokens.value = one)} />
         <Fill label="Token for unknown words" hint="Without one, they are refused" value={unknown.value} onFill={(text) => (unknown.value = text)} />
+        <Choose label="Texts that are too long" value={longer.value} options={[["refuse", "are refused"], ["cut", "are cut"]]} onChoose={(one) => (longer.value = one)} />
         <Fill label="Token for padding" value={padding.value} onFill={(text) => (padding.value = text)} />
       </div>
       <Wrong faults={fault.value ? [fault.value] : []} />
