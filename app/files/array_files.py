@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from app.domain.dataset import ArrayInfo, lengths_name
 from app.domain.labels import parse_labels
 from app.errors import Damaged, Invalid
 from app.files.dataset_limits import check_unpacked_size
+from app.files.file_rows import FileRows
 from app.files.object_arrays import LARGEST_OBJECTS, Examples, read_examples
 from app.tensors.npy import AS_FLAT, NpyHeader, read_npy_header
 from app.tensors.zip_archives import open_zip
@@ -31,6 +32,7 @@ from app.tensors.zip_archives import open_zip
 __all__ = [
     "CLASSES_MEMBER",
     "ONLY_ARRAY",
+    "Rows",
     "inspect_npy",
     "inspect_npz",
     "load_npy",
@@ -41,6 +43,9 @@ __all__ = [
     "write_member",
 ]
 
+Rows: TypeAlias = npt.NDArray[Any] | FileRows
+"""An array, in memory or of rows that are read from a file."""
+
 ONLY_ARRAY = "data"
 """Name of the array of an npy file."""
 
@@ -49,7 +54,7 @@ CLASSES_MEMBER = "classes.txt"
 
 _MOST_MEMBERS = 1000
 _LARGEST_CLASSES = 1 << 23
-_MAPPED_BYTES = 1 << 26
+_LARGE_BYTES = 1 << 26
 """Smaller arrays are read at once: a map costs a page fault per 4 KiB, and keeps the file open."""
 _ALIGNMENT = 64
 _ALIGNMENT_EXTRA = 0xD935
@@ -134,20 +139,22 @@ def write_member(
             file.write(np.ascontiguousarray(row, dtype).tobytes())
 
 
-def load_npy(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return the array of an npy file, as a read-only view of it."""
+def load_npy(path: Path, names: Collection[str], is_ours: bool = True) -> dict[str, Rows]:
+    """Return the array of an npy file, as ``load_npz`` does."""
     with path.open("rb") as file:
         header = read_npy_header(file, "file")
-        array = np.memmap(file, header.dtype, "r", header.header_bytes, header.shape, header.order)
-    return {ONLY_ARRAY: array}
+        array = _in_file(path, header.header_bytes, header, is_ours)
+        return {ONLY_ARRAY: _read_array(file, header) if array is None else array}
 
 
-def load_npz(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
+def load_npz(path: Path, names: Collection[str], is_ours: bool = True) -> dict[str, Rows]:
     """Return those of the named arrays that an npz file has, read-only.
 
-    Large uncompressed arrays are views of the file.
+    Args:
+        is_ours: nobody else changes the file, so that large uncompressed arrays can be views of it;
+            of another file their rows are read when they are needed.
     """
-    arrays: dict[str, npt.NDArray[Any]] = {}
+    arrays: dict[str, Rows] = {}
     with _open_zip(path) as archive:
         for name, member in _members(archive).items():
             if name in names or lengths_name(name) in names:
@@ -157,8 +164,9 @@ def load_npz(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
                         found = _named(name, _read_objects(file, name, header, member))
                         arrays |= {one: array for one, array in found.items() if one in names}
                     elif name in names:
-                        mapped = _mapped(path, member, header)
-                        arrays[name] = _read_array(file, header) if mapped is None else mapped
+                        start = _start(path, member, header)
+                        array = None if start is None else _in_file(path, start, header, is_ours)
+                        arrays[name] = _read_array(file, header) if array is None else array
     return arrays
 
 
@@ -186,25 +194,37 @@ def _named(name: str, examples: Examples) -> dict[str, npt.NDArray[Any]]:
     return arrays
 
 
-def _mapped(path: Path, member: zipfile.ZipInfo, header: NpyHeader) -> npt.NDArray[Any] | None:
-    """Return a memory map of the array; None if reading it is better."""
-    if member.compress_type != zipfile.ZIP_STORED or header.data_bytes < _MAPPED_BYTES:
+def _start(path: Path, member: zipfile.ZipInfo, header: NpyHeader) -> int | None:
+    """Return where the array of a member begins in the file; None if it is compressed."""
+    if member.compress_type != zipfile.ZIP_STORED:
         return None
     with path.open("rb") as file:
         # From the local header: its extra field may be longer than the one that zipfile has read
         # from the central directory.
         file.seek(member.header_offset + 26)
         name_bytes, extra_bytes = struct.unpack("<HH", file.read(4))
-        start = member.header_offset + 30 + name_bytes + extra_bytes + header.header_bytes
-        if start % header.dtype.alignment:
-            return None
-        return np.memmap(file, header.dtype, "r", start, header.shape, header.order)
+        return int(member.header_offset + 30 + name_bytes + extra_bytes + header.header_bytes)
+
+
+def _in_file(path: Path, start: int, header: NpyHeader, is_ours: bool) -> Rows | None:
+    """Return an array that remains in its file; None if reading it at once is better."""
+    if header.data_bytes < _LARGE_BYTES:
+        return None
+    if not is_ours:
+        is_by_row = header.order == "C" and header.shape
+        return FileRows(path, start, header.shape, header.dtype) if is_by_row else None
+    if start % header.dtype.alignment:
+        return None
+    return np.memmap(path, header.dtype, "r", start, header.shape, header.order)
 
 
 def preview_npy(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
-    """Return the first rows of the array of an npy file."""
-    (array,) = load_npy(path, [ONLY_ARRAY]).values()
-    return {ONLY_ARRAY: array[:rows] if array.ndim else array[None]}
+    """Return the first rows of the array of an npy file, reading no more than those."""
+    try:
+        with path.open("rb") as file:
+            return {ONLY_ARRAY: _first_rows(file, read_npy_header(file, "file"), rows)}
+    except EOFError as error:
+        raise Damaged("file", error, "a whole npy array") from None
 
 
 def preview_npz(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:

@@ -24,8 +24,9 @@ import numpy.typing as npt
 
 from app.domain.checkpoint import FileDigest
 from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord, lengths_name
-from app.errors import Invalid
+from app.errors import Conflict, Invalid
 from app.files import array_files, json_lines, line_files
+from app.files.array_files import Rows
 from app.files.record_files import count_records
 
 __all__ = ["Contents", "describe_file", "inspect_file", "load_arrays", "preview_file"]
@@ -102,23 +103,47 @@ def _count_examples(arrays: Sequence[ArrayInfo]) -> int | None:
     return counts.pop() if len(counts) == 1 else None
 
 
-def load_arrays(path: Path, kind: DatasetKind, names: Collection[str]) -> Arrays:
-    """Return arrays of a file that ``inspect_file`` has accepted.
+def load_arrays(
+    path: Path, kind: DatasetKind, names: Collection[str], *, is_ours: bool
+) -> dict[str, Rows]:
+    """Return arrays of a file that ``inspect_file`` has accepted; large ones may remain in it.
 
-    Arrays of npy files are read-only views of the file.
+    Args:
+        is_ours: nobody else can change the file.
 
     Raises:
         Invalid: the file has no array of this name.
     """
-    if kind not in _LOADERS:
+    if kind in (DatasetKind.TEXT, DatasetKind.RECORDIO):
         raise Invalid(
             "dataset", kind.value, "a dataset with arrays: npz, npy, csv, jsonl or libsvm"
         )
-    arrays = _LOADERS[kind](path, names)
+    arrays: dict[str, Rows] = {}
+    match kind:
+        case DatasetKind.NPY:
+            arrays = array_files.load_npy(path, names, is_ours)
+        case DatasetKind.NPZ:
+            arrays = array_files.load_npz(path, names, is_ours)
+        case _:
+            arrays |= _LOADERS[kind](path, names)
     missing = [name for name in names if name not in arrays]
     if missing:
         raise Invalid("array", missing[0], "the name of an array of the dataset")
     return {name: arrays[name] for name in names}
+
+
+def check_loaded(arrays: Mapping[str, Rows], record: DatasetRecord) -> None:
+    """Raise Conflict unless arrays are as they were when their dataset was added.
+
+    They differ if the file was changed, or if an earlier release read its format differently.
+    """
+    shapes = {array.name: array.shape for array in record.arrays}
+    for name, array in arrays.items():
+        if array.shape != tuple(shapes[name]):
+            raise Conflict(
+                f"array {name!r} of dataset {record.name!r} has shape {array.shape}, but had "
+                f"{tuple(shapes[name])} when the dataset was added; add it again"
+            )
 
 
 def preview_file(path: Path, kind: DatasetKind, rows: int) -> dict[str, Any]:
@@ -158,8 +183,6 @@ _INSPECTORS: Mapping[DatasetKind, Callable[[Path, int], list[ArrayInfo]]] = {
 }
 
 _LOADERS: Mapping[DatasetKind, Callable[[Path, Collection[str]], Arrays]] = {
-    DatasetKind.NPY: array_files.load_npy,
-    DatasetKind.NPZ: array_files.load_npz,
     DatasetKind.CSV: line_files.load_csv,
     DatasetKind.JSONL: json_lines.load_jsonl,
     DatasetKind.LIBSVM: line_files.load_libsvm,

@@ -18,8 +18,8 @@ from app.link.specs import Tensors
 
 __all__ = [
     "TensorRow",
-    "examples_of",
     "bound_dtypes",
+    "examples_of",
     "pieces_of",
     "predict_call",
     "rows_of",

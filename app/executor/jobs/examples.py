@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,9 @@ from app.domain.job_params import ArraySource, DatasetSource
 from app.domain.module import InputDesc
 from app.errors import Invalid
 from app.executor.jobs.epoch_plan import PlannedBatch
-from app.files.dataset_formats import load_arrays
+from app.files.array_files import Rows
+from app.files.dataset_formats import check_loaded, load_arrays
+from app.files.input_arrays import check_lengths, example_shape, formed
 from app.files.job_inputs import check_arrays, sources_of
 from app.link.job_messages import DatasetFile
 from app.quoting import did_you_mean
@@ -41,32 +43,34 @@ class _Input:
         self,
         form: InputForm,
         source: ArraySource,
-        array: npt.NDArray[Any],
-        lengths: Any,
+        rows: Rows,
+        lengths: Rows | None,
         field: str,
     ) -> None:
         self.form = form
         self.dtype = to_dtype(form.dtype)
-        self.lengths = None if lengths is None else _check_lengths(lengths, array, field)
+        if rows.ndim == 0:
+            raise Invalid(field, "an array without dimensions", "an array of examples")
+        self.lengths = None if lengths is None else check_lengths(lengths, rows, field)
         self._source = source
-        self._array = _formed(array, source, field)
+        self._field = field
+        self._rows = rows
+        self._example = example_shape(rows, source, field)
         self._offsets = None if self.lengths is None else np.cumsum(self.lengths) - self.lengths
         self._buffers: dict[tuple[int, ...], npt.NDArray[Any]] = {}
-        if self._array.ndim == 0:
-            raise Invalid(field, "an array without dimensions", "an array of examples")
 
     @property
     def count(self) -> int:
-        return len(self._array) if self.lengths is None else len(self.lengths)
+        return len(self._rows) if self.lengths is None else len(self.lengths)
 
     def nbytes(self) -> int:
-        """Return the bytes of the array (none if it is mapped from a file) and of the buffers."""
-        array = 0 if _is_mapped(self._array) else self._array.nbytes
+        """Return the bytes of the array (none if it remains in its file) and of the buffers."""
+        array = self._rows.nbytes if _is_in_memory(self._rows) else 0
         return array + sum(buffer.nbytes for buffer in self._buffers.values())
 
     def shape(self, batch_size: int, length: int | None) -> tuple[int, ...]:
         """Return the shape of a batch, in the input's layout."""
-        example = self._array.shape[1:]
+        example = self._example
         if self.lengths is not None:
             example = (self._longest() if length is None else length, *example)
         axis = max(DataDesc.get_batch_axis(self.form.layout), 0)
@@ -80,7 +84,7 @@ class _Input:
         batch = self._buffers[shape]
         by_row = np.moveaxis(batch, max(DataDesc.get_batch_axis(self.form.layout), 0), 0)
         if self.lengths is None:
-            np.copyto(by_row, self._array[rows], casting="unsafe")
+            np.copyto(by_row, self._formed(self._rows[rows]), casting="unsafe")
         else:
             self._fill_ragged(by_row, rows)
         if self._source.scale != 1.0:
@@ -93,7 +97,10 @@ class _Input:
         by_row[...] = self._source.padding
         for target, row in zip(by_row, rows, strict=True):
             start, length = self._offsets[row], self.lengths[row]
-            target[:length] = self._array[start : start + length]
+            target[:length] = self._formed(self._rows[start : start + length])
+
+    def _formed(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return formed(rows, self._source, self._field)
 
     def _longest(self) -> int:
         assert self.lengths is not None
@@ -150,8 +157,7 @@ class Examples:
         self.lengths = np.max(ragged, axis=0) if ragged else None
 
     def nbytes(self) -> int:
-        """Return the bytes of the arrays in memory, not counting those that are mapped from
-        files."""
+        """Return the bytes of the arrays in memory, not counting those that remain in files."""
         return sum(one.nbytes() for one in self._inputs)
 
     def shapes(self, batch_size: int, length: int | None) -> list[InputDesc]:
@@ -196,45 +202,16 @@ class Examples:
         return count
 
 
-def _is_mapped(array: Any) -> bool:
-    """Return whether an array is, or is a view of, a memory-mapped file."""
-    while array is not None:
-        if isinstance(array, np.memmap):
-            return True
-        array = getattr(array, "base", None)
-    return False
+def _is_in_memory(rows: Rows) -> TypeGuard[npt.NDArray[Any]]:
+    """Return whether an array does not remain in its file, mapped or to be read."""
+    return isinstance(rows, np.ndarray) and not isinstance(rows, np.memmap)
 
 
-def _load(
-    sources: Mapping[str, ArraySource], file: DatasetFile, prefix: str
-) -> dict[str, npt.NDArray[Any]]:
+def _load(sources: Mapping[str, ArraySource], file: DatasetFile, prefix: str) -> dict[str, Rows]:
     check_arrays(sources, file.record, prefix)
     both = [array for one in sources.values() for array in (one.array, one.lengths)]
     wanted = dict.fromkeys(array for array in both if array is not None)
-    return load_arrays(Path(file.path), file.record.kind, list(wanted))
-
-
-def _check_lengths(lengths: Any, array: Any, field: str) -> npt.NDArray[np.intp]:
-    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or (lengths < 0).any():
-        raise Invalid(f"{field}.lengths", f"{lengths.dtype} {lengths.shape}", "counts, one a row")
-    if int(lengths.sum()) != len(array):
-        raise Invalid(
-            f"{field}.lengths", f"a sum of {int(lengths.sum())}", f"{len(array)}, as the array has"
-        )
-    return np.asarray(lengths, dtype=np.intp)
-
-
-def _formed(array: Any, source: ArraySource, field: str) -> npt.NDArray[Any]:
-    """Return a view of an array with its examples in the shape that the source specifies."""
-    if source.axes is not None:
-        return np.asanyarray(array.transpose(0, *(axis + 1 for axis in source.axes)))
-    return array if source.shape is None else _reshape(array, source.shape, field)
-
-
-def _reshape(array: Any, shape: tuple[int, ...], field: str) -> npt.NDArray[Any]:
-    try:
-        return np.asarray(array.reshape(len(array), *shape))
-    except ValueError:
-        raise Invalid(
-            f"{field}.shape", list(shape), f"the elements of an example of shape {array.shape[1:]}"
-        ) from None
+    record = file.record
+    arrays = load_arrays(Path(file.path), record.kind, list(wanted), is_ours=record.path is None)
+    check_loaded(arrays, record)
+    return arrays

@@ -1,4 +1,4 @@
-"""JSON numbers are converted to the dtype that an input is bound to, and nothing is rounded before."""
+"""JSON numbers become the dtype that an input is bound to, and nothing is rounded before."""
 
 from __future__ import annotations
 

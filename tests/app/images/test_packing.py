@@ -53,7 +53,7 @@ def pack(tmp_path: Path, content: bytes, size: int = 4, **fields: Any) -> dict[s
         pack_images(source, Packing(**options | fields), file)
     contents = inspect_file(target, DatasetKind.NPZ, LIMIT)
     names = [array.name for array in contents.arrays]
-    return load_arrays(target, DatasetKind.NPZ, names) | {"classes": contents.classes}
+    return load_arrays(target, DatasetKind.NPZ, names, is_ours=True) | {"classes": contents.classes}
 
 
 def expected(encoded: bytes, size: int = 4) -> np.ndarray:
@@ -95,7 +95,7 @@ def test_the_transform_is_the_one_for_predictions(tmp_path: Path) -> None:
 
 def test_large_arrays_are_memory_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For every dtype: an array that is not aligned for its dtype would be copied."""
-    monkeypatch.setattr(array_files, "_MAPPED_BYTES", 1)
+    monkeypatch.setattr(array_files, "_LARGE_BYTES", 1)
     transform = ImageTransform(size=(4, 4))
     packed = pack(tmp_path, zipped(FILES), transform=transform)
     assert isinstance(packed["data"], np.memmap)

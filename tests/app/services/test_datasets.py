@@ -166,20 +166,20 @@ def test_contents_are_read_and_previewed(tmp_path: Path, case: str) -> None:
     assert preview_file(path, kind, 2) == preview
     if not arrays:
         with pytest.raises(Invalid, match="dataset with arrays"):
-            load_arrays(path, kind, ["data"])
+            load_arrays(path, kind, ["data"], is_ours=True)
         return
-    loaded = load_arrays(path, kind, [name for name, _, _ in arrays])
+    loaded = load_arrays(path, kind, [name for name, _, _ in arrays], is_ours=True)
     for name, shape, dtype in arrays:
         assert loaded[name].shape == shape
         assert loaded[name].dtype.name == dtype
     with pytest.raises(Invalid, match="array: got nowhere"):
-        load_arrays(path, kind, ["nowhere"])
+        load_arrays(path, kind, ["nowhere"], is_ours=True)
 
 
 def test_loaded_values_are_those_saved(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(npz(images=IMAGES, labels=LABELS))
-    loaded = load_arrays(path, K.NPZ, ["images"])
+    loaded = load_arrays(path, K.NPZ, ["images"], is_ours=True)
     assert list(loaded) == ["images"]
     np.testing.assert_array_equal(loaded["images"], IMAGES)
 
@@ -325,7 +325,7 @@ def test_damaged_files_are_read_or_refused(
         return
     preview_file(path, kind, 3)
     if contents.arrays:
-        loaded = load_arrays(path, kind, [array.name for array in contents.arrays])
+        loaded = load_arrays(path, kind, [array.name for array in contents.arrays], is_ours=True)
         for array in contents.arrays:
             assert loaded[array.name].shape == array.shape
 

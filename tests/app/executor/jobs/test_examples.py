@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
 from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord
 from app.domain.job_params import ArraySource, DatasetSource
-from app.errors import Invalid
+from app.errors import Conflict, Invalid
 from app.executor.jobs.epoch_plan import PlannedBatch
 from app.executor.jobs.examples import Examples, InputForm
+from app.files import array_files
 from app.link.job_messages import DatasetFile
 
 
@@ -113,3 +116,62 @@ def test_arrays_that_do_not_fit_are_refused(load, arrays, sources, field):
     with pytest.raises(Invalid) as refusal:
         load(arrays, sources, [InputForm("data"), InputForm("label")])
     assert refusal.value.field_errors()[0].field == field
+
+
+@pytest.fixture(params=["npy", "npz"])
+def in_place(request, tmp_path, monkeypatch):
+    """Make a large file of an operator, and examples of it."""
+    monkeypatch.setattr(array_files, "_LARGE_BYTES", 1)
+    path = tmp_path / f"data.{request.param}"
+    data = np.random.default_rng(1).random((4096, 3))
+    (np.save if request.param == "npy" else np.savez)(path, **{ARRAY[request.param]: data})
+    infos = (ArrayInfo(name="data", shape=data.shape, dtype="float64"),)
+    record = DatasetRecord(
+        name="toy",
+        kind=DatasetKind(request.param),
+        arrays=infos,
+        size=1,
+        sha256="0" * 64,
+        path=str(path),
+    )
+    files = {"toy": DatasetFile(record=record, path=str(path))}
+    source = DatasetSource(dataset="toy", inputs={"data": ArraySource(array="data", shape=(3, 1))})
+    return path, data, Examples(source, files, [InputForm("data", dtype="float64")])
+
+
+ARRAY = {"npy": "arr", "npz": "data"}
+"""What NumPy's functions call the array."""
+
+
+def test_files_of_others_are_read_row_by_row(in_place):
+    _, data, examples = in_place
+    rows = [4095, 7, 8, 9, 7, 0]
+    np.testing.assert_array_equal(examples.fill(batch(rows))["data"], data[rows][:, :, None])
+    assert examples.nbytes() < data.nbytes
+
+
+def test_a_file_truncated_meanwhile_ends_only_its_job(in_place):
+    """A map of the file would end the process, which no test could report."""
+    path, _, examples = in_place
+    os.truncate(path, 4096)
+    with pytest.raises(Conflict, match="was changed while a job read it"):
+        examples.fill(batch([0, 4095]))
+
+
+def test_a_file_written_to_meanwhile_is_refused(in_place):
+    path, _, examples = in_place
+    with path.open("r+b") as file:
+        file.seek(-8, os.SEEK_END)
+        file.write(b"12345678")
+    os.utime(path, ns=(1, 1))  # the clock of the file system may be too coarse for a test
+    with pytest.raises(Conflict, match="was changed while a job read it"):
+        examples.fill(batch([0]))
+
+
+def test_files_in_fortran_order_are_read_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(array_files, "_LARGE_BYTES", 1)
+    data = np.asfortranarray(np.random.default_rng(1).random((9, 3)))
+    np.save(tmp_path / "data.npy", data)
+    loaded = array_files.load_npy(tmp_path / "data.npy", ["data"], is_ours=False)["data"]
+    os.truncate(tmp_path / "data.npy", 1)
+    np.testing.assert_array_equal(loaded, data)
