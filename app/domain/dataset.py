@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["ArrayInfo", "DatasetKind", "DatasetRecord", "lengths_name"]
+__all__ = ["MAX_CLASSES", "TEXT", "ArrayInfo", "DatasetKind", "DatasetRecord", "lengths_name"]
+
+TEXT = "str"
+"""The dtype of an array of texts that are no classes."""
+
+MAX_CLASSES = 1000
+"""Limit on the different texts of a column, beyond which they are not taken for classes."""
 
 
 class DatasetKind(StrEnum):
@@ -22,11 +28,19 @@ class DatasetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayInfo:
-    """One array of a dataset: name, shape and NumPy's name of the dtype."""
+    """One array of a dataset.
+
+    Attributes:
+        name: unique in the dataset.
+        shape: the first axis counts the examples.
+        dtype: NumPy's name for it; ``TEXT`` for texts that are no classes.
+        classes: the texts whose places the array has, if it is a column of texts.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    classes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
     npy        one array, ``data``
     npz        its arrays by name; an object array is two, see ``array_files``
-    csv        numbers: ``data`` of shape (rows, columns), or one array a column if it has a header
+    csv        numbers: ``data`` of shape (rows, columns); with a header or texts one array a column
     jsonl      one object a line, of numbers and lists by name; see ``json_lines``
     libsvm     ``data`` of shape (rows, largest index + 1) and ``label``
     text       lines; no arrays
@@ -25,7 +25,7 @@ import numpy.typing as npt
 from app.domain.checkpoint import FileDigest
 from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord, lengths_name
 from app.errors import Conflict, Invalid
-from app.files import array_files, json_lines, line_files
+from app.files import array_files, csv_files, json_lines, libsvm_files, text_lines
 from app.files.array_files import Rows
 from app.files.record_files import count_records
 
@@ -83,7 +83,7 @@ def inspect_file(path: Path, kind: DatasetKind, limit: int) -> Contents:
     """
     match kind:
         case DatasetKind.TEXT:
-            return Contents((), line_files.count_lines(path))
+            return Contents((), text_lines.count_lines(path))
         case DatasetKind.RECORDIO:
             return Contents((), count_records(path))
         case _:
@@ -155,7 +155,7 @@ def preview_file(path: Path, kind: DatasetKind, rows: int) -> dict[str, Any]:
     """
     match kind:
         case DatasetKind.TEXT:
-            return {"lines": line_files.first_lines(path, rows)}
+            return {"lines": text_lines.first_lines(path, rows)}
         case DatasetKind.RECORDIO:
             return {}
         case _:
@@ -177,21 +177,21 @@ def _finite(value: Any) -> Any:
 _INSPECTORS: Mapping[DatasetKind, Callable[[Path, int], list[ArrayInfo]]] = {
     DatasetKind.NPY: array_files.inspect_npy,
     DatasetKind.NPZ: array_files.inspect_npz,
-    DatasetKind.CSV: line_files.inspect_csv,
+    DatasetKind.CSV: csv_files.inspect_csv,
     DatasetKind.JSONL: json_lines.inspect_jsonl,
-    DatasetKind.LIBSVM: line_files.inspect_libsvm,
+    DatasetKind.LIBSVM: libsvm_files.inspect_libsvm,
 }
 
 _LOADERS: Mapping[DatasetKind, Callable[[Path, Collection[str]], Arrays]] = {
-    DatasetKind.CSV: line_files.load_csv,
+    DatasetKind.CSV: csv_files.load_csv,
     DatasetKind.JSONL: json_lines.load_jsonl,
-    DatasetKind.LIBSVM: line_files.load_libsvm,
+    DatasetKind.LIBSVM: libsvm_files.load_libsvm,
 }
 
 _PREVIEWERS: Mapping[DatasetKind, Callable[[Path, int], Arrays]] = {
     DatasetKind.NPY: array_files.preview_npy,
     DatasetKind.NPZ: array_files.preview_npz,
-    DatasetKind.CSV: line_files.preview_csv,
+    DatasetKind.CSV: csv_files.preview_csv,
     DatasetKind.JSONL: json_lines.preview_jsonl,
-    DatasetKind.LIBSVM: line_files.preview_libsvm,
+    DatasetKind.LIBSVM: libsvm_files.preview_libsvm,
 }

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from app.domain.dataset import ArrayInfo, lengths_name
 from app.errors import Damaged, Invalid, Malformed
 from app.files.dataset_limits import check_unpacked_size
-from app.files.line_files import lines
+from app.files.text_lines import lines
 from app.tensors.json_bodies import parse_json
 from app.tensors.json_tensors import read_tensor
 

@@ -137,6 +137,28 @@ GOOD = {
         3,
         {"data": [[0.5, 0, 0, 2], [0, 1, 0, 0]], "label": [1, -1]},
     ),
+    "csv of texts": (
+        K.CSV,
+        b"\xef\xbb\xbfx;label\n1,5;no\n2;yes\n3;no\n",
+        [("x", (3,), "float64"), ("label", (3,), "int64", ("no", "yes"))],
+        3,
+        {"x": [1.5, 2], "label": ["no", "yes"]},
+    ),
+    "jsonl with a byte order mark": (
+        K.JSONL,
+        b'\xef\xbb\xbf{"x": 1}\n{"x": 2}\n',
+        [("x", (2,), "float64")],
+        2,
+        {"x": [1, 2]},
+    ),
+    "libsvm in UTF-16": (
+        K.LIBSVM,
+        "1 0:0.5\n0 1:2\n".encode("utf-16"),
+        [("data", (2, 2), "float32"), ("label", (2,), "float32")],
+        2,
+        {"data": [[0.5, 0], [0, 2]], "label": [1, 0]},
+    ),
+    "text with a byte order mark": (K.TEXT, b"\xef\xbb\xbfa\nb\n", [], 2, {"lines": ["a", "b"]}),
     "text": (
         K.TEXT,
         "Call me Ishmaël.\nSome years ago\n".encode(),
@@ -160,7 +182,10 @@ def test_contents_are_read_and_previewed(tmp_path: Path, case: str) -> None:
     path = tmp_path / "file"
     path.write_bytes(data)
     contents = inspect_file(path, kind, LIMIT)
-    expected = [ArrayInfo(name=name, shape=shape, dtype=dtype) for name, shape, dtype in arrays]
+    expected = [
+        ArrayInfo(name=name, shape=shape, dtype=dtype, classes=tuple(*classes))
+        for name, shape, dtype, *classes in arrays
+    ]
     assert list(contents.arrays) == expected
     assert contents.examples == examples
     assert preview_file(path, kind, 2) == preview
@@ -168,8 +193,8 @@ def test_contents_are_read_and_previewed(tmp_path: Path, case: str) -> None:
         with pytest.raises(Invalid, match="dataset with arrays"):
             load_arrays(path, kind, ["data"], is_ours=True)
         return
-    loaded = load_arrays(path, kind, [name for name, _, _ in arrays], is_ours=True)
-    for name, shape, dtype in arrays:
+    loaded = load_arrays(path, kind, [name for name, *_ in arrays], is_ours=True)
+    for name, shape, dtype, *_ in arrays:
         assert loaded[name].shape == shape
         assert loaded[name].dtype.name == dtype
     with pytest.raises(Invalid, match="array: got nowhere"):
@@ -241,7 +266,7 @@ HARM = {
         *(K.NPZ, zip_of({"x.npy": npy(IMAGES)}, zipfile.ZIP_LZMA), Damaged, "compression 14"),
     ),
     "csv: empty": (K.CSV, b"", Damaged, "distinct names, or numbers"),
-    "csv: ragged": (K.CSV, b"1,2\n3\n", Damaged, "line 2: got 1 numbers, expected 2"),
+    "csv: ragged": (K.CSV, b"1,2\n3\n", Damaged, "line 2: got 1 cells, expected 2"),
     "csv: word": (K.CSV, b"1,2\n3,x\n", Damaged, "line 2.*'x'"),
     "csv: only names": (K.CSV, b"a,b\n", Damaged, "no rows"),
     "csv: same names": (K.CSV, b"a,a\n1,2\n", Damaged, "line 1"),
