@@ -19,7 +19,7 @@ from app.api.raw_values import Kinds, RawValues, take_raw
 from app.api.requests import ModuleBody, canonical_symbol
 from app.domain.codec import from_plain
 from app.domain.job import JobKind
-from app.domain.job_params import parse_job_params
+from app.domain.job_params import parse_job_params, parse_source
 from app.domain.transforms import ImageTransform
 from app.error_table import error_code
 from app.errors import HostError, Invalid, ServiceError
@@ -168,6 +168,11 @@ def _job(body: bytes, kind: str) -> Decoded:
     return Decoded()
 
 
+def _source(body: bytes) -> Decoded:
+    parse_source(parse_json(body))
+    return Decoded()
+
+
 def _module(body: bytes) -> Decoded:
     parsed = parse_json(body)
     module = from_plain(ModuleBody, parsed)
@@ -193,5 +198,6 @@ _OPERATIONS: dict[str, Callable[..., Decoded]] = {
     "module": _module,
     "ragged": _ragged,
     "raw": _raw,
+    "source": _source,
     "symbol": _symbol,
 }

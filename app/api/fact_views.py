@@ -10,6 +10,8 @@ from app.domain.module import BindSpec, BucketShapes, ModuleKind, Stage
 
 __all__ = [
     "FitResult",
+    "InputPreviewView",
+    "InputPreviewsView",
     "JobFailure",
     "JobProgress",
     "LiveModuleView",
@@ -59,6 +61,33 @@ class UpdateView(StepView):
 
 class PreviewView(RootModel[dict[str, list[Any]]]):
     """The first rows by array, null for rows too long to show; for a text its `lines`."""
+
+
+class InputPreviewView(BaseModel):
+    """The first example of a dataset, as one input of a module."""
+
+    names: list[str] = Field(
+        description="The array, or the columns, that the input is read from.",
+        examples=[["sepal_length", "petal_length"]],
+    )
+    shape: list[int] = Field(description="Shape of the example.", examples=[[2]])
+    dtype: str = Field(description="Data type of the input.", examples=["float32"])
+    example: Any = Field(
+        description="Its numbers as nested lists; null if they are too many.",
+        examples=[[5.1, 1.4]],
+    )
+    classes: list[str] = Field(
+        description="The texts that its numbers stand for, in order; empty for numbers."
+    )
+    text: str | None = Field(
+        description="The text that the example's number stands for; null for numbers."
+    )
+
+
+class InputPreviewsView(BaseModel):
+    """The first example of a dataset, as the inputs of a module."""
+
+    inputs: dict[str, InputPreviewView] = Field(description="By the name of the input.")
 
 
 class VariableView(_Facts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from app.api.dependencies import (
     ServicesOf,
     tell_replay,
 )
+from app.api.fact_views import InputPreviewsView, InputPreviewView
 from app.api.filters import (
     ALL,
     CreatedAfter,
@@ -40,9 +42,17 @@ from app.api.job_views import (
 )
 from app.api.openapi import json_body, problems
 from app.api.views import PageView
+from app.domain.codec import to_plain
 from app.domain.job import Job, JobKind
-from app.domain.job_params import FitParams, PredictParams, ScoreParams
+from app.domain.job_params import (
+    DatasetSource,
+    FitParams,
+    PredictParams,
+    ScoreParams,
+    parse_source,
+)
 from app.domain.named_arrays import ArrayKind, NamedArray
+from app.services.input_previews import preview_inputs
 from app.services.jobs import JobFilter
 from app.services.preconditions import is_expected
 from app.services.services import Services
@@ -66,6 +76,10 @@ _FIT = {
     "optimizer": {"name": "sgd", "options": {"learning_rate": 0.05, "momentum": 0.9}},
 }
 _SCORE = {key: _FIT[key] for key in ("dataset", "inputs", "batch_size")}
+_COLUMNS = {
+    "dataset": "iris",
+    "inputs": {"data": {"all_but": ["species"]}, "softmax_label": "species"},
+}
 _CHANGES_A_JOB: dict[str, Any] = {
     "responses": problems(404, 409, 422),
     "dependencies": IF_MATCH,
@@ -160,6 +174,27 @@ Submitted = Annotated[Submission, Depends(_submission)]
 async def fit_module(submission: Submitted) -> JobView:
     """Queue a training over a dataset; binds and initializes the module if necessary."""
     return await submission.as_job(JobKind.FIT)
+
+
+@router.post(
+    "/v1/modules/{module}/fit/preview",
+    summary="Preview the inputs of a training",
+    openapi_extra=json_body(DatasetSource, _COLUMNS),
+    responses=problems(400, 404, 409, 413, 415, 422),
+)
+async def preview_fit(
+    module: ModuleName, request: Request, services: ServicesOf
+) -> InputPreviewsView:
+    """Return what a fit would make of the first example of a dataset, without training.
+
+    What the fit would refuse about the dataset is refused here, too.
+    """
+    source = parse_source(await read_json(request, {"op": "source"}))
+    record = await services.access.record(module)
+    found = await asyncio.to_thread(preview_inputs, services.datasets, record, source)
+    return InputPreviewsView(
+        inputs={name: InputPreviewView(**to_plain(one)) for name, one in found.items()}
+    )
 
 
 @router.post(

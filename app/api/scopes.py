@@ -119,6 +119,7 @@ SCOPES: Mapping[tuple[str, str], Needed] = {
     ("DELETE", "/v1/datasets/{dataset}"): _TRAIN,
     # Jobs.
     ("POST", f"{_MODULE}/fit"): _TRAIN,
+    ("POST", f"{_MODULE}/fit/preview"): _TRAIN,
     ("POST", f"{_MODULE}/score"): _TRAIN,
     ("POST", f"{_MODULE}/predict_dataset"): _TRAIN,
     ("GET", "/v1/jobs"): _READ,

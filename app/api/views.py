@@ -268,7 +268,13 @@ class ArrayView(BaseModel):
     shape: list[int] = Field(
         description="Its shape; the first axis counts the examples.", examples=[[4000, 28, 28]]
     )
-    dtype: str = Field(description="Data type, by NumPy's name.", examples=["uint8"])
+    dtype: str = Field(
+        description="Data type, by NumPy's name; `str` for texts that are no classes.",
+        examples=["uint8"],
+    )
+    classes: list[str] = Field(
+        description="Of a column of texts: the texts whose places it has, in order."
+    )
 
 
 class DatasetView(BaseModel):

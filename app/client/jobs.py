@@ -9,7 +9,7 @@ from app.client.bodies import Json
 from app.client.follow import Ended, Events
 from app.client.methods import iterator, method
 from app.client.request import AsJson, Pages, Request, at, nothing
-from app.client.results import EventView, HistogramsView, JobView, SeriesView
+from app.client.results import EventView, HistogramsView, InputPreviewsView, JobView, SeriesView
 
 __all__ = ["JobCalls"]
 
@@ -29,6 +29,17 @@ class JobCalls:
             params: what to train, as in the body of the request.
         """
         return _submitted(name, "fit", limits, params)
+
+    @method
+    def preview_fit(self, /, name: str, **source: Any) -> Request[InputPreviewsView]:
+        """Return what a fit would make of the first example of a dataset, without training.
+
+        Args:
+            name: of the module.
+            source: ``dataset``, ``inputs`` and ``classes``, as in the parameters of ``fit``.
+        """
+        path = at("modules", name, "fit", "preview")
+        return Request("POST", path, AsJson(InputPreviewsView), body=Json(source))
 
     @method
     def score(

@@ -18,6 +18,8 @@ __all__ = [
     "ExecutorView",
     "FieldFault",
     "HistogramsView",
+    "InputPreviewView",
+    "InputPreviewsView",
     "JobAction",
     "JobEvent",
     "JobFailure",
@@ -83,9 +85,27 @@ ServerEvent = Literal[
 class ArrayView(TypedDict):
     """One array of a dataset."""
 
+    classes: list[str]
     dtype: str
     name: str
     shape: list[int]
+
+
+class InputPreviewView(TypedDict):
+    """The first example of a dataset, as one input of a module."""
+
+    classes: list[str]
+    dtype: str
+    example: Any
+    names: list[str]
+    shape: list[int]
+    text: str | None
+
+
+class InputPreviewsView(TypedDict):
+    """The first example of a dataset, as the inputs of a module."""
+
+    inputs: dict[str, InputPreviewView]
 
 
 class DatasetView(TypedDict):

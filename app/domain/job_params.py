@@ -1,13 +1,15 @@
 """Parameters of the three kinds of jobs.
 
-A dataset's arrays become a module's inputs by ``DatasetSource.inputs``: input name to array.
-Inputs that are not named there take the array of their own name.
+A dataset's arrays become a module's inputs by ``DatasetSource.inputs``: input name to array, or to
+columns of a table. Inputs that are not named there take the array of their own name.
 
     {"dataset": "mnist", "epochs": 12, "batch_size": 64,
      "inputs": {"data": {"array": "train_images", "shape": [1, 28, 28], "scale": 0.00392156862},
                 "softmax_label": {"array": "train_labels"}},
      "optimizer": {"name": "sgd", "options": {"learning_rate": 0.1, "momentum": 0.9}},
      "checkpoint": {"epochs": 1}}
+
+    {"dataset": "iris", "inputs": {"data": {"all_but": ["kind"]}, "softmax_label": "kind"}, ...}
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ __all__ = [
     "dataset_names",
     "names_parts",
     "parse_job_params",
+    "parse_source",
 ]
 
 Count: TypeAlias = Annotated[int, Field(ge=0)]
@@ -51,10 +54,12 @@ Text: TypeAlias = Annotated[str, Field(min_length=1)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraySource:
-    """One input of the module, read from one array of the dataset.
+    """One input of the module, read from one array of the dataset, or from columns of a table.
 
     Attributes:
         array: name of the array; its first axis counts the examples.
+        columns: instead of it, arrays of one number for each example, which are put side by side.
+        all_but: instead of these, all columns but those named.
         shape: shape to which each example is reshaped.
         axes: order of the axes of one example, as for NumPy's ``transpose``: ``[2, 0, 1]`` moves
             the last axis, such as the channels of an image, to the front.
@@ -66,22 +71,33 @@ class ArraySource:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
-    array: Text
+    array: Text | None = None
+    columns: tuple[Text, ...] = ()
+    all_but: tuple[Text, ...] | None = None
     shape: tuple[Positive, ...] | None = None
     axes: tuple[int, ...] | None = None
     scale: float = 1.0
     lengths: str | None = None
     padding: float = 0.0
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The arrays to read, without those that ``lengths`` and ``all_but`` name."""
+        return self.columns if self.array is None else (self.array,)
+
 
 class _OrName:
-    """In the schema: a name may stand for an ``ArraySource``, see ``_expand_names``."""
+    """In the schema: a name or a list of names may stand for an ``ArraySource``, see
+    ``_expand_names``.
+    """
 
     @staticmethod
     def __get_pydantic_json_schema__(
         schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        return {"anyOf": [handler(schema), {"type": "string", "minLength": 1}]}
+        name = {"type": "string", "minLength": 1}
+        names = {"type": "array", "items": name, "minItems": 1}
+        return {"anyOf": [handler(schema), name, names]}
 
 
 ArrayOrName: TypeAlias = Annotated[ArraySource, _OrName]
@@ -93,14 +109,18 @@ class DatasetSource:
 
     Attributes:
         dataset: its name.
-        inputs: input name to array, or to an array's name; other inputs read the array of their own
-            name.
+        inputs: input name to array, to an array's name or to the names of columns; other inputs
+            read the array of their own name.
+        classes: the texts of a column in the order of their numbers, by the column's name. Without
+            them, those of labels have the numbers that the module's labels give them, or else those
+            of the sorted texts.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
     dataset: Text
     inputs: dict[str, ArrayOrName] = field(default_factory=dict)
+    classes: dict[str, tuple[Text, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,14 +331,34 @@ _TYPES: Mapping[JobKind, type[FitParams] | type[ScoreParams] | type[PredictParam
 def parse_job_params(kind: JobKind, data: Any) -> JobParams:
     """Check the parameters of a job; raise Invalid naming every invalid field."""
     params: JobParams = from_plain(_TYPES[kind], _expand_names(data))
-    check_name(params.dataset, "dataset")
+    _check_source(params, "")
     if isinstance(params, FitParams) and params.validation is not None:
-        check_name(params.validation.dataset, "validation.dataset")
+        _check_source(params.validation, "validation.")
     if isinstance(params, FitParams):
         _check_parts(params)
     if isinstance(params, PredictParams):
         check_name(params.output, "output")
     return params
+
+
+def parse_source(data: Any) -> DatasetSource:
+    """Check a dataset and how its arrays become inputs; raise Invalid, which names each fault."""
+    source = from_plain(DatasetSource, _expand_names(data))
+    _check_source(source, "")
+    return source
+
+
+def _check_source(source: DatasetSource, prefix: str) -> None:
+    check_name(source.dataset, f"{prefix}dataset")
+    for name, one in source.inputs.items():
+        field_name = f"{prefix}inputs.{name}"
+        given = [one.array is not None, bool(one.columns), one.all_but is not None]
+        if given.count(True) != 1:
+            got = "several of them" if any(given) else "none of them"
+            expected = "one of array (a name), columns (a list of names) and all_but (a list)"
+            raise Invalid(field_name, got, expected)
+        if one.lengths is not None and one.array is None:
+            raise Invalid(f"{field_name}.lengths", one.lengths, "none for columns of numbers")
 
 
 def _check_parts(params: FitParams) -> None:
@@ -333,17 +373,27 @@ def _check_parts(params: FitParams) -> None:
 
 
 def _expand_names(source: Any) -> Any:
-    """Return a source in which names of arrays are replaced by ``ArraySource`` objects."""
+    """Return a source in which names of arrays or columns are replaced by ``ArraySource``
+    objects.
+    """
     if not isinstance(source, Mapping):
         return source
     expanded = dict(source)
     if isinstance(inputs := source.get("inputs"), Mapping):
-        expanded["inputs"] = {
-            name: {"array": one} if isinstance(one, str) else one for name, one in inputs.items()
-        }
+        expanded["inputs"] = {name: _expanded(one) for name, one in inputs.items()}
     if "validation" in source:
         expanded["validation"] = _expand_names(source["validation"])
     return expanded
+
+
+def _expanded(one: Any) -> Any:
+    if isinstance(one, str):
+        return {"array": one}
+    if isinstance(one, list):
+        return {"columns": one}
+    if isinstance(one, Mapping) and isinstance(one.get("all_but"), str):
+        return {**one, "all_but": [one["all_but"]]}
+    return one
 
 
 def names_parts(params: JobParams) -> bool:

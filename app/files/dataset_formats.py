@@ -29,7 +29,15 @@ from app.files import array_files, csv_files, json_lines, libsvm_files, text_lin
 from app.files.array_files import Rows
 from app.files.record_files import count_records
 
-__all__ = ["Contents", "describe_file", "inspect_file", "load_arrays", "preview_file"]
+__all__ = [
+    "Contents",
+    "describe_file",
+    "first_rows",
+    "inspect_file",
+    "load_arrays",
+    "plain_row",
+    "preview_file",
+]
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
@@ -159,11 +167,17 @@ def preview_file(path: Path, kind: DatasetKind, rows: int) -> dict[str, Any]:
         case DatasetKind.RECORDIO:
             return {}
         case _:
-            heads = _PREVIEWERS[kind](path, rows)
-            return {name: [_plain_row(row) for row in head] for name, head in heads.items()}
+            heads = first_rows(path, kind, rows)
+            return {name: [plain_row(row) for row in head] for name, head in heads.items()}
 
 
-def _plain_row(row: Any) -> Any:
+def first_rows(path: Path, kind: DatasetKind, rows: int) -> Arrays:
+    """Return the first rows of each array without reading the rest; texts as they are."""
+    return _PREVIEWERS[kind](path, rows)
+
+
+def plain_row(row: Any) -> Any:
+    """Return a row as plain Python values; None if it is too long to show."""
     return None if np.size(row) > _LONGEST_PREVIEW_ROW else _finite(np.asarray(row).tolist())
 
 

@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from app.domain.dataset import DatasetRecord
 from app.domain.job_params import ArraySource
 from app.errors import Invalid
 from app.files.array_files import Rows
 
-__all__ = ["check_lengths", "example_shape", "formed"]
+__all__ = ["check_lengths", "example_shape", "formed", "source_rows"]
+
+Classes: TypeAlias = Mapping[str, Sequence[str]]
+
+
+def source_rows(
+    source: ArraySource, arrays: Mapping[str, Rows], record: DatasetRecord, classes: Classes
+) -> Rows:
+    """Return the array that a source reads, or its columns side by side.
+
+    Args:
+        source: of one input.
+        arrays: of the dataset, by name.
+        record: the dataset.
+        classes: the order in which the job numbers the texts of a column, by its name.
+    """
+    if source.array is not None:
+        return _numbered(source.array, arrays, record, classes)
+    columns = [_numbered(name, arrays, record, classes)[:] for name in source.columns]
+    return np.stack(columns, axis=1)
+
+
+def _numbered(
+    name: str, arrays: Mapping[str, Rows], record: DatasetRecord, classes: Classes
+) -> Rows:
+    """Return an array; one of texts with the numbers that the job gives them."""
+    texts = next(array.classes for array in record.arrays if array.name == name)
+    if not texts or name not in classes:
+        return arrays[name]
+    places = {text: place for place, text in reversed([*enumerate(classes[name])])}
+    return np.array([places[text] for text in texts], np.int64)[arrays[name][:]]
 
 
 def example_shape(rows: Rows, source: ArraySource, field: str) -> tuple[int, ...]:

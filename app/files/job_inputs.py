@@ -7,13 +7,20 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
-from app.domain.dataset import DatasetRecord, lengths_name
+from app.domain.dataset import MAX_CLASSES, TEXT, DatasetKind, DatasetRecord, lengths_name
 from app.domain.job_params import ArraySource, DatasetSource, FitParams, JobParams
 from app.domain.module import ModuleKind, ModuleRecord
 from app.errors import Invalid
 from app.quoting import did_you_mean
 
-__all__ = ["check_arrays", "check_named", "sources_of"]
+__all__ = [
+    "check_arrays",
+    "check_input_names",
+    "check_known",
+    "check_named",
+    "source_shape",
+    "sources_of",
+]
 
 
 def sources_of(
@@ -21,11 +28,17 @@ def sources_of(
 ) -> dict[str, ArraySource]:
     """Return the array of each input: the one that the job names, else the one of its own name.
 
-    If the dataset also has an array with its lengths, the array holds ragged examples.
+    If the dataset also has an array with its lengths, the array holds ragged examples. Instead of
+    all but some columns, the columns are listed.
     """
     lengths = {array.name: array.shape[0] if array.shape else 0 for array in record.arrays}
 
     def completed(one: ArraySource) -> ArraySource:
+        if one.all_but is not None:
+            listed = tuple(array for array in lengths if array not in one.all_but)
+            return dataclasses.replace(one, columns=listed, all_but=None)
+        if one.array is None:
+            return one
         other = lengths_name(one.array)
         is_flat = other in lengths and lengths.get(one.array) != lengths[other]
         is_specified = any(given is not None for given in (one.lengths, one.shape, one.axes))
@@ -34,20 +47,23 @@ def sources_of(
     return {name: completed(source.inputs.get(name, ArraySource(array=name))) for name in names}
 
 
+def source_shape(source: ArraySource, record: DatasetRecord) -> tuple[int, ...] | None:
+    """Return the shape of the array that a source reads; None if the dataset does not have it."""
+    shapes = {array.name: array.shape for array in record.arrays}
+    if source.array is not None:
+        return shapes.get(source.array)
+    first = shapes.get(source.columns[0]) if source.columns else None
+    return None if first is None else (*first[:1], len(source.columns))
+
+
 def check_named(params: JobParams, record: ModuleRecord) -> None:
     """Raise Invalid if a job names inputs, buckets or epochs that its module does not have."""
-    names = (*record.data_names, *record.label_names)
-    sources = {"": params.inputs}
+    check_input_names(params, record)
     if isinstance(params, FitParams):
         if params.begin_epoch >= params.epochs:
             raise Invalid("begin_epoch", params.begin_epoch, f"less than epochs, {params.epochs}")
         if params.validation is not None:
-            sources["validation."] = params.validation.inputs
-    for prefix, inputs in sources.items():
-        for name in inputs:
-            if name not in names:
-                expected = f"inputs of the module: {', '.join(names)}{did_you_mean(name, names)}"
-                raise Invalid(f"{prefix}inputs.{name}", "an array", expected)
+            check_input_names(params.validation, record, "validation.")
     if params.bucket_keys and record.kind is not ModuleKind.BUCKETING:
         expected = "none for a module without buckets"
         raise Invalid("bucket_keys", list(params.bucket_keys), expected)
@@ -56,45 +72,94 @@ def check_named(params: JobParams, record: ModuleRecord) -> None:
             raise Invalid("bucket_keys", key, f"buckets that have symbols: {[*record.symbols]}")
 
 
+def check_input_names(source: DatasetSource, module: ModuleRecord, prefix: str = "") -> None:
+    """Raise Invalid if a source names inputs that a module does not have."""
+    names = (*module.data_names, *module.label_names)
+    for name in source.inputs:
+        if name not in names:
+            expected = f"inputs of the module: {', '.join(names)}{did_you_mean(name, names)}"
+            raise Invalid(f"{prefix}inputs.{name}", "an array", expected)
+
+
 def check_arrays(sources: Mapping[str, ArraySource], record: DatasetRecord, prefix: str) -> None:
-    """Raise Invalid for arrays that the dataset does not have.
+    """Raise Invalid for arrays that the dataset does not have, or that are no numbers.
 
     Args:
-        sources: by input.
+        sources: by input, from ``sources_of``.
         record: the dataset.
         prefix: path of the dataset's source in the job's parameters, with a trailing dot.
     """
-    present = [array.name for array in record.arrays]
-    shapes = {array.name: array.shape for array in record.arrays}
+    shapes = {}
     for name, source in sources.items():
-        for which, array in (("array", source.array), ("lengths", source.lengths)):
-            if array is not None and array not in present:
-                raise Invalid(
-                    f"{prefix}inputs.{name}.{which}",
-                    array,
-                    f"an array of dataset {record.name!r}: {', '.join(present) or 'it has none'}"
-                    f"{did_you_mean(array, present)}",
-                )
-        _check_shape(source, shapes[source.array], f"{prefix}inputs.{name}.shape")
-        _check_axes(source, shapes[source.array], f"{prefix}inputs.{name}.axes")
-    _check_counts(sources, shapes, prefix)
+        field = f"{prefix}inputs.{name}"
+        if source.array is None:
+            _check_columns(source.columns, record, f"{field}.columns")
+        else:
+            _check_present(source.array, record, f"{field}.array")
+        if source.lengths is not None:
+            _check_present(source.lengths, record, f"{field}.lengths")
+        shape = source_shape(source, record)
+        assert shape is not None
+        shapes[name] = shape
+        _check_shape(source, shape, f"{field}.shape")
+        _check_axes(source, shape, f"{field}.axes")
+    _check_counts(sources, shapes, record, prefix)
+
+
+def check_known(name: str, record: DatasetRecord, field: str) -> None:
+    """Raise Invalid for an array that a dataset does not have."""
+    present = [array.name for array in record.arrays]
+    if name not in present:
+        near = did_you_mean(name, present)
+        listed = ", ".join(present) or "it has none"
+        expected = f"an array of dataset {record.name!r}: {listed}{near}"
+        has_no_names = record.kind is DatasetKind.CSV and present == ["data"]
+        hint = "the columns of a csv file have the names in its first line, and this one has none"
+        raise Invalid(field, name, expected, hint * has_no_names)
+
+
+def _check_present(name: str, record: DatasetRecord, field: str) -> None:
+    """Raise Invalid for an array that a dataset does not have, or that is of texts."""
+    check_known(name, record, field)
+    if any(array.name == name and array.dtype == TEXT for array in record.arrays):
+        got = f"{name}, a column with more than {MAX_CLASSES:,} different texts"
+        raise Invalid(field, got, "numbers, or texts that are classes")
+
+
+def _check_columns(columns: Sequence[str], record: DatasetRecord, field: str) -> None:
+    """Raise Invalid for columns that a dataset does not have, or that have no number for each
+    example."""
+    if not columns:
+        raise Invalid(field, "no columns", f"at least one of dataset {record.name!r}")
+    shapes = {array.name: array.shape for array in record.arrays}
+    for name in columns:
+        _check_present(name, record, field)
+        if columns.count(name) > 1:
+            raise Invalid(field, f"{name} twice", "each column once")
+        if len(shapes[name]) != 1 or shapes[name] != shapes[columns[0]]:
+            got = f"{name} of shape {tuple(shapes[name])}"
+            raise Invalid(field, got, "columns of one number for each example")
 
 
 def _check_counts(
-    sources: Mapping[str, ArraySource], shapes: Mapping[str, Sequence[int]], prefix: str
+    sources: Mapping[str, ArraySource],
+    shapes: Mapping[str, Sequence[int]],
+    record: DatasetRecord,
+    prefix: str,
 ) -> None:
     """Refuse inputs with different numbers of examples, and show how to give ragged ones."""
+    own = {array.name: array.shape for array in record.arrays}
     counts = {
         name: shape[0]
         for name, one in sources.items()
-        if (shape := shapes[one.lengths or one.array])
+        if (shape := shapes[name] if one.lengths is None else own[one.lengths])
     }
     first = next(iter(counts), "")
     for name, count in counts.items():
         if count == counts[first]:
             continue
         longer = max(first, name, key=counts.__getitem__)
-        array = sources[longer].array
+        array = sources[longer].names[0]
         shown = {longer: {"array": array, "lengths": lengths_name(array)}}
         raise Invalid(
             f"{prefix}inputs.{name}",

@@ -5,50 +5,53 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from app.domain.dataset import DatasetRecord
 from app.domain.job_params import ArraySource, DatasetSource, FitParams, JobParams
 from app.domain.module import InputDesc, ModuleKind, ModuleRecord
 from app.domain.ragged_axes import batch_axis
-from app.files.job_inputs import sources_of
+from app.files.job_inputs import source_shape, sources_of
 
-__all__ = ["in_bound_forms"]
+__all__ = ["in_bound_forms", "source_in_bound_forms"]
 
 Shape = tuple[int, ...]
 
 
 def in_bound_forms(
-    params: JobParams, module: ModuleRecord, datasets: Sequence[DatasetRecord]
+    params: JobParams, module: ModuleRecord, records: Mapping[str, DatasetRecord]
 ) -> JobParams:
-    """Return a job's parameters, completed by reshapes and transposes to the bound shapes.
+    """Return a job's parameters with both sources in ``source_in_bound_forms``."""
+    inputs = source_in_bound_forms(params, module, records[params.dataset])
+    params = dataclasses.replace(params, inputs=inputs)
+    if isinstance(params, FitParams) and params.validation is not None:
+        validation = params.validation
+        inputs = source_in_bound_forms(validation, module, records[validation.dataset])
+        params = dataclasses.replace(
+            params, validation=dataclasses.replace(validation, inputs=inputs)
+        )
+    return params
+
+
+def source_in_bound_forms(
+    source: DatasetSource, module: ModuleRecord, record: DatasetRecord
+) -> dict[str, ArraySource]:
+    """Return a source's inputs, completed by reshapes and transposes to the bound shapes.
 
     For example, digits of 28 x 28 are read as 1 x 28 x 28 and flat rows as images, and images are
     transposed between channels-last and channels-first. What the job specifies for an input is
     kept.
     """
     if module.bind is None or module.kind is ModuleKind.BUCKETING:
-        return params
+        return source.inputs
     bound = {one.name: one for one in (*module.bind.data_shapes, *module.bind.label_shapes)}
-    records = {record.name: record for record in datasets}
-
-    def completed(source: DatasetSource) -> dict[str, ArraySource]:
-        record = records[source.dataset]
-        shapes = {array.name: array.shape for array in record.arrays}
-        given = sources_of(source, list(bound), record)
-        fitted = {
-            name: _fitted(one, tuple(shapes[one.array]), bound[name])
-            for name, one in given.items()
-            if one.array in shapes
-        }
-        return source.inputs | {name: one for name, one in fitted.items() if one != given[name]}
-
-    params = dataclasses.replace(params, inputs=completed(params))
-    if isinstance(params, FitParams) and params.validation is not None:
-        validation = params.validation
-        validation = dataclasses.replace(validation, inputs=completed(validation))
-        params = dataclasses.replace(params, validation=validation)
-    return params
+    given = sources_of(source, list(bound), record)
+    fitted = {
+        name: _fitted(one, shape, bound[name])
+        for name, one in given.items()
+        if (shape := source_shape(one, record)) is not None
+    }
+    return source.inputs | {name: one for name, one in fitted.items() if one != given[name]}
 
 
 def _fitted(source: ArraySource, array: Shape, bound: InputDesc) -> ArraySource:

@@ -10,12 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy.typing as npt
+
 from app.domain.checkpoint import FileDigest
 from app.domain.dataset import DatasetKind, DatasetRecord
 from app.domain.names import check_name
 from app.errors import Damaged, Invalid, NotFound, TooLarge
 from app.files.dataset_directory import DatasetDirectory
-from app.files.dataset_formats import describe_file, preview_file
+from app.files.dataset_formats import describe_file, first_rows, preview_file
 from app.files.dataset_limits import SETTING
 from app.files.durable_files import digest_file, tell_full_disk
 from app.files.operator_files import check_unchanged, find_file
@@ -265,6 +267,10 @@ class DatasetService:
             raise Invalid("rows", rows, f"1 to {_MOST_PREVIEW_ROWS}")
         record = self.get(name)
         return preview_file(self.path(record), record.kind, rows)
+
+    def first_rows(self, record: DatasetRecord, rows: int) -> dict[str, npt.NDArray[Any]]:
+        """Return the first rows of each array; see ``dataset_formats.first_rows``."""
+        return first_rows(self.path(record), record.kind, rows)
 
     @tell_full_disk()
     def delete(self, name: str) -> None:

@@ -24,6 +24,7 @@ from app.errors import Invalid, ParamsLost, ServiceError
 from app.files.job_inputs import check_arrays, check_named, sources_of
 from app.services.bound_forms import in_bound_forms
 from app.services.replays import Replay, current_replay
+from app.services.table_columns import resolve_columns
 from app.store.checkpoints import indexed_tags
 from app.store.datasets import get_datasets
 from app.store.idempotency import recall, remember
@@ -36,6 +37,7 @@ _SCOPE = "jobs"
 _LARGEST_PRIORITY = 1000
 _MOST_RETRIES = 100
 _LONGEST_SECONDS = 10 * 366 * 86400.0
+_NEW_FIELDS = frozenset({"columns", "all_but"})
 _CALLS = {JobKind.SCORE: "score", JobKind.PREDICT: "predict_dataset"}
 
 
@@ -98,12 +100,13 @@ class Submission:
     @property
     def fingerprint(self) -> str:
         """Digest of the whole request, to tell whether a repeated key belongs to another one."""
-        return _digest(self.module, self.kind.value, self.plain, *_plain_limits(self.limits))
+        plain = _as_before(self.plain)
+        return _digest(self.module, self.kind.value, plain, *_plain_limits(self.limits))
 
     @property
     def params_digest(self) -> str:
         """Digest of kind and parameters, without the module."""
-        return _digest(self.kind.value, self.plain)
+        return _digest(self.kind.value, _as_before(self.plain))
 
 
 def read_submission(
@@ -192,8 +195,11 @@ def _checked(
     record = module_outline(connection, submission.module, lock=True)
     _check_possible(connection, record, submission.kind, submission.params)
     datasets = get_datasets(connection, dataset_names(submission.params))
-    _check_inputs(record, submission.params, datasets)
-    params = in_bound_forms(submission.params, record, datasets)
+    records = {dataset.name: dataset for dataset in datasets}
+    check_named(submission.params, record)
+    params = resolve_columns(submission.params, record, records)
+    _check_inputs(record, params, records)
+    params = in_bound_forms(params, record, records)
     limits = submission.limits
     job = Job(
         kind=submission.kind,
@@ -239,11 +245,9 @@ def _check_stage(
 
 
 def _check_inputs(
-    module: ModuleRecord, params: JobParams, datasets: Sequence[DatasetRecord]
+    module: ModuleRecord, params: JobParams, records: Mapping[str, DatasetRecord]
 ) -> None:
     """Refuse arrays that the datasets do not have; the labels of a fit may be missing."""
-    check_named(params, module)
-    records = {record.name: record for record in datasets}
     sources: dict[str, DatasetSource] = {"": params}
     if isinstance(params, FitParams) and params.validation is not None:
         sources["validation."] = params.validation
@@ -278,6 +282,19 @@ def _plain_limits(limits: JobLimits) -> list[Any]:
     fingerprints of older releases."""
     more = [limits.max_retries, limits.deadline_seconds, limits.timeout_seconds]
     return [limits.priority, *more] if any(more) else [limits.priority]
+
+
+def _as_before(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return a source without the fields that older releases do not have, if they are empty: for
+    digests that are the same as theirs."""
+    plain = {name: value for name, value in plain.items() if name != "classes" or value}
+    plain["inputs"] = {
+        name: {key: one for key, one in source.items() if key not in _NEW_FIELDS or one}
+        for name, source in plain["inputs"].items()
+    }
+    if plain.get("validation") is not None:
+        plain["validation"] = _as_before(plain["validation"])
+    return plain
 
 
 def _digest(*parts: Any) -> str:

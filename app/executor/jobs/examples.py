@@ -16,7 +16,7 @@ from app.errors import Invalid
 from app.executor.jobs.epoch_plan import PlannedBatch
 from app.files.array_files import Rows
 from app.files.dataset_formats import check_loaded, load_arrays
-from app.files.input_arrays import check_lengths, example_shape, formed
+from app.files.input_arrays import check_lengths, example_shape, formed, source_rows
 from app.files.job_inputs import check_arrays, sources_of
 from app.link.job_messages import DatasetFile
 from app.quoting import did_you_mean
@@ -140,13 +140,14 @@ class Examples:
                 near = did_you_mean(name, wanted)
                 expected = f"inputs of the module: {', '.join(wanted)}{near}"
                 raise Invalid(f"{prefix}inputs.{name}", "an array", expected)
-        sources = sources_of(source, wanted, files[source.dataset].record)
+        record = files[source.dataset].record
+        sources = sources_of(source, wanted, record)
         arrays = _load(sources, files[source.dataset], prefix)
         self._inputs = [
             _Input(
                 form,
                 sources[form.name],
-                arrays[sources[form.name].array],
+                source_rows(sources[form.name], arrays, record, source.classes),
                 arrays.get(sources[form.name].lengths or ""),
                 f"{prefix}inputs.{form.name}",
             )
@@ -209,7 +210,7 @@ def _is_in_memory(rows: Rows) -> TypeGuard[npt.NDArray[Any]]:
 
 def _load(sources: Mapping[str, ArraySource], file: DatasetFile, prefix: str) -> dict[str, Rows]:
     check_arrays(sources, file.record, prefix)
-    both = [array for one in sources.values() for array in (one.array, one.lengths)]
+    both = [array for one in sources.values() for array in (*one.names, one.lengths)]
     wanted = dict.fromkeys(array for array in both if array is not None)
     record = file.record
     arrays = load_arrays(Path(file.path), record.kind, list(wanted), is_ours=record.path is None)

@@ -167,7 +167,7 @@ class FitJob:
                 bind=module.record.bind,
                 init=init,
                 optimizer=optimizer,
-                labels=class_labels(module, context.start.datasets[params.dataset].record.classes),
+                labels=class_labels(module, params, context.start.datasets[params.dataset].record),
             )
         )
         if context.start.resume is None and has_unsaved:

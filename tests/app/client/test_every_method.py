@@ -260,6 +260,8 @@ async def use_versions(client: EitherClient) -> None:
 
 
 async def use_jobs(client: EitherClient) -> None:
+    preview = await client.preview_fit("my-net", dataset="examples")
+    assert preview["inputs"]["data"]["names"] == ["data"]
     job = await client.fit("my-net", **fit_body(monitor={"interval": 2}))
     types = [event["type"] async for event in client.each("job_events", job["id"])]
     assert (types[0], types[-1]) == ("submitted", "succeeded")
