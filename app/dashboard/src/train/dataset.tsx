@@ -60,7 +60,7 @@ export function DatasetChoice({ chosen, faults, onChoose }: Props) {
         <input ref={field} type="file" hidden aria-label="Dataset file" onChange={(event) => { void send(event.currentTarget.files?.[0]); event.currentTarget.value = ""; }} />
         {chosen && <span class="quiet">{chosen.kind}, {bytes(chosen.size)}{chosen.examples == null ? "" : `, ${plural(chosen.examples, "example")}`}</span>}
       </div>
-      {!chosen && <p class="quiet hint">.npz and .npy of NumPy, .csv of numbers, JSON lines, libsvm: arrays whose first axis counts the examples.</p>}
+      {!chosen && <p class="quiet hint">.npz and .npy of NumPy, JSON lines, libsvm: arrays whose first axis counts the examples; .csv with names in its first line, and numbers or classes below.</p>}
       {sent.value && <Sending sent={sent.value} onCancel={() => sending.current?.abort()} />}
       <Wrong faults={[...(fault.value ? [fault.value] : []), ...(error ? [`Datasets could not be loaded. ${error.message}`] : [])]} />
     </div>

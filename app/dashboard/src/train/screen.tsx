@@ -10,6 +10,7 @@ import { Missing, Stale } from "../parts/stale";
 import { go, link } from "../router";
 import { BeginChoice } from "./begin";
 import { DatasetChoice } from "./dataset";
+import { useFirst } from "./first";
 import { type Graph, hasLoss, metricsOf } from "./graph";
 import { Mapping } from "./mapping";
 import { fitBody, HAS_MOMENTUM, OPTIMIZERS, type Plan, train } from "./plan";
@@ -85,6 +86,8 @@ function Form({ known }: { known: Known }) {
   useLayoutEffect(() => {
     held.value = proposed(module, validated.value, "test");
   }, [validated.value]);
+  const first = useFirst(module.name, dataset.value, sources.value);
+  const firstHeld = useFirst(module.name, isValidated.value ? validated.value : null, held.value, first.value.inputs);
   const change = (changes: Partial<Plan>): void => {
     plan.value = { ...plan.value, ...changes };
   };
@@ -112,12 +115,12 @@ function Form({ known }: { known: Known }) {
         <header><h2 id="data">Data</h2></header>
         <div class="inside stack">
           <DatasetChoice chosen={dataset.value} faults={faults.at("dataset")} onChoose={(chosen) => (dataset.value = chosen)} />
-          {dataset.value && <Mapping label="training" dataset={dataset.value} sources={sources.value} field="inputs" faults={faults} onChange={(next) => (sources.value = next)} />}
+          {dataset.value && <Mapping label="training" dataset={dataset.value} sources={sources.value} field="inputs" faults={faults} first={first.value} onChange={(next) => (sources.value = next)} />}
           <label><input type="checkbox" checked={isValidated} onChange={(event) => { isValidated.value = event.currentTarget.checked; validated.value ??= dataset.value; }} /> Score it after every epoch on other examples (validation)</label>
           {isValidated.value && (
             <>
               <DatasetChoice chosen={validated.value} faults={faults.at("validation.dataset")} onChoose={(chosen) => (validated.value = chosen)} />
-              {validated.value && <Mapping label="validation" dataset={validated.value} sources={held.value} field="validation.inputs" faults={faults} onChange={(next) => (held.value = next)} />}
+              {validated.value && <Mapping label="validation" dataset={validated.value} sources={held.value} field="validation.inputs" faults={faults} first={firstHeld.value} onChange={(next) => (held.value = next)} />}
             </>
           )}
         </div>
