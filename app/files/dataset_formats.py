@@ -178,7 +178,12 @@ def first_rows(path: Path, kind: DatasetKind, rows: int) -> Arrays:
 
 def plain_row(row: Any) -> Any:
     """Return a row as plain Python values; None if it is too long to show."""
-    return None if np.size(row) > _LONGEST_PREVIEW_ROW else _finite(np.asarray(row).tolist())
+    array = np.asarray(row)
+    if array.size > _LONGEST_PREVIEW_ROW:
+        return None
+    if array.dtype in (np.float16, np.float32):  # with the digits that they have: 3.2
+        array = array.astype(str).astype(np.float64)
+    return _finite(array.tolist())
 
 
 def _finite(value: Any) -> Any:

@@ -19,6 +19,7 @@ from .conftest import post
 
 SPECIES = ["setosa", "versicolor", "virginica"]
 FLOWERS = np.random.RandomState(5).rand(24, 2).astype("f").round(2)
+FIRST = [float(f"{one:.2f}") for one in FLOWERS[0]]
 KINDS = np.arange(24) * 7 % 3
 FIT = {
     "epochs": 2,
@@ -162,7 +163,7 @@ async def test_the_first_example_is_previewed(iris: httpx.AsyncClient) -> None:
     data = {"names": ["sepal", "petal"], "shape": [2], "dtype": "float32", "classes": []}
     assert await post(iris, path, body) == {
         "inputs": {
-            "data": data | {"example": FLOWERS[0].tolist(), "text": None},
+            "data": data | {"example": FIRST, "text": None},
             "softmax_label": label,
         }
     }
@@ -221,7 +222,7 @@ async def test_texts_as_data_need_numbers(iris: httpx.AsyncClient) -> None:
     inputs = {"data": ["sepal", "species"], "softmax_label": "species"}
     body = {"dataset": "flowers", "inputs": inputs, "classes": {"species": SPECIES}}
     found = (await post(iris, "/v1/modules/iris/fit/preview", body))["inputs"]["data"]
-    assert found["example"] == [float(FLOWERS[0, 0]), KINDS[0]]
+    assert found["example"] == [FIRST[0], KINDS[0]]
     await ended(iris, "/v1/modules/iris/fit", {**body, **FIT})
 
 

@@ -67,7 +67,7 @@ function Columns({ label, dataset, chosen, onChoose }: ColumnsProps) {
   return (
     <fieldset class="columns" aria-label={label}>
       {dataset.arrays.map((one) => (
-        <label key={one.name}><input type="checkbox" checked={chosen.includes(one.name)} disabled={isText(one)} onChange={() => toggle(one.name)} /> {one.name}{isText(one) && <span class="quiet">, of texts</span>}</label>
+        <label key={one.name}><input type="checkbox" checked={chosen.includes(one.name)} disabled={isText(one)} onChange={() => toggle(one.name)} /> {one.name}{isText(one) && <span class="quiet">(texts)</span>}</label>
       ))}
     </fieldset>
   );
