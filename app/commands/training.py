@@ -28,7 +28,10 @@ def train(
     inputs: Annotated[
         list[str] | None,
         typer.Option(
-            "--input", metavar="INPUT=ARRAY", help="Array of the dataset that an input takes."
+            "--input",
+            metavar="INPUT=ARRAY",
+            help="Array of the dataset that an input takes, or columns of a table as JSON: "
+            '["a", "b"] or {"all_but": ["label"]}.',
         ),
     ] = None,
     optimizer: Annotated[

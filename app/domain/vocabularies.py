@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from typing import Any
 
 import orjson
@@ -21,6 +22,7 @@ def read_vocabulary(content: bytes, field: str) -> dict[str, Any]:
     Raises:
         Invalid: it is not such a file.
     """
+    content = content.removeprefix(BOM_UTF8)
     begin = content.lstrip()[:1]
     if begin not in (b"[", b"{"):
         return {"vocabulary": _lines(content, field)}
@@ -36,7 +38,7 @@ def read_vocabulary(content: bytes, field: str) -> dict[str, Any]:
 
 def _lines(content: bytes, field: str) -> list[str]:
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode()
     except UnicodeDecodeError as error:
         raise Invalid(field, f"byte {error.start} that is no UTF-8", _EXPECTED) from None
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n")

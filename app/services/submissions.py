@@ -28,7 +28,7 @@ from app.services.table_columns import resolve_columns
 from app.store.checkpoints import indexed_tags
 from app.store.datasets import get_datasets
 from app.store.idempotency import recall, remember
-from app.store.jobs import NewJob, get_job, has_unfinished, insert_jobs
+from app.store.jobs import NewJob, get_job, has_unfinished, insert_jobs, unfinished_params
 from app.store.modules import module_outline
 
 __all__ = ["JobDefaults", "JobLimits", "Submission", "parts_of", "read_submission", "submit_in"]
@@ -176,6 +176,14 @@ def parts_of(submissions: Sequence[Submission]) -> list[list[int]]:
     return [part for part in (plain, list(keyed.values()), *([one] for one in repeated)) if part]
 
 
+def _queued_classes(connection: Connection, module: ModuleRecord) -> list[tuple[str, ...]]:
+    """Return the classes that fits of a module, which have not ended, are going to make its labels;
+    those of the newest first."""
+    plain = unfinished_params(connection, module.name, JobKind.FIT)
+    fits = [parse_job_params(JobKind.FIT, one) for one in plain]
+    return [classes for fit in fits for classes in fit.classes.values()]
+
+
 def _earlier(connection: Connection, submission: Submission) -> Job | None:
     """Return the job that the same request created before, if any."""
     if submission.idempotency_key is None:
@@ -197,7 +205,9 @@ def _checked(
     datasets = get_datasets(connection, dataset_names(submission.params))
     records = {dataset.name: dataset for dataset in datasets}
     check_named(submission.params, record)
-    params = resolve_columns(submission.params, record, records)
+    has_texts = any(array.classes for one in datasets for array in one.arrays)
+    queued = _queued_classes(connection, record) if has_texts else []
+    params = resolve_columns(submission.params, record, records, queued)
     _check_inputs(record, params, records)
     params = in_bound_forms(params, record, records)
     limits = submission.limits

@@ -27,18 +27,27 @@ _MAX_SHOWN = 10
 
 
 def resolve_columns(
-    params: JobParams, module: ModuleRecord, records: Mapping[str, DatasetRecord]
+    params: JobParams,
+    module: ModuleRecord,
+    records: Mapping[str, DatasetRecord],
+    queued: Sequence[Classes],
 ) -> JobParams:
     """Return a job's parameters with all columns listed, and the classes of all texts.
+
+    Args:
+        params: of the job.
+        module: on which it works.
+        records: its datasets, by name.
+        queued: classes that jobs before it are going to make the module's labels.
 
     Raises:
         Invalid: a column is unknown, or it is not certain which number a text has.
     """
     record = records[params.dataset]
     if isinstance(params, PredictParams):
-        return resolve_source(params, module, record, ())
+        return resolve_source(params, module, record, (), queued)
     is_fit = isinstance(params, FitParams)
-    params = resolve_source(params, module, record, module.label_names, is_fit=is_fit)
+    params = resolve_source(params, module, record, module.label_names, queued, is_fit=is_fit)
     if isinstance(params, FitParams) and params.validation is not None:
         trained = {
             name: params.classes[array]
@@ -52,6 +61,7 @@ def resolve_columns(
             module,
             record,
             module.label_names,
+            queued,
             trained=trained,
             prefix="validation.",
         )
@@ -64,6 +74,7 @@ def resolve_source(
     module: ModuleRecord,
     record: DatasetRecord,
     labels: Sequence[str],
+    queued: Sequence[Classes] = (),
     *,
     is_fit: bool = False,
     trained: Mapping[str, Classes] = MappingProxyType({}),
@@ -75,6 +86,7 @@ def resolve_source(
         source: of a job that works on the module.
         record: its dataset.
         labels: the inputs for labels that the job reads.
+        queued: see ``resolve_columns``.
         is_fit: texts may become new classes.
         trained: by input, the classes of the data that this validates.
         prefix: path of the source in the request, with a trailing dot.
@@ -98,7 +110,7 @@ def resolve_source(
                 continue
             if name not in module.label_names:
                 raise _text_as_data(field, column, texts[column])
-            known = [trained[name]] if name in trained else list(module.labels.values())
+            known = [trained[name]] if name in trained else [*(module.labels.values() or queued)]
             if not known and is_fit:
                 classes[column] = texts[column]
                 continue

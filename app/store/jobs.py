@@ -45,6 +45,7 @@ __all__ = [
     "select_jobs",
     "surplus_jobs",
     "typical_seconds",
+    "unfinished_params",
 ]
 
 _MOST_COMPARED = 20
@@ -259,6 +260,24 @@ _UNFINISHED_OF = (
         jobs.c.kind.in_(bindparam("kinds", expanding=True)),
     )
     .limit(1)
+)
+
+
+def unfinished_params(connection: Connection, module: str, kind: JobKind) -> list[dict[str, Any]]:
+    """Return the parameters of a module's unfinished jobs of a kind, newest first."""
+    rows = connection.execute(_UNFINISHED_PARAMS, {"module": module, "kind": kind.value})
+    return [row.params for row in rows]
+
+
+_UNFINISHED_PARAMS = (
+    select(jobs.c.params)
+    .join(modules, jobs.c.module_id == modules.c.id)
+    .where(
+        modules.c.name == bindparam("module"),
+        jobs.c.status.in_(_UNFINISHED),
+        jobs.c.kind == bindparam("kind"),
+    )
+    .order_by(jobs.c.id.desc())
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from itertools import chain
 from typing import Any
 
@@ -25,10 +26,15 @@ def parse_json(body: bytes) -> Any:
 
 
 def load_json(body: bytes) -> Any:
-    """Parse a JSON body of any depth; raise Malformed with the position of the fault."""
+    """Parse a JSON body of any depth; raise Malformed with the position of the fault.
+
+    A byte order mark, with which Windows' programs write files, is skipped.
+    """
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
+        if body[: len(BOM_UTF8)] == BOM_UTF8:
+            return load_json(body[len(BOM_UTF8) :])
         raise Malformed(f"the body is not JSON: {_fault(body, error)}") from None
 
 

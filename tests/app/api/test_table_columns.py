@@ -262,3 +262,17 @@ async def test_a_file_without_names_has_no_columns(iris: httpx.AsyncClient) -> N
     body = {"dataset": "plain", "inputs": {"data": ["a", "b"]}}
     fault = await refused(iris, "/v1/modules/iris/fit/preview", body)
     assert "have the names in its first line" in fault["hint"]
+
+
+async def test_jobs_behind_a_fit_use_its_classes(iris: httpx.AsyncClient) -> None:
+    """Its labels are not yet there when they are submitted."""
+    some = KINDS != 0
+    await put(iris, "some", table(KINDS[some], FLOWERS[some]))
+    fit = {"dataset": "flowers", "inputs": COLUMNS, **FIT, "epochs": 500}
+    first = await post(iris, "/v1/modules/iris/fit", fit, 202)
+    held = {"dataset": "some", "inputs": COLUMNS}
+    body = {**held, **FIT, "epochs": 501, "begin_epoch": 500}
+    for path, whole in (("fit", body), ("score", {**held, "batch_size": 4})):
+        job = await post(iris, f"/v1/modules/iris/{path}", whole, 202)
+        assert job["params"]["classes"] == {"species": SPECIES}
+    await post(iris, f"/v1/jobs/{first['id']}/cancel")

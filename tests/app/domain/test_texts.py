@@ -62,6 +62,8 @@ def test_invalid_texts_are_refused(text: str | bytes, said: str) -> None:
         (b"a\r\n \r\nb", {"vocabulary": ["a", " ", "b"]}),
         (b"[\n(\n", {"vocabulary": ["[", "("]}),
         (b'["a", "b"]', {"vocabulary": ["a", "b"]}),
+        (b'\xef\xbb\xbf["a", "b"]', {"vocabulary": ["a", "b"]}),
+        (b"\xef\xbb\xbfa\nb\n", {"vocabulary": ["a", "b"]}),
         (
             json.dumps(
                 {

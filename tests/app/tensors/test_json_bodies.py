@@ -37,3 +37,9 @@ def test_deep_nesting_is_refused(opening: bytes) -> None:
 def test_what_is_not_json_is_named(body: bytes, said: str) -> None:
     with pytest.raises(Malformed, match=f"the body is not JSON: .*{said}"):
         parse_json(body)
+
+
+def test_a_byte_order_mark_is_skipped() -> None:
+    assert parse_json(b'\xef\xbb\xbf{"x": [1]}') == {"x": [1]}
+    with pytest.raises(Malformed):
+        parse_json(b"\xef\xbb\xbf{")
