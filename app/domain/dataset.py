@@ -11,7 +11,7 @@ TEXT = "str"
 """The dtype of an array of texts that are no classes."""
 
 MAX_CLASSES = 1000
-"""Limit on the different texts of a column, beyond which they are not taken for classes."""
+"""Limit on the different texts of a column, beyond which they are no classes."""
 
 
 class DatasetKind(StrEnum):

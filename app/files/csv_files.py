@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import re
 from array import array
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -31,6 +31,9 @@ _ITEM_BYTES = 8  # of float64, so that ids of many digits are exact, and of int6
 _WITH_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _FORMATTED = re.compile(r"[+-]?\d+([.,']\d+)+")
 _MAX_CLASS = 1000  # characters
+_MAX_LETTERS = 1 << 16
+"""Limit on the classes of a column together, which are in the dataset's record."""
+
 _Record = tuple[int, list[str]]
 """The number of a record's first line, and its cells."""
 
@@ -86,6 +89,29 @@ class _Sheet:
     numbers: _Numbers
 
 
+class _Texts:
+    """The different texts of a column, as long as they can be classes.
+
+    Attributes:
+        found: the texts; none once they are too many, or too long in all, to be classes.
+    """
+
+    def __init__(self) -> None:
+        self.found: set[str] = set()
+        self.are_classes = True
+        self._letters = 0
+
+    def take(self, text: str) -> None:
+        """Add a text."""
+        if not self.are_classes or text in self.found:
+            return
+        self.found.add(text)
+        self._letters += len(text)
+        if len(self.found) > MAX_CLASSES or self._letters > _MAX_LETTERS:
+            self.are_classes = False
+            self.found.clear()
+
+
 class _Column:
     """The cells of a column: numbers, or the classes of texts."""
 
@@ -118,23 +144,18 @@ def inspect_csv(path: Path, limit: int) -> list[ArrayInfo]:
     """Return the descriptions of a csv file's arrays; raise Damaged at the first bad line."""
     sheet = _read_sheet(path)
     count, width = 0, len(sheet.is_text)
-    found: list[set[str]] = [set() for _ in sheet.is_text]
-    texts = [place for place, is_text in enumerate(sheet.is_text) if is_text]
+    texts = {place: _Texts() for place, is_text in enumerate(sheet.is_text) if is_text}
     for line, cells in sheet.rows:
         count += 1
         check_unpacked_size(count * width * _ITEM_BYTES, limit)
         _numbers_of(sheet, line, cells)
-        for place in texts:
-            if len(found[place]) <= MAX_CLASSES:
-                found[place].add(_text(sheet, line, cells, place))
+        for place, found in texts.items():
+            found.take(_text(sheet, line, cells, place))
     if not count:
         raise Damaged("file", "no rows", "at least one line of numbers")
     if sheet.names is None:
         return [ArrayInfo(name="data", shape=(count, width), dtype="float64")]
-    return [
-        _info(name, count, sorted(found[place]) if sheet.is_text[place] else None)
-        for place, name in enumerate(sheet.names)
-    ]
+    return [_info(name, count, texts.get(place)) for place, name in enumerate(sheet.names)]
 
 
 def load_csv(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
@@ -171,12 +192,12 @@ def preview_csv(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def _info(name: str, count: int, texts: Sequence[str] | None) -> ArrayInfo:
+def _info(name: str, count: int, texts: _Texts | None) -> ArrayInfo:
     if texts is None:
         return ArrayInfo(name=name, shape=(count,), dtype="float64")
-    if len(texts) > MAX_CLASSES:
+    if not texts.are_classes:
         return ArrayInfo(name=name, shape=(count,), dtype=TEXT)
-    return ArrayInfo(name=name, shape=(count,), dtype="int64", classes=tuple(texts))
+    return ArrayInfo(name=name, shape=(count,), dtype="int64", classes=tuple(sorted(texts.found)))
 
 
 def _table(sheet: _Sheet, rows: int | None) -> npt.NDArray[Any]:

@@ -122,8 +122,9 @@ def _check_present(name: str, record: DatasetRecord, field: str) -> None:
     """Raise Invalid for an array that a dataset does not have, or that is of texts."""
     check_known(name, record, field)
     if any(array.name == name and array.dtype == TEXT for array in record.arrays):
-        got = f"{name}, a column with more than {MAX_CLASSES:,} different texts"
-        raise Invalid(field, got, "numbers, or texts that are classes")
+        got = f"{name}, a column of free texts"
+        expected = f"numbers, or the names of at most {MAX_CLASSES:,} classes"
+        raise Invalid(field, got, expected, "leave the column out")
 
 
 def _check_columns(columns: Sequence[str], record: DatasetRecord, field: str) -> None:

@@ -69,6 +69,8 @@ def preview_inputs(
     inputs = source_in_bound_forms(source, module, record)
     source = dataclasses.replace(source, inputs=inputs)
     sources = sources_of(source, names, record)
+    if not sources:
+        return {}
     heads, lengths = _first_examples(datasets, record, list(sources.values()))
     dtypes = bound_dtypes(module)
     return {

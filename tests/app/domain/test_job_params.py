@@ -12,6 +12,7 @@ from app.domain.job_params import (
     PredictParams,
     dataset_names,
     parse_job_params,
+    parse_source,
 )
 from app.errors import Invalid
 
@@ -51,6 +52,19 @@ def test_a_name_is_short_for_an_array() -> None:
     assert inputs["data"] == "images", "the arguments are not modified"
 
 
+def test_a_list_is_short_for_columns() -> None:
+    inputs = {"data": ["a", "b"], "more": {"all_but": "label"}, "label": "label"}
+    params = parse_job_params(JobKind.FIT, FIT | {"inputs": inputs})
+    assert params.inputs == {
+        "data": ArraySource(columns=("a", "b")),
+        "more": ArraySource(all_but=("label",)),
+        "label": ArraySource(array="label"),
+    }
+    assert parse_source({"dataset": "d", "inputs": {"data": ["a"]}}) == DatasetSource(
+        dataset="d", inputs={"data": ArraySource(columns=("a",))}
+    )
+
+
 def test_predict_names_its_output() -> None:
     params = parse_job_params(JobKind.PREDICT, {"dataset": "d", "batch_size": 1, "output": "o"})
     assert isinstance(params, PredictParams)
@@ -72,6 +86,21 @@ def test_predict_names_its_output() -> None:
         (JobKind.FIT, {"inputs": {"data": ""}}, "inputs.data.array"),
         (JobKind.FIT, {"inputs": {"data": 5}}, "inputs.data"),
         (JobKind.FIT, {"inputs": "data"}, "inputs"),
+        (JobKind.FIT, {"inputs": {"data": []}}, "inputs.data"),
+        (JobKind.FIT, {"inputs": {"data": [""]}}, "inputs.data.columns[0]"),
+        (JobKind.FIT, {"inputs": {"data": {}}}, "inputs.data"),
+        (JobKind.FIT, {"inputs": {"data": {"array": "a", "all_but": []}}}, "inputs.data"),
+        (
+            JobKind.FIT,
+            {"inputs": {"data": {"columns": ["a"], "lengths": "n"}}},
+            "inputs.data.lengths",
+        ),
+        (
+            JobKind.FIT,
+            {"validation": {"dataset": "d", "inputs": {"data": {"scale": 2}}}},
+            "validation.inputs.data",
+        ),
+        (JobKind.FIT, {"classes": {"a": "b"}}, "classes.a"),
         (JobKind.FIT, {"validation": "test"}, "validation"),
         (
             JobKind.FIT,

@@ -89,9 +89,10 @@ def test_quoted_cells_contain_separators_and_line_ends(tmp_path: Path) -> None:
     assert inspect_csv(path, LIMIT)[1].classes == ("one, or\ntwo", 'three "or" four')
 
 
-def test_too_many_texts_are_no_classes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("count", "extra"), [(MAX_CLASSES + 1, ""), (100, "x" * 900)])
+def test_too_many_texts_are_no_classes(tmp_path: Path, count: int, extra: str) -> None:
     path = tmp_path / "file.csv"
-    rows = "".join(f"{n},name {n}\n" for n in range(MAX_CLASSES + 1))
+    rows = "".join(f"{n},name {n}{extra}\n" for n in range(count))
     path.write_text(f"x,name\n{rows}")
     x, name = inspect_csv(path, LIMIT)
     assert x.dtype == "float64"
