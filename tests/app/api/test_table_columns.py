@@ -276,3 +276,17 @@ async def test_jobs_behind_a_fit_use_its_classes(iris: httpx.AsyncClient) -> Non
         job = await post(iris, f"/v1/modules/iris/{path}", whole, 202)
         assert job["params"]["classes"] == {"species": SPECIES}
     await post(iris, f"/v1/jobs/{first['id']}/cancel")
+
+
+async def test_tables_are_predicted(iris: httpx.AsyncClient) -> None:
+    """Without their labels, whose texts nobody needs to number."""
+    await ended(iris, "/v1/modules/iris/fit", {"dataset": "flowers", "inputs": COLUMNS, **FIT})
+    await iris.delete("/v1/modules/iris/labels/softmax_output")
+    inputs = {"data": {"all_but": "species"}}
+    body = {"dataset": "flowers", "inputs": inputs, "batch_size": 5, "output": "answers"}
+    await ended(iris, "/v1/modules/iris/predict_dataset", body)
+    answer = await iris.get("/v1/datasets/answers/file")
+    with np.load(io.BytesIO(answer.content)) as archive:
+        found = archive["output0"]
+    direct = await post(iris, "/v1/modules/iris/predict", {"data": FLOWERS.tolist()})
+    np.testing.assert_allclose(found, direct["outputs"]["softmax_output"]["data"], rtol=1e-5)
