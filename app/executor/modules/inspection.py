@@ -19,13 +19,15 @@ from app.executor.modules.input_shapes import ShapeGuess, guess_shapes, output_s
 from app.executor.modules.variable_roles import GivenNames, Roles, declare_states, find_roles
 from app.file_kinds import MOST_LOOKED_AT, PARAMS, kind_of_file
 from app.link.calls import InspectModel
-from core.checkpoint import load_params_file
-from core.errors import MXNetError
+from core.checkpoint import load_params_by_name
+from core.errors import FormatError, MXNetError
 from core.ndarray import NDArray
 from core.symbol import Symbol, load_json
 from core.types import Shape
 
 __all__ = ["Examination", "examine", "inspect_model"]
+
+_PARAMS_FILE = "a file of parameters as MXNet saves them: net-0010.params"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,20 +116,21 @@ def _check_given(symbol: Symbol, call: InspectModel) -> None:
 
 def _read(path: str) -> dict[str, NDArray]:
     try:
-        arguments, auxiliary = load_params_file(path)
+        return load_params_by_name(path)
+    except FormatError as error:
+        raise _not_params(path, str(error).removeprefix(f"{path}: ")) from None
     except (MXNetError, ValueError) as error:
-        text = str(error).removeprefix(f"{path}: ")
-        raise _not_params(path, text) from None
-    return {**arguments, **auxiliary}
+        raise Damaged("params", str(error).removeprefix(f"{path}: "), _PARAMS_FILE) from None
 
 
 def _not_params(path: str, fault: str) -> Damaged:
     with open(path, "rb") as file:
         kind = kind_of_file(file.read(MOST_LOOKED_AT))
-    expected = "a file of parameters as MXNet saves them: net-0010.params"
     if kind == PARAMS:
-        return Damaged("params", f"a file that is not whole ({fault})", expected, "copy it again")
-    return Damaged("params", kind, expected)
+        return Damaged(
+            "params", f"a file that is not whole ({fault})", _PARAMS_FILE, "copy it again"
+        )
+    return Damaged("params", kind, _PARAMS_FILE)
 
 
 def _is_finite(array: NDArray) -> bool:

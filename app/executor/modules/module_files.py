@@ -29,7 +29,7 @@ from app.files.checkpoint_files import (
     verify_checkpoint,
     write_checkpoint,
 )
-from core.checkpoint import load_params_file, read_states
+from core.checkpoint import load_params_by_name, read_states
 from core.errors import FormatError, MXNetError
 from core.ndarray import NDArray
 
@@ -219,11 +219,10 @@ def read_params(manifest: CheckpointManifest, directory: Path) -> dict[str, NDAr
     """Return a checkpoint's parameters by name; raise Damaged."""
     path = _only_file(manifest, directory, ".params")
     try:
-        arguments, auxiliary = load_params_file(str(path))
+        return load_params_by_name(str(path))
     except (MXNetError, ValueError) as error:
         text = str(error).removeprefix(f"{path}: ")
         raise Damaged(path.name, text, "parameters as MXNet saves them") from error
-    return {**arguments, **auxiliary}
 
 
 def _states_of(manifest: CheckpointManifest, directory: Path) -> Path:
