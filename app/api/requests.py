@@ -16,7 +16,7 @@ from app.domain.module import SINGLE, BucketShapes, ModuleKind, ModuleRecord
 from app.domain.names import BucketKey
 from app.domain.origin import Head
 from app.errors import Invalid, Malformed
-from app.file_kinds import MOST_LOOKED_AT, PARAMS, kind_of_file
+from app.file_kinds import not_a_symbol
 from app.services.upload_findings import GivenNames
 from app.tensors.json_bodies import parse_json
 
@@ -251,25 +251,13 @@ def canonical_symbol(text: bytes, field: str) -> str:
     try:
         symbol = parse_json(text)
     except Malformed as error:
-        raise Invalid(field, *_no_symbol(text, str(error))) from None
+        raise Invalid(field, *not_a_symbol(text, str(error))) from None
     if not isinstance(symbol, dict):
         raise Invalid(field, symbol, _SYMBOL)
     return _symbol_text(symbol, field)
 
 
 _SYMBOL = "a symbol: an object with nodes, arg_nodes and heads"
-
-
-def _no_symbol(text: bytes, fault: str) -> tuple[str, str, str]:
-    """Return what was got instead of a symbol, what is expected, and what to do."""
-    expected = "a symbol as MXNet saves it: the text of a net-symbol.json"
-    kind = kind_of_file(text[:MOST_LOOKED_AT])
-    if text.lstrip().startswith(b"{"):
-        cause = fault.removeprefix("the body is not JSON: ")
-        return f"JSON that is not whole ({cause})", expected, "copy the file again"
-    if kind == PARAMS:
-        return kind, expected, "send it as params, and the symbol that lies beside it as symbol"
-    return kind, expected, ""
 
 
 def _symbol_text(symbol: Any, field: str) -> str:

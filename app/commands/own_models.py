@@ -33,14 +33,16 @@ def files_of_model(paths: Sequence[Path]) -> list[Path]:
                 raise typer.BadParameter(f"{path} is not a file", param_hint="files")
         return list(paths)
     try:
-        prefix, epoch = find_model(str(first))
+        place = find_model(str(first))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="files") from None
-    beside = Path(f"{prefix}-{epoch:04d}.states")
-    files = [Path(f"{prefix}-symbol.json"), beside.with_suffix(".params")]
-    if not files[0].is_file():
-        raise typer.BadParameter(f"there is no {files[0]}", param_hint="files")
-    return files + ([beside] if beside.is_file() else [])
+    if place.params is None:
+        raise typer.BadParameter(
+            f"there are no parameters like {place.usual_params}; to send the symbol alone, name it",
+            param_hint="files",
+        )
+    found = (place.symbol, place.params, place.states)
+    return [path for path in found if path is not None]
 
 
 def read_shapes(texts: Sequence[str]) -> list[dict[str, Any]]:

@@ -10,24 +10,19 @@ from typing import Any
 import numpy as np
 
 from app.domain.codec import canonical_json
-from app.errors import Damaged
 from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import client_fault
 from app.executor.modules.bind_checks import check_arguments
 from app.executor.modules.graph_limits import check_symbols
 from app.executor.modules.input_shapes import ShapeGuess, guess_shapes, output_shapes
+from app.executor.modules.param_files import read_param_file
 from app.executor.modules.variable_roles import GivenNames, Roles, declare_states, find_roles
-from app.file_kinds import MOST_LOOKED_AT, PARAMS, kind_of_file
 from app.link.calls import InspectModel
-from core.checkpoint import load_params_by_name
-from core.errors import FormatError, MXNetError
 from core.ndarray import NDArray
 from core.symbol import Symbol, load_json
 from core.types import Shape
 
 __all__ = ["Examination", "examine", "inspect_model"]
-
-_PARAMS_FILE = "a file of parameters as MXNet saves them: net-0010.params"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +78,7 @@ def _inspect(call: InspectModel) -> Mapping[str, Any]:
     check_symbols({call.field: call.symbol}, call.max_nodes)
     with client_fault(call.field):
         symbol = load_json(call.symbol)
-    arrays = None if call.params is None else _read(call.params)
+    arrays = None if call.params is None else read_param_file(call.params, "params")
     stored = None if arrays is None else {name: one.shape for name, one in arrays.items()}
     given = GivenNames(data=call.data_names, labels=call.label_names, states=call.state_names)
     _check_given(symbol, call)
@@ -112,25 +107,6 @@ def _check_given(symbol: Symbol, call: InspectModel) -> None:
     arguments = symbol.list_arguments()
     for field in ("data_names", "state_names"):  # a net need not read its labels
         check_arguments(field, getattr(call, field) or (), arguments)
-
-
-def _read(path: str) -> dict[str, NDArray]:
-    try:
-        return load_params_by_name(path)
-    except FormatError as error:
-        raise _not_params(path, str(error).removeprefix(f"{path}: ")) from None
-    except (MXNetError, ValueError) as error:
-        raise Damaged("params", str(error).removeprefix(f"{path}: "), _PARAMS_FILE) from None
-
-
-def _not_params(path: str, fault: str) -> Damaged:
-    with open(path, "rb") as file:
-        kind = kind_of_file(file.read(MOST_LOOKED_AT))
-    if kind == PARAMS:
-        return Damaged(
-            "params", f"a file that is not whole ({fault})", _PARAMS_FILE, "copy it again"
-        )
-    return Damaged("params", kind, _PARAMS_FILE)
 
 
 def _is_finite(array: NDArray) -> bool:

@@ -14,6 +14,7 @@ from app.errors import Damaged
 from app.executor.background import Waits, awaited, in_background
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.param_figures import figures_of, relative_change, span_of
+from app.executor.modules.param_files import not_params
 from app.files.checkpoint_files import read_manifest
 from app.link.calls import SummarizeParams
 from app.link.packed_json import pack_json
@@ -138,8 +139,7 @@ def _errors_as_damage(path: Path) -> Iterator[None]:
     try:
         yield
     except (MXNetError, ValueError) as error:
-        text = str(error).removeprefix(f"{path}: ")
-        raise Damaged(path.name, text, "parameters as MXNet saves them") from error
+        raise not_params(str(path), path.name, error) from error
 
 
 def _params_file(directory: Path) -> Path:
