@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.domain.model_names import (
     PARAMS_ALONE,
+    archive_stem,
     params_among,
     parse_params_name,
     symbols_among,
@@ -15,7 +16,7 @@ from app.domain.model_names import (
     usual_params,
 )
 
-__all__ = ["ModelPlace", "find_model"]
+__all__ = ["ModelPlace", "find_model", "is_archive"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ class ModelPlace:
     def usual_params(self) -> Path:
         """Path of the parameters as they are usually called."""
         return self.symbol.with_name(usual_params(self.symbol.name))
+
+
+def is_archive(path: Path) -> bool:
+    """Return whether a file is an archive of a whole model by its name."""
+    return archive_stem(path.name) is not None
 
 
 def find_model(target: str) -> ModelPlace:

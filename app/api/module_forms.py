@@ -123,7 +123,8 @@ def module_form() -> dict[str, Any]:
         **_FILES,
         "archive": _FILE
         | {
-            "description": "A .mar or .model archive of mxnet-model-server; besides it only a name."
+            "description": "A .mar or .model archive of mxnet-model-server, or a model.tar.gz of "
+            "SageMaker; besides it only a name."
         },
     }
     content = _content(fields, [])

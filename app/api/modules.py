@@ -114,9 +114,10 @@ async def create_module(
     problems until they are resolved. Parameters that the symbol does not have are skipped with a
     warning, unless `allow_extra` is false.
 
-    A form may have an `archive` of mxnet-model-server instead (`.mar`, `.model`), whose signature
-    determines how the module is bound and whose `synset.txt` labels its classes. The Python code in
-    it is never run; the answer's `archive` says how each file was used.
+    A form may have an `archive` instead, of mxnet-model-server (`.mar`, `.model`) or SageMaker
+    (`model.tar.gz`), whose signature or `model-shapes.json` determines how the module is bound and
+    whose `synset.txt` labels its classes. The Python code in it is never run; the answer's
+    `archive` says how each file was used.
     """
     replay = begin_replay()
     if is_form(request):

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from app.commands.printing import dimensions
-from app.model_places import find_model
+from app.model_places import find_model, is_archive
 
 if TYPE_CHECKING:
     from app.client import Client
 
 __all__ = ["bind_if_possible", "files_of_model", "read_shapes", "say_findings", "send_model"]
 
-_ARCHIVES = (".mar", ".model")
 _MOST_NAMES = 6
 
 
@@ -61,7 +60,7 @@ def read_shapes(texts: Sequence[str]) -> list[dict[str, Any]]:
 
 def send_model(client: Client, name: str, files: Sequence[Path], fields: Mapping[str, Any]) -> Any:
     """Create a module from files, or from an archive; return it."""
-    if len(files) == 1 and files[0].suffix in _ARCHIVES:
+    if len(files) == 1 and is_archive(files[0]):
         return client.create_from_archive(files[0], name=name, **fields)
     return client.create_from_files(name, files, **fields)
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 __all__ = [
     "PARAMS_ALONE",
     "ParamsName",
+    "archive_stem",
     "is_symbol_name",
     "params_among",
     "parse_params_name",
@@ -35,6 +36,7 @@ _COPY = re.compile(r" ?\([0-9]{1,3}\)(?=\.[a-z]+$|$)")
 """The mark of a browser, a file manager or a mail program on a second file of a name."""
 _SYMBOL = re.compile(r"(?:(.+)-)?symbol\.json", re.DOTALL)
 _PARAMS = re.compile(r"(.+?)(?:-([0-9]{4,9}))?\.(?:params|states)", re.DOTALL)
+_ARCHIVE_SUFFIXES = (".mar", ".model", ".tar.gz", ".tgz")
 _ENDINGS = {"symbol": "-symbol.json", "params": ".params", "states": ".states"}
 _SUFFIXES = {"symbol": ".json", "params": ".params", "states": ".states"}
 _ALLOWED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -53,6 +55,12 @@ class ParamsName(NamedTuple):
 
     prefix: str
     epoch: int | None
+
+
+def archive_stem(name: str) -> str | None:
+    """Return the name of an archive of a model without its suffix; None for another file."""
+    suffix = next((one for one in _ARCHIVE_SUFFIXES if name.endswith(one)), None)
+    return None if suffix is None else name.removesuffix(suffix)
 
 
 def is_symbol_name(name: str) -> bool:

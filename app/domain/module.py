@@ -239,7 +239,7 @@ class ModuleRecord:
         excluded_param_patterns: unless they contain one of these.
         origin: the module from which it was made, if any.
         folder: the model of the models folder that it represents, if any.
-        archive: the archive of mxnet-model-server from which it was made, if any.
+        archive: the archive of mxnet-model-server or SageMaker from which it was made, if any.
         warnings: problems found in its files when they were uploaded.
         compression_params: of the gradients between contexts, as in MXNet:
             ``{"type": "2bit", "threshold": 0.5}``; the optimizer's kvstore must be ``device``.

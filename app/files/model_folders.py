@@ -5,6 +5,7 @@
     <models>/lenet/modserve.yaml         see ``ModelDeclaration``; optional
     <models>/lenet/synset.txt            labels, if the declaration names the file
     <models>/faces.mar                   or a whole model in an archive, see ``model_archives``
+    <models>/birds.tar.gz                and ``sagemaker_archives``
 
 See ``model_names`` for other names of symbols and parameters; other files are ignored. modserve
 never writes here.
@@ -26,6 +27,7 @@ from app.domain.declaration import ModelDeclaration
 from app.domain.labels import parse_labels
 from app.domain.model_names import (
     PARAMS_ALONE,
+    archive_stem,
     is_symbol_name,
     params_among,
     parse_params_name,
@@ -37,7 +39,6 @@ from app.domain.transforms import Transform, parse_transform
 from app.domain.vocabularies import read_vocabulary
 from app.errors import Damaged, Invalid, Malformed
 from app.file_kinds import not_a_symbol
-from app.files.model_archives import ARCHIVE_SUFFIXES
 from app.tensors.json_bodies import parse_json
 
 __all__ = [
@@ -95,9 +96,9 @@ def find_models(root: Path) -> dict[str, list[Path]]:
     """
     found: dict[str, list[Path]] = {}
     for path in sorted(root.iterdir()):
-        is_archive = path.suffix in ARCHIVE_SUFFIXES and path.is_file()
-        if path.name[0] != "." and (is_archive or path.is_dir()):
-            found.setdefault(path.stem if is_archive else path.name, []).append(path)
+        name = archive_stem(path.name) if path.is_file() else path.name
+        if path.name[0] != "." and name is not None and (path.is_dir() or path.is_file()):
+            found.setdefault(name, []).append(path)
     return found
 
 

@@ -55,7 +55,7 @@ class IncomingCheckpoint:
         self._params_label = ""
         self._has_keys_in_names = False
         self._directory = directory
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._max_symbol_bytes = max_symbol_bytes
         self._stack = ExitStack()
 
@@ -67,7 +67,7 @@ class IncomingCheckpoint:
 
     def expect(self, size: int | None) -> None:
         """Refuse a request by its announced length, before any of it is read."""
-        limit = self._max_bytes + _FORM_BYTES
+        limit = self.max_bytes + _FORM_BYTES
         if size is not None and size > limit:
             setting = "MODSERVE_MAX_CHECKPOINT_BYTES"
             raise TooLarge("the checkpoint, in bytes", got=size, limit=limit, setting=setting)
@@ -96,7 +96,7 @@ class IncomingCheckpoint:
             part = self._part_of_symbol(file)
         if part in self._parts or file in self.files:
             raise Invalid(part, file, "each part and each file once")
-        left = self._max_bytes - sum(upload.size for upload in self.files.values())
+        left = self.max_bytes - sum(upload.size for upload in self.files.values())
         limit, setting = left, "MODSERVE_MAX_CHECKPOINT_BYTES"
         if kind == "symbol" and self._max_symbol_bytes < left:
             limit, setting = self._max_symbol_bytes, "MODSERVE_MAX_BODY_BYTES"
