@@ -144,10 +144,13 @@ class InputDesc:
             object.__setattr__(self, "layout", None)
 
 
-def described_input(name: str, shape: tuple[int, ...], layout: str | None = None) -> InputDesc:
-    """Return the description of an input of a shape, with the usual layout unless one is given."""
+def described_input(
+    name: str, shape: tuple[int, ...], layout: str | None = None, dtype: str | None = None
+) -> InputDesc:
+    """Return the description of an input of a shape, with the usual layout and dtype unless others
+    are given."""
     plain = InputDesc(name=name, shape=shape)
-    return plain if layout is None else dataclasses.replace(plain, layout=layout)
+    return dataclasses.replace(plain, layout=layout or plain.layout, dtype=dtype or plain.dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

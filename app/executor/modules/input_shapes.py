@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
 from core.capabilities.arrays import PERMUTING, RESHAPING
 from core.capabilities.kinds import is_of
 from core.capabilities.layers import EMBEDDING, RNN, Rnn
@@ -58,6 +60,7 @@ class ShapeGuess:
     Attributes:
         shapes: by input, those that were given included; empty if none fit.
         layouts: of those whose batch is not the first axis.
+        dtypes: of data whose dtype follows from the graph, as that of a net cast to float16.
         usual: labels whose shapes do not follow from the data; these are the usual ones.
         free: inputs for which other sizes fit the parameters as well.
         open: inputs whose shapes must be specified.
@@ -65,6 +68,7 @@ class ShapeGuess:
 
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     layouts: Mapping[str, str] = field(default_factory=dict)
+    dtypes: Mapping[str, str] = field(default_factory=dict)
     usual: tuple[str, ...] = ()
     free: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
@@ -195,9 +199,20 @@ def _completed(searched: _Search, found: _Found, given: Mapping[str, Shape]) -> 
     return ShapeGuess(
         shapes={**given, **{name: found.inferred[name] for name in names}},
         layouts={name: one.layout for name, one in found.chosen.items() if one.layout},
+        dtypes=_dtypes(searched.symbol, searched.unknown),
         usual=tuple(found.usual),
         free=tuple(free),
     )
+
+
+def _dtypes(symbol: Symbol, names: Sequence[str]) -> dict[str, str]:
+    """Return the dtypes that the graph itself determines for some of its arguments."""
+    try:
+        found, _, _ = symbol.infer_type_partial()
+    except MXNetError:
+        return {}
+    arguments = dict(zip(symbol.list_arguments(), found or (), strict=True))
+    return {name: np.dtype(one).name for name in names if (one := arguments.get(name))}
 
 
 def _label_shapes(examples: Sequence[Shape]) -> Iterator[Shape]:

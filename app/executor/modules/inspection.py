@@ -97,6 +97,7 @@ def _inspect(call: InspectModel) -> Mapping[str, Any]:
         "not_finite": [name for name, one in (arrays or {}).items() if not _is_finite(one)],
         "shapes": {name: list(shape) for name, shape in guess.shapes.items()},
         "layouts": dict(guess.layouts),
+        "dtypes": dict(guess.dtypes),
         "usual": guess.usual,
         "free": guess.free,
         "open": guess.open,

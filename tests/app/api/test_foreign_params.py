@@ -87,6 +87,39 @@ def test_a_name_that_is_there_twice_is_refused(client: Client, tmp_path: Path) -
     assert "'fc_bias' is there twice, as 'fc_bias' and 'arg:fc_bias'" in row["got"]
 
 
+def test_many_missing_parameters_are_one_sentence(client: Client, tmp_path: Path) -> None:
+    x = mx.sym.Variable("data")
+    for layer in range(27):
+        x = mx.sym.BatchNorm(x, name=f"bn{layer}")
+    (tmp_path / "deep-symbol.json").write_text(x.tojson())
+    names = [name for name in x.list_arguments() if name != "data"]
+    arrays = {f"arg:{name}": mx.nd.ones((3,)) for name in names}
+    arrays |= {f"aux:bn{layer}_running_mean": mx.nd.ones((3,)) for layer in range(27)}
+    mx.nd.save(str(tmp_path / "deep-0000.params"), arrays)
+    files = [tmp_path / "deep-symbol.json", tmp_path / "deep-0000.params"]
+    with pytest.raises(ClientError) as refused:
+        client.create_from_files("deep", files)
+    (row,) = refused.value.problem["errors"]
+    assert row["got"].startswith("no tensor of 54: bn0_moving_mean, bn0_moving_var, bn1_")
+    assert "the file has 'bn0_running_mean' where the symbol has 'bn0_moving_mean'" in row["hint"]
+    assert len(refused.value.problem["detail"]) < 600
+
+
+def test_a_net_cast_to_float16_is_bound_so(client: Client, tmp_path: Path) -> None:
+    """Its symbol, as ``net.cast("float16")`` and ``export`` write it, fixes the input's dtype."""
+    weight = mx.sym.Variable("fc_weight", dtype="float16", shape=(2, 3))
+    x = mx.sym.FullyConnected(mx.sym.Variable("data"), weight, num_hidden=2, no_bias=True)
+    (tmp_path / "half-symbol.json").write_text(x.tojson())
+    half = mx.nd.array([[1, 2, 3], [0, 1, 0]], dtype="float16")
+    mx.nd.save(str(tmp_path / "half-0000.params"), {"arg:fc_weight": half})
+    files = [tmp_path / "half-symbol.json", tmp_path / "half-0000.params"]
+    client.create_from_files("half", files)
+    bound = client.bind("half", for_training=False)
+    assert bound["bind"]["data_shapes"][0]["dtype"] == "float16"
+    (got,) = client.predict("half", data=np.array([[1, 1, 2]], "f")).values()
+    assert (got.dtype, got.tolist()) == (np.float16, [[9, 1]])
+
+
 def test_arrays_without_names_are_refused(client: Client, tmp_path: Path) -> None:
     (symbol, params), _ = save(tmp_path)
     mx.nd.save(str(params), list(mx.nd.load(str(params)).values()))
