@@ -265,7 +265,14 @@ def _use(
     hint = "; guessed, set them with --shape" if guessed else ""
     if guess.free:
         hint += f"; other sizes of {_listed(guess.free)} fit as well"
-    details = {"shapes": shapes, "guessed": guessed, "free": guess.free}
+    for name, (low, high) in guess.ranges.items():
+        hint += f"; sizes of {name} from {low} to {high} fit as well"
+    details = {
+        "shapes": shapes,
+        "guessed": guessed,
+        "free": guess.free,
+        "ranges": guess.ranges,
+    }
     yield Finding("shapes", Verdict.GOOD, f"{text}{hint}", details)
     started = time.perf_counter()
     try:

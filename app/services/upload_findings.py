@@ -43,6 +43,7 @@ class Findings:
         dtypes: of inputs for which the graph determines one.
         usual: labels whose shapes do not follow from the data, and are assumed to be as usual.
         free: inputs for which other sizes fit the parameters as well.
+        ranges: of images for which only near sizes do, the smallest and the largest side.
         open: inputs whose shapes the client must give.
     """
 
@@ -60,6 +61,7 @@ class Findings:
     dtypes: Mapping[str, str]
     usual: tuple[str, ...]
     free: tuple[str, ...]
+    ranges: Mapping[str, tuple[int, int]]
     open: tuple[str, ...]
 
     @property
@@ -80,15 +82,19 @@ class Findings:
         if self.not_finite:
             found.append(f"NaN or infinite values in {_listed(self.not_finite)}")
         checkpoint = None if tag is None else str(tag)
+        fitting = {name: "other sizes" for name in self.free}
+        fitting |= {
+            name: f"sizes from {low} to {high}" for name, (low, high) in self.ranges.items()
+        }
         guessed = [
             UploadWarning(
-                text=f"{name}: other sizes than {list(self.shapes[name])} fit the parameters as "
-                "well",
+                text=f"{name}: the shape {list(self.shapes[name])} is a guess, because {sizes} fit "
+                "the parameters as well; bind it with the size of your images",
                 of="shape",
                 input=name,
                 shape=self.shapes[name],
             )
-            for name in self.free
+            for name, sizes in fitting.items()
         ]
         labels = [
             UploadWarning(

@@ -100,6 +100,7 @@ def _inspect(call: InspectModel) -> Mapping[str, Any]:
         "dtypes": dict(guess.dtypes),
         "usual": guess.usual,
         "free": guess.free,
+        "ranges": {name: list(one) for name, one in guess.ranges.items()},
         "open": guess.open,
     }
 
