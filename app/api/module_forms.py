@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _LISTS = (
+    "outputs",
     "data_names",
     "label_names",
     "state_names",

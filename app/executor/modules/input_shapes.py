@@ -354,8 +354,10 @@ def _of_sequences(
     features, rest = divmod(count - constant, operator.parameter_size(1) - constant)
     if rest or features < 1:
         return
-    lengths = {_usual: (_SEQUENCE_LENGTH, *_IMAGE_SIZES), _others: _LENGTHS}.get(sizes, ())
-    yield from ((steps, BATCH, features) for steps in lengths)
+    if sizes is _usual:
+        yield from ((steps, BATCH, features) for steps in (_SEQUENCE_LENGTH, *_IMAGE_SIZES))
+    elif sizes is _others:
+        yield from ((steps, BATCH, features) for steps in _LENGTHS)
 
 
 def _count_of(node: Node, params: Mapping[str, Shape]) -> int | None:
