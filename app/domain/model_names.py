@@ -25,10 +25,10 @@ __all__ = [
 ]
 
 PARAMS_ALONE = (
-    "parameters alone do not say what to compute: build the net by its own code (modserve run), "
-    "then net.load_parameters(FILE), net.hybridize(), net(an example), net.export('net'), and use "
-    "the two files that this writes; see 'Parameters without a symbol' in the guide to your own "
-    "model"
+    "parameters alone do not say what to compute: 'modserve zoo FILE' writes both files of a net "
+    "of gluon's model zoo; build any other by its own code (modserve run), then "
+    "net.load_parameters(FILE), net.hybridize(), net(an example), net.export('net'); see "
+    "'Parameters without a symbol' in the guide to your own model"
 )
 """How to go on with a parameter file that has no symbol."""
 
