@@ -22,6 +22,7 @@ from typing import IO, Any
 
 from app.domain.archive import ArchiveFacts
 from app.errors import Damaged, Invalid, Malformed
+from app.file_kinds import MOST_LOOKED_AT, kind_of_file
 from app.files.archive_entries import checked_path, shortened
 from app.tensors.json_bodies import parse_json
 from app.tensors.zip_archives import open_zip
@@ -37,6 +38,7 @@ _EPOCH = re.compile(r".*-([0-9]{4,9})\.params")
 _LARGEST_JSON, _LARGEST_LABELS = 1 << 18, 1 << 23
 _MOST_TOLD = 50
 _BLOCK = 1 << 20
+_ZIP_MAGIC = b"PK"
 _ENCRYPTED = 0x1
 
 _WANTED = "a .mar of model-archiver or a model.tar.gz of SageMaker, and all of it"
@@ -90,6 +92,9 @@ def open_archive(path: Path) -> Iterator[ModelArchive]:
         Damaged: it is not such an archive, or has entries that none of its tools would write.
     """
     with path.open("rb") as stream:
+        head = stream.read(MOST_LOOKED_AT)
+        if not head.startswith(_ZIP_MAGIC):
+            raise Damaged(_FIELD, kind_of_file(head), _WANTED)
         with translate_errors():
             archive = open_zip(stream, _FIELD)
         with archive:
