@@ -415,6 +415,7 @@ def openapi(path: Annotated[Path, typer.Argument(help="File to write.")]) -> Non
 app.command()(commands.train)
 app.command()(commands.predict)
 app.command()(commands.health)
+app.command()(commands.zoo)
 app.command()(commands.completion)
 for _name in _GROUPS:
     app.add_typer(getattr(commands, _name), name=_name)

@@ -140,8 +140,8 @@ ENGINE_KINDS: tuple[ErrorKind, ...] = (
     ErrorKind(
         *(422, "unknown_operator", "An operator is unknown"),
         expected="operators of MXNet 1.9.1 that are supported here",
-        hint="correct the op of the nodes named, or use the part of the network without it, see "
-        "symbol.get_internals(); 'modserve doctor' lists all unknown operators of a model",
+        hint="correct the op of the nodes named, or name in outputs what the rest of the network "
+        "computes; 'modserve doctor' lists all unknown operators of a model",
     ),
     ErrorKind(
         *(422, "invalid_attribute", "An operator attribute has an invalid value"),

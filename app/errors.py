@@ -82,6 +82,10 @@ __all__ = [
 ]
 
 
+_MOST_TOLD = 6
+"""Invalid fields that the text of an error names."""
+
+
 @dataclass(frozen=True, slots=True)
 class FieldError:
     """An invalid field of a request.
@@ -404,11 +408,17 @@ class Invalid(ServiceError):
 
     @classmethod
     def from_errors(cls, errors: Iterable[FieldError]) -> Self:
-        """Return one error for several invalid fields; there must be at least one."""
+        """Return one error for several invalid fields; there must be at least one.
+
+        Its message is of the first ones, ``errors`` of all.
+        """
         rows = tuple(errors)
         error = cls(rows[0].field, rows[0].got, rows[0].expected, rows[0].hint)
         error.errors = rows
-        error.message = "; ".join(str(row) for row in rows)
+        told = [str(row) for row in rows[:_MOST_TOLD]]
+        if len(rows) > _MOST_TOLD:
+            told.append(f"and {len(rows) - _MOST_TOLD} more like the last")
+        error.message = "; ".join(told)
         error.args = (error.message,)
         return error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.quoting import brief
 
-__all__ = ["MOST_LOOKED_AT", "PARAMS", "kind_of_file"]
+__all__ = ["MOST_LOOKED_AT", "PARAMS", "kind_of_file", "not_a_symbol"]
 
 MOST_LOOKED_AT = 64
 """The first bytes of known formats."""
@@ -42,3 +42,20 @@ def kind_of_file(beginning: bytes) -> str:
     if not text or not all(one.isprintable() or one.isspace() for one in text):
         return "a file of another kind"
     return f"text that begins {brief(text[:30])}"
+
+
+def not_a_symbol(content: bytes, fault: str) -> tuple[str, str, str]:
+    """Return what a file is that is no symbol, what is expected, and what to do.
+
+    Args:
+        content: of the file.
+        fault: why it is not JSON.
+    """
+    expected = "a symbol as MXNet saves it: the text of a net-symbol.json"
+    kind = kind_of_file(content[:MOST_LOOKED_AT])
+    if content.lstrip().startswith(b"{"):
+        cause = fault.removeprefix("the body is not JSON: ")
+        return f"JSON that is not whole ({cause})", expected, "copy the file again"
+    if kind == PARAMS:
+        return kind, expected, "send it as params, and the symbol that lies beside it as symbol"
+    return kind, expected, ""

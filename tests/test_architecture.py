@@ -74,7 +74,7 @@ APP_ARROWS: dict[str, set[str]] = {
     "domain": {"errors", "quoting"},
     "tensors": {"errors", "quoting"},
     "link": {"domain", "errors", "logs"},
-    "files": {"domain", "errors", "quoting", "tensors"},
+    "files": {"domain", "errors", "file_kinds", "quoting", "tensors"},
     "store": {"domain", "errors"},
     "services": {
         *(
@@ -112,12 +112,13 @@ APP_ARROWS: dict[str, set[str]] = {
     },
     "client": {"tensors"},
     "remote": {"client", "core", "tensors"},
-    "model_places": set(),
-    "commands": {"client", "command_output", "core", "model_places", "tensors"},
+    "model_places": {"domain"},
+    "model_zoo": {"core"},
+    "commands": {"client", "command_output", "core", "model_places", "model_zoo", "tensors"},
     "scripts": set(),
     "demo": {"client"},
     "bench": {"client", "core", "demo", "errors", "quoting", "tensors"},
-    "doctor": {"core", "errors", "executor", "model_places", "quoting"},
+    "doctor": {"core", "errors", "executor", "file_kinds", "model_places", "quoting"},
     "main": {
         *("api", "errors", "executor", "files", "link", "logs", "oip", "redaction", "services"),
         *("settings", "store"),

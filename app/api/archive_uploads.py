@@ -1,4 +1,4 @@
-"""Modules made from archives of mxnet-model-server that clients upload."""
+"""Modules made from archives of mxnet-model-server and SageMaker that clients upload."""
 
 from __future__ import annotations
 
@@ -48,6 +48,9 @@ async def create_from_archive(
 
 
 def _name_of(model: str) -> str:
+    if not model:
+        expected = "the module's name beside the archive, which has none: -F name=NAME"
+        raise Invalid("name", "nothing", expected)
     try:
         return check_name(model)
     except Invalid as error:

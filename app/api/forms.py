@@ -183,7 +183,9 @@ class _FormReader:
             raise Malformed("a part of the form has no name in its Content-Disposition")
         self._name = _decode(options[b"name"])
         file = options.get(b"filename")
-        self._upload = None if file is None else self._open_file(self._name, _decode(file))
+        self._upload = (
+            None if file is None else self._open_file(self._name, file.decode(errors="replace"))
+        )
         self._text.clear()
 
     def _add_data(self, data: bytes, start: int, end: int) -> None:

@@ -32,7 +32,7 @@ class FolderModelView(BaseModel):
     checkpoint: str | None = Field(description="Tag of the served checkpoint.")
     epochs: list[int] = Field(description="Checkpoints found with it.")
     warnings: list[str] = Field(
-        description="What differs from how mxnet-model-server would run the archive."
+        description="What differs from how the server that the archive was made for would run it."
     )
 
 

@@ -14,6 +14,7 @@ from app.api.forms import FORM, Form, read_form
 from app.api.requests import ModuleBody
 from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import STRICT_FIELDS, from_plain
+from app.domain.model_names import PARAMS_ALONE
 from app.domain.module import SINGLE
 from app.errors import Damaged, Invalid, Malformed
 from app.services.incoming_checkpoint import IncomingCheckpoint
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 _LISTS = (
+    "outputs",
     "data_names",
     "label_names",
     "state_names",
@@ -87,7 +89,11 @@ async def read_module_form(
     epoch, allow_extra = form.pop("epoch"), _flag(form, "allow_extra", default="true")
     plain = {name: _value(name, values) for name, values in form.fields.items()}
     body = await check_object(request, ModuleBody, plain)
-    body = body.with_texts(await _symbols(request, files))
+    texts = await _symbols(request, files)
+    if files.has_params and not texts:
+        expected = "the symbol that belongs to the parameters, a file like net-symbol.json"
+        raise Invalid("symbol", "nothing", expected, PARAMS_ALONE)
+    body = body.with_texts(texts)
     return body, files.tag(epoch, default=0) if files.has_params else None, allow_extra
 
 
@@ -118,7 +124,8 @@ def module_form() -> dict[str, Any]:
         **_FILES,
         "archive": _FILE
         | {
-            "description": "A .mar or .model archive of mxnet-model-server; besides it only a name."
+            "description": "A .mar or .model archive of mxnet-model-server, or a model.tar.gz of "
+            "SageMaker; besides it only a name."
         },
     }
     content = _content(fields, [])

@@ -109,14 +109,18 @@ async def create_module(
     written by MXNet. The parameters are loaded at once, the states by `load` after an optimizer was
     installed. Fields with lists are repeated.
 
+    `outputs` names outputs of operators in the symbol, if it is to compute only these; the rest,
+    such as a head for training with operators that are not known here, is cut off.
+
     If not given, the variables that are data, labels and states are inferred, and, with parameters,
     matching shapes; the answer's `found` shows the result, and the module's `warnings` list
     problems until they are resolved. Parameters that the symbol does not have are skipped with a
     warning, unless `allow_extra` is false.
 
-    A form may have an `archive` of mxnet-model-server instead (`.mar`, `.model`), whose signature
-    determines how the module is bound and whose `synset.txt` labels its classes. The Python code in
-    it is never run; the answer's `archive` says how each file was used.
+    A form may have an `archive` instead, of mxnet-model-server (`.mar`, `.model`) or SageMaker
+    (`model.tar.gz`), whose signature or `model-shapes.json` determines how the module is bound and
+    whose `synset.txt` labels its classes. The Python code in it is never run; the answer's
+    `archive` says how each file was used.
     """
     replay = begin_replay()
     if is_form(request):
@@ -136,6 +140,7 @@ async def _create_from_body(
 ) -> tuple[ModuleRecord, Findings | None]:
     executor = services.executors.names[0]
     if body.source is None:
+        body = await asyncio.to_thread(body.cut_to_outputs)
         record = body.to_record(executor)
         findings = await services.commands.inspect(record, body.given_names)
         record = record if findings is None else findings.named(record, body.given_names)
@@ -159,6 +164,7 @@ async def _create_from_form(
             made = create_from_archive(request, services, archive, fields, idempotency_key)
             return await made, None
         body, tag, allow_extra = await read_module_form(request, form, files)
+        body = await asyncio.to_thread(body.cut_to_outputs)
         record = body.to_record(services.executors.names[0])
         params = await asyncio.to_thread(files.params)
         findings = await services.commands.inspect(record, body.given_names, params)

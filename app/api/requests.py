@@ -12,11 +12,18 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import STRICT_FIELDS, canonical_json
 from app.domain.dataset import DatasetKind
-from app.domain.module import SINGLE, BucketShapes, ModuleKind, ModuleRecord
+from app.domain.module import (
+    SINGLE,
+    BucketShapes,
+    ModuleKind,
+    ModuleRecord,
+    symbol_field,
+)
 from app.domain.names import BucketKey
 from app.domain.origin import Head
+from app.domain.symbol_parts import keep_outputs
 from app.errors import Invalid, Malformed
-from app.file_kinds import MOST_LOOKED_AT, PARAMS, kind_of_file
+from app.file_kinds import not_a_symbol
 from app.services.upload_findings import GivenNames
 from app.tensors.json_bodies import parse_json
 
@@ -42,6 +49,7 @@ _OF_THE_SYMBOL = (
     "symbols",
     "buckets",
     "default_bucket_key",
+    "outputs",
     "data_names",
     "label_names",
     "state_names",
@@ -87,6 +95,8 @@ class ModuleBody:
             be valid for all lengths; ``bind`` then has open axes.
         default_bucket_key: the bucket that ``bind`` binds; it must have every parameter. By default
             the largest, if all keys are numbers.
+        outputs: outputs of operators in the symbol, if it is to compute only these: the rest of it,
+            such as a head for training with operators of its authors, is cut off.
         data_names, label_names, state_names: inputs of the symbol; inferred if None.
         kind: None infers it from the symbol or symbols.
         fixed_param_names, fixed_param_patterns, excluded_param_patterns: parameters that are not
@@ -107,6 +117,7 @@ class ModuleBody:
     symbols: dict[str, dict[str, Any] | str] | None = None
     buckets: Annotated[tuple[Length, ...], Field(max_length=256)] = ()
     default_bucket_key: BucketKey | None = None
+    outputs: Annotated[tuple[str, ...], Field(max_length=256)] = ()
     data_names: tuple[str, ...] | None = None
     label_names: tuple[str, ...] | None = None
     state_names: tuple[str, ...] | None = None
@@ -213,6 +224,23 @@ class ModuleBody:
             return dataclasses.replace(self, symbol=canonical[SINGLE])
         return dataclasses.replace(self, symbols=canonical) if canonical else self
 
+    def cut_to_outputs(self) -> ModuleBody:
+        """Return a copy whose symbols compute only the ``outputs``; this may take a while.
+
+        Raises:
+            Invalid: a symbol has no such output.
+        """
+        if not self.outputs:
+            return self
+        return self.with_texts(
+            {
+                key: canonical_json(
+                    keep_outputs(parse_json(text.encode()), self.outputs, symbol_field(key))
+                )
+                for key, text in self.symbol_texts().items()
+            }
+        )
+
     def _symbols(self) -> dict[str, str]:
         if (self.symbol is None) == (self.symbols is None):
             got = "nothing" if self.symbol is None else "both"
@@ -251,25 +279,13 @@ def canonical_symbol(text: bytes, field: str) -> str:
     try:
         symbol = parse_json(text)
     except Malformed as error:
-        raise Invalid(field, *_no_symbol(text, str(error))) from None
+        raise Invalid(field, *not_a_symbol(text, str(error))) from None
     if not isinstance(symbol, dict):
         raise Invalid(field, symbol, _SYMBOL)
     return _symbol_text(symbol, field)
 
 
 _SYMBOL = "a symbol: an object with nodes, arg_nodes and heads"
-
-
-def _no_symbol(text: bytes, fault: str) -> tuple[str, str, str]:
-    """Return what was got instead of a symbol, what is expected, and what to do."""
-    expected = "a symbol as MXNet saves it: the text of a net-symbol.json"
-    kind = kind_of_file(text[:MOST_LOOKED_AT])
-    if text.lstrip().startswith(b"{"):
-        cause = fault.removeprefix("the body is not JSON: ")
-        return f"JSON that is not whole ({cause})", expected, "copy the file again"
-    if kind == PARAMS:
-        return kind, expected, "send it as params, and the symbol that lies beside it as symbol"
-    return kind, expected, ""
 
 
 def _symbol_text(symbol: Any, field: str) -> str:

@@ -218,7 +218,7 @@ class ModuleView(BaseModel):
         "without buckets."
     )
     archive: ArchiveFacts | None = Field(
-        description="What was taken from the mxnet-model-server archive from which "
+        description="What was taken from the archive of mxnet-model-server or SageMaker from which "
         "it was made, and what was not."
     )
     warnings: list[str] = Field(

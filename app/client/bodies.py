@@ -129,8 +129,12 @@ def checkpoint_form(files: Sequence[FilePath], fields: Mapping[str, Any]) -> For
     The file with the bucket keys is left out: the symbols' names contain the keys.
     """
     parts = {".params": "params", ".states": "states"}
+    named = {"params": "params"}  # without a suffix, as some tools write it
     sent = [path for path in map(Path, files) if path.suffix != ".buckets"]
-    return Form(fields, [(parts.get(path.suffix, "symbol"), path) for path in sent])
+    return Form(
+        fields,
+        [(named.get(path.name) or parts.get(path.suffix, "symbol"), path) for path in sent],
+    )
 
 
 def _in_pieces(content: bytes) -> bytes | io.BytesIO:

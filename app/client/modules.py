@@ -67,10 +67,11 @@ class ModuleCalls:
     def create_from_archive(
         self, /, file: FilePath, *, progress: Progress | None = None, **fields: Any
     ) -> Request[ModuleView]:
-        """Create a module from an archive of mxnet-model-server, bind it and load its parameters.
+        """Create a module from an archive, bind it and load its parameters.
 
         Args:
-            file: a ``.mar`` or ``.model`` file; its Python code is ignored.
+            file: a ``.mar`` or ``.model`` of mxnet-model-server, or a ``model.tar.gz`` of
+                SageMaker; Python code in it is ignored.
             progress: called with the bytes sent so far, and the total.
             **fields: ``name``, if it should differ from the archive's, and ``executor``.
         """

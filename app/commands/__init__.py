@@ -10,6 +10,7 @@ from app.commands.jobs import jobs
 from app.commands.modules import modules
 from app.commands.predicting import predict
 from app.commands.training import train
+from app.commands.zoo import zoo
 
 __all__ = [
     "COMPLETE_VARIABLE",
@@ -21,4 +22,5 @@ __all__ = [
     "modules",
     "predict",
     "train",
+    "zoo",
 ]

@@ -137,16 +137,14 @@ def _tag(client: Client, module: str, tag: str) -> str:
 def _convert(client: Client, module: str, found: CheckpointView, out: Path, form: Form) -> Path:
     """Write the parameters of a checkpoint, including auxiliary states, in another format."""
     from app.tensors.codec import NPZ, SAFETENSORS, encode
-    from core.ndarray import load
+    from core.checkpoint import load_params_by_name
 
     name = next(one for one in found["files"] if one.endswith(".params"))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         client.get_checkpoint_file(module, found["tag"], name, path)
-        arrays = load(str(path))
-    assert isinstance(arrays, dict)
-    # MXNet's files name them "arg:NAME" and "aux:NAME".
-    named = {key.partition(":")[2]: one.asnumpy() for key, one in arrays.items()}
+        arrays = load_params_by_name(str(path))
+    named = {key: one.asnumpy() for key, one in arrays.items()}
     target = out / f"{Path(name).stem}.{form.value}"
     target.write_bytes(encode(NPZ if form is Form.NPZ else SAFETENSORS, named, "params"))
     return target

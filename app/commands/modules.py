@@ -72,7 +72,7 @@ def add_module(
         typer.Argument(
             help="PREFIX-symbol.json (or one per bucket, such as "
             "PREFIX-10-symbol.json), PREFIX-0001.params and, optionally, "
-            "its .states; or PREFIX alone, their folder, or a .mar."
+            "its .states; or PREFIX alone, their folder, a .mar or a .tar.gz."
         ),
     ],
     shape: Shapes = None,

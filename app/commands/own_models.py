@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from app.commands.printing import dimensions
-from app.model_places import find_model
+from app.model_places import find_model, is_archive
 
 if TYPE_CHECKING:
     from app.client import Client
 
 __all__ = ["bind_if_possible", "files_of_model", "read_shapes", "say_findings", "send_model"]
 
-_ARCHIVES = (".mar", ".model")
 _MOST_NAMES = 6
 
 
@@ -33,14 +32,16 @@ def files_of_model(paths: Sequence[Path]) -> list[Path]:
                 raise typer.BadParameter(f"{path} is not a file", param_hint="files")
         return list(paths)
     try:
-        prefix, epoch = find_model(str(first))
+        place = find_model(str(first))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="files") from None
-    beside = Path(f"{prefix}-{epoch:04d}.states")
-    files = [Path(f"{prefix}-symbol.json"), beside.with_suffix(".params")]
-    if not files[0].is_file():
-        raise typer.BadParameter(f"there is no {files[0]}", param_hint="files")
-    return files + ([beside] if beside.is_file() else [])
+    if place.params is None:
+        raise typer.BadParameter(
+            f"there are no parameters like {place.usual_params}; to send the symbol alone, name it",
+            param_hint="files",
+        )
+    found = (place.symbol, place.params, place.states)
+    return [path for path in found if path is not None]
 
 
 def read_shapes(texts: Sequence[str]) -> list[dict[str, Any]]:
@@ -59,7 +60,7 @@ def read_shapes(texts: Sequence[str]) -> list[dict[str, Any]]:
 
 def send_model(client: Client, name: str, files: Sequence[Path], fields: Mapping[str, Any]) -> Any:
     """Create a module from files, or from an archive; return it."""
-    if len(files) == 1 and files[0].suffix in _ARCHIVES:
+    if len(files) == 1 and is_archive(files[0]):
         return client.create_from_archive(files[0], name=name, **fields)
     return client.create_from_files(name, files, **fields)
 

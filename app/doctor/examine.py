@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 import orjson
 
+from app.errors import ServiceError
 from app.executor.modules.inspection import Examination
 from app.executor.modules.inspection import examine as examine_symbol
+from app.executor.modules.param_files import read_param_file
 from app.executor.modules.variable_roles import GivenNames
+from app.file_kinds import not_a_symbol
 from app.quoting import did_you_mean
-from core.checkpoint import load_params, read_states
+from core.checkpoint import read_states
 from core.device import Context
 from core.errors import MXNetError
 from core.executor import Executor
@@ -70,30 +73,22 @@ class Model:
     """The files of a model.
 
     Attributes:
-        prefix, epoch: of ``prefix-symbol.json`` and ``prefix-0001.params``.
+        symbol_path: the graph.
+        params_path: the parameters; None to examine the graph alone.
         shapes: of inputs by name, if known.
         device: to run on.
     """
 
-    prefix: str
-    epoch: int
+    symbol_path: Path
+    params_path: Path | None
     shapes: Mapping[str, Shape]
     device: Context
 
     @property
-    def symbol_path(self) -> Path:
-        """The graph."""
-        return Path(f"{self.prefix}-symbol.json")
-
-    @property
-    def params_path(self) -> Path:
-        """The parameters."""
-        return Path(f"{self.prefix}-{self.epoch:04d}.params")
-
-    @property
-    def states_path(self) -> Path:
-        """The optimizer's states, which may be absent."""
-        return Path(f"{self.prefix}-{self.epoch:04d}.states")
+    def states_path(self) -> Path | None:
+        """The optimizer's states; None if there are none."""
+        path = None if self.params_path is None else self.params_path.with_suffix(".states")
+        return path if path is not None and path.exists() else None
 
 
 def examine(model: Model) -> Iterator[Finding]:
@@ -102,36 +97,66 @@ def examine(model: Model) -> Iterator[Finding]:
     if not files.ok:
         return
     yield (operators := _operators(model))
-    params: tuple[dict[str, NDArray], dict[str, NDArray]] | None = None
+    symbol, fault = _load(model) if operators.ok else (None, "")
+    params: dict[str, NDArray] | None = None
+    if model.params_path is not None:
+        try:
+            params = read_param_file(str(model.params_path), model.params_path.name)
+            yield _parameters(*_by_role(symbol, params))
+        except ServiceError as error:
+            yield Finding("parameters", Verdict.WRONG, str(error))
+    if model.states_path is not None:
+        yield _states(model.states_path)
+    if fault:
+        yield Finding("graph", Verdict.WRONG, fault)
+    elif symbol is not None and model.params_path is None:
+        yield from _symbol_alone(model, symbol)
+    elif symbol is not None and params is not None:
+        yield from _with_params(model, symbol, params)
+
+
+def _load(model: Model) -> tuple[Symbol | None, str]:
+    """Return the graph; None, and why not, if it cannot be loaded."""
     try:
-        params = load_params(model.prefix, model.epoch)
-        yield _parameters(*params)
-    except (MXNetError, ValueError) as error:
-        yield Finding("parameters", Verdict.WRONG, str(error))
-    if model.states_path.exists():
-        yield _states(model)
-    if not operators.ok or params is None:
-        return
-    try:
-        symbol = load_symbol(str(model.symbol_path))
+        return load_symbol(str(model.symbol_path)), ""
     except MXNetError as error:
-        yield Finding("graph", Verdict.WRONG, str(error))
-        return
-    stored = {name: array.shape for part in params for name, array in part.items()}
+        return None, str(error)
+
+
+def _by_role(
+    symbol: Symbol | None, params: Mapping[str, NDArray]
+) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+    """Return arguments and auxiliary states; without a graph, all are taken for arguments."""
+    auxiliary = () if symbol is None else symbol.list_auxiliary_states()
+    return (
+        {name: array for name, array in params.items() if name not in auxiliary},
+        {name: array for name, array in params.items() if name in auxiliary},
+    )
+
+
+def _symbol_alone(model: Model, symbol: Symbol) -> Iterator[Finding]:
+    found = examine_symbol(symbol, None, GivenNames(), model.shapes)
+    yield _graph(found)
+    text = "none beside the symbol; with them it is tried whether the model binds and runs"
+    yield Finding("parameters", Verdict.OPEN, text)
+
+
+def _with_params(model: Model, symbol: Symbol, params: Mapping[str, NDArray]) -> Iterator[Finding]:
+    stored = {name: array.shape for name, array in params.items()}
     found = examine_symbol(symbol, stored, GivenNames(), model.shapes)
     yield (graph := _graph(found))
     if graph.ok:
-        yield from _use(model, found, *params)
+        yield from _use(model, found, *_by_role(symbol, params))
 
 
 def _files(model: Model) -> Finding:
-    missing = [str(path) for path in (model.symbol_path, model.params_path) if not path.is_file()]
+    named = [path for path in (model.symbol_path, model.params_path) if path is not None]
+    missing = [str(path) for path in named if not path.is_file()]
     if missing:
         beside = sorted(path.name for path in model.symbol_path.parent.glob("*.params"))
         hint = f"; there are {_listed(beside)}" if beside else ""
         return Finding("files", Verdict.WRONG, f"missing: {', '.join(missing)}{hint}")
-    paths = [model.symbol_path, model.params_path]
-    paths += [model.states_path] if model.states_path.exists() else []
+    paths = [path for path in (*named, model.states_path) if path is not None]
     sizes = {path.name: path.stat().st_size for path in paths}
     text = ", ".join(f"{name} ({_size(size)})" for name, size in sizes.items())
     return Finding("files", Verdict.GOOD, text, {"files": sizes})
@@ -139,10 +164,15 @@ def _files(model: Model) -> Finding:
 
 def _operators(model: Model) -> Finding:
     """Count the operators in the raw JSON, because a graph with unknown ones cannot be loaded."""
+    content = model.symbol_path.read_bytes()
     try:
-        graph = orjson.loads(model.symbol_path.read_bytes())
+        graph = orjson.loads(content)
         names = list(_operator_names(graph))
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+    except orjson.JSONDecodeError as error:
+        got, expected, hint = not_a_symbol(content, str(error))
+        text = f"{model.symbol_path.name} is not a graph: got {got}, expected {expected}"
+        return Finding("operators", Verdict.WRONG, f"{text}; {hint}" if hint else text)
+    except (KeyError, TypeError, AttributeError) as error:
         return Finding(
             "operators", Verdict.WRONG, f"{model.symbol_path.name} is not a graph: {error}"
         )
@@ -184,9 +214,9 @@ def _parameters(arguments: Mapping[str, NDArray], auxiliary: Mapping[str, NDArra
     return Finding("parameters", Verdict.WRONG if wrong else Verdict.GOOD, text, details)
 
 
-def _states(model: Model) -> Finding:
+def _states(path: Path) -> Finding:
     try:
-        read = read_states(model.states_path.read_bytes())
+        read = read_states(path.read_bytes())
     except MXNetError as error:
         return Finding("optimizer states", Verdict.WRONG, str(error))
     states, optimizer = read if isinstance(read, tuple) else (read, None)
@@ -235,7 +265,14 @@ def _use(
     hint = "; guessed, set them with --shape" if guessed else ""
     if guess.free:
         hint += f"; other sizes of {_listed(guess.free)} fit as well"
-    details = {"shapes": shapes, "guessed": guessed, "free": guess.free}
+    for name, (low, high) in guess.ranges.items():
+        hint += f"; sizes of {name} from {low} to {high} fit as well"
+    details = {
+        "shapes": shapes,
+        "guessed": guessed,
+        "free": guess.free,
+        "ranges": guess.ranges,
+    }
     yield Finding("shapes", Verdict.GOOD, f"{text}{hint}", details)
     started = time.perf_counter()
     try:

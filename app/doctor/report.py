@@ -15,7 +15,7 @@ from app.doctor.examine import Finding, Model, Verdict, examine
 from app.doctor.machine import Machine, examine_machine
 from app.errors import ServiceError
 from app.executor.modules.hosted_module import parse_context
-from app.model_places import find_model
+from app.model_places import ModelPlace, find_model
 from core.types import Shape
 
 __all__ = ["run_doctor", "run_doctor_of", "run_machine_doctor"]
@@ -28,7 +28,7 @@ _MARKS = {
 }
 _OF_MODELS = {
     Verdict.GOOD: "[bold green]It loads, binds and runs.",
-    Verdict.OPEN: "[bold yellow]It loads; give the missing shapes to see whether it runs.",
+    Verdict.OPEN: "[bold yellow]It loads; give what is missing to see whether it runs.",
     Verdict.WRONG: "[bold red]It cannot be used as it is.",
 }
 _OF_MACHINES = {
@@ -47,8 +47,8 @@ def run_doctor(
     """Examine a model and print the findings.
 
     Returns:
-        0 if it can be used as it is, 1 if it cannot, 2 for invalid arguments, and 3 if shapes must
-        be given to decide.
+        0 if it can be used as it is, 1 if it cannot, 2 for invalid arguments, and 3 if shapes or
+        parameters must be given to decide.
 
     Args:
         prefix, epoch: of ``prefix-symbol.json`` and ``prefix-0001.params``.
@@ -56,13 +56,8 @@ def run_doctor(
         device: to run on.
         as_json: print JSON instead of text.
     """
-    try:
-        given = dict(map(_parse_shape, shapes))
-        model = Model(prefix, epoch, given, parse_context(device, "--device"))
-    except (ValueError, ServiceError) as error:
-        typer.echo(str(error), err=True)
-        return 2
-    return _report(examine(model), _OF_MODELS, as_json)
+    symbol, params = Path(f"{prefix}-symbol.json"), Path(f"{prefix}-{epoch:04d}.params")
+    return _report_model(ModelPlace(symbol, params), shapes, device, as_json)
 
 
 def run_doctor_of(
@@ -71,13 +66,23 @@ def run_doctor_of(
     device: str = "cpu(0)",
     as_json: bool = False,
 ) -> int:
-    """Examine the model of a file, a prefix or a folder; see ``run_doctor``."""
+    """Examine the model of a file, a prefix or a folder, or a symbol alone; see ``run_doctor``."""
     try:
-        prefix, epoch = find_model(target)
+        place = find_model(target)
     except (ValueError, OSError) as error:
         typer.echo(str(error), err=True)
         return 2
-    return run_doctor(prefix, epoch, shapes, device, as_json)
+    return _report_model(place, shapes, device, as_json)
+
+
+def _report_model(place: ModelPlace, shapes: Sequence[str], device: str, as_json: bool) -> int:
+    try:
+        given = dict(map(_parse_shape, shapes))
+        model = Model(place.symbol, place.params, given, parse_context(device, "--device"))
+    except (ValueError, ServiceError) as error:
+        typer.echo(str(error), err=True)
+        return 2
+    return _report(examine(model), _OF_MODELS, as_json)
 
 
 def run_machine_doctor(data_dir: Path, host: str, port: int, as_json: bool = False) -> int:

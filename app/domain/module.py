@@ -144,10 +144,13 @@ class InputDesc:
             object.__setattr__(self, "layout", None)
 
 
-def described_input(name: str, shape: tuple[int, ...], layout: str | None = None) -> InputDesc:
-    """Return the description of an input of a shape, with the usual layout unless one is given."""
+def described_input(
+    name: str, shape: tuple[int, ...], layout: str | None = None, dtype: str | None = None
+) -> InputDesc:
+    """Return the description of an input of a shape, with the usual layout and dtype unless others
+    are given."""
     plain = InputDesc(name=name, shape=shape)
-    return plain if layout is None else dataclasses.replace(plain, layout=layout)
+    return dataclasses.replace(plain, layout=layout or plain.layout, dtype=dtype or plain.dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +242,7 @@ class ModuleRecord:
         excluded_param_patterns: unless they contain one of these.
         origin: the module from which it was made, if any.
         folder: the model of the models folder that it represents, if any.
-        archive: the archive of mxnet-model-server from which it was made, if any.
+        archive: the archive of mxnet-model-server or SageMaker from which it was made, if any.
         warnings: problems found in its files when they were uploaded.
         compression_params: of the gradients between contexts, as in MXNet:
             ``{"type": "2bit", "threshold": 0.5}``; the optimizer's kvstore must be ``device``.

@@ -7,8 +7,8 @@ from typing import IO
 
 from app.domain.onnx_request import OnnxRequest
 from app.errors import Conflict, Damaged, Invalid
+from core.checkpoint import load_params_by_name
 from core.errors import FormatError, MXNetError
-from core.ndarray import load
 from core.symbol import load_json
 from core.types import to_dtype
 
@@ -35,14 +35,13 @@ def write_onnx(request: OnnxRequest, target: IO[bytes]) -> list[str]:
             raise
         raise Conflict(_INSTALL) from None
     try:
-        arrays = load(request.params)
-    except FormatError as error:
+        arrays = load_params_by_name(request.params)
+    except (FormatError, ValueError) as error:
         raise Damaged("params", str(error), "a complete parameter file") from None
-    assert isinstance(arrays, dict)
     try:
         made = export_onnx(
             load_json(json.dumps(request.symbol)),
-            {name.partition(":")[2]: one.asnumpy() for name, one in arrays.items()},
+            {name: one.asnumpy() for name, one in arrays.items()},
             {one.name: one.shape for one in request.inputs},
             dtypes={one.name: to_dtype(one.dtype) for one in request.inputs},
             batch_axes={one.name: one.batch_axis for one in request.inputs},

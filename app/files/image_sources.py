@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import errno
 import gzip
-import io
-import stat
 import struct
 import tarfile
 import zipfile
@@ -16,12 +14,14 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
 from app.domain.image_classes import number_by_folder
 from app.errors import Damaged, Invalid, TooLarge
 from app.files.archive_entries import checked_path, is_system_file, shortened
+from app.files.cautious_tar import open_tar, tar_entries
 from app.files.dataset_limits import SETTING
 from app.files.record_files import MAGIC, read_record, record_parts
 from app.tensors.zip_archives import open_zip
@@ -33,10 +33,8 @@ _ENDINGS = frozenset(
     {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
 )
 _WANTED = "a zip, tar or tar.gz file of images, or a RecordIO file that im2rec made"
-_MOST_ENTRIES = 1 << 20
 _LARGEST_DIRECTORY = 1 << 27
 _LARGEST_IMAGE = 1 << 26
-_LARGEST_READ = 1 << 22
 _BLOCK = 1 << 20
 _HEADER = struct.Struct("<IfQQ")
 """MXNet's ``IRHeader``: flag, label, id, id2. The flag is the number of labels that follow, or 0 if
@@ -89,9 +87,7 @@ def open_images(path: Path, known: Sequence[str] | None, limit: int) -> Iterator
             with open_zip(file, _FIELD, _LARGEST_DIRECTORY) as archive:
                 yield _of_zip(archive, known, limit)
         else:
-            is_packed = head[:2] == b"\x1f\x8b"
-            stream = _Limited(gzip.GzipFile(fileobj=file) if is_packed else file, limit)
-            with tarfile.open(fileobj=stream, mode="r:") as tar:
+            with open_tar(file, _FIELD, _WANTED, limit, partial(_too_large, None, limit)) as tar:
                 yield _of_tar(tar, known)
 
 
@@ -107,6 +103,10 @@ def _translate_errors() -> Iterator[None]:
         raise Damaged(_FIELD, str(error), _WANTED) from None
 
 
+def _too_large(size: int | None, limit: int) -> TooLarge:
+    return TooLarge("the images unpacked, in bytes", got=size, limit=limit, setting=SETTING)
+
+
 def _of_zip(archive: zipfile.ZipFile, known: Sequence[str] | None, limit: int) -> ImageSource:
     entries = {}
     for info in archive.infolist():
@@ -118,7 +118,7 @@ def _of_zip(archive: zipfile.ZipFile, known: Sequence[str] | None, limit: int) -
             entries[path] = info
     total = sum(info.file_size for info in entries.values())
     if total > limit:
-        raise TooLarge("the images unpacked, in bytes", got=total, limit=limit, setting=SETTING)
+        raise _too_large(total, limit)
     paths = sorted(entries, key=lambda path: path.split("/"))
 
     def read(index: int) -> bytes:
@@ -131,14 +131,8 @@ def _of_zip(archive: zipfile.ZipFile, known: Sequence[str] | None, limit: int) -
 def _of_tar(archive: tarfile.TarFile, known: Sequence[str] | None) -> ImageSource:
     """Index a tar file in its stored order: a compressed one can only be read sequentially."""
     entries: dict[str, tarfile.TarInfo] = {}
-    for count, info in enumerate(archive):
-        if count >= _MOST_ENTRIES:
-            raise Damaged(_FIELD, f"over {_MOST_ENTRIES:,} entries", "fewer")
-        kind = stat.S_IFREG if info.isreg() else stat.S_IFDIR if info.isdir() else stat.S_IFLNK
-        path = checked_path(info.name, kind, _FIELD)
-        if info.issparse():
-            raise Damaged(_FIELD, f"entry {shortened(path)} with holes", "plain files")
-        if not info.isreg() or not _is_image(path):
+    for path, info in tar_entries(archive, _FIELD):
+        if not _is_image(path):
             continue
         if path in entries:
             raise Damaged(_FIELD, f"entry {shortened(path)} twice", "entries of distinct names")
@@ -213,36 +207,3 @@ def _whole(file: IO[bytes], path: str) -> bytes:
         if len(content) > _LARGEST_IMAGE:
             raise Damaged(shortened(path), "a larger file", f"at most {_LARGEST_IMAGE:,} bytes")
     return bytes(content)
-
-
-class _Limited(io.BufferedIOBase):
-    """A tar file that refuses headers and sizes beyond a sane limit."""
-
-    def __init__(self, stream: io.BufferedIOBase, limit: int) -> None:
-        self._stream = stream
-        self._limit = limit
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Return bytes."""
-        if size is None or size < 0 or size > _LARGEST_READ:
-            raise Damaged(_FIELD, "an oversized header", _WANTED)
-        return self._stream.read(size)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move."""
-        if offset > self._limit:
-            what = "the images unpacked, in bytes"
-            raise TooLarge(what, got=None, limit=self._limit, setting=SETTING)
-        return self._stream.seek(offset, whence)
-
-    def tell(self) -> int:
-        """Return the position."""
-        return self._stream.tell()
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True

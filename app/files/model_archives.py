@@ -8,25 +8,26 @@ ignored.
 from __future__ import annotations
 
 import errno
+import gzip
 import re
 import struct
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
 
 from app.domain.archive import ArchiveFacts
 from app.errors import Damaged, Invalid, Malformed
+from app.file_kinds import MOST_LOOKED_AT, kind_of_file
 from app.files.archive_entries import checked_path, shortened
 from app.tensors.json_bodies import parse_json
 from app.tensors.zip_archives import open_zip
 
-__all__ = ["ARCHIVE_SUFFIXES", "ModelArchive", "open_archive"]
-
-ARCHIVE_SUFFIXES = (".mar", ".model")
+__all__ = ["ModelArchive", "open_archive", "translate_errors"]
 
 _FIELD = "archive"
 _MANIFEST = "MANIFEST.json"
@@ -37,10 +38,14 @@ _EPOCH = re.compile(r".*-([0-9]{4,9})\.params")
 _LARGEST_JSON, _LARGEST_LABELS = 1 << 18, 1 << 23
 _MOST_TOLD = 50
 _BLOCK = 1 << 20
+_ZIP_MAGIC = b"PK"
 _ENCRYPTED = 0x1
 
-_FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, struct.error)
-"""What ``zipfile`` raises for files that are not zip archives."""
+_WANTED = "a .mar of model-archiver or a model.tar.gz of SageMaker, and all of it"
+_FAULTS = (
+    *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error),
+    *(EOFError, ValueError, RuntimeError, struct.error),
+)
 
 _Entries = Mapping[str, zipfile.ZipInfo]
 
@@ -54,14 +59,14 @@ class ModelArchive:
         epoch: of the parameters, from the file's name; 0 if the name has none.
         signature: the parsed description of the inputs; None if there is none.
         labels: content of the file of class labels, None if there is none.
+        open_entry: opens a file of the archive by its path.
     """
 
     facts: ArchiveFacts
     epoch: int
     signature: Any
     labels: bytes | None
-    _archive: zipfile.ZipFile
-    _entries: _Entries
+    open_entry: Callable[[str], IO[bytes]]
 
     def copy(self, part: str, write: Callable[[bytes], None]) -> None:
         """Write the symbol or the parameters, block by block.
@@ -73,7 +78,7 @@ class ModelArchive:
         Raises:
             Damaged: the file does not match the archive's directory.
         """
-        with _translate_errors(), self._archive.open(self._entries[self.facts.taken[part]]) as file:
+        with translate_errors(), self.open_entry(self.facts.taken[part]) as file:
             while block := file.read(_BLOCK):
                 write(block)
 
@@ -87,23 +92,27 @@ def open_archive(path: Path) -> Iterator[ModelArchive]:
         Damaged: it is not such an archive, or has entries that none of its tools would write.
     """
     with path.open("rb") as stream:
-        with _translate_errors():
+        head = stream.read(MOST_LOOKED_AT)
+        if not head.startswith(_ZIP_MAGIC):
+            raise Damaged(_FIELD, kind_of_file(head), _WANTED)
+        with translate_errors():
             archive = open_zip(stream, _FIELD)
         with archive:
             yield _found(archive, _checked(archive.infolist()))
 
 
 @contextmanager
-def _translate_errors() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
+    """Raise Damaged for what the libraries raise for files that are not archives."""
     try:
         yield
     except _FAULTS as error:
-        got = str(error) or "a truncated file"
-        raise Damaged(_FIELD, got, "a zip file that is whole, as model-archiver makes it") from None
+        raise Damaged(_FIELD, str(error) or "a truncated file", _WANTED) from None
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a position before the start of the file
+        # EINVAL: a position before the start of the file. None: an error of gzip.
+        if error.errno not in (errno.EINVAL, None):
             raise
-        raise Damaged(_FIELD, str(error), "a zip file that is whole") from None
+        raise Damaged(_FIELD, str(error), _WANTED) from None
 
 
 def _checked(infos: list[zipfile.ZipInfo]) -> _Entries:
@@ -148,8 +157,7 @@ def _found(archive: zipfile.ZipFile, entries: _Entries) -> ModelArchive:
         epoch=0 if epoch is None else int(epoch[1]),
         signature=None if signature is None else _parsed(archive, entries, signature),
         labels=None if labels is None else _read(archive, entries[labels], _LARGEST_LABELS),
-        _archive=archive,
-        _entries=entries,
+        open_entry=lambda path: archive.open(entries[path]),
     )
 
 
@@ -202,7 +210,7 @@ def _parsed(archive: zipfile.ZipFile, entries: _Entries, path: str) -> Any:
 
 
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> bytes:
-    with _translate_errors(), archive.open(info) as file:
+    with translate_errors(), archive.open(info) as file:
         content = file.read(limit + 1)
     if len(content) > limit:
         got = f"over {limit:,} bytes in {shortened(info.filename)}"

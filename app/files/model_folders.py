@@ -5,14 +5,15 @@
     <models>/lenet/modserve.yaml         see ``ModelDeclaration``; optional
     <models>/lenet/synset.txt            labels, if the declaration names the file
     <models>/faces.mar                   or a whole model in an archive, see ``model_archives``
+    <models>/birds.tar.gz                and ``sagemaker_archives``
 
-Files with other names are ignored. modserve never writes here.
+See ``model_names`` for other names of symbols and parameters; other files are ignored. modserve
+never writes here.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +25,20 @@ from app.domain.archive import ArchiveFacts
 from app.domain.codec import canonical_json, from_plain
 from app.domain.declaration import ModelDeclaration
 from app.domain.labels import parse_labels
+from app.domain.model_names import (
+    PARAMS_ALONE,
+    archive_stem,
+    is_symbol_name,
+    params_among,
+    parse_params_name,
+    symbols_among,
+    usual_params,
+)
 from app.domain.names import check_name
 from app.domain.transforms import Transform, parse_transform
 from app.domain.vocabularies import read_vocabulary
 from app.errors import Damaged, Invalid, Malformed
-from app.files.model_archives import ARCHIVE_SUFFIXES
+from app.file_kinds import not_a_symbol
 from app.tensors.json_bodies import parse_json
 
 __all__ = [
@@ -44,8 +54,6 @@ __all__ = [
 
 DECLARATION = "modserve.yaml"
 
-_SYMBOL = re.compile(r"(.+)-symbol\.json")
-_PARAMS = re.compile(r"(.+)-([0-9]{4,9})\.params")
 _LARGEST_DECLARATION = 1 << 20
 LARGEST_SYMBOL = 1 << 23
 
@@ -88,9 +96,9 @@ def find_models(root: Path) -> dict[str, list[Path]]:
     """
     found: dict[str, list[Path]] = {}
     for path in sorted(root.iterdir()):
-        is_archive = path.suffix in ARCHIVE_SUFFIXES and path.is_file()
-        if path.name[0] != "." and (is_archive or path.is_dir()):
-            found.setdefault(path.stem if is_archive else path.name, []).append(path)
+        name = archive_stem(path.name) if path.is_file() else path.name
+        if path.name[0] != "." and name is not None and (path.is_dir() or path.is_file()):
+            found.setdefault(name, []).append(path)
     return found
 
 
@@ -100,7 +108,7 @@ def misplaced_model(root: Path) -> str | None:
     Raises:
         OSError: the folder cannot be read at the moment.
     """
-    return next((one.name for one in sorted(root.iterdir()) if _SYMBOL.fullmatch(one.name)), None)
+    return next((one.name for one in sorted(root.iterdir()) if is_symbol_name(one.name)), None)
 
 
 def sign_model(*paths: Path) -> str:
@@ -122,21 +130,17 @@ def read_model(folder: Path) -> ModelFiles:
         OSError: a file cannot be read.
     """
     names = sorted(path.name for path in folder.iterdir() if path.is_file())
-    symbols = [found for name in names if (found := _SYMBOL.fullmatch(name))]
+    symbols = symbols_among(names)
     if len(symbols) != 1:
-        got = ", ".join(found[0] for found in symbols) or "no such file"
-        raise Invalid("symbol", got, "one file like net-symbol.json")
-    prefix = symbols[0][1]
-    params = {
-        int(found[2]): folder / name
-        for name in names
-        if (found := _PARAMS.fullmatch(name)) and found[1] == prefix
-    }
+        got = ", ".join(symbols) or "no such file"
+        has_params = any(map(parse_params_name, names))
+        hint = PARAMS_ALONE if has_params and not symbols else ""
+        raise Invalid("symbol", got, "one file like net-symbol.json", hint)
+    params = {epoch: folder / name for epoch, name in params_among(names, symbols[0]).items()}
     if not params:
-        others = ", ".join(name for name in names if name.endswith(".params"))
-        raise Invalid("params", others or "no file", f"a file like {prefix}-0001.params")
-    for path in (symbol := folder / symbols[0][0], *params.values()):
-        check_name(path.name, "file")
+        others = ", ".join(name for name in names if parse_params_name(name))
+        raise Invalid("params", others or "no file", f"a file like {usual_params(symbols[0])}")
+    symbol = folder / symbols[0]
     declaration = _read_declaration(folder / DECLARATION)
     return ModelFiles(
         symbol_path=symbol,
@@ -179,10 +183,11 @@ def _read_beside(folder: Path, name: str, field: str) -> bytes:
 def read_symbol(path: Path, name: str) -> str:
     """Return the canonical JSON of a symbol file; raise Damaged for any other file."""
     expected = "a symbol: an object with nodes, arg_nodes and heads"
+    content = _read(path, LARGEST_SYMBOL)
     try:
-        symbol = parse_json(_read(path, LARGEST_SYMBOL))
+        symbol = parse_json(content)
     except Malformed as error:
-        raise Damaged(name, str(error), expected) from None
+        raise Damaged(name, *not_a_symbol(content, str(error))) from None
     if not isinstance(symbol, dict):
         raise Damaged(name, symbol, expected)
     return canonical_json(symbol)

@@ -121,7 +121,7 @@ def _inputs(symbol: str, params: bytes, manifest: CheckpointManifest) -> list[st
 
 def _is_saved(variable: str, params: bytes) -> bool:
     """Return whether a ``.params`` file has a parameter: each name there follows its length."""
-    for kind in ("arg:", "aux:"):
+    for kind in ("arg:", "aux:", ""):
         text = (kind + variable).encode()
         if struct.pack("<Q", len(text)) + text in params:
             return True

@@ -1,4 +1,4 @@
-"""Models from mxnet-model-server archives, unpacked into the files of a model folder."""
+"""Models from archives of mxnet-model-server and SageMaker, unpacked into a folder's files."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from pathlib import Path
 
 from app.domain.declaration import ModelDeclaration
 from app.domain.labels import parse_labels
-from app.domain.names import check_name
+from app.domain.model_names import stored_name
 from app.errors import Invalid
 from app.files.model_archives import ModelArchive, open_archive
 from app.files.model_folders import LARGEST_SYMBOL, ModelFiles
+from app.files.sagemaker_archives import is_tar, open_sagemaker_archive
 from app.files.signatures import Signature, read_signature
 from app.services.incoming_checkpoint import IncomingCheckpoint
 
 __all__ = ["unpack_model"]
 
+_LONGEST_PREFIX = 100
 _NEVER_RUN = (
     "its handler {!r} is Python code, which is never run: inputs go to the net, and its outputs to "
     "the client, without what the handler would do to them"
@@ -36,7 +38,10 @@ def unpack_model(path: Path, incoming: IncomingCheckpoint) -> ModelFiles:
         Invalid: the file is not such an archive.
         TooLarge: a file in it exceeds its limit.
     """
-    with open_archive(path) as archive:
+    opened = (
+        open_sagemaker_archive(path, incoming.max_bytes) if is_tar(path) else open_archive(path)
+    )
+    with opened as archive:
         prefix = _prefix(archive)
         names = {"symbol": f"{prefix}-symbol.json", "params": f"{prefix}-{archive.epoch:04}.params"}
         for part, name in names.items():
@@ -67,9 +72,7 @@ def unpack_model(path: Path, incoming: IncomingCheckpoint) -> ModelFiles:
 
 
 def _prefix(archive: ModelArchive) -> str:
-    """Return the prefix of the files' names in the archive, or ``model`` if it is not allowed."""
-    file = archive.facts.taken["symbol"].rpartition("/")[2]
-    try:
-        return check_name(file.removesuffix("-symbol.json"))[:100]
-    except Invalid:
-        return "model"
+    """Return the prefix for the names of the files: that of the archive's symbol, if it is a name
+    for files."""
+    name = stored_name("symbol", archive.facts.taken["symbol"])
+    return name.removesuffix(".json").removesuffix("-symbol")[:_LONGEST_PREFIX]

@@ -7,25 +7,19 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from app.domain.checkpoint import CheckpointTag
+from app.domain.model_names import parse_params_name, stored_name
 from app.domain.names import check_name
 from app.errors import Invalid, TooLarge
 from app.files.checkpoint_files import MANIFEST
-from app.files.model_archives import ARCHIVE_SUFFIXES
 from app.services.uploads import Upload
 
 __all__ = ["IncomingCheckpoint", "check_file_name"]
 
 _ARCHIVE = "archive"
-_SUFFIXES = {
-    "symbol": (".json",),
-    "params": (".params",),
-    "states": (".states",),
-    _ARCHIVE: ARCHIVE_SUFFIXES,
-}
+_KINDS = ("symbol", "params", "states", _ARCHIVE)
 _OF_MXNET = (".json", ".params", ".states", ".buckets")
 _SYMBOL_OF_KEY = re.compile(r"symbols\[(.+)\]", re.DOTALL)
 _KEY_IN_NAME = re.compile(r".+-([0-9]+)-symbol\.json", re.DOTALL)
-_EPOCH = re.compile(r".*-([0-9]{4,9})\.params", re.DOTALL)
 _FORM_BYTES = 1 << 20
 """Allowance for the parts of a form other than its files."""
 
@@ -43,7 +37,8 @@ class IncomingCheckpoint:
     """Opens an upload for each file; the end of the ``with`` block removes them all.
 
     Attributes:
-        files: the uploads, by the names that the files have on the client's disk.
+        files: the uploads, by the names under which they are stored: those that the files have
+            at the client, where they can be names of files.
     """
 
     def __init__(self, directory: Path, *, max_bytes: int, max_symbol_bytes: int) -> None:
@@ -57,9 +52,10 @@ class IncomingCheckpoint:
         """
         self.files: dict[str, Upload] = {}
         self._parts: dict[str, str] = {}
+        self._params_label = ""
         self._has_keys_in_names = False
         self._directory = directory
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._max_symbol_bytes = max_symbol_bytes
         self._stack = ExitStack()
 
@@ -71,7 +67,7 @@ class IncomingCheckpoint:
 
     def expect(self, size: int | None) -> None:
         """Refuse a request by its announced length, before any of it is read."""
-        limit = self._max_bytes + _FORM_BYTES
+        limit = self.max_bytes + _FORM_BYTES
         if size is not None and size > limit:
             setting = "MODSERVE_MAX_CHECKPOINT_BYTES"
             raise TooLarge("the checkpoint, in bytes", got=size, limit=limit, setting=setting)
@@ -84,27 +80,23 @@ class IncomingCheckpoint:
                 ``states``; or ``archive`` for a whole model. If there are several of ``symbol``,
                 they are of buckets, with the keys in their file names, as ``BucketingModule``
                 writes them.
-            file: the file's name.
+            file: what the client calls the file, which is only a label; see ``stored_name``.
 
         Raises:
-            Invalid: an unknown part, a duplicate, or a bad name.
+            Invalid: an unknown part, or a duplicate.
         """
         kind = "symbol" if _SYMBOL_OF_KEY.fullmatch(part) else part
-        suffixes = _SUFFIXES.get(kind)
-        if suffixes is None:
+        if kind not in _KINDS:
             expected = "symbol, symbols[BUCKET_KEY], params, states or archive as a file's part"
             raise Invalid(part or "part", file, expected)
-        check_name(file, part)
+        if part == "params":
+            self._params_label = file
+        file = _ARCHIVE if part == _ARCHIVE else stored_name(kind, file)
         if part == "symbol":
             part = self._part_of_symbol(file)
-        if not file.endswith(suffixes):
-            expected = f"a file whose name ends with {' or '.join(suffixes)}"
-            called = f"with curl -F '{part}=@FILE;filename=net{suffixes[0]}'"
-            hint = f"if it is one, send it by such a name; {called}"
-            raise Invalid(part, file, expected, hint)
         if part in self._parts or file in self.files:
             raise Invalid(part, file, "each part and each file once")
-        left = self._max_bytes - sum(upload.size for upload in self.files.values())
+        left = self.max_bytes - sum(upload.size for upload in self.files.values())
         limit, setting = left, "MODSERVE_MAX_CHECKPOINT_BYTES"
         if kind == "symbol" and self._max_symbol_bytes < left:
             limit, setting = self._max_symbol_bytes, "MODSERVE_MAX_BODY_BYTES"
@@ -183,15 +175,15 @@ class IncomingCheckpoint:
         """
         if epoch is not None:
             return CheckpointTag.parse(epoch)
-        name = self._parts.get("params", "")
-        found = _EPOCH.fullmatch(name)
-        if found is None:
+        name = self._params_label
+        found = parse_params_name(name)
+        if found is None or found.epoch is None:
             if default is not None:
                 return CheckpointTag(default)
             expected = "an epoch, because the name is not like net-0010.params"
             hint = "say it in the field epoch of the form, for example epoch=10"
             raise Invalid("epoch", f"file {name!r}", expected, hint)
-        return CheckpointTag(int(found[1]))
+        return CheckpointTag(found.epoch)
 
     def digests(self) -> dict[str, str]:
         """Return the SHA-256 of each file by its name."""

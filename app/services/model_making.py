@@ -190,6 +190,8 @@ def _described_all(found: Findings, declared: Mapping[str, DeclaredInput]) -> tu
 
 def _described(name: str, declared: DeclaredInput | None, found: Findings) -> InputDesc:
     if declared is None:
-        return described_input(name, found.shapes[name], found.layouts.get(name))
+        return described_input(
+            name, found.shapes[name], found.layouts.get(name), found.dtypes.get(name)
+        )
     shape = tuple(dim or 0 for dim in declared.shape)
     return InputDesc(name=name, shape=shape, dtype=declared.dtype, layout=declared.layout)

@@ -8,6 +8,7 @@ from typing import TypedDict
 
 from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import from_plain
+from app.domain.missing_params import why_missing
 from app.domain.module import ModuleRecord
 from app.domain.upload_warnings import UploadWarning
 from app.errors import FieldError, Invalid
@@ -39,8 +40,10 @@ class Findings:
         missing, extra, not_finite: names of parameters.
         shapes: of inputs, as far as they could be inferred.
         layouts: of inputs whose batch axis is not the first.
+        dtypes: of inputs for which the graph determines one.
         usual: labels whose shapes do not follow from the data, and are assumed to be as usual.
         free: inputs for which other sizes fit the parameters as well.
+        ranges: of images for which only near sizes do, the smallest and the largest side.
         open: inputs whose shapes the client must give.
     """
 
@@ -55,8 +58,10 @@ class Findings:
     not_finite: tuple[str, ...]
     shapes: Mapping[str, tuple[int, ...]]
     layouts: Mapping[str, str]
+    dtypes: Mapping[str, str]
     usual: tuple[str, ...]
     free: tuple[str, ...]
+    ranges: Mapping[str, tuple[int, int]]
     open: tuple[str, ...]
 
     @property
@@ -77,15 +82,19 @@ class Findings:
         if self.not_finite:
             found.append(f"NaN or infinite values in {_listed(self.not_finite)}")
         checkpoint = None if tag is None else str(tag)
+        fitting = {name: "other sizes" for name in self.free}
+        fitting |= {
+            name: f"sizes from {low} to {high}" for name, (low, high) in self.ranges.items()
+        }
         guessed = [
             UploadWarning(
-                text=f"{name}: other sizes than {list(self.shapes[name])} fit the parameters as "
-                "well",
+                text=f"{name}: the shape {list(self.shapes[name])} is a guess, because {sizes} fit "
+                "the parameters as well; bind it with the size of your images",
                 of="shape",
                 input=name,
                 shape=self.shapes[name],
             )
-            for name in self.free
+            for name, sizes in fitting.items()
         ]
         labels = [
             UploadWarning(
@@ -100,15 +109,17 @@ class Findings:
         return (*params, *guessed, *labels)
 
     def check_missing(self) -> None:
-        """Raise Invalid, with an error for each parameter that the file lacks."""
-        if self.missing:
-            hint = "name it in data_names, label_names or state_names if it is an input"
-            if self.extra:
-                hint += f"; the file has others, as {self.extra[0]}, so it may be of another net"
-            raise Invalid.from_errors(
-                FieldError(name, "no tensor", "all parameters of the symbol", hint)
-                for name in self.missing
-            )
+        """Raise Invalid if the file lacks parameters: a row for each of a few, or one for all."""
+        if not self.missing:
+            return
+        hint = why_missing(self.missing, self.extra)
+        expected = "all parameters of the symbol"
+        if len(self.missing) > _MOST_NAMES:
+            got = f"no tensor of {len(self.missing)}: {_listed(self.missing)}"
+            raise Invalid.from_errors([FieldError("params", got, expected, hint)])
+        raise Invalid.from_errors(
+            FieldError(name, "no tensor", expected, hint) for name in self.missing
+        )
 
     def named(
         self,

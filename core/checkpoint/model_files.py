@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..device import cpu
@@ -19,12 +19,17 @@ __all__ = [
     "BatchEndParam",
     "load_checkpoint",
     "load_params",
+    "load_params_by_name",
     "load_params_file",
+    "param_names",
     "save_checkpoint",
     "write_atomically",
 ]
 
 logger = logging.getLogger(__name__)
+
+_PREFIXES = ("arg:", "aux:")
+_NO_NAMES = "the arrays have no names; expected 'arg:name' and 'aux:name'"
 
 
 class BatchEndParam(NamedTuple):
@@ -94,7 +99,7 @@ def load_params_file(path: str) -> tuple[dict[str, NDArray], dict[str, NDArray]]
         logger.warning("Params file '%s' is empty", path)
         return {}, {}
     if not isinstance(loaded, dict):
-        raise ValueError(f"{path}: the arrays have no names; expected 'arg:name' and 'aux:name'")
+        raise ValueError(f"{path}: {_NO_NAMES}")
     params: dict[str, dict[str, NDArray]] = {"arg": {}, "aux": {}}
     for key, array in loaded.items():
         kind, colon, name = key.partition(":")
@@ -102,6 +107,48 @@ def load_params_file(path: str) -> tuple[dict[str, NDArray], dict[str, NDArray]]
             raise ValueError(f"{path}: name {key!r} has no prefix; expected 'arg:' or 'aux:'")
         params.get(kind, {})[name] = array
     return params["arg"], params["aux"]
+
+
+def param_names(keys: Sequence[str]) -> dict[str, str]:
+    """Return the keys of a parameter file by the parameters' names, whichever tool wrote the file.
+
+    ``Module`` and ``export`` write ``arg:`` and ``aux:`` before each name. Gluon's
+    ``collect_params().save`` and other tools write bare names, and the graph tells which of them
+    are auxiliary states. In a file with prefixes, keys with another prefix are left out, as
+    MXNet does.
+
+    Raises:
+        ValueError: two keys have the same name.
+    """
+    has_prefixes = any(key.startswith(_PREFIXES) for key in keys)
+    found: dict[str, str] = {}
+    for key in keys:
+        _, colon, rest = key.partition(":")
+        if has_prefixes and colon and not key.startswith(_PREFIXES):
+            continue
+        name = rest if key.startswith(_PREFIXES) else key
+        if name in found:
+            raise ValueError(f"parameter {name!r} is there twice, as {found[name]!r} and {key!r}")
+        found[name] = key
+    return found
+
+
+def load_params_by_name(path: str) -> dict[str, NDArray]:
+    """Return the parameters and auxiliary states in a file by name, sparse ones as dense ones.
+
+    Unlike ``load_params_file``, this also reads files without prefixes; see ``param_names``.
+
+    Raises:
+        FormatError: the file is damaged. ValueError: the arrays have no names, or one twice.
+        MXNetError: the file cannot be read.
+    """
+    loaded = load_arrays(path)
+    if isinstance(loaded, dict):
+        names = param_names(list(loaded))
+        return {name: _dense(loaded[key]) for name, key in names.items()}
+    if loaded:
+        raise ValueError(f"{path}: {_NO_NAMES}")
+    return {}
 
 
 def load_checkpoint(
@@ -116,6 +163,10 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file so that it appears under its name only once it is completely on disk."""
     with atomic_write(path) as stream:
         stream.write(data)
+
+
+def _dense(array: NDArray) -> NDArray:
+    return array if array.stype == "default" else array.tostype("default")
 
 
 def _params_path(prefix: str, epoch: int) -> str:

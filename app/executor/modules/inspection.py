@@ -10,17 +10,14 @@ from typing import Any
 import numpy as np
 
 from app.domain.codec import canonical_json
-from app.errors import Damaged
 from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import client_fault
 from app.executor.modules.bind_checks import check_arguments
 from app.executor.modules.graph_limits import check_symbols
 from app.executor.modules.input_shapes import ShapeGuess, guess_shapes, output_shapes
+from app.executor.modules.param_files import read_param_file
 from app.executor.modules.variable_roles import GivenNames, Roles, declare_states, find_roles
-from app.file_kinds import MOST_LOOKED_AT, PARAMS, kind_of_file
 from app.link.calls import InspectModel
-from core.checkpoint import load_params_file
-from core.errors import MXNetError
 from core.ndarray import NDArray
 from core.symbol import Symbol, load_json
 from core.types import Shape
@@ -81,7 +78,7 @@ def _inspect(call: InspectModel) -> Mapping[str, Any]:
     check_symbols({call.field: call.symbol}, call.max_nodes)
     with client_fault(call.field):
         symbol = load_json(call.symbol)
-    arrays = None if call.params is None else _read(call.params)
+    arrays = None if call.params is None else read_param_file(call.params, "params")
     stored = None if arrays is None else {name: one.shape for name, one in arrays.items()}
     given = GivenNames(data=call.data_names, labels=call.label_names, states=call.state_names)
     _check_given(symbol, call)
@@ -100,8 +97,10 @@ def _inspect(call: InspectModel) -> Mapping[str, Any]:
         "not_finite": [name for name, one in (arrays or {}).items() if not _is_finite(one)],
         "shapes": {name: list(shape) for name, shape in guess.shapes.items()},
         "layouts": dict(guess.layouts),
+        "dtypes": dict(guess.dtypes),
         "usual": guess.usual,
         "free": guess.free,
+        "ranges": {name: list(one) for name, one in guess.ranges.items()},
         "open": guess.open,
     }
 
@@ -110,24 +109,6 @@ def _check_given(symbol: Symbol, call: InspectModel) -> None:
     arguments = symbol.list_arguments()
     for field in ("data_names", "state_names"):  # a net need not read its labels
         check_arguments(field, getattr(call, field) or (), arguments)
-
-
-def _read(path: str) -> dict[str, NDArray]:
-    try:
-        arguments, auxiliary = load_params_file(path)
-    except (MXNetError, ValueError) as error:
-        text = str(error).removeprefix(f"{path}: ")
-        raise _not_params(path, text) from None
-    return {**arguments, **auxiliary}
-
-
-def _not_params(path: str, fault: str) -> Damaged:
-    with open(path, "rb") as file:
-        kind = kind_of_file(file.read(MOST_LOOKED_AT))
-    expected = "a file of parameters as MXNet saves them: net-0010.params"
-    if kind == PARAMS:
-        return Damaged("params", f"a file that is not whole ({fault})", expected, "copy it again")
-    return Damaged("params", kind, expected)
 
 
 def _is_finite(array: NDArray) -> bool:

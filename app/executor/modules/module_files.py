@@ -22,6 +22,7 @@ from app.executor.modules.host_copy import Values
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.module_params import check_values
 from app.executor.modules.optimizer_specs import get_position, set_position
+from app.executor.modules.param_files import read_param_file
 from app.executor.modules.snapshot import Snapshot
 from app.files.checkpoint_files import (
     read_manifest,
@@ -29,8 +30,8 @@ from app.files.checkpoint_files import (
     verify_checkpoint,
     write_checkpoint,
 )
-from core.checkpoint import load_params_file, read_states
-from core.errors import FormatError, MXNetError
+from core.checkpoint import read_states
+from core.errors import FormatError
 from core.ndarray import NDArray
 
 __all__ = [
@@ -218,12 +219,7 @@ def _read_base(module: HostedModule, directory: Path) -> dict[str, NDArray]:
 def read_params(manifest: CheckpointManifest, directory: Path) -> dict[str, NDArray]:
     """Return a checkpoint's parameters by name; raise Damaged."""
     path = _only_file(manifest, directory, ".params")
-    try:
-        arguments, auxiliary = load_params_file(str(path))
-    except (MXNetError, ValueError) as error:
-        text = str(error).removeprefix(f"{path}: ")
-        raise Damaged(path.name, text, "parameters as MXNet saves them") from error
-    return {**arguments, **auxiliary}
+    return read_param_file(str(path), path.name)
 
 
 def _states_of(manifest: CheckpointManifest, directory: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -14,9 +14,11 @@ from app.errors import Damaged
 from app.executor.background import Waits, awaited, in_background
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.param_figures import figures_of, relative_change, span_of
+from app.executor.modules.param_files import not_params
 from app.files.checkpoint_files import read_manifest
 from app.link.calls import SummarizeParams
 from app.link.packed_json import pack_json
+from core.checkpoint import param_names
 from core.errors import MXNetError
 from core.ndarray import NDArray
 from core.ndarray.array_file import ArrayFile
@@ -26,7 +28,7 @@ __all__ = ["summarize_params"]
 Array: TypeAlias = npt.NDArray[Any]
 Row = dict[str, Any]
 
-_ROLES = {"arg": "parameter", "aux": "auxiliary"}
+_PARAMETER, _AUXILIARY = "parameter", "auxiliary"
 _COPIED_BYTES = 1 << 24
 """Bytes of parameters in training that are copied in one turn of the device thread."""
 
@@ -52,12 +54,12 @@ def summarize_params(
     Raises:
         NotFound, Damaged: there is no such checkpoint, or it cannot be read.
     """
-    other = yield from _opened(call.against)
+    other = yield from _opened(call.against, call.module, get)
     if call.directory is None:
         module = get(call.module)
         module.require("get_params")
         return (yield from _of_live(_Live(module), other, call.bins))
-    own = yield from _opened(call.directory)
+    own = yield from _opened(call.directory, call.module, get)
     assert own is not None
     return (yield from awaited(in_background(_of_file, own, other, call.bins)))
 
@@ -72,7 +74,7 @@ class _Live:
             values = shown.arguments, shown.auxiliary
         arguments, auxiliary = values
         self.arrays: dict[str, NDArray] = {**arguments, **auxiliary}
-        self.roles = dict.fromkeys(arguments, "parameter") | dict.fromkeys(auxiliary, "auxiliary")
+        self.roles = dict.fromkeys(arguments, _PARAMETER) | dict.fromkeys(auxiliary, _AUXILIARY)
 
     def groups(self) -> Iterator[list[str]]:
         """Yield groups of names whose arrays are copied together."""
@@ -105,28 +107,39 @@ class _Copies:
 
 
 class _File:
-    """A checkpoint's parameters."""
+    """A checkpoint's parameters.
+
+    Attributes:
+        roles: by name; of a file without prefixes, all are parameters until ``set_auxiliary``.
+        has_prefixes: the file itself tells the roles.
+    """
 
     def __init__(self, directory: str) -> None:
         self._path = _params_file(Path(directory))
         with _errors_as_damage(self._path):
             self._file = ArrayFile(self._path)
-        parts = [(full, *full.partition(":")) for full in self._file.names]
-        self._full = {name: full for full, kind, _, name in parts if kind in _ROLES}
-        self.roles = {name: _ROLES[kind] for _, kind, _, name in parts if kind in _ROLES}
+            self._keys = param_names(self._file.names)
+        self.has_prefixes = any(name != key for name, key in self._keys.items())
+        self.roles = {
+            name: _AUXILIARY if key.startswith("aux:") else _PARAMETER
+            for name, key in self._keys.items()
+        }
+
+    def set_auxiliary(self, names: Collection[str]) -> None:
+        """Set which of the parameters are auxiliary states."""
+        self.roles |= {name: _AUXILIARY for name in self._keys if name in names}
 
     def read(self, name: str) -> Array:
         with _errors_as_damage(self._path):
-            return self._file.read(self._full[name])
+            return self._file.read(self._keys[name])
 
 
 @contextmanager
 def _errors_as_damage(path: Path) -> Iterator[None]:
     try:
         yield
-    except MXNetError as error:
-        text = str(error).removeprefix(f"{path}: ")
-        raise Damaged(path.name, text, "parameters as MXNet saves them") from error
+    except (MXNetError, ValueError) as error:
+        raise not_params(str(path), path.name, error) from error
 
 
 def _params_file(directory: Path) -> Path:
@@ -136,10 +149,16 @@ def _params_file(directory: Path) -> Path:
     return directory / names[0]
 
 
-def _opened(directory: str | None) -> Waits[_File | None]:
+def _opened(
+    directory: str | None, module: str, get: Callable[[str], HostedModule]
+) -> Waits[_File | None]:
     if directory is None:
         return None
-    return (yield from awaited(in_background(_File, directory)))
+    file: _File = yield from awaited(in_background(_File, directory))
+    if not file.has_prefixes:
+        _, auxiliary = get(module).param_names()
+        file.set_auxiliary(auxiliary)
+    return file
 
 
 def _of_file(own: _Source, other: _Source | None, bins: int) -> dict[str, str]:

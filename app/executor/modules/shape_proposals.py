@@ -89,4 +89,6 @@ def _example(field: str, name: str, shape: Sequence[int]) -> str:
 
 
 def _described(name: str, guess: ShapeGuess) -> InputDesc:
-    return described_input(name, guess.shapes[name], guess.layouts.get(name))
+    return described_input(
+        name, guess.shapes[name], guess.layouts.get(name), guess.dtypes.get(name)
+    )

@@ -71,7 +71,10 @@ def _way_to(got: Shape, expected: Shape, batch_axis: int) -> str:
     example = [dim for axis, dim in enumerate(expected) if axis != batch_axis]
     if len(got) > 1 and math.prod(got[1:]) == math.prod(example):
         return f"reshape each example to {example}"
-    return "send examples of that shape, or bind the module with yours by POST …/bind"
+    return (
+        "send examples of that shape, or bind the module with yours by POST …/bind; one of the "
+        "kind mutable takes any size that its net does"
+    )
 
 
 def batch_shape(shape: Shape, batch_axis: int) -> str:

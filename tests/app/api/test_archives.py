@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -209,7 +211,7 @@ def test_refused_archives_leave_nothing_behind(
 @pytest.mark.parametrize(
     ("form", "files", "said"),
     [
-        ({}, {"archive": ("a.zip", b"x")}, ".mar or .model"),
+        ({}, {"archive": ("a.zip", b"x")}, "a .mar of model-archiver or a model.tar.gz of Sage"),
         ({}, {"archive": ("a.mar", b"x")}, "archive"),
         ({"kind": "module"}, {"archive": ("a.mar", b"x")}, "kind"),
         ({"executor": "gpu(9)"}, {"archive": ("a.mar", b"x")}, "executor"),
@@ -221,6 +223,39 @@ def test_invalid_forms_are_refused(client: Client, form: Any, files: Any, said: 
         client.request("POST", "/v1/modules", data=form, files=files)
     assert caught.value.status == 422
     assert said in caught.value.problem["detail"]
+
+
+def write_sagemaker_model(path: Path) -> Path:
+    model = files_of_model(2)
+    shapes = json.dumps([{"name": "data", "shape": [4, FEATURES]}]).encode()
+    files = {
+        "model-symbol.json": model["net-symbol.json"],
+        "model-0000.params": model["net-0003.params"],
+        "model-shapes.json": shapes,
+        "code/inference.py": b"raise SystemExit('a handler is never run')",
+    }
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def test_a_model_of_sagemaker_is_served(client: Client, folder: Path, tmp_path: Path) -> None:
+    path = write_sagemaker_model(tmp_path / "model.tar.gz")
+    with pytest.raises(ClientError, match="the module's name beside the archive"):
+        client.create_from_archive(path)
+    module = client.create_from_archive(path, name="sage")
+    assert module["bind"]["data_shapes"][0]["shape"] == [4, FEATURES]
+    assert (
+        "'code/inference.py' is Python code, which is never run" in module["archive"]["warnings"][0]
+    )
+    assert answer_of(client.predict("sage", data=EXAMPLES)) == 2
+    shutil.copy(path, folder / "birds.tar.gz")
+    (state,) = client.reload_models()
+    assert (state["name"], state["state"]) == ("birds", "ready")
+    assert answer_of(client.predict("birds", data=EXAMPLES)) == 2
 
 
 def test_an_archive_is_not_accepted_as_a_checkpoint(client: Client, tmp_path: Path) -> None:

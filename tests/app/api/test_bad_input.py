@@ -433,7 +433,8 @@ async def test_errors_from_the_executor_have_got_and_expected(bound: httpx.Async
         "field": "data",
         "got": "shape (1, 1)",
         "expected": "shape (n, 5)",
-        "hint": "send examples of that shape, or bind the module with yours by POST …/bind",
+        "hint": "send examples of that shape, or bind the module with yours by POST …/bind; one of "
+        "the kind mutable takes any size that its net does",
     }
     for inputs, hint in (
         ({"data": [[[1], [2], [3], [4], [5]]]}, "reshape each example to [5]"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,42 @@ def test_extra_parameters_cause_a_warning_and_all_missing_ones_are_named(
         client.create_from_files("less", [symbol, params])
     assert [field for field, _ in rows(refused.value)] == ["conv_weight", "fc_bias"]
     assert [one["name"] for one in client.modules()] == ["eye"]
+
+
+def test_chosen_outputs_leave_a_head_for_training_out(
+    client: Client, tmp_path: Path, shared_dir: Path
+) -> None:
+    """A real model whose last node is a ``Custom`` operator of its authors."""
+    folder = shared_dir / "checkpoints" / "mtcnn_head_pnet"
+    files = [folder / "model-symbol.json", folder / "model-0015.params"]
+    with pytest.raises(ClientError) as refused:
+        client.create_from_files("head", files)
+    assert "'negativemining' is not registered" in refused.value.problem["detail"]
+    assert "name in outputs what the rest" in refused.value.problem["errors"][0]["hint"]
+    outputs = ["conv4_1_output", "conv4_2"]
+    created = client.create_from_files("head", files, outputs=outputs)
+    assert created["found"]["outputs"] == ["conv4_1_output", "conv4_2_output"]
+    assert (created["data_names"], created["label_names"]) == (["data"], [])
+    client.bind("head", [{"name": "data", "shape": [1, 3, 12, 12]}], for_training=False)
+    x = np.random.RandomState(2).rand(1, 3, 12, 12).astype("f")
+    got = client.predict("head", data=x)
+    with pytest.raises(ClientError) as refused:
+        client.create_from_files("none", files, outputs=["conv4_3"])
+    assert rows(refused.value) == [("outputs[0]", "conv4_3")]
+    kept = mx.sym.load_json(json.dumps(client.symbol("head")))
+    params = mx.nd.load(str(files[1]))
+    arguments = {key[4:]: one for key, one in params.items() if key[4:] in kept.list_arguments()}
+    outputs = kept.bind(mx.cpu(), {**arguments, "data": mx.nd.array(x)}).forward()
+    for one, name in zip(outputs, created["found"]["outputs"], strict=True):
+        np.testing.assert_allclose(got[name], one.asnumpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_symbol_of_a_body_is_cut_to_its_outputs(client: Client) -> None:
+    text = detector().tojson()
+    made = client.create_module("cut", text, outputs=["conv_output"])
+    assert made["found"]["outputs"] == ["conv_output"]
+    assert made["label_names"] == []
+    assert len(client.symbol("cut")["nodes"]) == 4
 
 
 def test_a_symbol_alone(client: Client) -> None:

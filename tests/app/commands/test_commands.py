@@ -139,7 +139,8 @@ def test_a_model_added_by_prefix_or_folder_predicts(trained: Any, tmp_path: Path
     np.save(rows, examples()["data"][:2].astype("f"))
     assert "softmax_output float32 2x" in trained("predict", "two", rows).stdout
     lacking = trained("modules", "add", "three", tmp_path / "nat", status=2)
-    assert "there are no parameters like" in lacking.stderr
+    assert "there is no" in lacking.stderr
+    assert "nat-symbol.json" in lacking.stderr
     mixed = trained("modules", "add", "three", tmp_path / "net-symbol.json", tmp_path, status=2)
     assert "is not a file" in mixed.stderr
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import shutil
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -248,6 +249,27 @@ def test_an_archive_is_unpacked_by_the_server(
     expect(page.get_by_role("row").filter(has_text="synset.txt")).to_contain_text("labels")
     page.screenshot(path=screenshots / "archive.png", full_page=True)
     assert client.module("pets")["stage"] == "initialized"
+
+
+def test_files_with_other_names_become_one_model(
+    page: Page, client: Client, tmp_path: Path, old_files: Path
+) -> None:
+    copy = shutil.copy(old_files / "digits-symbol.json", tmp_path / "digits-symbol (1).json")
+    params = shutil.copy(old_files / "digits-0010.params", tmp_path / "params")
+    choose(page, Path(copy), Path(params))
+    upload(page)
+    assert client.module("digits")["checkpoint"] == "0"
+
+
+def test_an_archive_of_sagemaker_is_unpacked_by_the_server(
+    page: Page, client: Client, tmp_path: Path, old_files: Path
+) -> None:
+    with tarfile.open(tmp_path / "birds.tar.gz", "w:gz") as archive:
+        for name in ("digits-symbol.json", "digits-0010.params"):
+            archive.add(old_files / name, name)
+    choose(page, tmp_path / "birds.tar.gz")
+    upload(page)
+    assert client.module("birds")["checkpoint"] == "10"
 
 
 def test_an_upload_can_be_cancelled(page: Page, client: Client, old_files: Path) -> None:

@@ -52,7 +52,7 @@ def test_a_model_is_named_by_a_file_a_prefix_or_a_folder(tmp_path: Path, named: 
         ([], "has no file like net-symbol.json"),
         (["eyes/net-symbol.json"], "eyes/net-symbol.json"),
         (["a-symbol.json", "b-symbol.json"], "several models; name one of"),
-        (["a-symbol.json"], "a-0001.params"),
+        (["a-0001.params"], "net.load_parameters(FILE), net.hybridize()"),
     ],
 )
 def test_paths_that_name_no_model_are_refused(tmp_path: Path, files: list[str], said: str) -> None:
@@ -244,6 +244,44 @@ def test_parameters_of_another_graph_are_reported(tmp_path: Path) -> None:
     found = ask_json(prefix, "3")["findings"]
     assert found["graph"]["details"]["extra"] == ["c9_weight"]
     assert "Convolution 'c1': bias has shape (5,), expected (4,)" in found["shapes"]["summary"]
+
+
+def doctor(path: Path, *options: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["doctor", str(path), *options])
+    return result.exit_code, result.output
+
+
+def test_a_symbol_alone_is_examined(tmp_path: Path) -> None:
+    save(tmp_path, convolutional(), data=(2, 3, 12, 12))
+    (tmp_path / "model-0003.params").unlink()
+    status, text = doctor(tmp_path / "model-symbol.json")
+    assert status == 3
+    assert "1 Convolution" in text
+    assert "inputs data; outputs out_output" in text
+    assert "parameters: none beside the symbol" in text
+
+
+def test_bare_names_and_other_file_names_run(tmp_path: Path) -> None:
+    x = mx.sym.BatchNorm(mx.sym.Variable("data"), name="bn")
+    save(tmp_path, mx.sym.FullyConnected(x, num_hidden=2, name="fc"), data=(2, 5))
+    arrays = mx.nd.load(str(tmp_path / "model-0003.params"))
+    mx.nd.save(str(tmp_path / "params"), {key[4:]: one for key, one in arrays.items()})
+    (tmp_path / "model-symbol.json").rename(tmp_path / "symbol.json")
+    (tmp_path / "model-0003.params").unlink()
+    status, text = doctor(tmp_path / "params")
+    assert status == 0, text
+    assert "symbol.json" in text
+    assert "4 parameters and 2 auxiliary states" in text
+
+
+def test_a_pointer_of_git_lfs_is_called_one(tmp_path: Path) -> None:
+    prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+    for name in ("symbol.json", "0003.params"):
+        Path(f"{prefix}-{name}").write_bytes(pointer)
+    found = ask_json(prefix, "3")["findings"]
+    for step in ("operators", "parameters"):
+        assert "a Git LFS pointer; 'git lfs pull' fetches" in found[step]["summary"]
 
 
 def checkpoints() -> list[str]:

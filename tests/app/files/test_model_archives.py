@@ -197,6 +197,23 @@ def test_malformed_zip_files_are_refused(tmp_path: Path, spoil: Callable[[Path],
         pass
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "an empty file"),
+        (b"version https://git-lfs.github.com/spec/v1", "a Git LFS pointer; 'git lfs pull'"),
+        (b"<html>404</html>", "an HTML or XML page"),
+    ],
+)
+def test_files_of_other_kinds_are_called_what_they_are(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    path = tmp_path / "a.mar"
+    path.write_bytes(content)
+    with pytest.raises(Damaged, match=said), open_archive(path):
+        pass
+
+
 def test_content_that_differs_from_the_directory_is_refused(tmp_path: Path) -> None:
     path = write_archive(tmp_path / "a.mar", files_of_model())
     with zipfile.ZipFile(path) as archive:

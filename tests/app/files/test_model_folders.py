@@ -74,6 +74,36 @@ def test_invalid_folders_are_refused(tmp_path: Path) -> None:
         read_model(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("symbol", "params"),
+    [
+        ("symbol.json", "params"),
+        ("model.json", "model.params"),
+        ("my net-symbol (1).json", "my net.params"),
+        ("сеть-symbol.json", "сеть-0000.params"),
+    ],
+)
+def test_other_names_of_files_are_read(tmp_path: Path, symbol: str, params: str) -> None:
+    write_model(tmp_path, 0)
+    (tmp_path / "net-symbol.json").rename(tmp_path / symbol)
+    (tmp_path / "net-0000.params").rename(tmp_path / params)
+    files = read_model(tmp_path)
+    assert (files.symbol_path.name, files.params) == (symbol, {0: tmp_path / params})
+
+
+def test_parameters_without_a_symbol_say_how_to_go_on(tmp_path: Path) -> None:
+    write_epoch(tmp_path, 1)
+    with pytest.raises(Invalid, match=r"load_parameters.*export"):
+        read_model(tmp_path)
+
+
+def test_a_pointer_of_git_lfs_is_called_one(tmp_path: Path) -> None:
+    write_model(tmp_path, 1)
+    (tmp_path / "net-symbol.json").write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(Damaged, match="a Git LFS pointer"):
+        read_model(tmp_path)
+
+
 def test_a_signature_changes_with_the_files(tmp_path: Path) -> None:
     write_model(tmp_path, 1)
     first = sign_model(tmp_path)

@@ -10,7 +10,13 @@ import pytest
 
 import core as mx
 from core import model, nd
-from core.checkpoint import load_checkpoint, load_params, save_checkpoint, write_atomically
+from core.checkpoint import (
+    load_checkpoint,
+    load_params,
+    load_params_by_name,
+    save_checkpoint,
+    write_atomically,
+)
 from core.errors import FormatError, MXNetError
 
 
@@ -111,3 +117,23 @@ def test_a_checkpoint_of_mxnet_is_read(shared_dir: Path) -> None:
     assert arguments["fc1_weight"].shape == (3, 4)
     assert not auxiliary
     assert np.isfinite(arguments["fc1_weight"].asnumpy()).all()
+
+
+def test_names_without_prefixes_are_read_on_request(prefix: str) -> None:
+    path = f"{prefix}-0000.params"
+    nd.save(
+        path, {"w": nd.ones(1), "a:0": nd.ones(2), "rows": nd.zeros((3, 2), stype="row_sparse")}
+    )
+    loaded = load_params_by_name(path)
+    assert {name: (one.shape, one.stype) for name, one in loaded.items()} == {
+        "w": ((1,), "default"),
+        "a:0": ((2,), "default"),
+        "rows": ((3, 2), "default"),
+    }
+    nd.save(
+        path, {"arg:w": nd.ones(1), "foo:x": nd.ones(1), "aux:a:b": nd.ones(1), "v": nd.ones(1)}
+    )
+    assert list(load_params_by_name(path)) == ["w", "a:b", "v"]
+    nd.save(path, {"arg:w": nd.ones(1), "w": nd.ones(1)})
+    with pytest.raises(ValueError, match="'w' is there twice"):
+        load_params_by_name(path)

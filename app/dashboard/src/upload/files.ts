@@ -28,7 +28,10 @@ const OF_BUCKET = /-\d+-symbol\.json$/;
 const LOOKED_AT = 4096;
 /** Folders of dropped files, for which browsers leave `webkitRelativePath` empty. */
 const DROPPED_IN = new WeakMap<File, string>();
-const NUMBERED = /^(.*)-(\d{4,})\.(params|states)$/;
+/** Browsers add ` (1)` to a file that is there already. */
+const NUMBERED = /^(.*)-(\d{4,})(?: ?\(\d+\))?\.(params|states)$/;
+const ARCHIVE = /\.(mar|model|tar\.gz|tgz)$/;
+const PARAMS = /(^params|\.params)$/;
 
 /** Return all dropped files, including those within folders. */
 export async function dropped(transfer: DataTransfer): Promise<File[]> {
@@ -66,7 +69,7 @@ export async function sorted(files: readonly File[]): Promise<Sorted> {
   const models: Model[] = [];
   const left: File[] = [];
   for (const file of files) {
-    if (/\.(mar|model)$/.test(file.name)) models.push(modelOf(file, { archive: file }));
+    if (ARCHIVE.test(file.name)) models.push(modelOf(file, { archive: file }));
     else if (await isSymbol(file)) {
       const made = modelOf(file, { symbol: file });
       const of = OF_BUCKET.test(file.name) && models.find((one) => one.name === made.name && one.folder === made.folder && OF_BUCKET.test(one.symbol?.name ?? ""));
@@ -78,7 +81,7 @@ export async function sorted(files: readonly File[]): Promise<Sorted> {
   const others: File[] = [];
   for (const file of left) {
     const of = ownerOf(file, models.filter((one) => one.symbol));
-    if (/\.params$/.test(file.name) && of) of.params.push(file);
+    if (PARAMS.test(file.name) && of) of.params.push(file);
     else if (/\.states$/.test(file.name) && of) of.states.push(file);
     else if (/^(synset|labels|classes)\.txt$/.test(file.name) && of) of.labels = file;
     else others.push(file);
@@ -128,7 +131,7 @@ export function saysEpoch(params: File): boolean {
 }
 
 function modelOf(file: File, parts: Partial<Model>): Model {
-  const name = nameOf(stem(file.name).replace(/(-\d+)?-symbol$/, ""));
+  const name = nameOf(stem(file.name.replace(ARCHIVE, ".mar")).replace(/(-\d+)?-symbol(?: ?\(\d+\))?$/, ""));
   return { name, folder: folderOf(file), symbol: null, symbols: [], params: [], states: [], archive: null, labels: null, ...parts };
 }
 
@@ -143,6 +146,6 @@ export function stem(name: string): string {
 
 async function isSymbol(file: File): Promise<boolean> {
   if (!/\.json$/.test(file.name)) return false;
-  if (/-symbol\.json$/.test(file.name)) return true;
+  if (/-symbol(?: ?\(\d+\))?\.json$/.test(file.name)) return true;
   return (await file.slice(0, LOOKED_AT).text()).includes('"nodes"');
 }

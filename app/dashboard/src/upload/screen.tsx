@@ -13,7 +13,7 @@ import { DropZone } from "./drop";
 import { type Model, placeOf, sorted, type Sorted, statesOf } from "./files";
 import { type Choice, send } from "./sending";
 
-const SAYS = "Drop the files of a model here, or a whole folder: prefix-symbol.json with prefix-0001.params, or an archive (.mar).";
+const SAYS = "Drop the files of a model here, or a whole folder: prefix-symbol.json with prefix-0001.params, or an archive (.mar, .tar.gz).";
 const MOST_OTHERS = 8;
 
 export function UploadScreen() {

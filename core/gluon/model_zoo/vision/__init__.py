@@ -166,6 +166,11 @@ _MODELS: dict[str, Callable[..., HybridBlock]] = {
 }
 
 
+def model_names() -> list[str]:
+    """Return the names that ``get_model`` knows."""
+    return list(_MODELS)
+
+
 def get_model(name: str, **kwargs: Any) -> HybridBlock:
     """Return a network by its name.
 

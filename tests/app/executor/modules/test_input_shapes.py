@@ -107,7 +107,85 @@ def test_operators_before_the_first_layer_that_keep_features(
     assert guess(x, data=(1, 3, 50, 50)).shapes == {"data": (1, 3, 224, 224)}
 
 
-def test_a_transposition_of_images_is_not_one_of_sequences() -> None:
+def test_images_whose_channels_come_last() -> None:
     x = mx.sym.transpose(mx.sym.Variable("data"), axes=(0, 3, 1, 2))
     x = mx.sym.Convolution(x, kernel=(3, 3), num_filter=2, name="conv")
-    assert guess(x, data=(1, 50, 50, 3)).open == ("data",)
+    found = guess(x, data=(1, 50, 50, 3))
+    assert (found.shapes, found.free) == ({"data": (1, 224, 224, 3)}, ("data",))
+
+
+def halved(times: int) -> mx.sym.Symbol:
+    x = mx.sym.Convolution(
+        mx.sym.Variable("data"), kernel=(3, 3), num_filter=2, pad=(1, 1), name="conv"
+    )
+    for _ in range(times):
+        x = mx.sym.Pooling(x, kernel=(2, 2), stride=(2, 2), pool_type="max")
+    return mx.sym.FullyConnected(x, num_hidden=3, name="fc")
+
+
+@pytest.mark.parametrize(
+    ("times", "size", "guessed", "fitting"),
+    [
+        (6, 192, 224, (192, 255)),
+        (5, 160, 160, (160, 191)),
+        (3, 136, 136, (136, 143)),
+        (0, 27, 27, None),
+    ],
+)
+def test_the_sizes_that_fit_are_told(
+    times: int, size: int, guessed: int, fitting: tuple[int, int] | None
+) -> None:
+    found = guess(halved(times), data=(1, 3, size, size))
+    assert found.shapes == {"data": (1, 3, guessed, guessed)}
+    assert found.ranges == ({} if fitting is None else {"data": fitting})
+    for side in fitting or ():
+        assert guess(halved(times), data=(1, 3, side, side)).ranges == found.ranges
+
+
+def test_a_shape_in_the_file_is_taken() -> None:
+    """As Keras-MXNet writes it."""
+    x = mx.sym.transpose(mx.sym.Variable("data", shape=(0, 40, 30, 1)), axes=(0, 3, 1, 2))
+    x = mx.sym.Convolution(x, kernel=(3, 3), num_filter=2, name="conv")
+    found = guess(x, data=(2, 40, 30, 1))
+    assert (found.shapes, found.free, found.ranges) == ({"data": (1, 40, 30, 1)}, (), {})
+
+
+def test_unrolled_cells_tell_the_sequence() -> None:
+    cell = mx.rnn.LSTMCell(8, prefix="l_")
+    outputs, _ = cell.unroll(7, mx.sym.Variable("data"), layout="NTC", merge_outputs=True)
+    assert guess(outputs, data=(2, 7, 5)).shapes == {"data": (1, 7, 5)}
+
+
+@pytest.mark.parametrize(("layout", "shape"), [("TNC", (10, 1, 5)), ("NTC", (1, 10, 5))])
+def test_recurrent_layers_of_gluon_tell_the_features(layout: str, shape: tuple) -> None:
+    layer = mx.gluon.rnn.LSTM(6, num_layers=2, layout=layout, bidirectional=True)
+    layer.initialize()
+    assert guess(layer(mx.sym.Variable("data")), data=(3, 2, 5)).shapes == {"data": shape}
+
+
+def test_parts_of_the_data_tell_the_whole() -> None:
+    data = mx.sym.Variable("data")
+    parts = [
+        mx.sym.Embedding(
+            mx.sym.slice_axis(data, axis=1, begin=index, end=index + 1),
+            input_dim=9,
+            output_dim=4,
+            name=f"e{index}",
+        )
+        for index in range(3)
+    ]
+    x = mx.sym.FullyConnected(mx.sym.Concat(*parts, dim=2), num_hidden=2, name="fc")
+    assert guess(x, data=(4, 3)).shapes == {"data": (1, 3)}
+
+
+def test_a_batch_that_the_graph_fixes() -> None:
+    x = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=9, output_dim=6, name="embed")
+    x = mx.sym.Reshape(x, shape=(50, 1, 56, 6))
+    x = mx.sym.Convolution(x, kernel=(3, 6), num_filter=2, name="conv")
+    assert guess(x, data=(50, 56)).shapes == {"data": (50, 56)}
+
+
+def test_casts_of_mixed_precision_are_passed() -> None:
+    x = mx.sym.amp_cast(mx.sym.Variable("data"), dtype="float16")
+    x = mx.sym.FullyConnected(x, num_hidden=2, name="fc")
+    assert guess(x, data=(2, 7)).shapes == {"data": (1, 7)}
