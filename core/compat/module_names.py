@@ -120,6 +120,8 @@ class ModuleNames(BaseNames):
         self._host.dirty = value
 
     def _sync_params_from_devices(self) -> None:
+        """Fetch the devices' values, which a script may have changed without saying so."""
+        self._host.dirty = self._host.dirty or self._exec_group is not None
         self.get_params()
 
     @property

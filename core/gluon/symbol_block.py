@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..device import Context
 from ..errors import UsageError
 from ..initializer import Uniform
 from ..ndarray import NDArray
+from ..ndarray import load as load_arrays
 from ..symbol import Symbol
 from .base_block import Block
 from .base_parameter import Parameter, is_shape_known
@@ -73,6 +75,9 @@ class SymbolBlock(Block):
                 # A shared parameter keeps its own grad_req, which a script may have changed.
                 shared = params is not None and name in params
                 self._params.get(name, **({} if shared else options), allow_deferred_init=True)
+        # Files of a block around this one have MXNet's names, without what all of them begin with.
+        start = len(os.path.commonprefix(list(self._params)))
+        self._reg_params = {name[start:]: one for name, one in self._params.items()}
 
     @staticmethod
     def imports(
@@ -165,8 +170,22 @@ class SymbolBlock(Block):
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Read parameters from a file; see ``ParameterDict.load``."""
-        self._params.load(filename, ctx, allow_missing, ignore_extra, "", cast_dtype, dtype_source)
+        """Read parameters from a file; see ``ParameterDict.load``.
+
+        MXNet's ``save_parameters`` leaves out what all names begin with; both forms are read.
+        """
+        loaded = load_arrays(filename)
+        if not loaded and not self._params:
+            return
+        if not isinstance(loaded, Mapping):
+            raise UsageError(f"{filename}: its arrays have no names")
+        places = self._params
+        if not loaded.keys() & places.keys() and loaded.keys() & self._reg_params.keys():
+            places = ParameterDict()
+            places.update(self._reg_params)
+        places.load_dict(
+            loaded, ctx, allow_missing, ignore_extra, "", filename, cast_dtype, dtype_source
+        )
 
     def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
         """Write ``path-symbol.json`` and ``path-NNNN.params``, as ``Module`` loads them."""
