@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -76,7 +75,7 @@ class SymbolBlock(Block):
                 shared = params is not None and name in params
                 self._params.get(name, **({} if shared else options), allow_deferred_init=True)
         # Files of a block around this one have MXNet's names, without what all of them begin with.
-        start = len(os.path.commonprefix(list(self._params)))
+        start = _common_length(list(self._params))
         self._reg_params = {name[start:]: one for name, one in self._params.items()}
 
     @staticmethod
@@ -287,6 +286,13 @@ class SymbolBlock(Block):
                     stem = name[: -len(ending)]
                     found |= {name, stem + mean, stem + "gamma", stem + "beta"}
         return found
+
+
+def _common_length(names: Sequence[str]) -> int:
+    """Return how many characters all names have in common at their beginning."""
+    columns = enumerate(zip(*names, strict=False))
+    shortest = min(map(len, names), default=0)
+    return next((place for place, letters in columns if len(set(letters)) > 1), shortest)
 
 
 def _input_names(inputs: Sequence[Symbol]) -> list[str]:

@@ -87,6 +87,14 @@ class DataParallelExecutorGroup:
             raise AttributeError(name)
         return getattr(self.bound, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # The arrays are the current group's, as for reading.
+        bound = self.__dict__.get("bound")
+        if bound is not None and isinstance(getattr(type(bound), name, None), property):
+            setattr(bound, name, value)
+        else:
+            super().__setattr__(name, value)
+
     def reshape(self, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None) -> None:
         """Rebind to other shapes, keeping parameters and memory."""
         data, labels = describe(data_shapes), describe(label_shapes) or None

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..compat.device_arrays import DeviceArrays, assign_arrays
 from ..compat.group_names import GroupNames
 from ..device import Context
 from ..errors import ShapeError, UsageError
@@ -102,24 +103,49 @@ class ExecutorGroup(GroupNames):
     @property
     def param_arrays(self) -> list[list[NDArray]]:
         """Each parameter's arrays on all devices."""
-        return [[exe.arg_dict[name] for exe in self.execs] for name in self.spec.param_names]
+        return DeviceArrays(
+            DeviceArrays(exe.arg_dict[name] for exe in self.execs) for name in self.spec.param_names
+        )
+
+    @param_arrays.setter
+    def param_arrays(self, values: Any) -> None:
+        assign_arrays(self.param_arrays, values)
 
     @property
     def grad_arrays(self) -> list[list[NDArray | None]] | None:
         """Each parameter's gradients on all devices."""
         if not self.spec.for_training:
             return None
-        return [[exe.grad_dict.get(name) for exe in self.execs] for name in self.spec.param_names]
+        return DeviceArrays(
+            DeviceArrays(exe.grad_dict.get(name) for exe in self.execs)
+            for name in self.spec.param_names
+        )
+
+    @grad_arrays.setter
+    def grad_arrays(self, values: Any) -> None:
+        assign_arrays(self.grad_arrays, values)
 
     @property
     def aux_arrays(self) -> list[list[NDArray]]:
         """Each auxiliary state's arrays on all devices."""
-        return [[exe.aux_dict[name] for exe in self.execs] for name in self.spec.auxiliary]
+        return DeviceArrays(
+            DeviceArrays(exe.aux_dict[name] for exe in self.execs) for name in self.spec.auxiliary
+        )
+
+    @aux_arrays.setter
+    def aux_arrays(self, values: Any) -> None:
+        assign_arrays(self.aux_arrays, values)
 
     @property
     def state_arrays(self) -> list[list[NDArray]]:
         """Each state's arrays on all devices."""
-        return [[exe.arg_dict[name] for exe in self.execs] for name in self.spec.state_names]
+        return DeviceArrays(
+            DeviceArrays(exe.arg_dict[name] for exe in self.execs) for name in self.spec.state_names
+        )
+
+    @state_arrays.setter
+    def state_arrays(self, values: Any) -> None:
+        assign_arrays(self.state_arrays, values)
 
     def get_params(self, arguments: dict[str, NDArray], auxiliary: dict[str, NDArray]) -> None:
         """Copy the parameters, averaged over the devices, into the given arrays."""
