@@ -47,7 +47,7 @@ CORE_LAYERS = [
     },
     {"module", "gluon", "model", "image", "contrib"}
     | {"compat.executor_manager", "compat.model_stores"}
-    | {"compat.group_names", "compat.module_names"}
+    | {"compat.device_arrays", "compat.group_names", "compat.module_names"}
     | {"compat.input_checks", "compat.block_names", "compat.parameter_names"},
     {"testing", "compat.test_utils", "compat.paths"},
 ]

@@ -266,7 +266,8 @@ class SymbolBlock(Block):
                 if param.shape is not None and is_shape_known(param.shape)
             }
         )
-        arguments, _, auxiliary = self._symbol.infer_shape(**known)
+        # Partially, because the shapes behind an operator may depend on values.
+        arguments, _, auxiliary = self._symbol.infer_shape_partial(**known)
         shapes = dict(zip(self._symbol.list_arguments(), arguments or (), strict=False))
         shapes.update(zip(self._symbol.list_auxiliary_states(), auxiliary or (), strict=False))
         for param in waiting:

@@ -86,7 +86,7 @@ class BucketingModule(BucketingNames, BaseModule):
         return Stage.CREATED if self._active is None else self.default_module.stage
 
     @property
-    def binded(self) -> bool:  # type: ignore[override]
+    def binded(self) -> bool:
         """True once the default bucket is bound."""
         return self._active is not None
 
@@ -98,7 +98,7 @@ class BucketingModule(BucketingNames, BaseModule):
             self._active = None
 
     @property
-    def params_initialized(self) -> bool:  # type: ignore[override]
+    def params_initialized(self) -> bool:
         """True once the parameters have values."""
         return self.stage >= Stage.INITIALIZED or self._preloaded is not None
 
@@ -107,7 +107,7 @@ class BucketingModule(BucketingNames, BaseModule):
         self.default_module.params_initialized = value
 
     @property
-    def optimizer_initialized(self) -> bool:  # type: ignore[override]
+    def optimizer_initialized(self) -> bool:
         """True once there is an optimizer."""
         return self.stage >= Stage.READY
 

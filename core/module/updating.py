@@ -214,6 +214,14 @@ class GroupUpdater:
                 "Is this intended?",
                 stacklevel=5,
             )
+        ignored = optimizer.multipliers_ignored(group.spec.symbol)
+        if ignored:
+            warnings.warn(
+                f"the symbol's lr_mult and wd_mult of {', '.join(sorted(set(ignored)))} have no "
+                "effect: an optimizer object does not know the symbol; create it with "
+                "sym=symbol, or give the optimizer's name and optimizer_params",
+                stacklevel=5,
+            )
         if not optimizer.idx2name:
             optimizer.idx2name = names
         return optimizer
