@@ -25,6 +25,7 @@ from .prod_gradient import write_product_gradient
 from .registry import declares_attributes, register
 from .sparse_kernel import SparseKernel
 from .sparse_reductions import matrix_sum_kernel, square_sum_kernel
+from .summation import add_up
 
 __all__ = ["ArgMax", "ArgMaxChannel", "ArgMin", "Norm", "NumpySum", "Reduction"]
 
@@ -151,7 +152,7 @@ def _count(x: Array, y: Array) -> int:
 
 def _sum(run: Run, x: Array, axes: Axes, y: Array) -> None:
     # NumPy would add up integers of few bits in 64; MXNet lets their sums wrap around.
-    run.xp.sum(x, axis=axes, dtype=x.dtype, keepdims=True, out=y)
+    add_up(run, x, axes, y)
 
 
 def _spread(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
