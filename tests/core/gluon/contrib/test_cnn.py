@@ -80,7 +80,7 @@ def test_names_and_descriptions() -> None:
 @pytest.mark.parametrize("hybridized", [False, True])
 @pytest.mark.parametrize("kind", [DeformableConvolution, ModulatedDeformableConvolution])
 def test_without_offsets_it_is_a_convolution(kind: Any, hybridized: bool) -> None:
-    """A weight of 0 gives offsets of 0 and, modulated, weights of 2 times sigmoid(0), which is 1."""
+    """Without a weight the offsets are 0; modulated, the points weigh 2 times sigmoid(0), so 1."""
     layer, x = _filled(kind(6, kernel_size=(3, 2), use_bias=False, in_channels=4), hybridized)
     layer.offset_weight.set_data(mx.nd.zeros(layer.offset_weight.shape))
     layer.offset_bias.set_data(mx.nd.zeros(layer.offset_bias.shape))
