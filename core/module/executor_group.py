@@ -12,11 +12,13 @@ from ..io.inputs import describe
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..types import Shape
+from .batch_input import BatchInput
 from .checks import group_contexts
 from .group import ExecutorGroup
+from .group import join_parts as _merge_multi_context
 from .group_spec import GroupSpec
 
-__all__ = ["DataParallelExecutorGroup"]
+__all__ = ["DataParallelExecutorGroup", "_load_general", "_merge_multi_context"]
 
 
 class DataParallelExecutorGroup:
@@ -141,3 +143,22 @@ class DataParallelExecutorGroup:
     def set_states(self, states: Any = None, value: Any = None) -> None:
         """Set the states from arrays per device, or all to one value."""
         self.bound.set_states(states, value)
+
+
+def _load_general(data: Sequence[Any], targets: Sequence[Any], major_axis: Sequence[int]) -> None:
+    """Copy arrays into others, or into the rows of a batch that each device has.
+
+    Args:
+        data: arrays, or lists of arrays, one for each device.
+        targets: for each an array, a list of arrays, or a list of pairs of rows and an array.
+        major_axis: for each the axis of the rows; -1 to copy the whole array to every device.
+    """
+    for position, (source, target, axis) in enumerate(zip(data, targets, major_axis, strict=False)):
+        if isinstance(target, NDArray):
+            source.copyto(target)
+        elif isinstance(source, (list, tuple)):
+            for share, one in zip(source, target, strict=False):
+                share.copyto(one[-1] if isinstance(one, tuple) else one)
+        else:
+            stop = max((rows.stop for rows, _ in target), default=0)
+            BatchInput(f"{position}", axis, stop, target).load(source)

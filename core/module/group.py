@@ -26,7 +26,7 @@ from .checks import storage_type
 from .group_spec import GroupSpec
 from .parameters import DeviceParameters
 
-__all__ = ["ExecutorGroup", "split_batch"]
+__all__ = ["ExecutorGroup", "join_parts", "split_batch"]
 
 T = TypeVar("T")
 
@@ -199,13 +199,13 @@ class ExecutorGroup(GroupNames):
         if merge and len(self.execs) == 1:
             return list(self.execs[0].outputs)
         outputs = [list(parts) for parts in zip(*(exe.outputs for exe in self.execs), strict=True)]
-        return _merge(outputs, self._output_axes) if merge else outputs
+        return join_parts(outputs, self._output_axes) if merge else outputs
 
     def get_input_grads(self, merge: bool) -> Any:
         """Return the gradients of the data inputs."""
         names = [desc.name for desc in self.data_shapes if desc.name in self.spec.arguments]
         grads = [[exe.grad_dict[name] for exe in self.execs] for name in names]
-        return _merge(grads, [self._input_axes[name] for name in names]) if merge else grads
+        return join_parts(grads, [self._input_axes[name] for name in names]) if merge else grads
 
     def output_shapes(self) -> list[tuple[str, Shape]]:
         """Return (name, shape) of the outputs of a whole batch."""
@@ -438,7 +438,8 @@ def _check_shared(
             )
 
 
-def _merge(arrays: Sequence[Sequence[NDArray]], axes: Sequence[int]) -> list[NDArray]:
+def join_parts(arrays: Sequence[Sequence[NDArray]], axes: Sequence[int]) -> list[NDArray]:
+    """Join the devices' parts of arrays along their batch axes."""
     merged = []
     for parts, axis in zip(arrays, axes, strict=True):
         if len(parts) == 1 or axis < 0:

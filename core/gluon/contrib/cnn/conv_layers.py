@@ -143,7 +143,7 @@ class _Deformable(HybridBlock):
     def __repr__(self) -> str:
         settings = self._kwargs_deformable_conv
         parts = [
-            f"{self.deformable_conv_weight.shape[1] or None} -> {self._channels}",
+            f"{(self.deformable_conv_weight.shape or (0, 0))[1] or None} -> {self._channels}",
             f"kernel_size={settings['kernel']}",
             f"stride={settings['stride']}",
         ]

@@ -14,7 +14,7 @@ from ....metric import EvalMetric
 from ...hybrid_block import HybridBlock, compiled_graph
 from ...symbol_block import SymbolBlock
 from .events import BatchEnd, EpochEnd, TrainBegin
-from .utils import comparison_of
+from .metric_choice import comparison_of
 
 __all__ = ["CheckpointHandler"]
 

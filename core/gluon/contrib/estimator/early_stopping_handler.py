@@ -9,7 +9,7 @@ import numpy as np
 
 from ....metric import CompositeEvalMetric, EvalMetric
 from .events import EpochEnd, TrainBegin, TrainEnd
-from .utils import comparison_of
+from .metric_choice import comparison_of
 
 __all__ = ["EarlyStoppingHandler"]
 

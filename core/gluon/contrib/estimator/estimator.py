@@ -33,7 +33,7 @@ from .events import (
     TrainEnd,
     check_event_handlers,
 )
-from .utils import check_handler_metrics, check_metrics, suggest_metric_for_loss
+from .metric_choice import check_handler_metrics, check_metrics, suggest_metric_for_loss
 
 __all__ = ["Estimator"]
 

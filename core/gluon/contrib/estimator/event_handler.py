@@ -19,7 +19,7 @@ from .events import (
     TrainEnd,
 )
 from .logging_handler import LoggingHandler
-from .utils import check_metrics
+from .metric_choice import check_metrics
 
 __all__ = [
     "BatchBegin",

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....metric import EvalMetric
 from .events import BatchBegin, BatchEnd, EpochBegin, EpochEnd, TrainBegin, TrainEnd
-from .utils import check_metrics
+from .metric_choice import check_metrics
 
 __all__ = ["LoggingHandler"]
 
