@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from .config import data_home as data_dir
-from .errors import MXNetError, NotImplementedForSymbol, NotSupportedForSparseNDArray
+from .errors import MXNetError, NotImplementedForSymbol, NotSupportedForSparseNDArray, UsageError
 
 __all__ = [
     "MXNetError",
+    "NDArrayHandle",
     "NotImplementedForSymbol",
     "NotSupportedForSparseNDArray",
     "data_dir",
@@ -24,6 +25,20 @@ numeric_types = (float, int, np.generic)
 string_types = (str,)
 mx_real_t = np.float32
 """Default dtype of arrays."""
+
+
+class NDArrayHandle:
+    """MXNet's type of pointers to arrays, for annotations and ``isinstance``: there are none here.
+
+    Raises:
+        UsageError: on creation, since no function takes or returns such pointers.
+    """
+
+    def __init__(self, *args: object) -> None:
+        raise UsageError(
+            "NDArrayHandle points to an array of MXNet's C library, which modserve does not "
+            "contain; pass the NDArray itself"
+        )
 
 
 def py_str(text: bytes | str) -> str:

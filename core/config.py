@@ -20,6 +20,7 @@ __all__ = [
     "data_home",
     "eliminates_common_subexpressions",
     "read_config",
+    "repository_address",
     "updates_on_kvstore",
 ]
 
@@ -115,6 +116,12 @@ def are_library_threads_set() -> bool:
 def data_home() -> str:
     """Return the data directory of MXNet's scripts: ``MXNET_HOME``, by default ``~/.mxnet``."""
     return os.environ.get("MXNET_HOME") or str(Path.home() / ".mxnet")
+
+
+def repository_address() -> str:
+    """Return the address of the files that scripts for MXNet fetch (``MXNET_GLUON_REPO``)."""
+    default = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
+    return os.environ.get("MXNET_GLUON_REPO", default).rstrip("/") + "/"
 
 
 def _read_flag(environ: Mapping[str, str], name: str, default: str = "0") -> bool:

@@ -45,9 +45,9 @@ CORE_LAYERS = [
         "onnx_export",
         "compat.rnn_unrolling",
     },
-    {"module", "gluon", "model", "image", "contrib"}
+    {"module", "gluon", "model", "image", "contrib", "onnx"}
     | {"compat.executor_manager", "compat.model_stores"}
-    | {"compat.group_names", "compat.module_names"}
+    | {"compat.device_arrays", "compat.group_names", "compat.module_names"}
     | {"compat.input_checks", "compat.block_names", "compat.parameter_names"},
     {"testing", "compat.test_utils", "compat.paths"},
 ]

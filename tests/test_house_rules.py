@@ -12,7 +12,10 @@ import pytest
 from source_tree import ROOT, interesting_nodes, python_files
 
 # MXNet's users import these names; the modules behind them have better ones.
-NAMED_BY_MXNET = {"core/contrib/text/utils.py", "core/gluon/utils.py"}
+NAMED_BY_MXNET = {
+    *("core/contrib/text/utils.py", "core/gluon/utils.py", "core/io/utils.py"),
+    "core/ndarray/utils.py",
+}
 # Files of one concept, which a split would not make clearer: their maximum number of lines.
 LONGER = {
     "core/module/module.py": 545,

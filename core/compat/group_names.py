@@ -9,6 +9,7 @@ from ..device import Context
 from ..io import DataDesc
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from .device_arrays import DeviceArrays, assign_arrays
 
 __all__ = ["GroupNames"]
 
@@ -142,16 +143,28 @@ class GroupNames:
         """Rows of the batch and array of each data input, on every device."""
         return self._sliced(self.data_shapes)
 
+    @data_arrays.setter
+    def data_arrays(self, values: Any) -> None:
+        assign_arrays(self.data_arrays, values)
+
     @property
     def label_arrays(self) -> Slices | None:
         """Rows of the batch and array of each label, on every device."""
         return self._sliced(self.label_shapes) if self.label_shapes else None
 
+    @label_arrays.setter
+    def label_arrays(self, values: Any) -> None:
+        assign_arrays(self.label_arrays, values)
+
     @property
     def input_grad_arrays(self) -> list[list[NDArray]] | None:
         """Gradient of each data input, on every device."""
         grads: list[list[NDArray]] = self.get_input_grads(merge=False)
-        return grads if self.spec.inputs_need_grad else None
+        return DeviceArrays(map(DeviceArrays, grads)) if self.spec.inputs_need_grad else None
+
+    @input_grad_arrays.setter
+    def input_grad_arrays(self, values: Any) -> None:
+        assign_arrays(self.input_grad_arrays, values)
 
     @property
     def _total_exec_bytes(self) -> int:
@@ -163,10 +176,10 @@ class GroupNames:
         )
 
     def _sliced(self, descs: Sequence[DataDesc]) -> Slices:
-        return [
-            [
+        return DeviceArrays(
+            DeviceArrays(
                 (rows, exe.arg_dict[desc.name])
                 for rows, exe in zip(self.slices, self.execs, strict=True)
-            ]
+            )
             for desc in descs
-        ]
+        )

@@ -9,7 +9,7 @@ from ..ndarray import contrib as nd
 from ..ndarray import contrib as ndarray
 from ..symbol import contrib as sym
 from ..symbol import contrib as symbol
-from . import amp, autograd, io, quantization, tensorboard, text
+from . import amp, autograd, io, onnx, quantization, tensorboard, text
 from . import quantization as quant
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "io",
     "nd",
     "ndarray",
+    "onnx",
     "quant",
     "quantization",
     "sym",

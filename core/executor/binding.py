@@ -28,6 +28,7 @@ from .bound import Bound
 from .common_subexpressions import eliminate_common_subexpressions
 from .compile import CompileOptions
 from .executor import Executor
+from .operatorwise import OperatorwiseExecutor, is_shaped_by_values, refuse_shaped_by_values
 from .sparse import SparseExecutor, has_sparse, with_stored
 from .storage import declared_storages
 from .trace import Graph, SpecOf, specs_of
@@ -91,6 +92,8 @@ def bind(
     _check_devices(ctx, None, zip(names, gradients, strict=True))
     given = Bound(arguments, gradients, requests, auxiliaries)
     _check_gradients(names, arguments, gradients)
+    if is_shaped_by_values(graph):
+        return OperatorwiseExecutor(symbol, graph, ctx, given)
     spec_of = _infer_bound(graph, arguments, auxiliaries, specs)
     return _executor(symbol, graph, spec_of, ctx, given, shared_exec, group2ctx, options)
 
@@ -133,6 +136,7 @@ def simple_bind(
     _check_storage(stype_dict)
     _check_devices(ctx, group2ctx, ())
     graph = Graph.of(symbol.heads)
+    refuse_shaped_by_values(graph, "simple_bind")
     known = {
         name: tuple(shape)
         for name, shape in (shapes or {}).items()

@@ -171,7 +171,7 @@ class Block(BlockNames):
             filename: the file.
             deduplicate: write a parameter shared by several blocks only once.
         """
-        params = self._params_by_place()
+        params = self._collect_params_with_prefix()
         if deduplicate:
             # Backwards, so that the first place of a shared parameter is the one that stays.
             first = {id(param): place for place, param in reversed(params.items())}
@@ -192,10 +192,12 @@ class Block(BlockNames):
         Arguments and errors are as for ``ParameterDict.load``.
         """
         loaded = load_arrays(filename)
+        places = ParameterDict()
+        places.update(self._collect_params_with_prefix())
+        if not loaded and not places:
+            return
         if not isinstance(loaded, Mapping):
             raise UsageError(f"{filename}: its arrays have no names")
-        places = ParameterDict()
-        places.update(self._params_by_place())
         # collect_params().save writes full names, such as dense0_weight, in which no dots occur. A
         # layer saved alone has none in its places either.
         if not any("." in name for name in loaded) and not places.keys() & loaded.keys():
@@ -307,10 +309,15 @@ class Block(BlockNames):
     def _restore_graph(self, record: Mapping[str, Any]) -> None:
         """Restore the compiled graph that ``save`` has written."""
 
-    def _params_by_place(self, prefix: str = "") -> dict[str, Parameter]:
-        places = {prefix + name: param for name, param in self._reg_params.items()}
+    def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
+        """Return the parameters by their names in files of ``save_parameters``.
+
+        The name is MXNet's: public code calls and overrides this method.
+        """
+        start = f"{prefix}." if prefix else ""
+        places = {start + name: param for name, param in self._reg_params.items()}
         for name, child in self._children.items():
-            places.update(child._params_by_place(f"{prefix}{name}."))
+            places.update(child._collect_params_with_prefix(start + name))
         return places
 
     @staticmethod

@@ -30,6 +30,25 @@ __all__ = [
 ]
 
 
+def _apply_weighting(F: Any, loss: Any, weight: Any = None, sample_weight: Any = None) -> Any:
+    """Return a loss times the weights of the examples and a common weight.
+
+    Losses in public code call this function of MXNet.
+    """
+    if sample_weight is not None:
+        loss = F.broadcast_mul(loss, sample_weight)
+    if weight is None:
+        return loss
+    if not isinstance(weight, Real):
+        raise UsageError(f"weight must be a number, got {type(weight).__name__}")
+    return loss * weight
+
+
+def _reshape_like(F: Any, x: Any, y: Any) -> Any:
+    """Return ``x`` in the shape of ``y``; losses in public code call this function of MXNet."""
+    return F.reshape_like(x, y)
+
+
 class Loss(HybridBlock):
     """Base of losses.
 
@@ -51,9 +70,7 @@ class Loss(HybridBlock):
 
     def weighted(self, F: Any, loss: Any, sample_weight: Any) -> Any:
         """Return a loss times the weights of the examples and the common weight."""
-        if sample_weight is not None:
-            loss = F.broadcast_mul(loss, sample_weight)
-        return loss if self._weight is None else loss * self._weight
+        return _apply_weighting(F, loss, self._weight, sample_weight)
 
     def mean(self, F: Any, loss: Any, sample_weight: Any) -> Any:
         """Return the mean of the weighted losses of each example."""

@@ -62,7 +62,7 @@ def split_and_load(
 
 def clip_global_norm(
     arrays: Sequence[NDArray], max_norm: float, check_isfinite: bool = True
-) -> float:
+) -> float | NDArray:
     """Scale arrays in place so that their joint norm is at most ``max_norm``.
 
     Args:
@@ -71,7 +71,7 @@ def clip_global_norm(
         check_isfinite: warn if the norm is not finite.
 
     Returns:
-        the norm before scaling.
+        the norm before scaling: a number, or without ``check_isfinite`` an array of shape (1,).
     """
     if not arrays:
         raise ValueError("clip_global_norm got no arrays")
@@ -86,4 +86,4 @@ def clip_global_norm(
     if scale < 1.0:
         for one in arrays:
             one *= scale
-    return norm
+    return norm if check_isfinite else array([norm], arrays[0].context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from ..device import Context
 from ..errors import UsageError
 from ..initializer import Uniform
 from ..ndarray import NDArray
+from ..ndarray import load as load_arrays
 from ..symbol import Symbol
 from .base_block import Block
 from .base_parameter import Parameter, is_shape_known
@@ -73,6 +74,9 @@ class SymbolBlock(Block):
                 # A shared parameter keeps its own grad_req, which a script may have changed.
                 shared = params is not None and name in params
                 self._params.get(name, **({} if shared else options), allow_deferred_init=True)
+        # Files of a block around this one have MXNet's names, without what all of them begin with.
+        start = _common_length(list(self._params))
+        self._reg_params = {name[start:]: one for name, one in self._params.items()}
 
     @staticmethod
     def imports(
@@ -165,8 +169,22 @@ class SymbolBlock(Block):
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Read parameters from a file; see ``ParameterDict.load``."""
-        self._params.load(filename, ctx, allow_missing, ignore_extra, "", cast_dtype, dtype_source)
+        """Read parameters from a file; see ``ParameterDict.load``.
+
+        MXNet's ``save_parameters`` leaves out what all names begin with; both forms are read.
+        """
+        loaded = load_arrays(filename)
+        if not loaded and not self._params:
+            return
+        if not isinstance(loaded, Mapping):
+            raise UsageError(f"{filename}: its arrays have no names")
+        places = self._params
+        if not loaded.keys() & places.keys() and loaded.keys() & self._reg_params.keys():
+            places = ParameterDict()
+            places.update(self._reg_params)
+        places.load_dict(
+            loaded, ctx, allow_missing, ignore_extra, "", filename, cast_dtype, dtype_source
+        )
 
     def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
         """Write ``path-symbol.json`` and ``path-NNNN.params``, as ``Module`` loads them."""
@@ -248,7 +266,8 @@ class SymbolBlock(Block):
                 if param.shape is not None and is_shape_known(param.shape)
             }
         )
-        arguments, _, auxiliary = self._symbol.infer_shape(**known)
+        # Partially, because the shapes behind an operator may depend on values.
+        arguments, _, auxiliary = self._symbol.infer_shape_partial(**known)
         shapes = dict(zip(self._symbol.list_arguments(), arguments or (), strict=False))
         shapes.update(zip(self._symbol.list_auxiliary_states(), auxiliary or (), strict=False))
         for param in waiting:
@@ -268,6 +287,13 @@ class SymbolBlock(Block):
                     stem = name[: -len(ending)]
                     found |= {name, stem + mean, stem + "gamma", stem + "beta"}
         return found
+
+
+def _common_length(names: Sequence[str]) -> int:
+    """Return how many characters all names have in common at their beginning."""
+    columns = enumerate(zip(*names, strict=False))
+    shortest = min(map(len, names), default=0)
+    return next((place for place, letters in columns if len(set(letters)) > 1), shortest)
 
 
 def _input_names(inputs: Sequence[Symbol]) -> list[str]:

@@ -208,6 +208,8 @@ class Trainer:
                 "str"
             )
         optimizer.param_dict = param_dict
+        for attribute in ("lr_mult", "wd_mult"):
+            optimizer.warn_of_overridden(attribute, getattr(optimizer, attribute))
         return optimizer
 
     def _prepare(self) -> None:

@@ -35,6 +35,7 @@ from .cropping import (
     scale_down,
 )
 from .image_iter import ImageIter
+from .reading import choose_interpolation as _get_interp_method
 from .reading import copyMakeBorder, imdecode, imread, imresize
 from .rotation import imrotate, random_rotate
 
@@ -59,6 +60,7 @@ __all__ = [
     "ResizeAug",
     "SaturationJitterAug",
     "SequentialAug",
+    "_get_interp_method",
     "center_crop",
     "color_normalize",
     "copyMakeBorder",

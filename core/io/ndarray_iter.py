@@ -121,7 +121,7 @@ class NDArrayIter(DataIter):
         return DataBatch(data, label, self.getpad(), None)
 
     def getdata(self) -> list[NDArray]:
-        """Return the inputs of the current batch: views if its examples are contiguous."""
+        """Return the inputs of the current batch: copies, which may be changed in place."""
         return self._batch(self.data, 0)
 
     def getlabel(self) -> list[NDArray]:
@@ -179,10 +179,10 @@ class NDArrayIter(DataIter):
         return array(np.take(values.asnumpy(), rows, axis=self._axis), dtype=values.dtype)
 
     def _cut(self, values: NDArray, start: int, stop: int) -> NDArray:
-        if self._axis == 0:
+        if values.stype == "csr":
             return values[start:stop]
         index = [slice(None)] * self._axis + [slice(start, stop)]
-        return NDArray(values.dense()[tuple(index)], values.context)
+        return NDArray(values.dense()[tuple(index)].copy(), values.context)
 
     def _join(self, first: list[NDArray], second: list[NDArray]) -> list[NDArray]:
         pairs = zip(first, second, strict=True)

@@ -25,10 +25,31 @@ __all__ = [
 Names = Sequence[str] | None
 
 
+def _predicted_classes(pred: Any, labels: tuple[int, ...] | None, axis: int) -> Any:
+    """Return the classes that predictions choose.
+
+    Predictions with the shape of the labels are classes already, unless they can only be
+    probabilities. Over a single class MXNet chooses class 0 whatever is predicted.
+    """
+    if pred.shape == labels:
+        is_probability = np.issubdtype(pred.dtype, np.floating) and _are_probabilities(pred)
+        return pred > 0.5 if is_probability else pred
+    return pred > 0.5 if pred.shape[axis] == 1 else pred.argmax(axis=axis)
+
+
+def _are_probabilities(values: Any) -> bool:
+    """Return whether all values are between 0 and 1, and some are neither."""
+    return bool(((values >= 0) & (values <= 1)).all() and ((values > 0) & (values < 1)).any())
+
+
 @register
 @alias("acc")
 class Accuracy(EvalMetric):
-    """Share of examples whose largest prediction along ``axis`` is the label."""
+    """Share of examples whose largest prediction along ``axis`` is the label.
+
+    Where there is one prediction for each example, it is the probability of class 1, which is
+    chosen above 0.5.
+    """
 
     def __init__(
         self,
@@ -44,8 +65,7 @@ class Accuracy(EvalMetric):
         labels, preds = check_label_shapes(labels, preds, True)
         for label, pred in zip(labels, preds, strict=True):
             truth, guess = to_host(label), to_host(pred)
-            if guess.shape != truth.shape:
-                guess = guess.argmax(axis=self.axis)
+            guess = _predicted_classes(guess, truth.shape, self.axis)
             guess, truth = guess.astype(np.int32).ravel(), truth.astype(np.int32).ravel()
             check_label_shapes(truth, guess)
             self.accumulate(int((guess == truth).sum()), len(guess))
@@ -118,7 +138,7 @@ def _count_binary(metric: EvalMetric, label: Any, pred: Any) -> Any:
     check_label_shapes(truth, scores)
     if len(np.unique(truth)) > 2:
         raise ValueError(f"{type(metric).__name__} currently only supports binary classification.")
-    guess, actual = scores.argmax(axis=1) == 1, truth.ravel() == 1
+    guess, actual = _predicted_classes(scores, None, 1).ravel() == 1, truth.ravel() == 1
     return np.array(
         [
             (guess & actual).sum(),
@@ -234,7 +254,7 @@ class PCC(EvalMetric):
         labels, preds = check_label_shapes(labels, preds, True)
         for label, pred in zip(labels, preds, strict=True):
             truth, guess = to_host(label).astype(np.int32), to_host(pred)
-            guess = guess.argmax(axis=1) if guess.shape != truth.shape else guess.astype(np.int32)
+            guess = _predicted_classes(guess, truth.shape, 1).astype(np.int32)
             classes = int(max(guess.max(), truth.max())) + 1
             counts = np.zeros((classes, classes))
             np.add.at(counts, (guess.ravel(), truth.ravel()), 1)

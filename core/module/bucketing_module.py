@@ -86,19 +86,35 @@ class BucketingModule(BucketingNames, BaseModule):
         return Stage.CREATED if self._active is None else self.default_module.stage
 
     @property
-    def binded(self) -> bool:  # type: ignore[override]
+    def binded(self) -> bool:
         """True once the default bucket is bound."""
         return self._active is not None
 
+    @binded.setter
+    def binded(self, value: bool) -> None:
+        """Let ``bind`` be called again; the parameters keep their values."""
+        if not value and self._active is not None:
+            self._preloaded = self.get_params() if self.params_initialized else None
+            self._active = None
+
     @property
-    def params_initialized(self) -> bool:  # type: ignore[override]
+    def params_initialized(self) -> bool:
         """True once the parameters have values."""
         return self.stage >= Stage.INITIALIZED or self._preloaded is not None
 
+    @params_initialized.setter
+    def params_initialized(self, value: bool) -> None:
+        self.default_module.params_initialized = value
+
     @property
-    def optimizer_initialized(self) -> bool:  # type: ignore[override]
+    def optimizer_initialized(self) -> bool:
         """True once there is an optimizer."""
         return self.stage >= Stage.READY
+
+    @optimizer_initialized.setter
+    def optimizer_initialized(self, value: bool) -> None:
+        for module in self._buckets.values():
+            module.optimizer_initialized = value
 
     @property
     def data_names(self) -> list[str]:

@@ -12,11 +12,13 @@ from ..io.inputs import describe
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..types import Shape
+from .batch_input import BatchInput
 from .checks import group_contexts
 from .group import ExecutorGroup
+from .group import join_parts as _merge_multi_context
 from .group_spec import GroupSpec
 
-__all__ = ["DataParallelExecutorGroup"]
+__all__ = ["DataParallelExecutorGroup", "_load_general", "_merge_multi_context"]
 
 
 class DataParallelExecutorGroup:
@@ -87,6 +89,14 @@ class DataParallelExecutorGroup:
             raise AttributeError(name)
         return getattr(self.bound, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # The arrays are the current group's, as for reading.
+        bound = self.__dict__.get("bound")
+        if bound is not None and isinstance(getattr(type(bound), name, None), property):
+            setattr(bound, name, value)
+        else:
+            super().__setattr__(name, value)
+
     def reshape(self, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None) -> None:
         """Rebind to other shapes, keeping parameters and memory."""
         data, labels = describe(data_shapes), describe(label_shapes) or None
@@ -133,3 +143,22 @@ class DataParallelExecutorGroup:
     def set_states(self, states: Any = None, value: Any = None) -> None:
         """Set the states from arrays per device, or all to one value."""
         self.bound.set_states(states, value)
+
+
+def _load_general(data: Sequence[Any], targets: Sequence[Any], major_axis: Sequence[int]) -> None:
+    """Copy arrays into others, or into the rows of a batch that each device has.
+
+    Args:
+        data: arrays, or lists of arrays, one for each device.
+        targets: for each an array, a list of arrays, or a list of pairs of rows and an array.
+        major_axis: for each the axis of the rows; -1 to copy the whole array to every device.
+    """
+    for position, (source, target, axis) in enumerate(zip(data, targets, major_axis, strict=False)):
+        if isinstance(target, NDArray):
+            source.copyto(target)
+        elif isinstance(source, (list, tuple)):
+            for share, one in zip(source, target, strict=False):
+                share.copyto(one[-1] if isinstance(one, tuple) else one)
+        else:
+            stop = max((rows.stop for rows, _ in target), default=0)
+            BatchInput(f"{position}", axis, stop, target).load(source)

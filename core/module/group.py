@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..compat.device_arrays import DeviceArrays, assign_arrays
 from ..compat.group_names import GroupNames
 from ..device import Context
 from ..errors import ShapeError, UsageError
@@ -25,7 +26,7 @@ from .checks import storage_type
 from .group_spec import GroupSpec
 from .parameters import DeviceParameters
 
-__all__ = ["ExecutorGroup", "split_batch"]
+__all__ = ["ExecutorGroup", "join_parts", "split_batch"]
 
 T = TypeVar("T")
 
@@ -102,24 +103,49 @@ class ExecutorGroup(GroupNames):
     @property
     def param_arrays(self) -> list[list[NDArray]]:
         """Each parameter's arrays on all devices."""
-        return [[exe.arg_dict[name] for exe in self.execs] for name in self.spec.param_names]
+        return DeviceArrays(
+            DeviceArrays(exe.arg_dict[name] for exe in self.execs) for name in self.spec.param_names
+        )
+
+    @param_arrays.setter
+    def param_arrays(self, values: Any) -> None:
+        assign_arrays(self.param_arrays, values)
 
     @property
     def grad_arrays(self) -> list[list[NDArray | None]] | None:
         """Each parameter's gradients on all devices."""
         if not self.spec.for_training:
             return None
-        return [[exe.grad_dict.get(name) for exe in self.execs] for name in self.spec.param_names]
+        return DeviceArrays(
+            DeviceArrays(exe.grad_dict.get(name) for exe in self.execs)
+            for name in self.spec.param_names
+        )
+
+    @grad_arrays.setter
+    def grad_arrays(self, values: Any) -> None:
+        assign_arrays(self.grad_arrays, values)
 
     @property
     def aux_arrays(self) -> list[list[NDArray]]:
         """Each auxiliary state's arrays on all devices."""
-        return [[exe.aux_dict[name] for exe in self.execs] for name in self.spec.auxiliary]
+        return DeviceArrays(
+            DeviceArrays(exe.aux_dict[name] for exe in self.execs) for name in self.spec.auxiliary
+        )
+
+    @aux_arrays.setter
+    def aux_arrays(self, values: Any) -> None:
+        assign_arrays(self.aux_arrays, values)
 
     @property
     def state_arrays(self) -> list[list[NDArray]]:
         """Each state's arrays on all devices."""
-        return [[exe.arg_dict[name] for exe in self.execs] for name in self.spec.state_names]
+        return DeviceArrays(
+            DeviceArrays(exe.arg_dict[name] for exe in self.execs) for name in self.spec.state_names
+        )
+
+    @state_arrays.setter
+    def state_arrays(self, values: Any) -> None:
+        assign_arrays(self.state_arrays, values)
 
     def get_params(self, arguments: dict[str, NDArray], auxiliary: dict[str, NDArray]) -> None:
         """Copy the parameters, averaged over the devices, into the given arrays."""
@@ -173,13 +199,13 @@ class ExecutorGroup(GroupNames):
         if merge and len(self.execs) == 1:
             return list(self.execs[0].outputs)
         outputs = [list(parts) for parts in zip(*(exe.outputs for exe in self.execs), strict=True)]
-        return _merge(outputs, self._output_axes) if merge else outputs
+        return join_parts(outputs, self._output_axes) if merge else outputs
 
     def get_input_grads(self, merge: bool) -> Any:
         """Return the gradients of the data inputs."""
         names = [desc.name for desc in self.data_shapes if desc.name in self.spec.arguments]
         grads = [[exe.grad_dict[name] for exe in self.execs] for name in names]
-        return _merge(grads, [self._input_axes[name] for name in names]) if merge else grads
+        return join_parts(grads, [self._input_axes[name] for name in names]) if merge else grads
 
     def output_shapes(self) -> list[tuple[str, Shape]]:
         """Return (name, shape) of the outputs of a whole batch."""
@@ -412,7 +438,8 @@ def _check_shared(
             )
 
 
-def _merge(arrays: Sequence[Sequence[NDArray]], axes: Sequence[int]) -> list[NDArray]:
+def join_parts(arrays: Sequence[Sequence[NDArray]], axes: Sequence[int]) -> list[NDArray]:
+    """Join the devices' parts of arrays along their batch axes."""
     merged = []
     for parts, axis in zip(arrays, axes, strict=True):
         if len(parts) == 1 or axis < 0:

@@ -129,16 +129,6 @@ class Module(ModuleNames, BaseModule):
     # -- what it is -------------------------------------------------------------------------
 
     @property
-    def binded(self) -> bool:  # type: ignore[override]
-        """True once shapes are set and memory is allocated."""
-        return self._exec_group is not None
-
-    @property
-    def optimizer_initialized(self) -> bool:  # type: ignore[override]
-        """True once there is an optimizer."""
-        return self._updates is not None
-
-    @property
     def data_names(self) -> list[str]:
         """Names of the data inputs."""
         return self._data_names
@@ -206,11 +196,8 @@ class Module(ModuleNames, BaseModule):
             shared_module: a bound module whose parameters and memory are reused.
             grad_req: ``"write"``, ``"add"`` or ``"null"``, for all or by argument.
         """
-        if force_rebind and self._exec_group is not None:
-            # Values that only the devices have would be lost with the executors.
-            self._host.sync(self._exec_group)
-            self._exec_group = None
-            self._groups.clear()
+        if force_rebind or not self.binded:
+            self._reset_bind()
         if self.binded:
             self.logger.warning("Already bound, ignoring bind()")
             return
@@ -268,6 +255,7 @@ class Module(ModuleNames, BaseModule):
             group.install_monitor(self._monitor)
         self._groups[key] = group
         self._groups.move_to_end(key)
+        self._is_marked_unbound = False
         while len(self._groups) > _SHAPES_KEPT:
             self._groups.popitem(last=False)
         self._exec_group = group
@@ -286,15 +274,16 @@ class Module(ModuleNames, BaseModule):
                 executor.set_monitor_callback(None)
 
     def _group(self, call: str) -> ExecutorGroup:
-        if self._exec_group is None:
+        group = self._exec_group
+        if group is None or self._is_marked_unbound:
             require_stage(call, Stage.CREATED, Stage.BOUND)
-        assert self._exec_group is not None
-        return self._exec_group
+        assert group is not None
+        return group
 
     def _initialized_group(self, call: str) -> ExecutorGroup:
         """Return the executors; StageError unless the parameters have values."""
         group = self._exec_group
-        if group is None or not self._host.known:
+        if group is None or self._is_marked_unbound or not self._host.known:
             self._require(call, Stage.INITIALIZED)
         assert group is not None
         return group
@@ -398,15 +387,19 @@ class Module(ModuleNames, BaseModule):
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring...")
             return
-        self._updates = GroupUpdater(
-            self._group("init_optimizer()"),
+        group = self._group("init_optimizer()")
+        updates = GroupUpdater(group)
+        updates.install(
+            group,
             self.get_params()[0],
             kvstore,
             optimizer,
             dict(optimizer_params),
             self._compression_params,
         )
-        self._host.fetch_rows = self._updates.fetch_rows
+        self._updates = updates
+        self._is_marked_without_optimizer = False
+        self._host.fetch_rows = updates.fetch_rows
         if self._preload_opt_states is not None:
             self.load_optimizer_states(self._preload_opt_states)
             self._preload_opt_states = None
@@ -415,6 +408,7 @@ class Module(ModuleNames, BaseModule):
         """Use the optimizer, states and store of another module with the same parameters."""
         shared_module._require("borrow_optimizer() of the other module", Stage.READY)
         self._updates = shared_module._updates
+        self._is_marked_without_optimizer = False
 
     def save_optimizer_states(self, fname: str) -> None:
         """Write the optimizer's states to a file in MXNet's format."""
@@ -434,8 +428,13 @@ class Module(ModuleNames, BaseModule):
 
     def _optimizer_of(self, call: str) -> GroupUpdater:
         self._require(call, Stage.READY)
+        if self._updates is None:  # a script has only set optimizer_initialized
+            require_stage(call, Stage.INITIALIZED, Stage.READY)
         assert self._updates is not None
         return self._updates
+
+    def _new_updates(self) -> GroupUpdater:
+        return GroupUpdater(self._group("setting a part of the optimizer"))
 
     # -- steps ------------------------------------------------------------------------------
 

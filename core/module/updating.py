@@ -12,6 +12,7 @@ from typing import Any
 from .. import kvstore as kv
 from .. import optimizer as opt
 from ..checkpoint import copy_states, write_atomically, write_states
+from ..compat.model_stores import _update_params
 from ..errors import UsageError, did_you_mean
 from ..ndarray import NDArray
 from ..profiler.recorder import span
@@ -29,14 +30,28 @@ class GroupUpdater:
 
     Args:
         group: the executors whose parameters are updated.
-        arg_params: the current values of the parameters.
-        kvstore: a store, its name, or None.
-        optimizer: an optimizer or its name.
-        options: arguments of a named optimizer; ``rescale_grad`` is 1/batch_size by default.
-        compression: parameters of the store's gradient compression, if any.
+
+    Attributes:
+        optimizer: the optimizer; None until ``install``, or until a script sets the parts.
+        kvstore: the store; None if none is needed.
+        update_on_kvstore: whether the store updates the parameters.
+        updater: updates the parameters; None if the store does.
     """
 
-    def __init__(
+    def __init__(self, group: ExecutorGroup) -> None:
+        self.param_names = list(group.spec.param_names)
+        self.devices = len(group.spec.contexts)
+        # MXNet's numbering of the parameters' copies, by which .states files name them.
+        self._indices = [
+            {name: i * self.devices + device for i, name in enumerate(self.param_names)}
+            for device in range(self.devices)
+        ]
+        self.optimizer: opt.Optimizer | None = None
+        self.kvstore: kv.KVStore | None = None
+        self.update_on_kvstore = False
+        self.updater: Callable[..., None] | None = None
+
+    def install(
         self,
         group: ExecutorGroup,
         arg_params: Mapping[str, NDArray],
@@ -45,13 +60,16 @@ class GroupUpdater:
         options: dict[str, Any],
         compression: Mapping[str, Any] | None = None,
     ) -> None:
-        self.param_names = list(group.spec.param_names)
-        self.devices = len(group.spec.contexts)
-        # MXNet's numbering of the parameters' copies, by which .states files name them.
-        self._indices = [
-            {name: i * self.devices + device for i, name in enumerate(self.param_names)}
-            for device in range(self.devices)
-        ]
+        """Choose all parts as ``Module.init_optimizer`` does.
+
+        Args:
+            group: the executors whose parameters are updated.
+            arg_params: the current values of the parameters.
+            kvstore: a store, its name, or None.
+            optimizer: an optimizer or its name.
+            options: arguments of a named optimizer; ``rescale_grad`` is 1/batch_size by default.
+            compression: parameters of the store's gradient compression, if any.
+        """
         self.kvstore, self.update_on_kvstore = kv.choose_kvstore(
             kvstore, self.devices, arg_params.values()
         )
@@ -63,14 +81,25 @@ class GroupUpdater:
             self._fill_kvstore(self.kvstore, group, arg_params)
 
     def update(self, group: ExecutorGroup) -> None:
-        """Update the parameters of a group (of any bucket) from its gradients."""
+        """Update the parameters of a group (of any bucket) from its gradients.
+
+        Raises:
+            UsageError: a script has removed both the updater and the store.
+        """
+        if self.updater is None and not (self.kvstore is not None and self.update_on_kvstore):
+            raise UsageError(
+                "update() has neither an updater nor a store that updates the parameters; call "
+                "init_optimizer(force_init=True), or set _updater"
+            )
         if self.kvstore is not None:
             with span("api", "KVStore.pushpull"):
                 self._exchange(self.kvstore, group)
-        if self.updater is not None:
+        if isinstance(self.updater, opt.Updater):
             with span("api", f"{type(self.optimizer).__name__}.update"):
                 for device in range(self.devices):
                     self._update_device(self.updater, group, device)
+        elif self.updater is not None:
+            _update_params(group.param_arrays, group.grad_arrays or (), self.updater, self.devices)
 
     def pull_rows(self, group: ExecutorGroup, row_ids: Any) -> None:
         """Fetch the rows of ``row_sparse`` parameters that a batch needs.
@@ -116,7 +145,7 @@ class GroupUpdater:
     def save_states(self, fname: str) -> None:
         """Write the optimizer's states to a file."""
         if self.updater is not None:
-            write_atomically(Path(fname), self.updater.get_states())
+            write_atomically(Path(fname), self._own_updater().get_states())
         elif self.kvstore is not None:
             self.kvstore.save_optimizer_states(fname)
 
@@ -149,15 +178,24 @@ class GroupUpdater:
 
         Such a store can only write its states to a file.
         """
-        updater = self.updater
-        if updater is None and isinstance(self.kvstore, kv.KVStore):
-            updater = self.kvstore.updater
+        if self.updater is not None:
+            return self._own_updater()
+        updater = self.kvstore.updater if isinstance(self.kvstore, kv.KVStore) else None
         return updater if isinstance(updater, opt.Updater) else None
+
+    def _own_updater(self) -> opt.Updater:
+        """Return the updater; UsageError if it is a script's own function, which has no states."""
+        if not isinstance(self.updater, opt.Updater):
+            raise UsageError(
+                f"the module's _updater is {type(self.updater).__name__}, which has no states to "
+                "save or load; set one made by mx.optimizer.get_updater()"
+            )
+        return self.updater
 
     def load_states(self, fname: str) -> None:
         """Read the optimizer's states from a file."""
         if self.updater is not None:
-            self.updater.set_states(Path(fname).read_bytes())
+            self._own_updater().set_states(Path(fname).read_bytes())
         elif self.kvstore is not None:
             self.kvstore.load_optimizer_states(fname)
 
@@ -174,6 +212,14 @@ class GroupUpdater:
                 "Optimizer created manually outside Module but rescale_grad is not normalized "
                 f"to 1.0/batch_size/num_workers ({optimizer.rescale_grad} vs. {rescale_grad}). "
                 "Is this intended?",
+                stacklevel=5,
+            )
+        ignored = optimizer.multipliers_ignored(group.spec.symbol)
+        if ignored:
+            warnings.warn(
+                f"the symbol's lr_mult and wd_mult of {', '.join(sorted(set(ignored)))} have no "
+                "effect: an optimizer object does not know the symbol; create it with "
+                "sym=symbol, or give the optimizer's name and optimizer_params",
                 stacklevel=5,
             )
         if not optimizer.idx2name:
@@ -193,6 +239,7 @@ class GroupUpdater:
         self, store: kv.KVStore, group: ExecutorGroup, arg_params: Mapping[str, NDArray]
     ) -> None:
         if self.update_on_kvstore:
+            assert self.optimizer is not None
             store.set_optimizer(self.optimizer)
         for name, copies in zip(self.param_names, group.param_arrays, strict=True):
             store.init(name, arg_params[name])

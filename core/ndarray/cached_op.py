@@ -7,9 +7,12 @@ from typing import Any
 
 from ..device import Context
 from ..errors import MXNetError
+from ..ops import Operator
+from ..ops.attributes import attribute_fields
+from . import contrib
 from .array import NDArray, invoke
 
-__all__ = ["CachedOp"]
+__all__ = ["CachedOp", "run_operator"]
 
 
 class CachedOp:
@@ -55,12 +58,31 @@ class CachedOp:
         }
         for node in self._steps:
             inputs = [values[source][output] for source, output in node.inputs]
-            found = invoke(node.op, inputs, context=default_ctx)
-            values[node] = [found] if isinstance(found, NDArray) else found
+            values[node] = run_operator(node.op, inputs, default_ctx)
         outputs = [values[node][output] for node, output in self._heads]
         if out is not None:
             outputs = _copied(outputs, [out] if isinstance(out, NDArray) else list(out))
         return outputs[0] if len(outputs) == 1 else outputs
+
+
+def run_operator(
+    op: Operator, inputs: Sequence[NDArray], context: Context | None = None
+) -> list[NDArray]:
+    """Return the visible outputs of a graph's operator; the shapes may depend on the values.
+
+    Args:
+        op: the operator.
+        inputs: arrays in the operator's order, auxiliary states last.
+        context: device of an operator without inputs, by default the current context.
+    """
+    if op.shaped_by_values is not None:
+        function = getattr(contrib, op.shaped_by_values)
+        found = function(
+            *inputs, **{name: getattr(op, name) for name in attribute_fields(type(op))}
+        )
+    else:
+        found = invoke(op, inputs, context=context)
+    return [found] if isinstance(found, NDArray) else list(found)
 
 
 def _copied(outputs: list[NDArray], targets: list[NDArray]) -> list[NDArray]:

@@ -27,6 +27,7 @@ from .binary import (
 from .counting import histogram, onehot_encode
 from .creation import (
     arange,
+    array,
     concatenate,
     empty,
     eye,
@@ -44,6 +45,7 @@ __all__ = [
     "NDArray",
     "add",
     "arange",
+    "array",
     "concatenate",
     "divide",
     "empty",

@@ -55,6 +55,11 @@ def converter_of(op: Operator) -> Converter | None:
     return next((_converters[kind] for kind in type(op).__mro__ if kind in _converters), None)
 
 
+def is_convertible(kind: type[Operator]) -> bool:
+    """Return whether operators of a class have a converter."""
+    return any(base in _converters for base in kind.__mro__)
+
+
 def inputs_read(op: Operator) -> Sequence[int]:
     """Return the indices of the inputs that an operator needs in inference."""
     if op.is_identity(False):

@@ -20,6 +20,7 @@ from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import register
 from .softmax import write_softmax, write_softmax_gradient
+from .summation import add_up
 
 __all__ = ["Activation", "LeakyReLU", "SoftmaxActivation"]
 
@@ -313,7 +314,7 @@ class LeakyReLU(Operator):
         product *= grad
         kept = gamma_grad.reshape(_gamma_view(gamma_grad.shape, grad.shape))
         axes = tuple(axis for axis, length in enumerate(kept.shape) if length == 1)
-        run.xp.sum(product, axis=axes, keepdims=True, out=kept)
+        add_up(run, product, axes, kept)
 
 
 @register("SoftmaxActivation")

@@ -10,9 +10,9 @@ from ..capabilities.kinds import implements
 from ..errors import ShapeError
 from ..types import Array, DType, Shape, merge_dtypes, normalize_axis
 from .attributes import attribute
-from .broadcasting import sum_to
 from .operator import Operator, Reads, Run
 from .registry import register
+from .summation import sum_to
 
 __all__ = ["BroadcastAxis", "BroadcastLike", "BroadcastTo"]
 

@@ -1,14 +1,13 @@
-"""Broadcast shapes, and the sum that reduces a gradient to the shape before a broadcast."""
+"""Broadcast shapes, and the dtype in which sums are kept."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..errors import ShapeError
-from ..types import Array, DType, Shape, is_half
-from .operator import Run
+from ..types import DType, Shape, is_half
 
-__all__ = ["accumulator", "infer_broadcast", "sum_to"]
+__all__ = ["accumulator", "infer_broadcast"]
 
 
 def infer_broadcast(a: Shape | None, b: Shape | None) -> Shape | None:
@@ -36,17 +35,3 @@ def infer_broadcast(a: Shape | None, b: Shape | None) -> Shape | None:
 def accumulator(dtype: DType) -> DType:
     """Return the dtype in which sums are kept: float32 for half precision, else the same."""
     return np.dtype("float32") if is_half(dtype) else dtype
-
-
-def sum_to(run: Run, x: Array, out: Array) -> None:
-    """Write into ``out`` the sum of ``x`` over the axes along which ``out`` was broadcast."""
-    if x.shape == out.shape:
-        run.xp.copyto(out, x)
-        return
-    lead = x.ndim - out.ndim
-    target = out.reshape((1,) * lead + out.shape)
-    axes = tuple(i for i in range(x.ndim) if target.shape[i] == 1 and x.shape[i] != 1)
-    if axes:
-        run.xp.sum(x, axis=axes, dtype=accumulator(x.dtype), keepdims=True, out=target)
-    else:
-        run.xp.copyto(target, x)

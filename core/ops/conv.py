@@ -18,6 +18,7 @@ from .im2col import Correlation
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import declares_attributes, register
+from .summation import add_up
 from .window import (
     Window,
     channels_first,
@@ -164,7 +165,7 @@ class _Filtering(Operator, abc.ABC):
         self._write_back(run, data_grad, in_grads[0])
         self._write_back(run, weight_grad, in_grads[1])
         if not self.no_bias and in_grads[2] is not None:
-            run.xp.sum(grad, axis=(0, *range(2, grad.ndim)), out=in_grads[2])
+            add_up(run, grad, (0, *range(2, grad.ndim)), in_grads[2])
 
     def _to_channels_first(self, run: Run, array: Array) -> Array:
         """Return an array with channels first: itself, or a copy in scratch memory."""

@@ -18,6 +18,7 @@ from .precision import wide_backward, wide_forward
 from .registry import register
 from .sparse_kernel import SparseKernel
 from .sparse_products import LAYER
+from .summation import add_up
 
 __all__ = ["FullyConnected"]
 
@@ -122,7 +123,7 @@ class FullyConnected(Operator):
         if weight_grad is not None:
             run.xp.matmul(grad.T, self._rows(inputs[0]), out=weight_grad)
         if bias_grad and bias_grad[0] is not None:
-            run.xp.sum(grad, axis=0, out=bias_grad[0].reshape(-1))
+            add_up(run, grad, 0, bias_grad[0].reshape(-1))
 
     def _rows(self, data: Array) -> Array:
         return data.reshape(data.shape[0] if self.flatten else -1, self._features(data.shape))

@@ -22,7 +22,7 @@ from ..errors import TypeInferenceError
 from ..types import Array, DType, Shape, is_floating, is_half, merge_dtypes
 from .attributes import attribute
 from .binary_row import BinaryRow, Slope
-from .broadcasting import infer_broadcast, sum_to
+from .broadcasting import infer_broadcast
 from .derivatives import Functions, Tensor
 from .derivatives import sum_to as gradient_of_shape
 from .elemwise_binary import BINARY
@@ -32,6 +32,7 @@ from .registry import declares_attributes, get_operator, register
 from .sparse_elementwise import of_stored_values, scaling_kernel
 from .sparse_kernel import SparseKernel
 from .storage_rules import of_first
+from .summation import sum_to
 from .unary_row import UnaryRow
 
 __all__ = ["Broadcast", "Elementwise", "Reversed", "Scalar", "Unary", "multiply_into"]

@@ -12,11 +12,11 @@ from ..capabilities.quantized import ByteForm
 from ..errors import ShapeError
 from ..types import Array, Shape, normalize_axis, shape_size
 from .attributes import attribute
-from .broadcasting import accumulator
 from .csr import Csr, Pattern
 from .operator import Operator, Reads, Run
 from .registry import declares_attributes, register
 from .sparse_kernel import SparseKernel
+from .summation import add_up
 
 __all__ = ["Concat", "RNNParamConcat", "Repeat", "Stack", "Tile"]
 
@@ -239,7 +239,7 @@ class Tile(Operator):
         dy = self._parted(out_grads[0])
         target = dx.reshape((1,) * (dy.ndim // 2 - dx.ndim) + dx.shape)
         copies = tuple(range(0, dy.ndim, 2))
-        run.xp.sum(dy, axis=copies, dtype=accumulator(dy.dtype), out=target)
+        add_up(run, dy, copies, target)
 
 
 @register("repeat", "_np_repeat")
@@ -290,7 +290,7 @@ class Repeat(Operator):
         dx = in_grads[0]
         assert dx is not None
         dy, axis = self._parted(out_grads[0], dx.shape)
-        run.xp.sum(dy, axis=axis, dtype=accumulator(dy.dtype), out=dx)
+        add_up(run, dy, axis, dx)
 
 
 def _replace(shape: Shape, axis: int, size: int) -> Shape:

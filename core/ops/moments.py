@@ -10,6 +10,7 @@ from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import register
+from .summation import average
 
 __all__ = ["Moments"]
 
@@ -62,11 +63,11 @@ class Moments(Operator):
         data = inputs[0]
         axes, kept = self._reduced(data.ndim), self._kept(data.shape)
         mean, variance = (array.reshape(kept) for array in outputs)
-        run.xp.mean(data, axis=axes, keepdims=True, out=mean)
+        average(run, data, axes, mean)
         centered = run.scratch(data.shape, data.dtype)
         run.xp.subtract(data, mean, out=centered)
         centered *= centered
-        run.xp.mean(centered, axis=axes, keepdims=True, out=variance)
+        average(run, centered, axes, variance)
 
     @wide_backward
     def backward(

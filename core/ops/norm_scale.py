@@ -13,6 +13,7 @@ from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import register
+from .summation import add_up
 
 __all__ = ["LRN", "L2Normalization"]
 
@@ -69,7 +70,7 @@ class L2Normalization(Operator):
         square = run.scratch(data.shape, data.dtype)
         xp.multiply(data, data, out=square)
         length = outputs[1].reshape(self._kept_shape(data.shape))
-        xp.sum(square, axis=self._axes(data.ndim), keepdims=True, out=length)
+        add_up(run, square, self._axes(data.ndim), length)
         length += self.eps
         xp.sqrt(length, out=length)
         xp.divide(data, length, out=outputs[0])
@@ -88,7 +89,7 @@ class L2Normalization(Operator):
         kept = self._kept_shape(grad.shape)
         product, along = run.scratch(grad.shape, grad.dtype), run.scratch(kept, grad.dtype)
         xp.multiply(grad, out, out=product)
-        xp.sum(product, axis=self._axes(grad.ndim), keepdims=True, out=along)
+        add_up(run, product, self._axes(grad.ndim), along)
         xp.multiply(out, along, out=product)
         xp.subtract(grad, product, out=data_grad)
         data_grad /= outputs[1].reshape(kept)

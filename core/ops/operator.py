@@ -174,6 +174,10 @@ class Operator:
     uses_random: ClassVar[bool] = False
     """True if ``forward`` draws from ``run.random``."""
 
+    shaped_by_values: ClassVar[str | None] = None
+    """For an operator whose output shapes depend on its inputs' values: its function in
+    ``mx.nd.contrib``. Graphs with it run operator by operator, without a plan of the memory."""
+
     graph_names: ClassVar[tuple[str, ...]] = ()
     """Names of its subgraphs (``then_branch``); its function takes them before the inputs."""
 

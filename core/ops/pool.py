@@ -20,6 +20,7 @@ from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import declares_attributes, register
+from .summation import add_up
 from .window import check_layout, check_window, is_channels_last
 
 __all__ = ["Pooling", "PoolingAttributes"]
@@ -304,7 +305,7 @@ class Pooling(PoolingAttributes):
     def _sums(self, run: Run, data: Array, out: Array, intervals: list[_Interval]) -> None:
         if self.global_pool:
             axes = tuple(interval.axis for interval in intervals)
-            run.xp.sum(data, axis=axes, keepdims=True, out=out)
+            add_up(run, data, axes, out)
             return
         for interval in intervals:
             target = out if interval is intervals[-1] else _reduced(run, data, interval)

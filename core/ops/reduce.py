@@ -21,9 +21,11 @@ from .attributes import attribute
 from .broadcasting import accumulator
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
+from .prod_gradient import write_product_gradient
 from .registry import declares_attributes, register
 from .sparse_kernel import SparseKernel
 from .sparse_reductions import matrix_sum_kernel, square_sum_kernel
+from .summation import add_up
 
 __all__ = ["ArgMax", "ArgMaxChannel", "ArgMin", "Norm", "NumpySum", "Reduction"]
 
@@ -150,7 +152,7 @@ def _count(x: Array, y: Array) -> int:
 
 def _sum(run: Run, x: Array, axes: Axes, y: Array) -> None:
     # NumPy would add up integers of few bits in 64; MXNet lets their sums wrap around.
-    run.xp.sum(x, axis=axes, dtype=x.dtype, keepdims=True, out=y)
+    add_up(run, x, axes, y)
 
 
 def _spread(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
@@ -172,12 +174,6 @@ def _spread_mean(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
 
 def _product(run: Run, x: Array, axes: Axes, y: Array) -> None:
     run.xp.prod(x, axis=axes, dtype=x.dtype, keepdims=True, out=y)
-
-
-def _product_gradient(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
-    # As in MXNet: NaN for an element of 0, although the product of the others is its derivative.
-    run.xp.divide(y, x, out=dx, casting="unsafe")
-    dx *= dy
 
 
 def _is_nan(run: Run, x: Array) -> Array:
@@ -207,7 +203,7 @@ def _nansum_gradient(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None
 
 
 def _nanprod_gradient(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
-    _product_gradient(run, dy, x, y, dx)
+    write_product_gradient(run, dy, _without_nan(run, x, 1), y, dx)
     run.xp.copyto(dx, 0, where=_is_nan(run, x))
 
 
@@ -268,7 +264,7 @@ REDUCTIONS = (
         of_matrix=partial(matrix_sum_kernel, is_mean=True),
         known=Known.MEAN,
     ),
-    ReduceRow(("prod",), "Product", _product, _product_gradient, _BOTH, known=Known.PRODUCT),
+    ReduceRow(("prod",), "Product", _product, write_product_gradient, _BOTH, known=Known.PRODUCT),
     ReduceRow(("nansum",), "Sum that ignores NaN", _nansum, _nansum_gradient, Reads(inputs=(0,))),
     ReduceRow(("nanprod",), "Product that ignores NaN", _nanprod, _nanprod_gradient, _BOTH),
     ReduceRow(("max", "max_axis"), "Maximum", _max, _to_extremes, _BOTH, known=Known.MAXIMUM),

@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple
 from ..types import Array, DType
 from .operator import Run
 from .rnn_layout import CellParameters
+from .summation import add_up
 
 __all__ = ["CellArrays", "CellGradients", "Recurrence", "StateClip", "rows_of"]
 
@@ -224,8 +225,8 @@ class Recurrence(abc.ABC):
     def _parameter_gradients(self, cell: CellArrays, states: Array, target: CellParameters) -> None:
         xp, gate_grads, hidden_grads = self.xp, self.gate_grads, self.hidden_gate_grads()
         xp.matmul(rows_of(gate_grads).T, rows_of(cell.data), out=target.i2h_weight)
-        xp.sum(rows_of(gate_grads), axis=0, out=target.i2h_bias)
-        xp.sum(rows_of(hidden_grads), axis=0, out=target.h2h_bias)
+        add_up(self.run, rows_of(gate_grads), 0, target.i2h_bias)
+        add_up(self.run, rows_of(hidden_grads), 0, target.h2h_bias)
         # The first step started from the initial state, which ``states`` does not hold.
         if cell.is_reversed:
             first, later, states = hidden_grads[-1], hidden_grads[:-1], states[1:]

@@ -14,6 +14,7 @@ from .derivatives import Functions, Tensor
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import register
+from .summation import add_up
 
 __all__ = [
     "LogSoftmax",
@@ -34,7 +35,7 @@ def write_softmax(run: Run, data: Array, axis: int, out: Array) -> None:
     xp.max(data, axis=axis, keepdims=True, out=reduced)
     xp.subtract(data, reduced, out=out)
     xp.exp(out, out=out)
-    xp.sum(out, axis=axis, keepdims=True, out=reduced)
+    add_up(run, out, axis, reduced)
     out /= reduced
 
 
@@ -44,7 +45,7 @@ def write_softmax_gradient(run: Run, grad: Array, out: Array, axis: int, data_gr
     product = run.scratch(out.shape, out.dtype)
     along = _reduced(run, out, axis)
     xp.multiply(grad, out, out=product)
-    xp.sum(product, axis=axis, keepdims=True, out=along)
+    add_up(run, product, axis, along)
     xp.subtract(grad, along, out=data_grad)
     data_grad *= out
 
@@ -247,7 +248,7 @@ class LogSoftmax(_AlongAxis):
         xp.max(data, axis=axis, keepdims=True, out=reduced)
         xp.subtract(data, reduced, out=out)
         xp.exp(out, out=powers)
-        xp.sum(powers, axis=axis, keepdims=True, out=reduced)
+        add_up(run, powers, axis, reduced)
         xp.log(reduced, out=reduced)
         out -= reduced
 
@@ -264,7 +265,7 @@ class LogSoftmax(_AlongAxis):
         axis = self.axis % out.ndim
         share = run.scratch(out.shape, out.dtype)
         total = _reduced(run, out, axis)
-        xp.sum(grad, axis=axis, keepdims=True, out=total)
+        add_up(run, grad, axis, total)
         xp.exp(out, out=share)
         share *= total
         xp.subtract(grad, share, out=data_grad)

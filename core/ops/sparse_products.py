@@ -10,6 +10,7 @@ from .csr import Csr
 from .operator import Run
 from .rows import Rows
 from .sparse_kernel import SparseKernel
+from .summation import add_up
 
 __all__ = ["LAYER", "dot_kernel"]
 
@@ -115,7 +116,7 @@ def _layer_backward(
         weight_grad[...] = 0
         weight_grad[:, columns] = sums.T
     if bias_grad and bias_grad[0] is not None:
-        run.xp.sum(grad, axis=0, out=bias_grad[0].reshape(-1))
+        add_up(run, grad, 0, bias_grad[0].reshape(-1))
 
 
 LAYER = SparseKernel(

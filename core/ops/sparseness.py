@@ -10,6 +10,7 @@ from ..types import Array, DType, Shape
 from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .registry import register
+from .summation import average
 
 __all__ = ["IdentityAttachKLSparseReg"]
 
@@ -83,7 +84,7 @@ class IdentityAttachKLSparseReg(Operator):
     ) -> None:
         xp, (data, moving) = run.xp, inputs
         batch = run.scratch(moving.shape, moving.dtype)
-        xp.mean(data, axis=0, out=batch)
+        average(run, data, 0, batch)
         batch *= 1 - self.momentum
         moving *= self.momentum
         moving += batch

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from ..types import Array, Shape, shape_size
 from .operator import Run
+from .summation import add_up, average
 
 __all__ = ["center", "copy_standardized", "sums_for_backward", "three_axes", "write_data_gradient"]
 
@@ -36,13 +37,13 @@ def center(
     ``inverse`` keep the reduced axes with length 1.
     """
     xp = run.xp
-    xp.mean(data, axis=axes, keepdims=True, out=mean)
+    average(run, data, axes, mean)
     xp.subtract(data, mean, out=centered)
     square = run.scratch(data.shape, data.dtype)
     # Not as the mean of squares minus the squared mean, whose difference loses all digits where the
     # mean is large.
     xp.multiply(centered, centered, out=square)
-    xp.mean(square, axis=axes, keepdims=True, out=inverse)
+    average(run, square, axes, inverse)
     inverse += eps
     xp.sqrt(inverse, out=inverse)
     xp.reciprocal(inverse, out=inverse)
@@ -64,13 +65,12 @@ def sums_for_backward(
     Over axes 0 and 2 they are the gradients of beta and gamma; over the axes of the statistics they
     are needed for the gradient of the data.
     """
-    xp = run.xp
     shape = tuple(1 if axis in axes else n for axis, n in enumerate(grad.shape))
     total, total_product = run.scratch(shape, grad.dtype), run.scratch(shape, grad.dtype)
     product = run.scratch(grad.shape, grad.dtype)
-    xp.sum(grad, axis=axes, keepdims=True, out=total)
-    xp.multiply(grad, standardized, out=product)
-    xp.sum(product, axis=axes, keepdims=True, out=total_product)
+    add_up(run, grad, axes, total)
+    run.xp.multiply(grad, standardized, out=product)
+    add_up(run, product, axes, total_product)
     return total, total_product
 
 

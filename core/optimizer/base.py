@@ -137,15 +137,21 @@ class Optimizer(OptimizerNames):
         self.lr = lr
 
     def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
-        """Set factors on the learning rate by parameter name or index, over ``__lr_mult__``."""
+        """Set factors on the learning rate by parameter name or index, over ``__lr_mult__``.
+
+        It warns if a Trainer uses the optimizer, because then those of the parameters apply.
+        """
+        self.warn_of_overridden("lr_mult", args_lr_mult)
         self.lr_mult = self._symbol_multipliers("__lr_mult__")
         self.lr_mult.update(args_lr_mult)
 
     def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:
         """Set factors on the weight decay by parameter name or index, over ``__wd_mult__``.
 
-        Parameters whose name ends in none of ``decayed_suffixes`` start with 0.
+        Parameters whose name ends in none of ``decayed_suffixes`` start with 0. It warns if a
+        Trainer uses the optimizer, because then those of the parameters apply.
         """
+        self.warn_of_overridden("wd_mult", args_wd_mult)
         self.wd_mult = {
             name: 0.0 for name in self.idx2name.values() if not name.endswith(self.decayed_suffixes)
         }
@@ -161,6 +167,24 @@ class Optimizer(OptimizerNames):
             for name in arguments
             if key in attributes.get(name, {})
         }
+
+    def multipliers_ignored(self, symbol: Symbol) -> list[str]:
+        """Return the parameters of a symbol whose multipliers this optimizer does not know."""
+        return [
+            name
+            for name, attributes in symbol.attr_dict().items()
+            for key, table in (("__lr_mult__", self.lr_mult), ("__wd_mult__", self.wd_mult))
+            if float(attributes.get(key, table.get(name, 1.0))) != table.get(name, 1.0)
+        ]
+
+    def warn_of_overridden(self, attribute: str, given: Mapping[Any, float]) -> None:
+        """Warn of factors that have no effect, because the parameters of a Trainer have others."""
+        if given and self.param_dict:
+            warnings.warn(
+                f"{attribute} of {', '.join(map(str, given))} has no effect: a Trainer takes it "
+                f"from the parameters; set the parameters' {attribute} instead",
+                stacklevel=3,
+            )
 
     def _multiplier(self, index: Any, table: Mapping[Any, float], attribute: str) -> float:
         if index in self.param_dict:

@@ -27,6 +27,15 @@ class Updater:
         # Weak, because a module may be bound again, with new buffers.
         self._flat_states: WeakKeyDictionary[FlatBuffer, list[FlatBuffer]] = WeakKeyDictionary()
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The flat states are those in `states`; they are made anew for the buffers of the copy.
+        return {name: one for name, one in vars(self).items() if name != "_flat_states"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.states_synced = dict.fromkeys(self.states, False)
+        self._flat_states = WeakKeyDictionary()
+
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         """Update one weight, or several given as lists."""
         if not isinstance(index, (list, tuple)):

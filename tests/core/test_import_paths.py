@@ -34,6 +34,33 @@ PATHS = [
     ("contrib.text.vocab", "Vocabulary"),
     ("gluon", "Parameter ParameterDict Constant Trainer Block HybridBlock SymbolBlock nn loss"),
     ("gluon.block", "Block HybridBlock SymbolBlock"),
+    ("base", "NDArrayHandle"),
+    ("contrib.onnx", "export_model get_operator_support"),
+    ("contrib.text.embedding", "GloVe FastText _TokenEmbedding get_pretrained_file_names"),
+    ("gluon.contrib.cnn", "DeformableConvolution ModulatedDeformableConvolution"),
+    ("gluon.contrib.estimator", "Estimator BatchProcessor LoggingHandler TrainBegin"),
+    (
+        "gluon.contrib.estimator.event_handler",
+        "CheckpointHandler EarlyStoppingHandler EventHandler",
+    ),
+    (
+        "gluon.data.dataloader",
+        "_MultiWorkerIter _as_in_context _worker_fn _worker_initializer ForkingPickler",
+    ),
+    ("gluon.loss", "Loss _apply_weighting _reshape_like"),
+    ("gluon.model_zoo.model_store", "get_model_file purge"),
+    ("gluon.model_zoo.vision.densenet", "DenseNet densenet121"),
+    ("gluon.model_zoo.vision.squeezenet", "SqueezeNet squeezenet1_1"),
+    ("gluon.model_zoo.vision.vgg", "VGG vgg16_bn"),
+    ("gluon.nn.basic_layers", "Dense HybridSequential BatchNorm Lambda Activation"),
+    ("gluon.nn.conv_layers", "_Conv Conv2D MaxPool2D"),
+    ("gluon.utils", "_get_repo_url _get_repo_file_url replace_file"),
+    ("image.image", "_get_interp_method"),
+    ("io.utils", "_init_data"),
+    ("module.executor_group", "DataParallelExecutorGroup _load_general _merge_multi_context"),
+    ("ndarray.ndarray", "array"),
+    ("ndarray.utils", "array empty load load_frombuffer save zeros"),
+    ("onnx", "export_model get_operator_support"),
     ("gluon.parameter", "Parameter ParameterDict Constant DeferredInitializationError"),
     ("gluon.contrib.nn", "Concurrent HybridConcurrent Identity SparseEmbedding PixelShuffle2D"),
     ("gluon.model_zoo", "vision"),
@@ -167,3 +194,9 @@ def test_functions_that_draw_numbers_can_be_imported_from_random() -> None:
 
     assert (seed, uniform) == (mx.random.seed, mx.random.uniform)
     assert (normal, shuffle) == (mx.nd.random.normal, mx.nd.random.shuffle)
+
+
+def test_a_function_takes_the_place_of_its_module() -> None:
+    """As in MXNet, whose model zoo has both under one name."""
+    module = importlib.import_module("core.gluon.model_zoo.vision.alexnet")
+    assert module.alexnet is mx.gluon.model_zoo.vision.alexnet

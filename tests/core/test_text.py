@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections import Counter
 from pathlib import Path
 from typing import ClassVar
@@ -116,6 +117,68 @@ def test_headers_and_repeated_tokens_are_skipped(tmp_path: Path) -> None:
     assert embedding.idx_to_vec.asnumpy().tolist() == [[0, 0], [3, 4]]
     with pytest.raises(ValueError, match="valid path"):
         text.embedding.CustomEmbedding(str(tmp_path / "missing"))
+
+
+def test_published_vectors_are_read_from_local_files(tmp_path: Path) -> None:
+    glove, fasttext = tmp_path / "glove", tmp_path / "fasttext"
+    glove.mkdir()
+    fasttext.mkdir()
+    # As published: tokens with the delimiter or a line separator of other alphabets in them.
+    lines = "the 1 2\n. . . 3 4\nat name@domain.com 5 6\nx\x85y 7 8\n"
+    (glove / "glove.6B.50d.txt").write_text(lines, encoding="utf8")
+    found = text.embedding.create(
+        "glove", pretrained_file_name="glove.6B.50d.txt", embedding_root=str(tmp_path)
+    )
+    assert found.idx_to_token == ["<unk>", "the", ". . .", "at name@domain.com", "x\x85y"]
+    assert found.idx_to_vec.asnumpy().tolist() == [[0, 0], [1, 2], [3, 4], [5, 6], [7, 8]]
+    (fasttext / "wiki.simple.vec").write_text("2 2\nwords 1 2\nand 3 4\n")
+    vocabulary = text.vocab.Vocabulary(COUNTS)
+    with pytest.warns(UserWarning, match="likely a header"):
+        named = text.embedding.FastText(
+            embedding_root=str(tmp_path), vocabulary=vocabulary, init_unknown_vec=mx.nd.ones
+        )
+    assert named.idx_to_token == ["<unk>", "words", "and", "some"]
+    assert named.idx_to_vec.asnumpy().tolist() == [[1, 1], [1, 2], [3, 4], [1, 1]]
+    (fasttext / "mine.vec").write_text("words 1 2\n")  # published by nobody, but there
+    assert text.embedding.FastText("mine.vec", str(tmp_path)).vec_len == 2
+
+
+def test_published_vectors_are_read_from_their_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MXNET_HOME", str(tmp_path))
+    folder = tmp_path / "embeddings" / "glove"
+    folder.mkdir(parents=True)
+    for archive, name in (
+        ("glove.6B.zip", "glove.6B.100d.txt"),
+        ("glove.twitter.27B.zip", "glove.twitter.27B.25d.txt"),
+        ("glove.840B.300d.zip", "glove.840B.300d.txt"),
+    ):
+        with zipfile.ZipFile(folder / archive, "w") as files:
+            files.writestr(name, "words 1 2\n")
+            files.writestr("../outside.txt", "words 1 2\n")
+        assert text.embedding.GloVe(name).vec_len == 2
+        assert (folder / name).exists()
+    assert not (folder.parent / "outside.txt").exists()
+    assert text.embedding.GloVe().idx_to_token == ["<unk>", "words"]
+
+
+def test_missing_published_vectors_are_named_with_their_address(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"wiki\.de\.zip, from https://fasttext\.cc"):
+        text.embedding.FastText("wiki.de.vec", str(tmp_path))
+    with pytest.raises(KeyError, match=r"did you mean 'glove\.6B\.50d\.txt'"):
+        text.embedding.GloVe("glove.6B.50.txt", str(tmp_path))
+    names = text.embedding.get_pretrained_file_names()
+    assert len(names["glove"]) == 10
+    assert len(names["fasttext"]) == 327  # as in MXNet
+    assert "wiki.multi.de.vec" in text.embedding.get_pretrained_file_names("fasttext")
+
+
+def test_a_line_without_numbers_is_refused(file: Path) -> None:
+    with file.open("a") as lines:
+        lines.write("only words\n")
+    with pytest.raises(ValueError, match=r"At line 4 .* only is followed by no numbers"):
+        text.embedding.CustomEmbedding(str(file))
 
 
 def test_custom_embeddings_are_registered_by_name(file: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from app.executor.modules.engine_optimizer import main_module
 from app.executor.modules.hosted_module import HostedModule
 from core.kvstore import KVStore
+from core.optimizer import Updater
 
 __all__ = ["memory_of"]
 
@@ -45,10 +46,11 @@ def memory_of(module: HostedModule) -> dict[str, int]:
 
 def _optimizer_states(module: HostedModule) -> Iterable[Any]:
     updates = main_module(module.engine)
-    updater, store = updates._updater, updates.kvstore
+    updater: Any = updates._updater
+    store = updates.kvstore
     if updater is None and isinstance(store, KVStore):
         updater = store.updater
-    return () if updater is None else updater.states.values()
+    return updater.states.values() if isinstance(updater, Updater) else ()
 
 
 def _nbytes(states: Any) -> int:

@@ -17,6 +17,7 @@
 /* Pixels whose statistics are taken at a time: 16 KiB, which stay in the first-level cache between
  * the two passes over them. */
 #define PIECE 256
+#define RUN 16 /* pixels that are added to the same sum of gradients */
 
 typedef struct {
   long images, channels, pixels;
@@ -220,12 +221,18 @@ TARGET void batch_norm_backward(const Maps *m, const float *data, const float *g
       const long c = piece.channel;
       const Affine affine = affine_of(c, gamma, beta, mean, inverse);
       vector sum = {0}, product = {0};
-      for (long j = 0; j < piece.count; j++) {
-        const long place = piece.offset + j * m->pixel;
-        const vector x = _mm512_loadu_ps(data + place);
-        const vector dy = let_through(_mm512_loadu_ps(grad + place), x, affine, &follows);
-        sum += dy;
-        product = _mm512_fmadd_ps(dy, x - affine.center, product);
+      /* In runs: errors grow with the number of terms that are added to the same sum. */
+      for (long start = 0; start < piece.count; start += RUN) {
+        vector run_sum = {0}, run_product = {0};
+        for (long j = start; j < least(piece.count, start + RUN); j++) {
+          const long place = piece.offset + j * m->pixel;
+          const vector x = _mm512_loadu_ps(data + place);
+          const vector dy = let_through(_mm512_loadu_ps(grad + place), x, affine, &follows);
+          run_sum += dy;
+          run_product = _mm512_fmadd_ps(dy, x - affine.center, run_product);
+        }
+        sum += run_sum;
+        product += run_product;
       }
       _mm512_storeu_ps(own + c, _mm512_loadu_ps(own + c) + sum);
       _mm512_storeu_ps(own + channels + c, _mm512_loadu_ps(own + channels + c) + product);
@@ -233,13 +240,13 @@ TARGET void batch_norm_backward(const Maps *m, const float *data, const float *g
 #pragma omp barrier
 #pragma omp single
     for (long c = 0; c < channels; c++) {
-      float sum = 0, product = 0;
+      double sum = 0, product = 0;
       for (long i = 0; i < team; i++) {
         sum += scratch[i * batch_norm_scratch(m) + c];
         product += scratch[i * batch_norm_scratch(m) + channels + c];
       }
-      beta_grad[c] = sum;
-      gamma_grad[c] = product * inverse[c];
+      beta_grad[c] = (float)sum;
+      gamma_grad[c] = (float)(product * inverse[c]);
     }
     /* scale * (grad - mean of grad - normalized * mean of grad * normalized) */
     for (long i = last - 1; i >= first; i--) {

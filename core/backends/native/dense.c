@@ -160,8 +160,13 @@ TARGET static void bias_grad(const DenseLayer *layer, Span band) {
     const __mmask16 lanes = first_lanes(band.count - o);
     const float *grad = layer->grad + band.first + o;
     vector sum = _mm512_setzero_ps();
-    for (long b = 0; b < layer->rows; b++)
-      sum += _mm512_maskz_loadu_ps(lanes, grad + b * layer->outputs);
+    /* In runs: errors grow with the number of terms that are added to the same sum. */
+    for (long start = 0; start < layer->rows; start += LANES) {
+      vector run = _mm512_setzero_ps();
+      for (long b = start; b < least(layer->rows, start + LANES); b++)
+        run += _mm512_maskz_loadu_ps(lanes, grad + b * layer->outputs);
+      sum += run;
+    }
     _mm512_mask_storeu_ps(layer->bias_grad + band.first + o, lanes, sum);
   }
 }

@@ -58,7 +58,7 @@ class _View(NamedTuple):
     def binary(self, algorithm: Algorithm, *, by_length: bool, post: Any = ()) -> Primitive:
         """Return the primitive for arithmetic with another tensor, or with one number for each
         norm."""
-        outer, size, inner = self.stage
+        outer, size, inner, _ = self.stage
         columns = (inner,) if inner > 1 else ()
         whole, lengths = plain((outer, size, *columns)), plain((outer, 1, *columns))
         right = lengths if by_length else whole

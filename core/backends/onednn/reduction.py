@@ -123,7 +123,7 @@ class _Norm(Kernel):
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
         """Return a closure that multiplies."""
-        outer, size, _ = self._stages[0]
+        outer, size, *_ = self._stages[0]
         data, out = present(arrays.inputs[0]), present(arrays.outputs[0]).reshape(-1)
         has_parts = len(self._stages) > 1
         squares = resources.allocate((outer,), _FLOAT32) if has_parts else out

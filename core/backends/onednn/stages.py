@@ -31,12 +31,17 @@ _LONG = 1 << 12
 """Largest number of elements summed in one pass; longer float32 sums would lose precision."""
 
 
+_WINDOW = 32
+"""Number of rows that are added to one running sum; more would lose digits."""
+
+
 class Stage(NamedTuple):
-    """A reduction of the middle one of three axes."""
+    """A reduction of the middle one of three axes, to one element or to several parts."""
 
     outer: int
     size: int
     inner: int
+    parts: int = 1
 
 
 def stages_of(shape: Shape, axes: Shape) -> list[Stage]:
@@ -56,12 +61,17 @@ def stages_of(shape: Shape, axes: Shape) -> list[Stage]:
 
 
 def _split(stage: Stage) -> list[Stage]:
-    """Split a stage of long rows into several of shorter rows, if these divide evenly.
+    """Split a stage of long rows, or of many, into several stages with shorter sums.
 
-    This is pairwise summation with few, long parts.
+    Rows are divided if they divide evenly, into few, long parts.
     """
-    outer, size, inner = stage
-    if inner > 1 or size <= _LONG:
+    outer, size, inner, _ = stage
+    if inner > 1:
+        if size <= _WINDOW:
+            return [stage]
+        parts = -(-size // _WINDOW)
+        return [Stage(outer, size, inner, parts), *_split(Stage(outer, parts, inner))]
+    if size <= _LONG:
         return [stage]
     length = next((n for n in range(_LONG, _SHORT, -1) if size % n == 0), size)
     if length == size:
@@ -101,7 +111,8 @@ class Sums:
         ):
             target = out.reshape(-1)
             if index < len(self._stages) - 1:
-                target = resources.allocate((stage.outer * stage.inner,), _FLOAT32)
+                size = stage.outer * stage.parts * stage.inner
+                target = resources.allocate((size,), _FLOAT32)
             if primitive is None:
                 weights = resources.allocate((stage.size,), _FLOAT32)
                 weights.fill(self._factors[index])
@@ -173,26 +184,26 @@ def _adding(stage: Stage, factor: float) -> Primitive | None:
         if stage.size < _SHORT:
             return None
         return reducing(stage, Algorithm.REDUCTION_SUM, factor)
-    outer, size, inner = stage
-    images, pixels = _columns(stage), _columns(Stage(outer, 1, inner))
+    outer, size, inner, parts = stage
+    window = size if parts == 1 else _WINDOW
     return Primitive.of(
         "pooling_forward",
         Propagation.FORWARD_INFERENCE,
-        Algorithm.POOLING_AVERAGE_EXCLUDE_PADDING,
-        images,
-        pixels,
-        (1,),
-        (size,),
+        Algorithm.POOLING_AVERAGE_INCLUDE_PADDING,
+        _columns(stage),
+        _columns(Stage(outer, parts, inner)),
+        (window,),
+        (window,),
         (0,),
         (0,),
-        (0,),
-        post=scaled(size * factor),
+        (parts * window - size,),
+        post=scaled(window * factor),
     )
 
 
 def _repeating(stage: Stage, factor: float) -> Primitive:
     """Return the primitive that repeats: an outer product with a row of factors, or a resizing."""
-    outer, size, inner = stage
+    outer, size, inner, _ = stage
     if inner == 1:
         numbers, row, rows = plain((outer, 1)), plain((1, size)), plain((outer, size))
         return Primitive.of("matmul", numbers, row, None, rows)
@@ -209,7 +220,7 @@ def _repeating(stage: Stage, factor: float) -> Primitive:
 
 def _columns(stage: Stage) -> MemoryDesc:
     """Return columns as images with a single row, channels last."""
-    outer, size, inner = stage
+    outer, size, inner, _ = stage
     return strided((outer, inner, size), (size * inner, 1, inner))
 
 

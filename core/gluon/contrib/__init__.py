@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import data, nn, rnn
+from . import cnn, data, estimator, nn, rnn
 
-__all__ = ["data", "nn", "rnn"]
+__all__ = ["cnn", "data", "estimator", "nn", "rnn"]

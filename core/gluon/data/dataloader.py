@@ -12,16 +12,30 @@ from typing import Any
 import numpy as np
 
 from ...context import cpu_pinned
-from ...device import Context
 from ...errors import UsageError
-from ...ndarray import NDArray
 from ...random import get_state
 from .batchify import default_batchify_fn, default_mp_batchify_fn
+from .multi_worker import (
+    ForkingPickler,
+    _as_in_context,
+    _MultiWorkerIter,
+    _worker_fn,
+    _worker_initializer,
+)
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 from .thread_pool import ThreadPool
 from .worker_pool import WorkerPool
 
-__all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
+__all__ = [
+    "DataLoader",
+    "ForkingPickler",
+    "_MultiWorkerIter",
+    "_as_in_context",
+    "_worker_fn",
+    "_worker_initializer",
+    "default_batchify_fn",
+    "default_mp_batchify_fn",
+]
 
 
 class DataLoader:
@@ -125,7 +139,7 @@ class DataLoader:
             yield self._placed(self._batchify_fn([self._dataset[index] for index in samples]))
 
     def _placed(self, batch: Any) -> Any:
-        return batch if self._pinned is None else _moved(batch, self._pinned)
+        return batch if self._pinned is None else _as_in_context(batch, self._pinned)
 
 
 class _Round:
@@ -189,14 +203,6 @@ def _given(batch_sampler: Any, *excluded: Any) -> Any:
             "is specified."
         )
     return batch_sampler
-
-
-def _moved(batch: Any, context: Context) -> Any:
-    if isinstance(batch, NDArray):
-        return batch.as_in_context(context)
-    if isinstance(batch, (list, tuple)):
-        return [_moved(part, context) for part in batch]
-    return batch
 
 
 def _seed_of_round(number: int) -> bytes:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import vision
+from . import model_store, vision
 
-__all__ = ["vision"]
+__all__ = ["model_store", "vision"]

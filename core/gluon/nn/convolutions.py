@@ -15,57 +15,63 @@ __all__ = ["Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "
 Lengths = int | Sequence[int]
 
 
-class _Convolution(HybridBlock):
-    """A convolution with its bias and activation; subclasses say of how many axes.
+class _Conv(HybridBlock):
+    """A convolution with its bias and activation, over as many axes as its kernel has.
+
+    Public code derives layers of its own from this class of MXNet.
 
     Args:
         channels: channels of the output.
-        kernel_size, strides, padding, dilation: one number for all axes, or one for each.
+        kernel_size: lengths of the kernel.
+        strides, padding, dilation: one number for all axes, or one for each.
         groups: number of groups of channels that are convolved separately.
-        layout: the axes of data and weight; by default channels come second.
+        layout: the axes of data and weight.
+        in_channels: channels of the input; 0 infers them at the first call.
         activation: name of an activation function, if any.
         use_bias: add a bias.
         weight_initializer, bias_initializer: initializers or their names.
-        in_channels: channels of the input; 0 infers them at the first call.
+        op_name: the operator.
+        adj: its ``adj``, for transposed convolutions.
         prefix, params: as for ``Block``.
 
     Raises:
-        UsageError: the layer does not have this layout, or the number of lengths is wrong.
+        UsageError: the number of lengths is wrong.
     """
-
-    _axes: ClassVar[int]
-    _layouts: ClassVar[tuple[str, ...]]
-    _operator: ClassVar[str] = "Convolution"
 
     def __init__(
         self,
         channels: int,
-        kernel_size: Lengths,
-        strides: Lengths = 1,
-        padding: Lengths = 0,
-        dilation: Lengths = 1,
-        groups: int = 1,
-        layout: str | None = None,
+        kernel_size: Sequence[int],
+        strides: Lengths,
+        padding: Lengths,
+        dilation: Lengths,
+        groups: int,
+        layout: str,
+        in_channels: int = 0,
         activation: str | None = None,
         use_bias: bool = True,
         weight_initializer: Any = None,
         bias_initializer: Any = "zeros",
-        in_channels: int = 0,
+        op_name: str = "Convolution",
+        adj: Sequence[int] | None = None,
         prefix: str | None = None,
         params: ParameterDict | None = None,
     ) -> None:
         super().__init__(prefix, params)
-        self._channels, self._in_channels = channels, in_channels
+        self._channels, self._in_channels, self._op_name = channels, in_channels, op_name
+        axes = len(kernel_size)
         self._kwargs: dict[str, Any] = {
-            "kernel": per_axis("kernel_size", kernel_size, self._axes),
-            "stride": per_axis("strides", strides, self._axes),
-            "dilate": per_axis("dilation", dilation, self._axes),
-            "pad": per_axis("padding", padding, self._axes),
+            "kernel": tuple(kernel_size),
+            "stride": per_axis("strides", strides, axes),
+            "dilate": per_axis("dilation", dilation, axes),
+            "pad": per_axis("padding", padding, axes),
             "num_filter": channels,
             "num_group": groups,
             "no_bias": not use_bias,
-            "layout": checked_layout(self, layout, self._layouts),
+            "layout": layout,
         }
+        if adj is not None:
+            self._kwargs["adj"] = adj
         self.act: Activation | None = None
         with self.name_scope():
             self.weight = self.params.get(
@@ -85,7 +91,7 @@ class _Convolution(HybridBlock):
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Apply the layer."""
         inputs = [kwargs[name] for name in ("weight", "bias") if name in kwargs]
-        found = getattr(F, self._operator)(x, *inputs, name="fwd", **self._kwargs)
+        found = getattr(F, self._op_name)(x, *inputs, name="fwd", **self._kwargs)
         return found if self.act is None else self.act(found)
 
     def _alias(self) -> str:
@@ -98,7 +104,10 @@ class _Convolution(HybridBlock):
 
     def _outer_and_inner(self) -> tuple[int, int]:
         """Return the lengths of the weight's first axis and of its other channel axis."""
-        return self._channels, self._in_channels // self._kwargs["num_group"]
+        groups = self._kwargs["num_group"]
+        if self._op_name == "Deconvolution":
+            return self._in_channels, self._channels // groups
+        return self._channels, self._in_channels // groups
 
     def __repr__(self) -> str:
         settings = self._kwargs
@@ -119,7 +128,63 @@ class _Convolution(HybridBlock):
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
-class _Transposed(_Convolution):
+class _Convolution(_Conv):
+    """A convolution; subclasses say of how many axes.
+
+    Args:
+        channels: channels of the output.
+        kernel_size, strides, padding, dilation: one number for all axes, or one for each.
+        groups: number of groups of channels that are convolved separately.
+        layout: the axes of data and weight; by default channels come second.
+        activation: name of an activation function, if any.
+        use_bias: add a bias.
+        weight_initializer, bias_initializer: initializers or their names.
+        in_channels: channels of the input; 0 infers them at the first call.
+        prefix, params: as for ``Block``.
+
+    Raises:
+        UsageError: the layer does not have this layout, or the number of lengths is wrong.
+    """
+
+    _axes: ClassVar[int]
+    _layouts: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Lengths,
+        strides: Lengths = 1,
+        padding: Lengths = 0,
+        dilation: Lengths = 1,
+        groups: int = 1,
+        layout: str | None = None,
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
+        super().__init__(
+            channels,
+            per_axis("kernel_size", kernel_size, self._axes),
+            strides,
+            padding,
+            dilation,
+            groups,
+            checked_layout(self, layout, self._layouts),
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            prefix=prefix,
+            params=params,
+        )
+
+
+class _Transposed(_Conv):
     """A transposed convolution; ``output_padding`` follows ``padding``.
 
     Args:
@@ -128,7 +193,8 @@ class _Transposed(_Convolution):
     The other arguments are those of a convolution.
     """
 
-    _operator = "Deconvolution"
+    _axes: ClassVar[int]
+    _layouts: ClassVar[tuple[str, ...]]
 
     def __init__(
         self,
@@ -148,27 +214,25 @@ class _Transposed(_Convolution):
         prefix: str | None = None,
         params: ParameterDict | None = None,
     ) -> None:
+        self.outpad = per_axis("output_padding", output_padding, self._axes)
         super().__init__(
             channels,
-            kernel_size,
+            per_axis("kernel_size", kernel_size, self._axes),
             strides,
             padding,
             dilation,
             groups,
-            layout,
+            checked_layout(self, layout, self._layouts),
+            in_channels,
             activation,
             use_bias,
             weight_initializer,
             bias_initializer,
-            in_channels,
+            "Deconvolution",
+            self.outpad,
             prefix,
             params,
         )
-        self.outpad = per_axis("output_padding", output_padding, self._axes)
-        self._kwargs["adj"] = self.outpad
-
-    def _outer_and_inner(self) -> tuple[int, int]:
-        return self._in_channels, self._channels // self._kwargs["num_group"]
 
 
 class Conv1D(_Convolution):

@@ -233,13 +233,14 @@ class _Layers(HybridBlock):
                     f"Invalid recurrent state shape. Expecting {info['shape']}, got {state.shape}."
                 )
 
-    def _params_by_place(self, prefix: str = "") -> dict[str, Parameter]:
+    def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
         # Files have the names that the same layers have as cells.
+        start = f"{prefix}." if prefix else ""
         places = {}
         for name, parameter in self._reg_params.items():
             layer, part = name.split("_", 1)
             cell = f"{layer[0]}_cell." if len(self._directions) == 2 else ""
-            places[f"{prefix}_unfused.{layer[1:]}.{cell}{part}"] = parameter
+            places[f"{start}_unfused.{layer[1:]}.{cell}{part}"] = parameter
         return places
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ from ..interpolation import Neighbor, add_to_neighbors, neighbors
 from ..operator import Operator, Reads, Run
 from ..precision import wide_backward, wide_forward
 from ..registry import declares_attributes, register
+from ..summation import add_up
 from ..window import Window, check_window
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
@@ -256,7 +257,7 @@ class _Deformable(Operator):
                 pull = pull * mask
             self._spread(columns, pull, wanted, image)
         if not self.no_bias and in_grads[-1] is not None:
-            xp.sum(grad, axis=(0, 2, 3), out=in_grads[-1])
+            add_up(run, grad, (0, 2, 3), in_grads[-1])
 
     def _spread(
         self, columns: _Columns, pull: Array, wanted: Sequence[Array | None], image: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ...errors import ShapeError
 from ...types import DType, Shape
 from ..attributes import attribute
@@ -15,9 +17,10 @@ __all__ = ["BooleanMask"]
 class BooleanMask(Operator):
     """The rows of ``data`` (n, ...) where ``index`` (n,) is not 0.
 
-    The number of rows depends on the mask's values, not on shapes. A graph with this operator can
-    therefore be composed, loaded and saved, but not bound; use ``mx.nd.contrib.boolean_mask``.
+    The number of rows depends on the mask's values, not on shapes.
     """
+
+    shaped_by_values: ClassVar[str | None] = "boolean_mask"
 
     axis: int = attribute(0, doc="the axis that is masked; only 0")
 
@@ -34,7 +37,8 @@ class BooleanMask(Operator):
         if data is not None:
             if self.axis or not data:
                 raise ShapeError(f"axis is {self.axis} of data {data}; only 0 can be masked")
-            return [data, self.expect("index", inputs[1], data[:1])], outputs
+            rows = self.expect("output", outputs[0], (0, *data[1:]))
+            return [data, self.expect("index", inputs[1], data[:1])], [rows]
         return inputs, outputs
 
     def infer_type(

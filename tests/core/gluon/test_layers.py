@@ -11,6 +11,7 @@ import pytest
 import core as mx
 from core.errors import UsageError
 from core.gluon import nn
+from core.gluon.nn import conv_layers
 from oracle import golden_file
 from oracle.compare import assert_close
 from oracle.topics.layers import CASES, compute
@@ -115,3 +116,31 @@ def test_batch_norm_stays_in_float32_beside_float16() -> None:
     assert layer.gamma.data().dtype is np.float32
     layer.cast("float64")
     assert layer.gamma.data().dtype is np.float64
+
+
+class _Signed(conv_layers._Conv):
+    """A layer with signs as weights, as public projects derive it from MXNet's inner class."""
+
+    def __init__(self, channels: int, kernel_size: int, layout: str = "NCHW") -> None:
+        super().__init__(channels, (kernel_size,) * 2, 1, 0, 1, 1, layout, 0, None, False, "normal")
+
+    def hybrid_forward(self, F, x, weight, bias=None):
+        return getattr(F, self._op_name)(x, F.sign(weight), name="fwd", **self._kwargs)
+
+
+def test_layers_derive_from_mxnets_inner_convolution() -> None:
+    layer = _Signed(3, 2)
+    layer.initialize()
+    x = mx.nd.array(np.random.RandomState(0).rand(2, 4, 5, 5))
+    y = layer(x)
+    assert layer.weight.shape == (3, 4, 2, 2)
+    wanted = mx.nd.Convolution(
+        x, layer.weight.data().sign(), kernel=(2, 2), num_filter=3, no_bias=True
+    )
+    np.testing.assert_array_equal(y.asnumpy(), wanted.asnumpy())
+    assert isinstance(nn.Conv2D(1, 1), conv_layers._Conv)
+    assert isinstance(nn.Conv1DTranspose(1, 1), conv_layers._Conv)
+    transposed = conv_layers._Conv(
+        4, (3,), (2,), (1,), 1, 1, "NCW", 2, op_name="Deconvolution", adj=(1,)
+    )
+    assert transposed.weight.shape == (2, 4, 3)

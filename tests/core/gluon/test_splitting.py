@@ -44,3 +44,13 @@ def test_splitting_csr_keeps_the_storage_type() -> None:
     assert {part.stype for part in mx.gluon.utils.split_data(matrix, 2, batch_axis=1)} == {
         "default"
     }
+
+
+def test_clip_global_norm_without_a_check_returns_an_array() -> None:
+    """As in MXNet, which does not wait for the norm to be computed."""
+    arrays = [mx.nd.ones((2, 2)) * 2]
+    norm = mx.gluon.utils.clip_global_norm(arrays, 1.0, check_isfinite=False)
+    assert isinstance(norm, mx.nd.NDArray)
+    assert norm.shape == (1,)
+    assert norm.asscalar() == 4
+    np.testing.assert_allclose(arrays[0].asnumpy(), 0.5, rtol=1e-6)

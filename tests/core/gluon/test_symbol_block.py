@@ -10,6 +10,10 @@ import pytest
 
 import core as mx
 from core.errors import UsageError
+from oracle import golden_file
+from oracle.topics.saved_blocks import DATA, with_symbol_block
+
+SAVED = golden_file.GOLDEN / "saved_blocks"
 
 
 def _network() -> mx.sym.Symbol:
@@ -164,3 +168,50 @@ def test_invalid_calls_are_refused() -> None:
     table = mx.sym.Variable("w", stype="row_sparse")
     with pytest.raises(UsageError, match="'w' because its storage type"):
         mx.gluon.SymbolBlock(mx.sym.dot(mx.sym.Variable("data"), table), mx.sym.Variable("data"))
+
+
+def test_a_file_by_mxnet_of_a_block_with_a_symbol_block_is_read() -> None:
+    block = with_symbol_block(mx)
+    block.load_parameters(str(SAVED / "symbol_block.params"))
+    wanted = golden_file.load(SAVED / "expected.npz")["symbol_block"]
+    np.testing.assert_allclose(block(mx.nd.array(DATA)).asnumpy(), wanted, rtol=1e-5)
+
+
+def test_a_symbol_block_is_saved_with_its_parent_under_mxnets_names(tmp_path: Path) -> None:
+    theirs = mx.nd.load(str(SAVED / "symbol_block.params"))
+    block = with_symbol_block(mx)
+    block.load_parameters(str(SAVED / "symbol_block.params"))
+    block.save_parameters(str(tmp_path / "net.params"))
+    ours = mx.nd.load(str(tmp_path / "net.params"))
+    assert ours.keys() == theirs.keys()
+    assert "0.0.bn_moving_var" in ours
+    for name, value in ours.items():
+        np.testing.assert_array_equal(value.asnumpy(), theirs[name].asnumpy())
+
+
+@pytest.mark.parametrize("stripped", [True, False])
+def test_a_symbol_block_reads_its_own_file_with_and_without_the_common_prefix(
+    tmp_path: Path, stripped: bool
+) -> None:
+    def made(value: float) -> mx.gluon.SymbolBlock:
+        data = mx.sym.Variable("data")
+        layer = mx.sym.FullyConnected(data, num_hidden=3, name="net_fc")
+        block = mx.gluon.SymbolBlock(layer, data)
+        block.initialize(mx.init.Constant(value))
+        block(mx.nd.ones((1, 2)))
+        return block
+
+    path = str(tmp_path / "block.params")
+    trained, fresh = made(0.5), made(0.1)
+    trained.save_parameters(path)
+    if stripped:  # as MXNet writes it
+        mx.nd.save(path, {k.removeprefix("net_fc_"): v for k, v in mx.nd.load(path).items()})
+    fresh.load_parameters(path)
+    assert (fresh(mx.nd.ones((1, 2))).asnumpy() == 1.5).all()
+
+
+def test_a_block_without_parameters_reads_its_empty_file(tmp_path: Path) -> None:
+    data = mx.sym.Variable("data")
+    for block in (mx.gluon.nn.Flatten(), mx.gluon.SymbolBlock(mx.sym.Flatten(data), data)):
+        block.save_parameters(str(tmp_path / "empty.params"))
+        block.load_parameters(str(tmp_path / "empty.params"))

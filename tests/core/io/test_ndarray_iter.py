@@ -1,6 +1,8 @@
-"""NDArrayIter: names, last batch, views and errors."""
+"""NDArrayIter: names, last batch, copies and errors."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -59,10 +61,23 @@ def test_shuffle_keeps_data_and_labels_together() -> None:
     assert seen != list(range(10))
 
 
-def test_contiguous_batches_are_views() -> None:
-    source = mx.nd.array(DATA)
-    iterator = mx.io.NDArrayIter(source, batch_size=5)
-    assert np.shares_memory(next(iterator).data[0].dense(), source.dense())
+@pytest.mark.parametrize("layout", ["NCHW", "TN"])
+@pytest.mark.parametrize("last_batch_handle", ["pad", "discard", "roll_over"])
+@pytest.mark.parametrize("wrap", [lambda one: one, mx.io.PrefetchingIter])
+def test_changing_a_batch_in_place_leaves_the_data_set_as_it_was(
+    layout: str, last_batch_handle: str, wrap: Callable[[mx.io.DataIter], mx.io.DataIter]
+) -> None:
+    source = mx.nd.array(np.full((5, 5), 8.0))
+    iterator = wrap(
+        mx.io.NDArrayIter(source, source, 2, last_batch_handle=last_batch_handle, layout=layout)
+    )
+    for _ in range(3):
+        iterator.reset()
+        for batch in iterator:
+            for one in (*batch.data, *batch.label):
+                assert (one.asnumpy() == 8).all()
+                one /= 8
+    assert (source.asnumpy() == 8).all()
 
 
 def test_names_and_descriptions() -> None:

@@ -234,6 +234,19 @@ def test_dlpack_shares_memory() -> None:
     assert np.shares_memory(nd.from_dlpack(nd.to_dlpack_for_write(x)).dense(), x.dense())
 
 
+def test_arrays_from_dlpack_are_written_to_unless_their_memory_is_read_only() -> None:
+    x = nd.ones((2, 3))
+    for shared in (nd.from_dlpack(x.to_dlpack_for_write()), nd.from_dlpack(x.dense())):
+        shared += 1
+    assert (x.asnumpy() == 3).all()
+    fixed = np.ones(3, np.float32)
+    fixed.flags.writeable = False
+    shared = nd.from_dlpack(fixed)
+    assert shared.asnumpy().tolist() == [1, 1, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        shared += 1
+
+
 def test_new_arrays_may_be_sparse() -> None:
     assert nd.zeros((2, 3), stype="csr").stype == "csr"
     assert nd.empty((2, 3), stype="row_sparse").stype == "row_sparse"

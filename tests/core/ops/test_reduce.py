@@ -77,3 +77,27 @@ def test_square_sum_and_its_gradient() -> None:
         loss = square_sum(data, axis=0, keepdims=True)
     loss.backward(mx.nd.array([[1, 10]]))
     np.testing.assert_array_equal(data.grad.asnumpy(), 2 * data.asnumpy() * [1, 10])
+
+
+@pytest.mark.parametrize("axis", [1, (0, 1), None])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+@pytest.mark.parametrize("op", ["prod", "nanprod"])
+def test_the_gradient_of_a_product_is_the_product_of_the_others(
+    op: str, dtype: str, axis: int | tuple[int, ...] | None
+) -> None:
+    x = np.array([[4, 0, 2], [2, 3, 1], [0, 0, 5], [5, -1, 3]], dtype)
+    if op == "nanprod":
+        x[1, 2] = np.nan
+    axes = (0, 1) if axis is None else axis
+    factors = np.where(np.isnan(x), 1, x).astype("float64")
+    wanted = np.empty(x.shape)
+    for place in np.ndindex(x.shape):
+        others = factors.copy()
+        others[place] = 1
+        along = others.prod(axis=axes, keepdims=True)
+        wanted[place] = np.broadcast_to(along, x.shape)[place]
+    wanted[np.isnan(x)] = 0
+    got = apply(
+        op, {"axis": axis, "keepdims": True}, [x], [np.full_like(x.sum(axes, keepdims=True), 2)]
+    )
+    np.testing.assert_array_equal(got.grads[0], 2 * wanted)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -171,3 +176,75 @@ def test_group_adagrad_updates_only_rows_with_a_gradient(rows: list[int]) -> Non
         states.append(updater.states[0].asnumpy())
     np.testing.assert_array_equal(*weights)
     np.testing.assert_array_equal(*states)
+
+
+# -- multipliers --------------------------------------------------------------------------------
+
+
+def _multiplied() -> mx.sym.Symbol:
+    weight = mx.sym.Variable("fc_weight", lr_mult=0.1)
+    dense = mx.sym.FullyConnected(mx.sym.Variable("data"), weight, num_hidden=1, name="fc")
+    return mx.sym.MakeLoss(dense)
+
+
+def _bound(symbol: mx.sym.Symbol) -> mx.mod.Module:
+    module = mx.mod.Module(symbol, label_names=None)
+    module.bind([("data", (1, 2))])
+    module.init_params(mx.init.One())
+    return module
+
+
+def test_an_optimizer_object_that_ignores_the_symbols_multipliers_is_warned_of() -> None:
+    module = _bound(_multiplied())
+    with pytest.warns(UserWarning, match=r"of fc_weight have no effect.*sym=symbol"):
+        module.init_optimizer(optimizer=mx.optimizer.SGD(learning_rate=1.0))
+
+
+@pytest.mark.parametrize("given", ["name", "symbol", "set"])
+def test_multipliers_that_apply_cause_no_warning(given: str) -> None:
+    symbol = _multiplied()
+    module = _bound(symbol)
+    optimizer: Any = "sgd"
+    if given == "symbol":
+        optimizer = mx.optimizer.SGD(learning_rate=1.0, sym=symbol)
+    elif given == "set":
+        optimizer = mx.optimizer.SGD(learning_rate=1.0)
+        optimizer.set_lr_mult({"fc_weight": 0.1})
+    options = {"learning_rate": 1.0} if given == "name" else {}
+    module.init_optimizer(optimizer=optimizer, optimizer_params=options)
+    module.forward_backward(mx.io.DataBatch([mx.nd.ones((1, 2))]))
+    module.update()
+    weight = module.get_params()[0]["fc_weight"].asnumpy()
+    np.testing.assert_allclose(weight, 0.9)
+
+
+def test_multipliers_that_a_trainer_overrides_are_warned_of() -> None:
+    dense = mx.gluon.nn.Dense(1, in_units=2)
+    dense.initialize()
+    optimizer = mx.optimizer.SGD(learning_rate=1.0)
+    optimizer.set_lr_mult({"dense0_weight": 0.0})
+    with pytest.warns(UserWarning, match="lr_mult of dense0_weight has no effect"):
+        mx.gluon.Trainer(dense.collect_params(), optimizer)
+    with pytest.warns(UserWarning, match="wd_mult of 0 has no effect"):
+        optimizer.set_wd_mult({0: 0.0})
+
+
+@pytest.mark.parametrize("name", ["adam", "ftml", "lars", "sgd"])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copied_updater_goes_on_as_the_original(name: str, copied: Callable[[Any], Any]) -> None:
+    symbol = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1, name="fc")
+    module = _bound(mx.sym.MakeLoss(symbol))
+    options = {"momentum": 0.9} if name in ("lars", "sgd") else {}
+    module.init_optimizer(optimizer=name, optimizer_params={"learning_rate": 0.1, **options})
+    batch = mx.io.DataBatch([mx.nd.array([[1, 2]])])
+    module.forward_backward(batch)
+    module.update()  # the states are parts of flat buffers
+    other = _bound(mx.sym.MakeLoss(symbol))
+    other.set_params(*module.get_params())
+    other._updater = copied(module._updater)
+    other.optimizer_initialized = True
+    for one in (module, other):
+        one.forward_backward(batch)
+        one.update()
+    for name, value in module.get_params()[0].items():
+        np.testing.assert_array_equal(other.get_params()[0][name].asnumpy(), value.asnumpy())

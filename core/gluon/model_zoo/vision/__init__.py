@@ -7,6 +7,9 @@ from typing import Any
 
 from ....errors import did_you_mean
 from ...hybrid_block import HybridBlock
+
+# The module's name is that of its function, which has to be imported after it.
+from .alexnet import AlexNet, alexnet
 from .inception import (
     Inception3,
     inception_v3,
@@ -39,8 +42,6 @@ from .mobilenet import (
 )
 from .plain import (
     VGG,
-    AlexNet,
-    alexnet,
     get_vgg,
     vgg11,
     vgg11_bn,

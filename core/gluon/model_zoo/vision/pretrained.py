@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from ....base import data_dir
 from ....device import Context, cpu
 from ...base_block import Block
+from ..model_store import get_model_file
 
 __all__ = ["load_pretrained"]
 
@@ -25,11 +23,4 @@ def load_pretrained(
     Raises:
         FileNotFoundError: there is no such file. Nothing is downloaded.
     """
-    directory = Path(root or Path(data_dir()) / "models").expanduser()
-    found = [*directory.glob(f"{name}.params"), *sorted(directory.glob(f"{name}-*.params"))]
-    if not found:
-        raise FileNotFoundError(
-            f"no {name}.params in {directory}, and nothing is downloaded: put the file there, name "
-            "its directory as root, or load it with load_parameters"
-        )
-    net.load_parameters(str(found[0]), ctx=ctx or cpu())
+    net.load_parameters(get_model_file(name, root), ctx=ctx or cpu())
