@@ -83,7 +83,9 @@ class CheckpointRecovery:
         for tag in list_tags(root):
             try:
                 present[tag] = read_manifest(root / str(tag))
-            except (Damaged, NotFound) as error:
+            except NotFound:
+                continue  # a running fit has removed it since it was listed
+            except Damaged as error:
                 findings.append(_finding(f"{module}/{tag}", Outcome.DAMAGED, str(error)))
         return present, findings
 

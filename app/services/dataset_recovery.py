@@ -60,6 +60,12 @@ class DatasetRecovery:
 
     def look(self) -> list[Finding]:
         """Return what ``run`` would act on, without changing anything."""
+        if not self._directory.root.is_dir():
+            return self._differences()
+        with self._directory.locked():  # a server writes a record first, then its row
+            return self._differences()
+
+    def _differences(self) -> list[Finding]:
         rows = self._rows()
         findings = []
         for name in sorted({*self._directory.names(), *rows}):

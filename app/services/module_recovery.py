@@ -73,17 +73,28 @@ class ModuleRecovery:
         """Return what ``run`` would have to reconcile, and change nothing."""
         with self._store.read() as connection:
             rows = {record.name: record for record in all_modules(connection)}
-        findings = []
-        for name in sorted({*self._directories.names(), *rows}):
-            file, row = self._read(name), rows.get(name)
-            if file.damage is not None:
-                findings.append(_finding(name, Outcome.DAMAGED, str(file.damage)))
-            elif file.record is None:
-                findings.append(_finding(name, Outcome.LEFT, f"there is no {MODULE_FILE}"))
-            elif row is None or not _agree(file.record, row):
-                detail = "the database does not know it, or knows an older state of it"
-                findings.append(_finding(name, Outcome.LEFT, detail))
-        return findings
+        names = sorted({*self._directories.names(), *rows})
+        findings = (self._look_at(name, rows.get(name)) for name in names)
+        return [finding for finding in findings if finding is not None]
+
+    def _look_at(self, name: str, row: ModuleRecord | None) -> Finding | None:
+        if self._difference(name, self._read(name), row) is None:
+            return None
+        # Again, under the lock: a server writes the file first, then the row.
+        with self._directories.locked(name):
+            return self._difference(name, self._read(name), self._row(name))
+
+    def _difference(self, name: str, file: _OnDisk, row: ModuleRecord | None) -> Finding | None:
+        if file.damage is not None:
+            return _finding(name, Outcome.DAMAGED, str(file.damage))
+        if file.record is None:
+            if row is None and not self._directories.path(name).is_dir():
+                return None  # deleted meanwhile
+            return _finding(name, Outcome.LEFT, f"there is no {MODULE_FILE}")
+        if row is None or not _agree(file.record, row):
+            detail = "the database does not know it, or knows an older state of it"
+            return _finding(name, Outcome.LEFT, detail)
+        return None
 
     def _compare(self, name: str, row: ModuleRecord | None, rebuild: bool) -> Finding | None:
         file = self._read(name)
