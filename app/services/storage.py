@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.files.last_release import check_release
+from app.files.restore_mark import check_restored
 from app.services.bell import Bells
 from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
@@ -66,10 +67,11 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
         claim: check that they belong together and register this server; False only reads.
 
     Raises:
-        StartError: they do not belong together, one of them cannot be used, or a newer modserve
-            has written there.
+        StartError: they do not belong together, one of them cannot be used, a newer modserve has
+            written there, or the directory is not completely restored.
     """
     data_dir = options.data_dir
+    check_restored(data_dir)
     check_release(data_dir)  # before the database is migrated
     presence = Presence(data_dir / "servers")
     stack.callback(presence.leave)  # called after ``store.close``: till then the server is alive
