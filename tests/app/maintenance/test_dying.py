@@ -38,10 +38,10 @@ def options_of(data_dir: Path) -> StorageOptions:
     )
 
 
-@pytest.fixture
-def data_dir(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data directory with two modules, a checkpoint and a dataset, used by no server."""
-    data_dir = tmp_path / "data"
+    data_dir = tmp_path_factory.mktemp("dying") / "data"
     data_dir.mkdir()
     with ExitStack() as stack:
         storage = open_storage(options_of(data_dir), stack)
@@ -57,12 +57,17 @@ def data_dir(tmp_path: Path) -> Path:
     return data_dir
 
 
-@pytest.fixture
-def backup(data_dir: Path, tmp_path: Path) -> Path:
-    target = tmp_path / "backup"
+@pytest.fixture(scope="module")
+def backup(data_dir: Path) -> Path:
+    target = data_dir.with_name("backup")
     url = sqlite_url(data_dir / "modserve.db")
     assert run_backup(data_dir, url, target, as_json=False) == 0
     return target
+
+
+@pytest.fixture(scope="module")
+def killed_backups(data_dir: Path) -> list[Path]:
+    return die("backup", data_dir, data_dir.with_name("backups"))
 
 
 def die(what: str, source: Path, root: Path) -> list[Path]:
@@ -101,14 +106,15 @@ def test_a_killed_restore_is_not_served_and_can_be_continued(
         is_complete = made.exists() and files_of(made) == expected
         if not (is_complete or (made / ".restoring").exists()):
             assert not made.exists() or all(is_part_of_mark(one) for one in made.iterdir())
-        elif is_refused(made):
+        elif is_refused(made, backup):
             refused += 1
         else:
             assert is_complete, f"half of it served after {made.parent.name} writes"
             continue
         assert run_restore(backup, made, has_own_url=False, as_json=False) == 0
         assert files_of(made) == expected
-        assert knows(made) == counts
+        if int(made.parent.name) % 8 == 0:
+            assert knows(made) == counts
     assert refused > 20
     assert read_backup(backup).modules == 2, "the backup is unchanged"
 
@@ -117,7 +123,7 @@ def is_part_of_mark(path: Path) -> bool:
     return path.name.startswith(".part-.restoring-")
 
 
-def is_refused(data_dir: Path) -> bool:
+def is_refused(data_dir: Path, backup: Path) -> bool:
     """Return whether no server opens a directory, because it is not completely restored."""
     before = sorted(data_dir.rglob("*"))
     try:
@@ -126,7 +132,7 @@ def is_refused(data_dir: Path) -> bool:
             return False
     except StartError as error:
         said = str(error)
-    assert f"modserve restore {data_dir.parents[2] / 'backup'}" in said
+    assert f"modserve restore {backup} --data-dir {data_dir}" in said
     assert sorted(data_dir.rglob("*")) == before
     return True
 
@@ -175,28 +181,18 @@ def test_two_restores_into_one_directory_exclude_each_other(
 
 
 def test_a_killed_backup_leaves_nothing_that_the_next_one_does_not_remove(
-    data_dir: Path, tmp_path: Path
+    data_dir: Path, killed_backups: list[Path]
 ) -> None:
-    runs = die("backup", data_dir, tmp_path / "runs")
-    assert len(runs) > 20
-    left = 0
-    for made in runs[:-1]:
-        left += any(one.name.startswith(".") for one in made.parent.iterdir())
-        if made.exists():
-            assert read_backup(made).modules == 2
-        url, again = sqlite_url(data_dir / "modserve.db"), made.with_name("again")
-        assert run_backup(data_dir, url, again, as_json=False) == 0
-        assert {one.name for one in made.parent.iterdir()} <= {"made", "again"}
-    assert left > 20
-
-
-def test_a_backup_that_is_still_running_is_left_alone(data_dir: Path, tmp_path: Path) -> None:
-    root = tmp_path / "runs"
-    made = next(one for one in die("backup", data_dir, root) if any(one.parent.glob(".backup-*")))
+    assert len(killed_backups) > 20
     url = sqlite_url(data_dir / "modserve.db")
-    (running,) = made.parent.glob(".backup-*")
-    with locked(data_dir / "locks" / "backups.lock", shared=True):
-        assert run_backup(data_dir, url, made.with_name("second"), as_json=False) == 0
-        assert running.exists()
-    assert run_backup(data_dir, url, made.with_name("third"), as_json=False) == 0
-    assert not running.exists()
+    left = [made.parent for made in killed_backups if any(made.parent.glob(".backup-*"))]
+    assert len(left) > 20
+    for made in killed_backups:
+        assert not made.exists() or read_backup(made).modules == 2
+    for folder in left[::8]:
+        (running,) = folder.glob(".backup-*")
+        with locked(data_dir / "locks" / "backups.lock", shared=True):
+            assert run_backup(data_dir, url, folder / "second", as_json=False) == 0
+            assert running.exists(), "it may be that of the backup that holds the lock"
+        assert run_backup(data_dir, url, folder / "third", as_json=False) == 0
+        assert {path.name for path in folder.iterdir()} == {"second", "third"}
