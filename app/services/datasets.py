@@ -19,7 +19,6 @@ from app.files.dataset_formats import describe_file, preview_file
 from app.files.dataset_limits import SETTING
 from app.files.durable_files import digest_file, tell_full_disk
 from app.files.operator_files import check_unchanged, find_file
-from app.services.jobs import Clock
 from app.services.preconditions import check_etag
 from app.services.uploads import Upload, uploading
 from app.store.datasets import (
@@ -49,7 +48,7 @@ class DatasetService:
         store: Store,
         data_dir: Path,
         max_bytes: int,
-        clock: Clock = time.time,
+        clock: Callable[[], float] = time.time,
         folders: Sequence[Path] = (),
     ) -> None:
         """Prepare.

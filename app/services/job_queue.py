@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Sequence
 
 from sqlalchemy import Connection
@@ -12,6 +11,7 @@ from app.domain import job_moves
 from app.domain.codec import to_plain
 from app.domain.job import Job, JobEvent, JobStatus
 from app.domain.job_moves import Move
+from app.domain.moment import Moment
 from app.errors import NotFound, Superseded
 from app.link.job_messages import (
     ExecutorEvent,
@@ -63,19 +63,20 @@ class JobQueue:
         *,
         keep_progress_events: int = 500,
         before_loss: Callable[[Job], None] = lambda job: None,
-        clock: Clock = time.time,
+        clock: Clock | None = None,
     ) -> None:
         """Prepare.
 
         Args:
             before_loss: called with a job whose attempt is about to be declared dead.
+            clock: None for the clock of the store.
         """
         self._store = store
         self._bells = bells
         self._presence = presence
         self._keep = keep_progress_events
         self._before_loss = before_loss
-        self._clock = clock
+        self._clock = clock or store.clock
         self._reports: dict[int, int] = {}
 
     def claim(self, executor: str, count: int = 1) -> list[Job]:
@@ -215,7 +216,7 @@ class JobQueue:
         for job_id in job_ids:
             self._thin_out(job_id)
         with self._store.write() as connection:
-            forget_keys_before(connection, self._clock() - _KEY_LIFE_SECONDS)
+            forget_keys_before(connection, self._clock().wall - _KEY_LIFE_SECONDS)
 
     def tidy_ended(self, job: Job) -> None:
         """Remove all but the newest reports of a job whose attempt ended, if there may be more."""
@@ -233,7 +234,7 @@ class JobQueue:
             if _REPORTS.get(type(message)) in _THINNED:
                 self._reports[message.job_id] = self._reports.get(message.job_id, 0) + 1
 
-    def _end(self, change: Callable[[Connection, float], Job]) -> Job | None:
+    def _end(self, change: Callable[[Connection, Moment], Job]) -> Job | None:
         try:
             with self._store.write() as connection:
                 job = change(connection, self._clock())
@@ -242,7 +243,7 @@ class JobQueue:
         self._bells.ring()
         return job
 
-    def _change(self, message: ExecutorEvent, now: float) -> Callable[[Job], Move]:
+    def _change(self, message: ExecutorEvent, now: Moment) -> Callable[[Job], Move]:
         """Return the state transition that a message means for its job."""
         match message:
             case JobDone(result=result):

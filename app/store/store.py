@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAl
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.errors import DatabaseDamaged, StartError, StorageFull, Unavailable
+from app.store.clock import StoreClock, open_clock, seconds_since_boot
 from app.store.group_commit import GroupCommit
 from app.store.migrations import migrate
 from app.store.reserve import Reserve
@@ -43,6 +45,7 @@ class Store:
         Args:
             url: ``sqlite:///path`` or ``postgresql+psycopg://...``.
         """
+        self.clock = StoreClock(time.time() - seconds_since_boot())  # until ``open``
         self._engine = _make_engine(url)
         is_sqlite = self._engine.dialect.name == "sqlite"
         self._group = GroupCommit(self._engine) if is_sqlite else None
@@ -61,6 +64,7 @@ class Store:
                 connection = connection.execution_options(writes=True)
                 with connection.begin():
                     migrate(connection)
+                    self.clock = open_clock(connection)
         except SQLAlchemyError as error:
             if _is_corrupt(error):
                 raise self._damaged(_cause(error)) from error
