@@ -40,6 +40,7 @@ __all__ = [
     "resumed",
     "retried",
     "succeeded",
+    "unreadable",
 ]
 
 PASSING = frozenset({"executor_gone", "in_use", "not_resident", "storage_full", "unavailable"})
@@ -166,6 +167,17 @@ def lost(job: Job, reason: str, now: Moment, *, waits: bool = False, counts: boo
     wait = backoff_seconds(count)
     data = {"reason": reason, "not_before": now.wall + wait}
     return _end(job, event, now, data, not_before=now.steady + wait, **changes)
+
+
+def unreadable(job: Job, now: Moment) -> Move:
+    """Fail a job whose row was damaged: what it was asked for cannot be read any longer."""
+    message = (
+        "its row in the server's database was damaged on the disk; `params` shows what is left of "
+        "its request. Submit it again"
+    )
+    error = {"code": "row_damaged", "message": message, "field": None}
+    event = JobEvent.FAILED if job.status is JobStatus.RUNNING else JobEvent.EXPIRED
+    return _end(job, event, now, {"error": error}, error=error)
 
 
 def expired(job: Job, now: Moment) -> Move:

@@ -12,7 +12,7 @@ from app.domain.codec import to_plain
 from app.domain.job import Job, JobEvent, JobStatus
 from app.domain.job_moves import Move
 from app.domain.moment import Moment
-from app.errors import NotFound, Superseded
+from app.errors import NotFound, RowDamaged, Superseded
 from app.link.job_messages import (
     ExecutorEvent,
     JobCancelled,
@@ -33,6 +33,7 @@ from app.store import queue
 from app.store.events import thin_out
 from app.store.idempotency import forget_keys_before
 from app.store.jobs import get_job, running_jobs
+from app.store.mending import damaged_jobs, fail_damaged
 from app.store.queue import Report
 from app.store.store import Store
 
@@ -176,7 +177,7 @@ class JobQueue:
         try:
             with self._store.read() as connection:
                 job = get_job(connection, job_id)
-        except NotFound:
+        except (NotFound, RowDamaged):
             return
         if (job.status, job.attempt) == (JobStatus.RUNNING, attempt):
             self._before_loss(job)
@@ -194,6 +195,7 @@ class JobQueue:
         To be called at the start, so that jobs of a crashed server need not wait for their leases
         to expire, and then periodically.
         """
+        self._fail_damaged()
         with self._store.read() as connection:
             running = running_jobs(connection)
             overdue = {job.id for job in queue.overdue(connection, self._clock())}
@@ -209,6 +211,17 @@ class JobQueue:
             taken.append(self.lose(job.id, job.attempt, reason))
         self._presence.forget_dead({str(job.server) for job in running})
         return [job for job in taken if job is not None]
+
+    def _fail_damaged(self) -> None:
+        with self._store.read() as connection:
+            damaged = damaged_jobs(connection)
+        if not damaged:
+            return
+        with self._store.write() as connection:
+            failed = fail_damaged(connection, damaged, self._clock())
+        for job in failed:
+            _log.warning("job %d of module %s failed: its row was damaged", job.id, job.module)
+        self._bells.ring()
 
     def tidy(self, job_ids: Iterable[int]) -> None:
         """Remove all but the newest progress reports, log lines and statistics of jobs, and expired

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.domain.job import JobStatus
-from app.errors import NotFound
+from app.errors import NotFound, RowDamaged
 from app.files.dataset_directory import DatasetDirectory
 from app.services.checkpoint_recovery import CheckpointRecovery
 from app.services.checkpoints import CheckpointService
@@ -83,7 +83,7 @@ class Recovery:
         try:
             with self._store.read() as connection:
                 job = get_job(connection, job_id)
-        except NotFound:
+        except (NotFound, RowDamaged):
             return False
         is_claimed = job.status is JobStatus.RUNNING and job.attempt == attempt
         return is_claimed and not self._presence.is_dead(str(job.server))

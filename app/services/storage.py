@@ -12,11 +12,12 @@ from app.services.bell import Bells
 from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
 from app.services.directory_claim import claim_directory
+from app.services.disk_space import DiskSpace
 from app.services.modules import ModuleService
 from app.services.presence import Presence
 from app.services.recovery import Recovery
 from app.services.resume_points import ResumePoints
-from app.store.store import Store
+from app.store.store import Store, database_file
 
 __all__ = ["Storage", "StorageOptions", "open_storage"]
 
@@ -57,6 +58,7 @@ class Storage:
     resume_points: ResumePoints
     datasets: DatasetService
     recovery: Recovery
+    space: DiskSpace
     knows_nothing: bool
 
 
@@ -101,7 +103,9 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
     datasets = DatasetService(
         store, data_dir, options.max_dataset_bytes, folders=options.dataset_folders
     )
+    file = database_file(options.url)
+    folders = [data_dir, *([] if file is None else [file.absolute().parent])]
     return Storage(
         *(store, bells, presence, modules, checkpoints, ResumePoints(modules, checkpoints)),
-        *(datasets, recovery, knows_nothing),
+        *(datasets, recovery, DiskSpace(store, folders), knows_nothing),
     )

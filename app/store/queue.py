@@ -27,6 +27,7 @@ from app.domain.job import Job, JobAction, JobEvent, JobStatus
 from app.domain.job_moves import Move
 from app.domain.moment import Moment
 from app.errors import NotFound, Superseded
+from app.store.damage import sound
 from app.store.events import EventEntry, append_events, of_job
 from app.store.jobs import get_job, missing_job, select_jobs
 from app.store.rows import job_columns, job_of
@@ -71,9 +72,10 @@ def next_jobs(connection: Connection, executor: str, now: Moment, count: int) ->
     where = {"executor": executor, "now": now.steady, "most": 2 * count}
     while len(found) < count:
         rows = connection.execute(_WAITING, {**where, "found": list(found)}).all()
-        for job in map(job_of, rows):
+        before = len(found)
+        for job in sound(rows, job_of):
             found.setdefault(job.module, job)
-        if len(rows) < 2 * count:
+        if len(rows) < 2 * count or len(found) == before:
             break
     return list(found.values())[:count]
 
@@ -244,7 +246,7 @@ def requested_jobs(connection: Connection, job_ids: Iterable[int]) -> list[Job]:
         jobs.c.requested.is_not(None),
         jobs.c.id.in_(list(job_ids)),
     )
-    return [job_of(row) for row in connection.execute(query)]
+    return list(sound(connection.execute(query), job_of))
 
 
 # -- time -----------------------------------------------------------------------------------
@@ -347,7 +349,7 @@ def _lock_jobs(connection: Connection, job_ids: set[int]) -> dict[int, Job]:
     if not job_ids:
         return {}
     rows = connection.execute(_LOCK, {"job_ids": sorted(job_ids)})
-    return {row.id: job_of(row) for row in rows}
+    return {job.id: job for job in sound(rows, job_of)}
 
 
 _LOCK = (

@@ -16,8 +16,9 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.errors import DatabaseDamaged, StartError, StorageFull, Unavailable
+from app.errors import DatabaseDamaged, DiskFailed, StartError, StorageFull, Unavailable
 from app.store.clock import StoreClock, open_clock, seconds_since_boot
+from app.store.damage import read_json, read_text
 from app.store.group_commit import GroupCommit
 from app.store.migrations import migrate
 from app.store.reserve import Reserve
@@ -27,6 +28,7 @@ __all__ = ["Store", "database_file", "sqlite_url"]
 _log = logging.getLogger(__name__)
 
 _BUSY_SECONDS = 30
+_CHUNK = 1 << 20
 _DISK_FULL = "53100"  # SQLSTATE of Postgres
 _SQLITE_PRAGMAS = (
     "PRAGMA journal_mode = WAL",
@@ -45,6 +47,7 @@ class Store:
         Args:
             url: ``sqlite:///path`` or ``postgresql+psycopg://...``.
         """
+        self._logged = ""
         self.clock = StoreClock(time.time() - seconds_since_boot())  # until ``open``
         self._engine = _make_engine(url)
         is_sqlite = self._engine.dialect.name == "sqlite"
@@ -66,8 +69,8 @@ class Store:
                     migrate(connection)
                     self.clock = open_clock(connection)
         except SQLAlchemyError as error:
-            if _is_corrupt(error):
-                raise self._damaged(_cause(error)) from error
+            if (failure := self._failure(error)) is not None:
+                raise failure from error
             url = self._engine.url.render_as_string(hide_password=True)
             raise StartError(
                 f"database {url}: {_cause(error)}; set MODSERVE_DATABASE_URL"
@@ -83,10 +86,33 @@ class Store:
             if connection.dialect.name == "sqlite":
                 found = connection.scalar(text("PRAGMA quick_check(1)"))
                 if found != "ok":
-                    raise self._damaged(str(found))
+                    raise self._distinguished(str(found))
 
-    def _damaged(self, cause: str) -> DatabaseDamaged:
-        return DatabaseDamaged(database_file(str(self._engine.url)), cause)
+    @property
+    def is_full(self) -> bool:
+        """True from when the disk of a SQLite database was full until it has room again."""
+        return self._reserve is not None and self._reserve.is_given_up
+
+    def _distinguished(self, found: str) -> DatabaseDamaged | DiskFailed:
+        """Return the error for what a check found: a page that cannot be read is not damaged."""
+        path = database_file(str(self._engine.url))
+        try:
+            if path is not None:
+                _read_through(path)
+        except OSError as error:
+            return DiskFailed(path, str(error))
+        return DatabaseDamaged(path, found)
+
+    def _failure(self, error: SQLAlchemyError) -> DatabaseDamaged | DiskFailed | None:
+        """Return our error for damage and for errors of the disk; None for any other."""
+        code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
+        path, cause = database_file(str(self._engine.url)), _cause(error)
+        match None if code is None else code & 0xFF:
+            case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+                return DatabaseDamaged(path, cause)
+            case sqlite3.SQLITE_IOERR:
+                return DiskFailed(path, cause)
+        return None
 
     def close(self) -> None:
         """Close all connections."""
@@ -149,19 +175,37 @@ class Store:
         """Translate the database's operational errors into ours; any other exception is a bug."""
         try:
             yield
+            self._logged = ""
         except (OperationalError, PoolTimeout) as error:
             cause = _cause(error)
-            _log.error("the database failed: %s", cause)
+            failure = None if isinstance(error, PoolTimeout) else self._failure(error)
+            if failure is not None:
+                self._log_once(str(failure))
+                raise failure from error
+            self._log_once(f"the database failed: {cause}")
             state = getattr(getattr(error, "orig", None), "sqlstate", None)
             if "full" in cause or state == _DISK_FULL:
                 raise StorageFull from error
             raise Unavailable(f"the server's database does not answer: {cause}") from error
         except DatabaseError as error:
-            if not _is_corrupt(error):
+            failure = self._failure(error)
+            if failure is None:
                 raise
-            damaged = self._damaged(_cause(error))
-            _log.error("%s", damaged)
-            raise damaged from error
+            self._log_once(str(failure))
+            raise failure from error
+
+    def _log_once(self, text: str) -> None:
+        """Log why the database fails, unless that was the last to be said about it."""
+        if text != self._logged:
+            self._logged = text
+            _log.error("%s", text)
+
+
+def _read_through(path: Path) -> None:
+    """Read a whole file, to see whether the disk can; raise OSError."""
+    with path.open("rb") as file:
+        while file.read(_CHUNK):
+            pass
 
 
 def sqlite_url(path: Path) -> str:
@@ -177,11 +221,6 @@ def database_file(url: str) -> Path | None:
     return Path(str(parsed.database))
 
 
-def _is_corrupt(error: SQLAlchemyError) -> bool:
-    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
 def _cause(error: SQLAlchemyError) -> str:
     return str(getattr(error, "orig", None) or error).strip()
 
@@ -189,7 +228,7 @@ def _cause(error: SQLAlchemyError) -> str:
 def _make_engine(url: str) -> Engine:
     options: dict[str, Any] = {
         "json_serializer": lambda value: orjson.dumps(value).decode(),
-        "json_deserializer": orjson.loads,
+        "json_deserializer": read_json,
     }
     is_sqlite = url.startswith("sqlite")
     if is_sqlite:
@@ -215,6 +254,7 @@ def _prepare_sqlite(connection: Any, record: object) -> None:
     # Python's sqlite3 begins transactions implicitly and late; None turns that off, for
     # _begin_sqlite.
     connection.isolation_level = None
+    connection.text_factory = read_text
     cursor = connection.cursor()
     for pragma in _SQLITE_PRAGMAS:
         cursor.execute(pragma)
