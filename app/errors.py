@@ -26,9 +26,7 @@
     ├── HeadersTooLarge        431  more, or longer, header fields than allowed
     ├── UnsupportedCoding      501  a Content-Encoding that is not supported
     └── Unavailable            503  cannot be answered now; says when to try again
-        ├── DatabaseDamaged         pages of the database are damaged
-        ├── DiskFailed              the disk of the database reports errors
-        └── RowDamaged              a row of it cannot be read
+        └── DatabaseDamaged         pages of the database cannot be read
 
 Refusals of an executor, including the engine's, are ``HostError``s with the code of a row of the
 table.
@@ -50,7 +48,6 @@ __all__ = [
     "Conflict",
     "Damaged",
     "DatabaseDamaged",
-    "DiskFailed",
     "ExecutorGone",
     "ExecutorKilled",
     "FieldError",
@@ -70,7 +67,6 @@ __all__ = [
     "ParamsLost",
     "PreconditionFailed",
     "RangeBeyondEnd",
-    "RowDamaged",
     "SequenceLost",
     "ServiceError",
     "StartError",
@@ -451,27 +447,6 @@ class DatabaseDamaged(Unavailable, StartError):
             f"and {path}-shm away and start again; modules, checkpoints and datasets are then "
             "taken in from the data directory, and only the history of jobs is lost",
         )
-
-
-class DiskFailed(Unavailable, StartError):
-    """The disk of the database reports errors. Its text is for the operator, as above."""
-
-    def __init__(self, path: Path | None, cause: str) -> None:
-        super().__init__("the disk of the server's database fails; its log tells what to do")
-        self.args = (
-            f"the disk of the database {path} cannot be read or written "
-            f"({' '.join(cause.split())}). The database itself may be whole, so keep it: look at "
-            "the kernel's log and the disk's health, copy the data directory to a sound disk and "
-            "start there, or restore a backup",
-        )
-
-
-class RowDamaged(Unavailable):
-    """A row of the database is damaged, and all others can be read."""
-
-    def __init__(self, what: str, name: object, reason: object, advice: str) -> None:
-        self.reason = f"its row in the server's database is damaged ({reason})"
-        super().__init__(f"{what} {name}: {self.reason}; {advice}")
 
 
 class StorageFull(ServiceError):

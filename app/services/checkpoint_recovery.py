@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from app.database_errors import RowDamaged
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
-from app.errors import Damaged, NotFound, RowDamaged
+from app.errors import Damaged, NotFound
 from app.files.checkpoint_files import (
     list_tags,
     promote_checkpoints,

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from app.database_errors import RowDamaged
 from app.domain.dataset import DatasetKind, DatasetRecord
-from app.errors import Damaged, NotFound, RowDamaged, ServiceError
+from app.errors import Damaged, NotFound, ServiceError
 from app.files.dataset_directory import DatasetDirectory
 from app.files.dataset_formats import describe_file
 from app.files.durable_files import digest_file

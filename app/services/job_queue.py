@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from sqlalchemy import Connection
 
+from app.database_errors import RowDamaged
 from app.domain import job_moves
 from app.domain.codec import to_plain
 from app.domain.job import Job, JobEvent, JobStatus
 from app.domain.job_moves import Move
 from app.domain.moment import Moment
-from app.errors import NotFound, RowDamaged, Superseded
+from app.errors import NotFound, Superseded
 from app.link.job_messages import (
     ExecutorEvent,
     JobCancelled,

@@ -15,8 +15,9 @@ from typing import TypeAlias
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
+from app.database_errors import RowDamaged
 from app.domain.module import ModuleRecord
-from app.errors import Damaged, IdempotencyMismatch, NotFound, RowDamaged
+from app.errors import Damaged, IdempotencyMismatch, NotFound
 from app.files.durable_files import list_hidden
 from app.files.module_directories import MODULE_FILE, ModuleDirectories
 from app.files.module_rebuilding import rebuild_module

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from app.database_errors import RowDamaged
 from app.domain.job import JobStatus
-from app.errors import NotFound, RowDamaged
+from app.errors import NotFound
 from app.files.dataset_directory import DatasetDirectory
 from app.services.checkpoint_recovery import CheckpointRecovery
 from app.services.checkpoints import CheckpointService

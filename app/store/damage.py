@@ -15,7 +15,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import orjson
 from sqlalchemy import Row
 
-from app.errors import Invalid, RowDamaged
+from app.database_errors import RowDamaged
+from app.errors import Invalid
 
 __all__ = [
     "Unreadable",

@@ -16,7 +16,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.errors import DatabaseDamaged, DiskFailed, StartError, StorageFull, Unavailable
+from app.database_errors import DiskFailed
+from app.errors import DatabaseDamaged, StartError, StorageFull, Unavailable
 from app.store.clock import StoreClock, open_clock, seconds_since_boot
 from app.store.damage import read_json, read_text
 from app.store.group_commit import GroupCommit

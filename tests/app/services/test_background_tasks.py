@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import DatabaseDamaged, DiskFailed, ServiceError, StorageFull
+from app.database_errors import DiskFailed
+from app.errors import DatabaseDamaged, ServiceError, StorageFull
 from app.services import background_tasks
 from app.services.background_tasks import cancel_tasks, in_thread, logged, persistently, repeat
 from app.services.bell import Bell

@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import event, select, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from app.errors import DatabaseDamaged, DiskFailed, StartError, StorageFull, Unavailable
+from app.database_errors import DiskFailed
+from app.errors import DatabaseDamaged, StartError, StorageFull, Unavailable
 from app.store.schema import metadata
 from app.store.store import Store
 
