@@ -319,7 +319,9 @@ def backup(
 @app.command()
 def restore(
     source: Annotated[Path, typer.Argument(help="A folder written by modserve backup.")],
-    data_dir: Annotated[Path | None, typer.Option(help="A new or empty data directory.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="A new or empty data directory, or a half restored one.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Restore a data directory from a backup, after verifying every byte."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,8 @@ def run_restore(source: Path, data_dir: Path, *, has_own_url: bool, as_json: boo
         has_own_url: the server's database is outside the data directory.
     """
     try:
-        manifest = restore_backup(source, data_dir, with_database=not has_own_url)
+        say = functools.partial(typer.echo, err=True)
+        manifest = restore_backup(source, data_dir, with_database=not has_own_url, say=say)
     except (StartError, ServiceError) as error:
         return _fail("restore", error)
     except OSError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -38,13 +39,16 @@ _INCOMING = ".restored"
 """Folder for files that are not yet in place; what was moved out of it is complete."""
 
 
-def restore_backup(source: Path, data_dir: Path, *, with_database: bool) -> BackupManifest:
+def restore_backup(
+    source: Path, data_dir: Path, *, with_database: bool, say: Callable[[str], None]
+) -> BackupManifest:
     """Make a data directory from a backup, or go on with a restore that was interrupted.
 
     Args:
         source: the backup; it is not changed.
         data_dir: a folder that is empty or does not exist, or that has a part of this backup.
         with_database: restore the database too, if the backup has one.
+        say: told if it goes on.
 
     Raises:
         StartError: the backup is damaged, or the folder has something else; nothing was restored.
@@ -67,6 +71,8 @@ def restore_backup(source: Path, data_dir: Path, *, with_database: bool) -> Back
                 f"{data_dir} has a part of another backup, {present.source}: restore that one, or "
                 f"delete {data_dir} to start over with this one"
             )
+        else:
+            say(f"going on with the restore of {data_dir} that was interrupted")
         try:
             manifest = _verify(source)
         except (StartError, OSError):

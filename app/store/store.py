@@ -20,6 +20,7 @@ from app.database_errors import DiskFailed
 from app.errors import DatabaseDamaged, StartError, StorageFull, Unavailable
 from app.store.clock import StoreClock, open_clock, seconds_since_boot
 from app.store.damage import read_json, read_text
+from app.store.disk_errors import disk_error, is_disk_error
 from app.store.group_commit import GroupCommit
 from app.store.migrations import migrate
 from app.store.reserve import Reserve
@@ -29,7 +30,6 @@ __all__ = ["Store", "database_file", "sqlite_url"]
 _log = logging.getLogger(__name__)
 
 _BUSY_SECONDS = 30
-_CHUNK = 1 << 20
 _DISK_FULL = "53100"  # SQLSTATE of Postgres
 _SQLITE_PRAGMAS = (
     "PRAGMA journal_mode = WAL",
@@ -97,23 +97,17 @@ class Store:
     def _distinguished(self, found: str) -> DatabaseDamaged | DiskFailed:
         """Return the error for what a check found: a page that cannot be read is not damaged."""
         path = database_file(str(self._engine.url))
-        try:
-            if path is not None:
-                _read_through(path)
-        except OSError as error:
-            return DiskFailed(path, str(error))
-        return DatabaseDamaged(path, found)
+        error = None if path is None else disk_error(path)
+        return DatabaseDamaged(path, found) if error is None else DiskFailed(path, str(error))
 
     def _failure(self, error: SQLAlchemyError) -> DatabaseDamaged | DiskFailed | None:
         """Return our error for damage and for errors of the disk; None for any other."""
-        code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
+        original = getattr(error, "orig", None)
+        code = getattr(original, "sqlite_errorcode", None)
         path, cause = database_file(str(self._engine.url)), _cause(error)
-        match None if code is None else code & 0xFF:
-            case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-                return DatabaseDamaged(path, cause)
-            case sqlite3.SQLITE_IOERR:
-                return DiskFailed(path, cause)
-        return None
+        if code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return DatabaseDamaged(path, cause)
+        return DiskFailed(path, cause) if is_disk_error(original) else None
 
     def close(self) -> None:
         """Close all connections."""
@@ -200,13 +194,6 @@ class Store:
         if text != self._logged:
             self._logged = text
             _log.error("%s", text)
-
-
-def _read_through(path: Path) -> None:
-    """Read a whole file, to see whether the disk can; raise OSError."""
-    with path.open("rb") as file:
-        while file.read(_CHUNK):
-            pass
 
 
 def sqlite_url(path: Path) -> str:

@@ -104,7 +104,8 @@ def test_a_killed_restore_is_not_served_and_can_be_continued(
     refused = 0
     for made in runs[:-1]:
         is_complete = made.exists() and files_of(made) == expected
-        if not (is_complete or (made / ".restoring").exists()):
+        is_marked = (made / ".restoring").exists()
+        if not (is_complete or is_marked):
             assert not made.exists() or all(is_part_of_mark(one) for one in made.iterdir())
         elif is_refused(made, backup):
             refused += 1
@@ -112,6 +113,8 @@ def test_a_killed_restore_is_not_served_and_can_be_continued(
             assert is_complete, f"half of it served after {made.parent.name} writes"
             continue
         assert run_restore(backup, made, has_own_url=False, as_json=False) == 0
+        goes_on = "going on with the restore" in capsys.readouterr().err
+        assert goes_on == is_marked
         assert files_of(made) == expected
         if int(made.parent.name) % 8 == 0:
             assert knows(made) == counts

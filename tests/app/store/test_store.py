@@ -14,6 +14,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from app.database_errors import DiskFailed
 from app.errors import DatabaseDamaged, StartError, StorageFull, Unavailable
 from app.store.schema import metadata
+from app.store.snapshot import check_database
 from app.store.store import Store
 
 
@@ -139,6 +140,8 @@ def test_a_page_that_cannot_be_read_is_not_called_damaged(
     store.open()
     path = tmp_path / "unreadable"
     path.symlink_to("/proc/self/mem")  # whose first page gives EIO
+    with pytest.raises(DiskFailed, match="cannot be read or written"):
+        check_database(path)
     found = "Tree 2 page 2: unable to get the page. error code=266"
     with monkeypatch.context() as patch:
         patch.setattr("app.store.store.database_file", lambda url: path)
