@@ -19,6 +19,14 @@ class Moment(NamedTuple):
     steady: float
 
     @property
+    def earlier(self) -> float:
+        """The earlier time of both clocks: what is old by it may be deleted.
+
+        A machine's clock that jumps a year ahead must not make everything old.
+        """
+        return min(self.wall, self.steady)
+
+    @property
     def lead(self) -> float:
         """How far the machine's clock was set forward since the store's clock began, in seconds.
 

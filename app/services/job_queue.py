@@ -230,7 +230,7 @@ class JobQueue:
         for job_id in job_ids:
             self._thin_out(job_id)
         with self._store.write() as connection:
-            forget_keys_before(connection, self._clock().wall - _KEY_LIFE_SECONDS)
+            forget_keys_before(connection, self._clock().earlier - _KEY_LIFE_SECONDS)
 
     def tidy_ended(self, job: Job) -> None:
         """Remove all but the newest reports of a job whose attempt ended, if there may be more."""

@@ -219,7 +219,7 @@ class JobService:
             keep: how many finished jobs to keep; None keeps all.
             keep_seconds: how long to keep each after its end; None for no limit.
         """
-        before = None if keep_seconds is None else self._clock().wall - keep_seconds
+        before = None if keep_seconds is None else self._clock().earlier - keep_seconds
         removed = 0
         while True:
             with self._store.read() as connection:

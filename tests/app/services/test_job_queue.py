@@ -200,3 +200,19 @@ def test_limits_do_not_follow_the_machines_clock(bench, step: float) -> None:
     assert [late.is_expiring for late in bench.queue.expire()] == [True]
     ended = bench.queue.release(job.id, 1, "stopped")
     assert (ended.ran_seconds, ended.error["field"]) == (51.0, "timeout_seconds")
+
+
+def test_a_clock_that_jumps_ahead_makes_no_history_old(bench) -> None:
+    job = bench.jobs.submit("a", JobKind.FIT, bench.fit().params, None, "key")
+    for number in (1, job.id):
+        bench.jobs.cancel(number)
+    year = 365 * 86400.0
+    bench.clock.set_forward = year
+    bench.queue.tidy([])
+    assert bench.jobs.remove_surplus(None, 90 * 86400.0) == 0
+    assert bench.jobs.submit("a", JobKind.FIT, job.params, None, "key").id == job.id
+    bench.clock.set_forward = 0.0
+    bench.clock.now += year
+    bench.queue.tidy([])
+    assert bench.jobs.remove_surplus(None, 90 * 86400.0) == 2
+    assert bench.jobs.submit("a", JobKind.FIT, job.params, None, "key").id != job.id
