@@ -78,7 +78,7 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
     presence = Presence(data_dir / "servers")
     stack.callback(presence.leave)  # called after ``store.close``: till then the server is alive
     store = Store(options.url)
-    store.open()
+    store.open(begins_clock=claim)
     stack.callback(store.close)
     knows_nothing = claim and claim_directory(store, data_dir, presence)
     bells = Bells()

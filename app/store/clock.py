@@ -41,8 +41,14 @@ class StoreClock:
         return Moment(self._wall(), seconds_since_boot() + self._offset)
 
 
-def open_clock(connection: Connection, wall: Callable[[], float] = time.time) -> StoreClock:
-    """Return the clock of a store; note when it began, if this boot has none yet."""
+def open_clock(
+    connection: Connection, wall: Callable[[], float] = time.time, *, begins: bool = True
+) -> StoreClock:
+    """Return the clock of a store.
+
+    Args:
+        begins: note when it began, if this boot has none yet.
+    """
     if connection.dialect.name != "sqlite":
         present = connection.scalar(text("SELECT EXTRACT(EPOCH FROM clock_timestamp())"))
         return StoreClock(float(present or wall()) - seconds_since_boot(), wall)
@@ -50,7 +56,8 @@ def open_clock(connection: Connection, wall: Callable[[], float] = time.time) ->
     offset = _noted_offset(connection, boot)
     if offset is None:
         offset = wall() - seconds_since_boot()
-        _note(connection, boot, offset)
+        if begins:
+            _note(connection, boot, offset)
     return StoreClock(offset, wall)
 
 

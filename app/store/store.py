@@ -56,8 +56,11 @@ class Store:
         file = database_file(url) if is_sqlite else None
         self._reserve = None if file is None else Reserve(file.with_name(f"{file.name}.reserve"))
 
-    def open(self) -> None:
+    def open(self, *, begins_clock: bool = True) -> None:
         """Connect and bring the schema up to date.
+
+        Args:
+            begins_clock: note when the store's clock began, if no server of this boot did so.
 
         Raises:
             StartError: the database does not exist, or cannot be used.
@@ -68,7 +71,7 @@ class Store:
                 connection = connection.execution_options(writes=True)
                 with connection.begin():
                     migrate(connection)
-                    self.clock = open_clock(connection)
+                    self.clock = open_clock(connection, begins=begins_clock)
         except SQLAlchemyError as error:
             if (failure := self._failure(error)) is not None:
                 raise failure from error
