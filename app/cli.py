@@ -105,6 +105,7 @@ def serve(
         "tls_key": tls_key,
     }
     settings = _read_settings({name: one for name, one in given.items() if one is not None})
+    _check_restored(settings.data_dir)
     _ensure_key(settings, is_needed=not (insecure or _is_loopback(settings.host)))
     try:
         raise typer.Exit(run_server(settings))
@@ -113,6 +114,17 @@ def serve(
         raise typer.BadParameter(f"{where}: {error.strerror}", param_hint="--port") from None
     except StartError as error:
         raise typer.BadParameter(str(error), param_hint="--tls-cert") from None
+
+
+def _check_restored(data_dir: Path) -> None:
+    """Refuse a directory that is half restored, before a key is written there."""
+    from app.errors import StartError
+    from app.maintenance import check_restored
+
+    try:
+        check_restored(data_dir)
+    except StartError as error:
+        raise typer.BadParameter(str(error), param_hint="--data-dir") from None
 
 
 def _ensure_key(settings: Settings, *, is_needed: bool) -> None:
@@ -307,7 +319,9 @@ def backup(
 @app.command()
 def restore(
     source: Annotated[Path, typer.Argument(help="A folder written by modserve backup.")],
-    data_dir: Annotated[Path | None, typer.Option(help="A new or empty data directory.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="A new or empty data directory, or a half restored one.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Restore a data directory from a backup, after verifying every byte."""

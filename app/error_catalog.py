@@ -51,6 +51,10 @@ _OF_JOBS = {
         "Too many attempts were lost in a row",
         "The job's events say why; then POST /v1/jobs/{job}/retry.",
     ),
+    "row_damaged": (
+        "The job's row in the database was damaged",
+        "Submit the job again, and look at the server's disk.",
+    ),
     "deadline_exceeded": (
         "The job ran out of time",
         "POST /v1/jobs/{job}/retry continues from its newest checkpoint.",

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.database_errors import DiskFailed, RowDamaged
 from app.errors import (
     AlreadyExists,
     Conflict,
@@ -119,6 +120,8 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     UnsupportedCoding: ErrorKind(501, "unsupported_coding", "The content coding is not supported"),
     Unavailable: ErrorKind(503, "unavailable", "Temporarily unavailable"),
     DatabaseDamaged: ErrorKind(503, "unavailable", "Temporarily unavailable"),
+    DiskFailed: ErrorKind(503, "unavailable", "Temporarily unavailable"),
+    RowDamaged: ErrorKind(503, "unavailable", "Temporarily unavailable"),
     VersionDamaged: ErrorKind(503, "version_damaged", "The version's checkpoint is damaged"),
     StorageFull: ErrorKind(507, "storage_full", "The server's disk is full"),
     OutOfMemory: ErrorKind(507, "out_of_memory", "The device is out of memory"),

@@ -318,6 +318,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         statistics=statistics,
         summaries=ParamSummaries(access, storage.checkpoints),
         versions=versions,
+        space=storage.space,
         recovered=recovered,
     )
 

@@ -83,13 +83,13 @@ class Speedometer:
             self.init = False
         self.last_count = count
         if not self.init:
-            self.init, self.tic = True, time.time()
+            self.init, self.tic = True, time.monotonic()
         elif count % self.frequent == 0:
             self._log(param, count)
-            self.tic = time.time()
+            self.tic = time.monotonic()
 
     def _log(self, param: Any, count: int) -> None:
-        elapsed = time.time() - self.tic
+        elapsed = time.monotonic() - self.tic
         speed = self.frequent * self.batch_size / elapsed if elapsed else math.inf
         if param.eval_metric is None:
             logging.info("Iter[%d] Batch [%d]\tSpeed: %.2f samples/sec", param.epoch, count, speed)

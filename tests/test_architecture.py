@@ -68,16 +68,20 @@ APP_ARROWS: dict[str, set[str]] = {
     "redaction": set(),
     "refusals": {"errors"},
     "version_errors": {"errors"},
-    "error_table": {"errors", "folder_names", "redaction", "refusals", "version_errors"},
+    "database_errors": {"errors"},
+    "error_table": {
+        *("database_errors", "errors", "folder_names", "redaction", "refusals", "version_errors"),
+    },
     "error_catalog": {"error_table"},
     "settings": {"errors", "logs", "quoting"},
     "domain": {"errors", "quoting"},
     "tensors": {"errors", "quoting"},
     "link": {"domain", "errors", "logs"},
     "files": {"domain", "errors", "file_kinds", "quoting", "tensors"},
-    "store": {"domain", "errors"},
+    "store": {"database_errors", "domain", "errors"},
     "services": {
         *(
+            "database_errors",
             "domain",
             "error_table",
             "errors",

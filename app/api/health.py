@@ -59,8 +59,8 @@ async def get_readiness(services: ServicesOf) -> Response:
     """Answer 200 when every executor is up, else 503.
 
     Modules are loaded to their devices when they are first called. One that cannot be loaded does
-    not affect others, and is named in `warnings`, as are damages found at the start and models of
-    the models folder that could not be loaded.
+    not affect others, and is named in `warnings`, as are damages found at the start, models of
+    the models folder that could not be loaded, and a disk that is full or nearly so.
     """
     dead = set(services.executors.dead())
     states = {name: "down" if name in dead else "ready" for name in services.executors.names}

@@ -142,8 +142,8 @@ class StatusView(BaseModel):
     )
     warnings: list[str] = Field(
         default=[],
-        description="Modules that failed, or were restored from an older "
-        "checkpoint; all others serve.",
+        description="What needs a look while everything else serves: modules that failed or were "
+        "restored from an older checkpoint, damage found at the start, a disk that is full.",
     )
 
 

@@ -212,6 +212,9 @@ def _refusal(status: JobStatus, event: JobEvent) -> str:
 class Job:
     """The record of a job.
 
+    Limits and durations (``not_before``, ``deadline_at``, ``claimed_at``, ``lease_until``) are in
+    steady seconds, all other times in those that people read: see ``Moment``.
+
     Attributes:
         module: name of the module it belongs to; its jobs run one at a time.
         params: given by the client; see ``app.domain.job_params``.
@@ -223,14 +226,14 @@ class Job:
         max_attempts: it fails if this many attempts are lost in a row.
         retries: number of automatic retries.
         max_retries: maximum of ``retries``; only temporary failures are retried.
-        not_before: seconds since 1970; a queued job is not started before.
+        not_before: a queued job is not started before.
         deadline_seconds: maximum time from submission or retry to its end; None for no limit.
         deadline_at: when that time is over.
         timeout_seconds: maximum running time of all attempts together; None for no limit.
         ran_seconds: total running time of ended attempts, since submission or retry.
         claimed_at: when the current attempt began, None unless running.
         lease_seconds: a running job whose lease is not renewed for this time is taken away.
-        lease_until: seconds since 1970, None unless running.
+        lease_until: None unless running.
         server: id of the server process that claimed it, None unless running.
         executor: name of the executor that runs or ran it.
         progress: the latest progress report.

@@ -21,6 +21,7 @@ from app.domain.job import (
     event_after_loss,
     event_after_release,
 )
+from app.domain.moment import Moment
 from app.errors import IllegalTransition
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "resumed",
     "retried",
     "succeeded",
+    "unreadable",
 ]
 
 PASSING = frozenset({"executor_gone", "in_use", "not_resident", "storage_full", "unavailable"})
@@ -79,7 +81,7 @@ class Move:
 # -- attempts -------------------------------------------------------------------------------
 
 
-def claimed(job: Job, executor: str, server: str, now: float) -> Move:
+def claimed(job: Job, executor: str, server: str, now: Moment) -> Move:
     """Begin an attempt."""
     return _move(
         job,
@@ -89,20 +91,20 @@ def claimed(job: Job, executor: str, server: str, now: float) -> Move:
         attempt=job.attempt + 1,
         executor=executor,
         server=server,
-        lease_until=now + job.lease_seconds,
-        claimed_at=now,
+        lease_until=now.steady + job.lease_seconds,
+        claimed_at=now.steady,
         not_before=None,
-        started_at=now if job.started_at is None else job.started_at,
+        started_at=now.wall if job.started_at is None else job.started_at,
     )
 
 
-def renewed(job: Job, now: float) -> Move:
+def renewed(job: Job, now: Moment) -> Move:
     """Extend the lease."""
     # Without ``updated_at``: neither the job's ETag nor its estimate change with a renewal.
-    return Move(job.evolve(lease_until=now + job.lease_seconds), None)
+    return Move(job.evolve(lease_until=now.steady + job.lease_seconds), None)
 
 
-def recorded(job: Job, kind: JobEvent, data: Mapping[str, Any], now: float) -> Move:
+def recorded(job: Job, kind: JobEvent, data: Mapping[str, Any], now: Moment) -> Move:
     """Note a report: progress is stored in the job, a checkpoint resets the number of lost
     attempts.
     """
@@ -114,13 +116,13 @@ def recorded(job: Job, kind: JobEvent, data: Mapping[str, Any], now: float) -> M
     return _move(job, kind, now, data, **changes)
 
 
-def succeeded(job: Job, result: Mapping[str, Any], now: float) -> Move:
+def succeeded(job: Job, result: Mapping[str, Any], now: Moment) -> Move:
     """End attempt and job successfully."""
     result = dict(result)
     return _end(job, JobEvent.SUCCEEDED, now, {"result": result}, result=result, setback=None)
 
 
-def failed(job: Job, error: Mapping[str, Any], now: float) -> Move:
+def failed(job: Job, error: Mapping[str, Any], now: Moment) -> Move:
     """End an attempt by an error, and the job unless the error may be retried."""
     error = dict(error)
     if error["code"] not in PASSING or job.retries >= job.max_retries:
@@ -129,23 +131,23 @@ def failed(job: Job, error: Mapping[str, Any], now: float) -> Move:
     if event is not JobEvent.RELEASED:
         return _give_back(job, event, str(error["message"]), now)
     retries = job.retries + 1
-    not_before = now + backoff_seconds(retries)
-    data = {"error": error, "retry": retries, "not_before": not_before}
-    changes = {"retries": retries, "not_before": not_before, "setback": error}
+    wait = backoff_seconds(retries)
+    data = {"error": error, "retry": retries, "not_before": now.wall + wait}
+    changes = {"retries": retries, "not_before": now.steady + wait, "setback": error}
     return _end(job, JobEvent.DEFERRED, now, data, **changes)
 
 
-def cancelled(job: Job, now: float) -> Move:
+def cancelled(job: Job, now: Moment) -> Move:
     """End a cancelled job, whether it runs or waits."""
     return _end(job, JobEvent.CANCELLED, now)
 
 
-def released(job: Job, reason: str, now: float) -> Move:
+def released(job: Job, reason: str, now: Moment) -> Move:
     """End an attempt in good order: a requested action is granted, else the job is queued."""
     return _give_back(job, event_after_release(job), reason, now)
 
 
-def lost(job: Job, reason: str, now: float, *, waits: bool = False, counts: bool = True) -> Move:
+def lost(job: Job, reason: str, now: Moment, *, waits: bool = False, counts: bool = True) -> Move:
     """End an attempt that died, as ``released`` does; after too many in a row the job fails.
 
     Args:
@@ -155,15 +157,30 @@ def lost(job: Job, reason: str, now: float, *, waits: bool = False, counts: bool
     event = event_after_loss(job) if counts else event_after_release(job)
     count = job.lost + counts
     setback = {"code": "attempt_lost", "message": reason, "field": None}
+    changes: dict[str, Any] = {"lost": count, "setback": setback}
+    if job.claimed_at is not None and job.lease_until is not None:
+        # It died while it had its lease, even if that is found out hours later.
+        ended = min(now.steady, job.lease_until)
+        changes["ran_seconds"] = _ran_seconds(job, job.claimed_at, ended)
     if event is not JobEvent.RELEASED or not waits:
-        return _give_back(job, event, reason, now, lost=count, setback=setback)
-    not_before = now + backoff_seconds(count)
-    data = {"reason": reason, "not_before": not_before}
-    changes = {"lost": count, "not_before": not_before, "setback": setback}
-    return _end(job, event, now, data, **changes)
+        return _give_back(job, event, reason, now, **changes)
+    wait = backoff_seconds(count)
+    data = {"reason": reason, "not_before": now.wall + wait}
+    return _end(job, event, now, data, not_before=now.steady + wait, **changes)
 
 
-def expired(job: Job, now: float) -> Move:
+def unreadable(job: Job, now: Moment) -> Move:
+    """Fail a job whose row was damaged: what it was asked for cannot be read any longer."""
+    message = (
+        "its row in the server's database was damaged on the disk; `params` shows what is left of "
+        "its request. Submit it again"
+    )
+    error = {"code": "row_damaged", "message": message, "field": None}
+    event = JobEvent.FAILED if job.status is JobStatus.RUNNING else JobEvent.EXPIRED
+    return _end(job, event, now, {"error": error}, error=error)
+
+
+def expired(job: Job, now: Moment) -> Move:
     """Fail a waiting job whose time is over; ask a running one to save and stop."""
     if job.status is JobStatus.RUNNING:
         pause = JobAction.PAUSE
@@ -174,7 +191,7 @@ def expired(job: Job, now: float) -> Move:
 # -- requests of clients --------------------------------------------------------------------
 
 
-def pause_requested(job: Job, now: float) -> Move | None:
+def pause_requested(job: Job, now: Moment) -> Move | None:
     """Pause a queued job, ask a running one to pause; None if that was already requested."""
     if job.status is not JobStatus.RUNNING:
         return _move(job, JobEvent.PAUSED, now)
@@ -186,7 +203,7 @@ def pause_requested(job: Job, now: float) -> Move | None:
     return _move(job, JobEvent.PAUSE_REQUESTED, now, requested=JobAction.PAUSE)
 
 
-def cancel_requested(job: Job, now: float) -> Move | None:
+def cancel_requested(job: Job, now: Moment) -> Move | None:
     """Cancel a waiting job, ask a running one to cancel; None if that was already requested."""
     if job.status is not JobStatus.RUNNING:
         return cancelled(job, now)
@@ -195,7 +212,7 @@ def cancel_requested(job: Job, now: float) -> Move | None:
     return _move(job, JobEvent.CANCEL_REQUESTED, now, requested=JobAction.CANCEL)
 
 
-def resumed(job: Job, now: float) -> Move:
+def resumed(job: Job, now: Moment) -> Move:
     """Queue a paused job, or withdraw a pause not carried out yet."""
     _refuse_expiring(job)
     if job.requested is JobAction.PAUSE:
@@ -203,9 +220,9 @@ def resumed(job: Job, now: float) -> Move:
     return _move(job, JobEvent.RESUMED, now, lost=0, not_before=None)
 
 
-def retried(job: Job, now: float) -> Move:
+def retried(job: Job, now: Moment) -> Move:
     """Queue a failed or cancelled job, with its attempts, retries and time reset."""
-    deadline = None if job.deadline_seconds is None else now + job.deadline_seconds
+    deadline = None if job.deadline_seconds is None else now.steady + job.deadline_seconds
     afresh = {**_AFRESH, "error": None, "finished_at": None, "deadline_at": deadline}
     return _move(job, JobEvent.RETRIED, now, **afresh)
 
@@ -218,7 +235,7 @@ def _refuse_expiring(job: Job) -> None:
 # -- how they are made ----------------------------------------------------------------------
 
 
-def _give_back(job: Job, event: JobEvent, reason: str, now: float, **changes: Any) -> Move:
+def _give_back(job: Job, event: JobEvent, reason: str, now: Moment, **changes: Any) -> Move:
     data: dict[str, Any] = {"reason": reason}
     if event in {JobEvent.EXHAUSTED, JobEvent.EXPIRED}:
         error = _exhaustion(job, reason) if event is JobEvent.EXHAUSTED else _expiry(job, now)
@@ -231,8 +248,8 @@ def _exhaustion(job: Job, reason: str) -> dict[str, Any]:
     return {"code": "attempts_exhausted", "message": message, "field": None}
 
 
-def _expiry(job: Job, now: float) -> dict[str, Any]:
-    is_late = job.deadline_at is not None and now >= job.deadline_at
+def _expiry(job: Job, now: Moment) -> dict[str, Any]:
+    is_late = job.deadline_at is not None and now.steady >= job.deadline_at
     what = (
         f"it had not ended {job.deadline_seconds:g} s after its submission"
         if is_late
@@ -244,18 +261,23 @@ def _expiry(job: Job, now: float) -> dict[str, Any]:
 
 
 def _end(
-    job: Job, event: JobEvent, now: float, data: Mapping[str, Any] | None = None, **changes: Any
+    job: Job, event: JobEvent, now: Moment, data: Mapping[str, Any] | None = None, **changes: Any
 ) -> Move:
     """End an attempt, if there is one, and the job if the event leads to an end."""
     if advance(job.status, event) in TERMINAL:
-        changes["finished_at"] = now
+        changes["finished_at"] = now.wall
     if job.claimed_at is not None:
-        changes["ran_seconds"] = job.ran_seconds + now - job.claimed_at
+        changes.setdefault("ran_seconds", _ran_seconds(job, job.claimed_at, now.steady))
     return _move(job, event, now, data, **{**changes, **_OVER})
 
 
+def _ran_seconds(job: Job, began: float, ended: float) -> float:
+    # Never negative: the machine may have been started again with its clock set back.
+    return job.ran_seconds + max(0.0, ended - began)
+
+
 def _move(
-    job: Job, event: JobEvent, now: float, data: Mapping[str, Any] | None = None, **changes: Any
+    job: Job, event: JobEvent, now: Moment, data: Mapping[str, Any] | None = None, **changes: Any
 ) -> Move:
     status = advance(job.status, event)
-    return Move(job.evolve(status=status, updated_at=now, **changes), event, data or {})
+    return Move(job.evolve(status=status, updated_at=now.wall, **changes), event, data or {})

@@ -39,7 +39,9 @@ __all__ = [
 
 _CHUNK = 1 << 20
 _LOCK_POLL_SECONDS = 0.005
-_HIDDEN = re.compile(r"\.(incoming|replaced|trash|upload|part|undo|deleting)-(.+)-[0-9a-f]{12}")
+_HIDDEN = re.compile(
+    r"\.(incoming|replaced|trash|upload|part|undo|deleting|backup)-(.+)-[0-9a-f]{12}"
+)
 
 
 class Hidden(NamedTuple):

@@ -1,6 +1,7 @@
 """Maintenance of a data directory from the command line: recover, back up, restore, API keys."""
 
 from app.files.given_key import given_key
+from app.files.restore_mark import check_restored
 from app.maintenance.backup_commands import run_backup, run_restore
 from app.maintenance.first_key import ensure_key
 from app.maintenance.key_commands import (
@@ -14,6 +15,7 @@ from app.maintenance.recovering import run_recover
 
 __all__ = [
     "KeyOptions",
+    "check_restored",
     "ensure_key",
     "given_key",
     "run_backup",

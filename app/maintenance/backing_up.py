@@ -6,28 +6,41 @@ when the copy is opened. Files that never change are hard-linked if possible.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
 from app.domain.checkpoint import FileDigest
 from app.domain.dataset import DatasetRecord
-from app.errors import Damaged, NotFound, StartError
+from app.errors import Damaged, NotFound, StartError, Unavailable
 from app.files.checkpoint_files import MANIFEST, list_tags, verify_checkpoint
 from app.files.copies import link_or_copy, sync_tree
 from app.files.dataset_directory import DatasetDirectory
 from app.files.directory_id import read_id, settled_id_file
-from app.files.durable_files import digest_file, hidden_sibling, locked, sync_directory
+from app.files.durable_files import (
+    digest_file,
+    hidden_sibling,
+    list_hidden,
+    locked,
+    remove_tree,
+    sync_directory,
+)
 from app.files.last_release import last_release_file
 from app.files.module_directories import ModuleDirectories
+from app.files.restore_mark import check_restored
 from app.maintenance.backup_manifest import DATABASE, BackupManifest, write_backup
 from app.store.snapshot import forget_missing, snapshot
 
 __all__ = ["Backup", "make_backup"]
+
+_PURPOSE = "backup"
+"""Of the hidden names of unfinished copies, which begin with a word for their data directory."""
 
 
 @dataclass(slots=True)
@@ -50,22 +63,48 @@ def make_backup(data_dir: Path, url: str, target: Path) -> Backup:
     Raises:
         StartError: there is nothing to back up, or the target is not empty.
     """
+    check_restored(data_dir)
     if read_id(data_dir) is None:
         raise StartError(f"{data_dir} is not a data directory that a server has opened")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise StartError(f"{target} is not empty; give a folder that is empty or does not exist")
     target.parent.mkdir(parents=True, exist_ok=True)
-    root = hidden_sibling(target, "incoming")
-    root.mkdir()
-    try:
-        backup = _Copying(data_dir, root).run(url)
-        sync_tree(root)
-        os.rename(root, target)
-        sync_directory(target.parent)
-    except BaseException:
-        shutil.rmtree(root, ignore_errors=True)
-        raise
+    origin = _origin(data_dir)
+    with _counted(data_dir, origin, target.parent):
+        root = hidden_sibling(target.with_name(f"{origin}-{target.name}"), _PURPOSE)
+        root.mkdir()
+        try:
+            backup = _Copying(data_dir, root).run(url)
+            sync_tree(root)
+            os.rename(root, target)
+            sync_directory(target.parent)
+        except BaseException:
+            shutil.rmtree(root, ignore_errors=True)
+            raise
     return backup
+
+
+def _origin(data_dir: Path) -> str:
+    """Return a word for the data directory; one restored from its backup has the same id."""
+    text = f"{read_id(data_dir)} {data_dir.stat().st_ino}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@contextmanager
+def _counted(data_dir: Path, origin: str, parent: Path) -> Iterator[None]:
+    """Be known as a running backup for the block; first remove what killed ones left in a folder.
+
+    The lock is in the data directory because the folder may be on a disk without locks, as of NFS.
+    """
+    lock = data_dir / "locks" / "backups.lock"
+    lock.parent.mkdir(exist_ok=True)
+    lock.touch()
+    with suppress(Unavailable), locked(lock, seconds=0.0):  # unless another backup is running
+        for hidden in list_hidden(parent):
+            if hidden.purpose == _PURPOSE and hidden.target.startswith(f"{origin}-"):
+                remove_tree(hidden.path)
+    with locked(lock, shared=True):
+        yield
 
 
 class _Copying:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,12 @@ def run_restore(source: Path, data_dir: Path, *, has_own_url: bool, as_json: boo
         has_own_url: the server's database is outside the data directory.
     """
     try:
-        manifest = restore_backup(source, data_dir, with_database=not has_own_url)
-    except (StartError, ServiceError, OSError) as error:
+        say = functools.partial(typer.echo, err=True)
+        manifest = restore_backup(source, data_dir, with_database=not has_own_url, say=say)
+    except (StartError, ServiceError) as error:
         return _fail("restore", error)
+    except OSError as error:
+        return _fail("restore", error, "; what is there is kept: the same command goes on with it")
     has_history = manifest.has_database and not has_own_url
     if as_json:
         typer.echo(json.dumps(_counts(manifest) | {"has_history": has_history}, indent=2))
@@ -60,8 +64,8 @@ def run_restore(source: Path, data_dir: Path, *, has_own_url: bool, as_json: boo
     return 0
 
 
-def _fail(what: str, error: BaseException) -> int:
-    say_error(f"cannot {what}: {refined(error)}")
+def _fail(what: str, error: BaseException, advice: str = "") -> int:
+    say_error(f"cannot {what}: {refined(error)}{advice}")
     return _FAILED
 
 

@@ -18,7 +18,7 @@ from app.errors import Damaged, NotFound, StartError
 from app.files.durable_files import digest_file, write_durably
 from app.files.json_records import encode_record, read_record
 
-__all__ = ["DATABASE", "BackupManifest", "read_backup", "write_backup"]
+__all__ = ["DATABASE", "BackupManifest", "digest_manifest", "read_backup", "write_backup"]
 
 DATABASE = "modserve.db"
 _FILE = "backup.json"
@@ -55,6 +55,16 @@ def write_backup(root: Path, manifest: BackupManifest) -> None:
     write_durably(root / _FILE, encode_record(manifest))
 
 
+def digest_manifest(root: Path) -> str:
+    """Return the SHA-256 of a backup's manifest, which tells backups apart; raise StartError."""
+    try:
+        return digest_file(root / _FILE).sha256
+    except (FileNotFoundError, NotADirectoryError):
+        raise _not_a_backup(root) from None
+    except OSError as error:
+        raise StartError(f"{root / _FILE} cannot be read: {error}") from None
+
+
 def read_backup(root: Path) -> BackupManifest:
     """Read the manifest and compare every file with it, byte for byte.
 
@@ -64,7 +74,7 @@ def read_backup(root: Path) -> BackupManifest:
     try:
         manifest = read_record(BackupManifest, root / _FILE)
     except NotFound:
-        raise StartError(f"{root} is not a backup: it has no {_FILE}") from None
+        raise _not_a_backup(root) from None
     except Damaged as error:
         raise StartError(str(error)) from None
     for name, expected in manifest.files.items():
@@ -80,3 +90,7 @@ def read_backup(root: Path) -> BackupManifest:
                 f"{got.sha256}; expected {expected.size:,} bytes, SHA-256 {expected.sha256}"
             )
     return manifest
+
+
+def _not_a_backup(root: Path) -> StartError:
+    return StartError(f"{root} is not a backup: it has no {_FILE}")

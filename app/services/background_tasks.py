@@ -20,9 +20,21 @@ T = TypeVar("T")
 
 
 async def repeat(step: Callable[[], Awaitable[None]]) -> None:
-    """Repeat a step forever; an error is logged, and delays the next repetition."""
+    """Repeat a step forever; an error is logged, and delays the next repetition.
+
+    An error of the store is logged once, however often the step meets it.
+    """
+    told = ""
     while True:
-        await safely(step)
+        try:
+            await step()
+            told = ""
+        except (Unavailable, StorageFull) as error:
+            told = _tell("a background task waits", error, told)
+            await asyncio.sleep(AFTER_ERROR_SECONDS)
+        except Exception:
+            _log.exception("a background task continues after an error")
+            await asyncio.sleep(AFTER_ERROR_SECONDS)
 
 
 async def cancel_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
@@ -69,9 +81,18 @@ async def logged(step: Callable[[], Awaitable[None]]) -> None:
 
 async def persistently(step: Callable[[], T]) -> T:
     """Run a step in a thread, and retry while the store is unavailable."""
+    told = ""
     while True:
         try:
             return await in_thread(step)
         except (Unavailable, StorageFull) as error:
-            _log.error("what an executor reports waits: %s", error)
+            told = _tell("what an executor reports waits", error, told)
             await asyncio.sleep(AFTER_ERROR_SECONDS)
+
+
+def _tell(what: str, error: Exception, told: str) -> str:
+    """Log an error unless it was the last one told; return its text."""
+    text = str(error)
+    if text != told:
+        _log.error("%s: %s", what, text)
+    return text

@@ -6,8 +6,11 @@ the module's most recent training, so the module is restored from it from then o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
+from app.database_errors import RowDamaged
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.errors import Damaged, NotFound
 from app.files.checkpoint_files import (
@@ -28,7 +31,8 @@ from app.store.store import Store
 
 __all__ = ["CheckpointRecovery"]
 
-Manifests = dict[CheckpointTag, CheckpointManifest]
+Manifests: TypeAlias = dict[CheckpointTag, CheckpointManifest]
+Index: TypeAlias = Mapping[CheckpointTag, CheckpointManifest | RowDamaged]
 
 
 class CheckpointRecovery:
@@ -83,11 +87,13 @@ class CheckpointRecovery:
         for tag in list_tags(root):
             try:
                 present[tag] = read_manifest(root / str(tag))
-            except (Damaged, NotFound) as error:
+            except NotFound:
+                continue  # a running fit has removed it since it was listed
+            except Damaged as error:
                 findings.append(_finding(f"{module}/{tag}", Outcome.DAMAGED, str(error)))
         return present, findings
 
-    def _enter(self, module: str, index: Manifests, present: Manifests) -> list[Finding]:
+    def _enter(self, module: str, index: Index, present: Manifests) -> list[Finding]:
         gone = index.keys() - present.keys()
         changed = [one for tag, one in present.items() if index.get(tag) != one]
         if gone or changed:
@@ -98,8 +104,12 @@ class CheckpointRecovery:
                     put_checkpoint(connection, manifest)
         # Only those of a fit: one that a call saved is recorded in the module before the index, and
         # one that was uploaded does not change the module.
-        unrecorded = [one for one in changed if one.job_id is not None]
-        return self._adopt(module, unrecorded, present, is_import=not index)
+        damaged = {tag: one for tag, one in index.items() if isinstance(one, RowDamaged)}
+        unrecorded = [one for one in changed if one.job_id is not None and one.tag not in damaged]
+        return [
+            *(_mended(f"{module}/{tag}", one, tag in present) for tag, one in damaged.items()),
+            *self._adopt(module, unrecorded, present, is_import=not index),
+        ]
 
     def _adopt(
         self,
@@ -143,6 +153,8 @@ class CheckpointRecovery:
             try:
                 with self._store.read() as connection:
                     job = get_job(connection, job_id)
+            except RowDamaged:
+                continue
             except NotFound:
                 for manifest in promote_checkpoints(pinned, self._checkpoints.root(module)):
                     with self._store.write() as connection:
@@ -150,6 +162,11 @@ class CheckpointRecovery:
                 continue
             self._resume_points.let_go(job)
         return found
+
+
+def _mended(name: str, damage: RowDamaged, is_present: bool) -> Finding:
+    end = "written anew from its manifest" if is_present else "removed, since it has no files"
+    return _finding(name, Outcome.DAMAGED, f"{damage.reason}, and {end}")
 
 
 def _finding(name: str, outcome: Outcome, detail: str = "") -> Finding:

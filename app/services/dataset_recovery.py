@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from app.database_errors import RowDamaged
 from app.domain.dataset import DatasetKind, DatasetRecord
 from app.errors import Damaged, NotFound, ServiceError
 from app.files.dataset_directory import DatasetDirectory
@@ -60,15 +61,25 @@ class DatasetRecovery:
 
     def look(self) -> list[Finding]:
         """Return what ``run`` would act on, without changing anything."""
+        if not self._directory.root.is_dir():
+            return self._differences()
+        with self._directory.locked():  # a server writes a record first, then its row
+            return self._differences()
+
+    def _differences(self) -> list[Finding]:
         rows = self._rows()
         findings = []
         for name in sorted({*self._directory.names(), *rows}):
+            row = rows.get(name)
+            if isinstance(row, RowDamaged):
+                findings.append(_finding(name, Outcome.DAMAGED, row.reason))
+                continue
             try:
                 record = self._directory.read(name)
             except (Damaged, NotFound) as error:
                 findings.append(_finding(name, Outcome.DAMAGED, str(error)))
                 continue
-            if name not in rows or not _agree(record, rows[name]):
+            if row is None or not _agree(record, row):
                 detail = "the database does not know it, or knows an older state of it"
                 findings.append(_finding(name, Outcome.LEFT, detail))
             findings += self._check_file(record)
@@ -76,7 +87,9 @@ class DatasetRecovery:
             findings.append(_finding(path.name, Outcome.LEFT, "no record names it"))
         return findings
 
-    def _compare(self, name: str, row: DatasetRecord | None) -> list[Finding]:
+    def _compare(self, name: str, row: DatasetRecord | RowDamaged | None) -> list[Finding]:
+        if isinstance(row, RowDamaged):
+            return self._mend_row(name, row)
         try:
             record = self._directory.read(name)
         except NotFound:
@@ -91,6 +104,16 @@ class DatasetRecovery:
                 put_dataset(connection, record)
             findings.append(_finding(name, Outcome.IMPORTED if row is None else Outcome.UPDATED))
         return findings
+
+    def _mend_row(self, name: str, damage: RowDamaged) -> list[Finding]:
+        try:
+            record = self._directory.read(name)
+        except (Damaged, NotFound) as error:
+            return [_finding(name, Outcome.LEFT, f"{damage.reason}, and {error}")]
+        with self._store.write() as connection:
+            put_dataset(connection, record)
+        detail = f"{damage.reason}, and written anew from its record"
+        return [_finding(name, Outcome.DAMAGED, detail), *self._check_file(record)]
 
     def _mend_record(self, name: str, row: DatasetRecord | None, error: Damaged) -> Finding:
         if row is None:
@@ -142,9 +165,9 @@ class DatasetRecovery:
             ):
                 path.unlink(missing_ok=True)
 
-    def _rows(self) -> dict[str, DatasetRecord]:
+    def _rows(self) -> dict[str, DatasetRecord | RowDamaged]:
         with self._store.read() as connection:
-            return {record.name: record for record in all_datasets(connection)}
+            return all_datasets(connection)
 
 
 def _agree(file: DatasetRecord, row: DatasetRecord) -> bool:

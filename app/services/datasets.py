@@ -21,7 +21,6 @@ from app.files.dataset_formats import describe_file, first_rows, preview_file
 from app.files.dataset_limits import SETTING
 from app.files.durable_files import digest_file, tell_full_disk
 from app.files.operator_files import check_unchanged, find_file
-from app.services.jobs import Clock
 from app.services.preconditions import check_etag
 from app.services.uploads import Upload, uploading
 from app.store.datasets import (
@@ -51,7 +50,7 @@ class DatasetService:
         store: Store,
         data_dir: Path,
         max_bytes: int,
-        clock: Clock = time.time,
+        clock: Callable[[], float] = time.time,
         folders: Sequence[Path] = (),
     ) -> None:
         """Prepare.

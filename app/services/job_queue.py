@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Sequence
 
 from sqlalchemy import Connection
 
+from app.database_errors import RowDamaged
 from app.domain import job_moves
 from app.domain.codec import to_plain
 from app.domain.job import Job, JobEvent, JobStatus
 from app.domain.job_moves import Move
+from app.domain.moment import Moment
 from app.errors import NotFound, Superseded
 from app.link.job_messages import (
     ExecutorEvent,
@@ -33,6 +34,7 @@ from app.store import queue
 from app.store.events import thin_out
 from app.store.idempotency import forget_keys_before
 from app.store.jobs import get_job, running_jobs
+from app.store.mending import damaged_jobs, fail_damaged
 from app.store.queue import Report
 from app.store.store import Store
 
@@ -63,19 +65,20 @@ class JobQueue:
         *,
         keep_progress_events: int = 500,
         before_loss: Callable[[Job], None] = lambda job: None,
-        clock: Clock = time.time,
+        clock: Clock | None = None,
     ) -> None:
         """Prepare.
 
         Args:
             before_loss: called with a job whose attempt is about to be declared dead.
+            clock: None for the clock of the store.
         """
         self._store = store
         self._bells = bells
         self._presence = presence
         self._keep = keep_progress_events
         self._before_loss = before_loss
-        self._clock = clock
+        self._clock = clock or store.clock
         self._reports: dict[int, int] = {}
 
     def claim(self, executor: str, count: int = 1) -> list[Job]:
@@ -175,7 +178,7 @@ class JobQueue:
         try:
             with self._store.read() as connection:
                 job = get_job(connection, job_id)
-        except NotFound:
+        except (NotFound, RowDamaged):
             return
         if (job.status, job.attempt) == (JobStatus.RUNNING, attempt):
             self._before_loss(job)
@@ -193,6 +196,7 @@ class JobQueue:
         To be called at the start, so that jobs of a crashed server need not wait for their leases
         to expire, and then periodically.
         """
+        self._fail_damaged()
         with self._store.read() as connection:
             running = running_jobs(connection)
             overdue = {job.id for job in queue.overdue(connection, self._clock())}
@@ -209,13 +213,24 @@ class JobQueue:
         self._presence.forget_dead({str(job.server) for job in running})
         return [job for job in taken if job is not None]
 
+    def _fail_damaged(self) -> None:
+        with self._store.read() as connection:
+            damaged = damaged_jobs(connection)
+        if not damaged:
+            return
+        with self._store.write() as connection:
+            failed = fail_damaged(connection, damaged, self._clock())
+        for job in failed:
+            _log.warning("job %d of module %s failed: its row was damaged", job.id, job.module)
+        self._bells.ring()
+
     def tidy(self, job_ids: Iterable[int]) -> None:
         """Remove all but the newest progress reports, log lines and statistics of jobs, and expired
         idempotency keys."""
         for job_id in job_ids:
             self._thin_out(job_id)
         with self._store.write() as connection:
-            forget_keys_before(connection, self._clock() - _KEY_LIFE_SECONDS)
+            forget_keys_before(connection, self._clock().earlier - _KEY_LIFE_SECONDS)
 
     def tidy_ended(self, job: Job) -> None:
         """Remove all but the newest reports of a job whose attempt ended, if there may be more."""
@@ -233,7 +248,7 @@ class JobQueue:
             if _REPORTS.get(type(message)) in _THINNED:
                 self._reports[message.job_id] = self._reports.get(message.job_id, 0) + 1
 
-    def _end(self, change: Callable[[Connection, float], Job]) -> Job | None:
+    def _end(self, change: Callable[[Connection, Moment], Job]) -> Job | None:
         try:
             with self._store.write() as connection:
                 job = change(connection, self._clock())
@@ -242,7 +257,7 @@ class JobQueue:
         self._bells.ring()
         return job
 
-    def _change(self, message: ExecutorEvent, now: float) -> Callable[[Job], Move]:
+    def _change(self, message: ExecutorEvent, now: Moment) -> Callable[[Job], Move]:
         """Return the state transition that a message means for its job."""
         match message:
             case JobDone(result=result):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import Connection
 
 from app.domain.events import EventRow, EventType
 from app.domain.job import TERMINAL, Job, JobEvent, JobKind, JobStatus
 from app.domain.job_estimates import remaining_seconds
+from app.domain.moment import Moment
 from app.domain.named_arrays import NamedArray
 from app.errors import Invalid, NotFound, ServiceError
 from app.files.histogram_series import Histograms
@@ -53,7 +53,9 @@ __all__ = [
     "Series",
 ]
 
-Clock: TypeAlias = Callable[[], float]
+Outcome = TypeVar("Outcome", Job, Job | ServiceError)
+
+Clock: TypeAlias = Callable[[], Moment]
 
 _EVENTS_AT_ONCE = 500
 _REMOVED_AT_ONCE = 100
@@ -97,19 +99,20 @@ class JobService:
         store: Store,
         bells: Bells,
         defaults: JobDefaults | None = None,
-        clock: Clock = time.time,
+        clock: Clock | None = None,
         files: FilesOfJobs | None = None,
     ) -> None:
         """Prepare.
 
         Args:
+            clock: None for the clock of the store.
             files: the files of jobs; None if they have none.
         """
         self._files = files
         self._store = store
         self._bells = bells
         self._defaults = defaults or JobDefaults()
-        self._clock = clock
+        self._clock = clock or store.clock
         self._followers = Followers(store, bells.events)
         self._submitting = Grouped(self.submit_all)
 
@@ -157,7 +160,7 @@ class JobService:
             asked = [submissions[one] for one in part]
             with self._store.write() as connection:
                 made = submit_in(connection, asked, self._defaults, self._clock())
-            outcomes.update(zip(part, made, strict=True))
+            outcomes.update(zip(part, map(self._shown, made), strict=True))
         self._bells.events.ring()
         self._bells.work.ring()
         return [outcomes[one] for one in range(len(submissions))]
@@ -165,7 +168,7 @@ class JobService:
     def get(self, job_id: int) -> Job:
         """Return a job; raise NotFound."""
         with self._store.read() as connection:
-            return get_job(connection, job_id)
+            return self._shown(get_job(connection, job_id))
 
     def list_jobs(
         self, wanted: JobFilter | None = None, cursor: str | None = None, limit: int = 50
@@ -173,7 +176,8 @@ class JobService:
         """Return a page of jobs, newest first; raise Invalid for a bad cursor or limit."""
         before = None if cursor is None else _parse_cursor(cursor)
         with self._store.read() as connection:
-            return list_jobs(connection, wanted or JobFilter(), before, check_limit(limit))
+            page = list_jobs(connection, wanted or JobFilter(), before, check_limit(limit))
+        return replace(page, items=tuple(map(self._shown, page.items)))
 
     def outlook(self, jobs: Sequence[Job]) -> list[JobOutlook]:
         """Return the outlook of each job."""
@@ -215,7 +219,7 @@ class JobService:
             keep: how many finished jobs to keep; None keeps all.
             keep_seconds: how long to keep each after its end; None for no limit.
         """
-        before = None if keep_seconds is None else self._clock() - keep_seconds
+        before = None if keep_seconds is None else self._clock().earlier - keep_seconds
         removed = 0
         while True:
             with self._store.read() as connection:
@@ -333,12 +337,21 @@ class JobService:
         if self._files is not None:
             self._files.discard(job)
 
-    def _ask(self, change: Callable[[Connection, int, float], Job], job_id: int) -> Job:
+    def _ask(self, change: Callable[[Connection, int, Moment], Job], job_id: int) -> Job:
         with self._store.write() as connection:
             _check_etag(connection, job_id)
             job = change(connection, job_id, self._clock())
         self._bells.ring()
-        return job
+        return self._shown(job)
+
+    def _shown(self, outcome: Outcome) -> Outcome:
+        """Return a job with its limits in the time that people read; an error as it is."""
+        lead = self._clock().lead
+        if not lead or not isinstance(outcome, Job) or outcome.status in TERMINAL:
+            return outcome
+        limits = {"deadline_at": outcome.deadline_at, "not_before": outcome.not_before}
+        ahead = {name: None if one is None else one + lead for name, one in limits.items()}
+        return outcome.evolve(**ahead)
 
 
 def _check_etag(connection: Connection, job_id: int) -> None:

@@ -10,10 +10,12 @@ import dataclasses
 import time
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import TypeAlias
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
+from app.database_errors import RowDamaged
 from app.domain.module import ModuleRecord
 from app.errors import Damaged, IdempotencyMismatch, NotFound
 from app.files.durable_files import list_hidden
@@ -40,6 +42,9 @@ class _OnDisk:
     damage: Damaged | None = None
 
 
+InDatabase: TypeAlias = ModuleRecord | RowDamaged | None
+
+
 class ModuleRecovery:
     """Reconciles the database with the module files."""
 
@@ -64,7 +69,7 @@ class ModuleRecovery:
                 if hidden.path.exists():
                     self._directories.finish(hidden, self._row(hidden.target) is not None)
         with self._store.read() as connection:
-            rows = {record.name: record for record in all_modules(connection)}
+            rows = all_modules(connection)
         names = sorted({*self._directories.names(), *rows})
         findings = (self._compare(name, rows.get(name), rebuild) for name in names)
         return [finding for finding in findings if finding is not None]
@@ -72,22 +77,35 @@ class ModuleRecovery:
     def look(self) -> list[Finding]:
         """Return what ``run`` would have to reconcile, and change nothing."""
         with self._store.read() as connection:
-            rows = {record.name: record for record in all_modules(connection)}
-        findings = []
-        for name in sorted({*self._directories.names(), *rows}):
-            file, row = self._read(name), rows.get(name)
-            if file.damage is not None:
-                findings.append(_finding(name, Outcome.DAMAGED, str(file.damage)))
-            elif file.record is None:
-                findings.append(_finding(name, Outcome.LEFT, f"there is no {MODULE_FILE}"))
-            elif row is None or not _agree(file.record, row):
-                detail = "the database does not know it, or knows an older state of it"
-                findings.append(_finding(name, Outcome.LEFT, detail))
-        return findings
+            rows = all_modules(connection)
+        names = sorted({*self._directories.names(), *rows})
+        findings = (self._look_at(name, rows.get(name)) for name in names)
+        return [finding for finding in findings if finding is not None]
 
-    def _compare(self, name: str, row: ModuleRecord | None, rebuild: bool) -> Finding | None:
+    def _look_at(self, name: str, row: InDatabase) -> Finding | None:
+        if self._difference(name, self._read(name), row) is None:
+            return None
+        # Again, under the lock: a server writes the file first, then the row.
+        with self._directories.locked(name):
+            return self._difference(name, self._read(name), self._row(name))
+
+    def _difference(self, name: str, file: _OnDisk, row: InDatabase) -> Finding | None:
+        if isinstance(row, RowDamaged):
+            return _finding(name, Outcome.DAMAGED, row.reason)
+        if file.damage is not None:
+            return _finding(name, Outcome.DAMAGED, str(file.damage))
+        if file.record is None:
+            if row is None and not self._directories.path(name).is_dir():
+                return None  # deleted meanwhile
+            return _finding(name, Outcome.LEFT, f"there is no {MODULE_FILE}")
+        if row is None or not _agree(file.record, row):
+            detail = "the database does not know it, or knows an older state of it"
+            return _finding(name, Outcome.LEFT, detail)
+        return None
+
+    def _compare(self, name: str, row: InDatabase, rebuild: bool) -> Finding | None:
         file = self._read(name)
-        is_same = row is not None and file.record is not None and _agree(file.record, row)
+        is_same = file.record is not None and self._difference(name, file, row) is None
         if is_same and not list_hidden(self._directories.path(name)):
             return None
         with self._directories.locked(name):
@@ -96,11 +114,12 @@ class ModuleRecovery:
                 self._directories.clean(name)
             if file.record is not None:
                 return self._take_in(file.record, row)
-            if row is not None:
+            if isinstance(row, ModuleRecord):
                 return self._write_file(row, file)
-            return self._rebuild(name, file, rebuild)
+            return self._rebuild(name, file, row, rebuild)
 
-    def _take_in(self, file: ModuleRecord, row: ModuleRecord | None) -> Finding | None:
+    def _take_in(self, file: ModuleRecord, present: InDatabase) -> Finding | None:
+        row = present if isinstance(present, ModuleRecord) else None
         if row is not None and _agree(file, row):
             return None
         if row is None:
@@ -117,6 +136,9 @@ class ModuleRecovery:
                     self._remember_request(connection, file.name)
         except IntegrityError as error:
             return _finding(file.name, Outcome.LEFT, f"its record contradicts itself: {error.orig}")
+        if isinstance(present, RowDamaged):
+            detail = f"{present.reason}, and written anew from its {MODULE_FILE}"
+            return _finding(file.name, Outcome.DAMAGED, detail)
         return _finding(file.name, Outcome.IMPORTED if row is None else Outcome.UPDATED)
 
     def _remember_request(self, connection: Connection, name: str) -> None:
@@ -140,11 +162,15 @@ class ModuleRecovery:
         detail = f"{file.damage}; it is now {aside.name}, and written anew from the database"
         return _finding(row.name, Outcome.DAMAGED, detail)
 
-    def _rebuild(self, name: str, file: _OnDisk, rebuild: bool) -> Finding | None:
+    def _rebuild(
+        self, name: str, file: _OnDisk, row: RowDamaged | None, rebuild: bool
+    ) -> Finding | None:
         directory = self._directories.path(name)
-        if not directory.is_dir():
+        if not directory.is_dir() and row is None:
             return None  # deleted meanwhile
         what = str(file.damage or f"there is no {MODULE_FILE}")
+        if row is not None:
+            what = f"{row.reason}, and {what}"
         if not rebuild:
             hint = "'modserve recover' makes a module of its checkpoint, if there is one"
             return _finding(name, Outcome.LEFT, f"{what}; {hint}")
@@ -159,12 +185,14 @@ class ModuleRecovery:
         detail = f"{what}; made of checkpoint {record.checkpoint}, unbound: bind it"
         return _finding(name, Outcome.REBUILT, detail)
 
-    def _row(self, name: str) -> ModuleRecord | None:
+    def _row(self, name: str) -> InDatabase:
         try:
             with self._store.read() as connection:
                 return get_module(connection, name)
         except NotFound:
             return None
+        except RowDamaged as error:
+            return error
 
     def _read(self, name: str) -> _OnDisk:
         try:

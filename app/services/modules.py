@@ -24,7 +24,6 @@ from app.errors import AlreadyExists, InUse, Invalid, NotFound, PreconditionFail
 from app.files.durable_files import tell_full_disk
 from app.files.module_directories import CreationRequest, ModuleDirectories
 from app.services.bell import Bell
-from app.services.jobs import Clock
 from app.services.module_recovery import MODULE_SCOPE
 from app.services.replays import current_replay
 from app.store.events import append_events, of_module
@@ -63,7 +62,7 @@ class ModuleService:
         self,
         store: Store,
         data_dir: Path,
-        clock: Clock = time.time,
+        clock: Callable[[], float] = time.time,
         bell: Bell | None = None,
     ) -> None:
         """Prepare.

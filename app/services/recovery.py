@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from app.database_errors import RowDamaged
 from app.domain.job import JobStatus
 from app.errors import NotFound
 from app.files.dataset_directory import DatasetDirectory
@@ -83,7 +84,7 @@ class Recovery:
         try:
             with self._store.read() as connection:
                 job = get_job(connection, job_id)
-        except NotFound:
+        except (NotFound, RowDamaged):
             return False
         is_claimed = job.status is JobStatus.RUNNING and job.attempt == attempt
         return is_claimed and not self._presence.is_dead(str(job.server))

@@ -13,7 +13,6 @@ from app.domain.module import ModuleRecord
 from app.domain.restoration import RestoreStatus
 from app.errors import ModuleFailed, NotFound
 from app.services.bell import Bell
-from app.services.jobs import Clock
 from app.store.events import EventEntry, append_events, of_executor, of_module
 from app.store.modules import get_module, module_id, module_outline, save_module
 from app.store.restorations import (
@@ -31,7 +30,9 @@ __all__ = ["RestoreLog"]
 class RestoreLog:
     """Records restores of modules and losses of executors. Its methods block."""
 
-    def __init__(self, store: Store, clock: Clock = time.time, bell: Bell | None = None) -> None:
+    def __init__(
+        self, store: Store, clock: Callable[[], float] = time.time, bell: Bell | None = None
+    ) -> None:
         """Prepare.
 
         Args:

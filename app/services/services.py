@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.folder_names import without_folder_names
 from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
+from app.services.disk_space import DiskSpace
 from app.services.executors import Executors
 from app.services.instances import Instances
 from app.services.jobs import JobService
@@ -50,6 +51,7 @@ class Services:
     statistics: Statistics
     summaries: ParamSummaries
     versions: Versions
+    space: DiskSpace
     recovered: RecoveryReport
 
     def warnings(self) -> list[str]:
@@ -58,4 +60,5 @@ class Services:
         found = [f"module {name}: {one.failure or one.warning}" for name, one in remarkable.items()]
         found += [str(problem) for problem in self.recovered.problems]
         found += self.models.warnings()
+        found += self.space.warnings()
         return [without_folder_names(one) for one in found]

@@ -45,7 +45,7 @@ class Sessions:
         while len(self._sessions) >= self._most:
             del self._sessions[next(iter(self._sessions))]
         token = secrets.token_urlsafe(_SECRET_BYTES)
-        self._sessions[_digest(token)] = _Session(key, time.time() + _LONGEST_SECONDS)
+        self._sessions[_digest(token)] = _Session(key, time.monotonic() + _LONGEST_SECONDS)
         return token
 
     def key_of(self, token: str) -> ApiKey | None:
@@ -53,7 +53,7 @@ class Sessions:
         found = self._sessions.get(_digest(token))
         if found is None:
             return None
-        if time.time() < found.ends_at and self._ring.is_valid(found.key):
+        if time.monotonic() < found.ends_at and self._ring.is_valid(found.key):
             return found.key
         self.end(token)
         return None

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.files.last_release import check_release
+from app.files.restore_mark import check_restored
 from app.services.bell import Bells
 from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
 from app.services.directory_claim import claim_directory
+from app.services.disk_space import DiskSpace
 from app.services.modules import ModuleService
 from app.services.presence import Presence
 from app.services.recovery import Recovery
 from app.services.resume_points import ResumePoints
-from app.store.store import Store
+from app.store.store import Store, database_file
 
 __all__ = ["Storage", "StorageOptions", "open_storage"]
 
@@ -56,6 +58,7 @@ class Storage:
     resume_points: ResumePoints
     datasets: DatasetService
     recovery: Recovery
+    space: DiskSpace
     knows_nothing: bool
 
 
@@ -66,15 +69,16 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
         claim: check that they belong together and register this server; False only reads.
 
     Raises:
-        StartError: they do not belong together, one of them cannot be used, or a newer modserve
-            has written there.
+        StartError: they do not belong together, one of them cannot be used, a newer modserve has
+            written there, or the directory is not completely restored.
     """
     data_dir = options.data_dir
+    check_restored(data_dir)
     check_release(data_dir)  # before the database is migrated
     presence = Presence(data_dir / "servers")
     stack.callback(presence.leave)  # called after ``store.close``: till then the server is alive
     store = Store(options.url)
-    store.open()
+    store.open(begins_clock=claim)
     stack.callback(store.close)
     knows_nothing = claim and claim_directory(store, data_dir, presence)
     bells = Bells()
@@ -99,7 +103,9 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
     datasets = DatasetService(
         store, data_dir, options.max_dataset_bytes, folders=options.dataset_folders
     )
+    file = database_file(options.url)
+    folders = [data_dir, *([] if file is None else [file.absolute().parent])]
     return Storage(
         *(store, bells, presence, modules, checkpoints, ResumePoints(modules, checkpoints)),
-        *(datasets, recovery, knows_nothing),
+        *(datasets, recovery, DiskSpace(store, folders), knows_nothing),
     )

@@ -20,6 +20,7 @@ from app.domain.job_params import (
     parse_job_params,
 )
 from app.domain.module import ModuleRecord, require
+from app.domain.moment import Moment
 from app.errors import Invalid, ParamsLost, ServiceError
 from app.files.job_inputs import check_arrays, check_named, sources_of
 from app.services.bound_forms import in_bound_forms
@@ -131,7 +132,7 @@ def read_submission(
 
 
 def submit_in(
-    connection: Connection, submissions: Sequence[Submission], defaults: JobDefaults, now: float
+    connection: Connection, submissions: Sequence[Submission], defaults: JobDefaults, now: Moment
 ) -> list[Job | ServiceError]:
     """Queue jobs in one transaction.
 
@@ -149,12 +150,12 @@ def submit_in(
                 new[number] = _checked(connection, one, defaults, now)
         except ServiceError as error:
             outcomes[number] = error
-    outcomes.update(zip(new, insert_jobs(connection, list(new.values()), now), strict=True))
+    outcomes.update(zip(new, insert_jobs(connection, list(new.values()), now.wall), strict=True))
     for number in new:
         key, job = submissions[number].idempotency_key, outcomes[number]
         if key is not None and isinstance(job, Job):
             fingerprint = submissions[number].fingerprint
-            remember(connection, _SCOPE, key, fingerprint, str(job.id), now)
+            remember(connection, _SCOPE, key, fingerprint, str(job.id), now.wall)
     return [outcomes[number] for number in range(len(submissions))]
 
 
@@ -197,7 +198,7 @@ def _earlier(connection: Connection, submission: Submission) -> Job | None:
 
 
 def _checked(
-    connection: Connection, submission: Submission, defaults: JobDefaults, now: float
+    connection: Connection, submission: Submission, defaults: JobDefaults, now: Moment
 ) -> NewJob:
     """Return the job to queue; raise the error that refuses it."""
     record = module_outline(connection, submission.module, lock=True)
@@ -283,8 +284,8 @@ def _check_classes(training: DatasetRecord, validation: DatasetRecord) -> None:
         )
 
 
-def _deadline(limits: JobLimits, now: float) -> float | None:
-    return None if limits.deadline_seconds is None else now + limits.deadline_seconds
+def _deadline(limits: JobLimits, now: Moment) -> float | None:
+    return None if limits.deadline_seconds is None else now.steady + limits.deadline_seconds
 
 
 def _plain_limits(limits: JobLimits) -> list[Any]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, delete, insert, select
 
+from app.database_errors import RowDamaged
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.codec import to_plain
+from app.store.damage import value_or_damage
 from app.store.filters import CheckpointFilter
 from app.store.modules import module_id
-from app.store.pages import Page, page_of
+from app.store.pages import Page, page_of_rows
 from app.store.rows import manifest_of
 from app.store.schema import checkpoints, modules
 
@@ -59,15 +61,15 @@ def indexed_tags(connection: Connection, module: str) -> set[CheckpointTag]:
 
 def all_checkpoints(
     connection: Connection,
-) -> dict[str, dict[CheckpointTag, CheckpointManifest]]:
-    """Return the manifests of all checkpoints, by module and tag."""
+) -> dict[str, dict[CheckpointTag, CheckpointManifest | RowDamaged]]:
+    """Return the manifests of all checkpoints by module and tag, or what is wrong with the row."""
     query = select(checkpoints, modules.c.name).join(
         modules, checkpoints.c.module_id == modules.c.id
     )
-    found: dict[str, dict[CheckpointTag, CheckpointManifest]] = {}
+    found: dict[str, dict[CheckpointTag, CheckpointManifest | RowDamaged]] = {}
     for row in connection.execute(query):
         tag = CheckpointTag(row.epoch, row.batch)
-        found.setdefault(row.name, {})[tag] = manifest_of(row)
+        found.setdefault(row.name, {})[tag] = value_or_damage(row, manifest_of)
     return found
 
 
@@ -87,5 +89,5 @@ def list_checkpoints(
             (epoch < before.epoch) | ((epoch == before.epoch) & (batch < before.batch))
         )
     query = query.order_by(epoch.desc(), batch.desc()).limit(limit + 1)
-    found = [manifest_of(row) for row in connection.execute(query)]
-    return page_of(found, limit, lambda manifest: manifest.tag)
+    rows = connection.execute(query).all()
+    return page_of_rows(rows, limit, lambda row: CheckpointTag(row.epoch, row.batch), manifest_of)

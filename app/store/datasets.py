@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from app.database_errors import RowDamaged
 from app.domain.dataset import DatasetRecord
 from app.errors import AlreadyExists, InUse, NotFound
+from app.store.damage import sound, value_or_damage
 from app.store.filters import DatasetFilter
 from app.store.jobs import dataset_is_used
-from app.store.pages import Page, page_of
+from app.store.pages import Page, page_of_rows
 from app.store.rows import dataset_of, dataset_values
 from app.store.schema import datasets
 
@@ -64,7 +66,7 @@ _BY_NAME = select(datasets).where(datasets.c.name == bindparam("dataset"))
 
 def find_datasets(connection: Connection, names: Iterable[str]) -> list[DatasetRecord]:
     """Return those of the named datasets that exist, in no particular order."""
-    return [dataset_of(row) for row in connection.execute(_BY_NAMES, {"names": list(names)})]
+    return list(sound(connection.execute(_BY_NAMES, {"names": list(names)}), dataset_of))
 
 
 _BY_NAMES = select(datasets).where(datasets.c.name.in_(bindparam("names", expanding=True)))
@@ -75,9 +77,10 @@ def get_datasets(connection: Connection, names: Iterable[str]) -> list[DatasetRe
     return [get_dataset(connection, name) for name in names]
 
 
-def all_datasets(connection: Connection) -> list[DatasetRecord]:
-    """Return every dataset."""
-    return [dataset_of(row) for row in connection.execute(select(datasets))]
+def all_datasets(connection: Connection) -> dict[str, DatasetRecord | RowDamaged]:
+    """Return every dataset by its name, or what is wrong with its row."""
+    rows = connection.execute(select(datasets))
+    return {row.name: value_or_damage(row, dataset_of) for row in rows}
 
 
 def list_datasets(
@@ -88,8 +91,8 @@ def list_datasets(
     query = query.order_by(datasets.c.name).limit(limit + 1)
     if after is not None:
         query = query.where(datasets.c.name > after)
-    found = [dataset_of(row) for row in connection.execute(query)]
-    return page_of(found, limit, lambda record: record.name)
+    rows = connection.execute(query).all()
+    return page_of_rows(rows, limit, lambda row: row.name, dataset_of)
 
 
 def delete_dataset(connection: Connection, name: str) -> DatasetRecord:

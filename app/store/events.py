@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, inser
 from app.domain.events import EventRow, EventType, Happening
 from app.domain.job import Job, JobEvent, JobStatus
 from app.domain.module import ModuleRecord
+from app.store.damage import sound
 from app.store.filters import EventFilter
 from app.store.rows import event_of
 from app.store.schema import counters, events
@@ -114,7 +115,7 @@ def events_after(
         query = query.where(events.c.job_id == job_id)
     if types is not None:
         query = query.where(events.c.type.in_([one.value for one in types]))
-    return [event_of(row) for row in connection.execute(query)]
+    return list(sound(connection.execute(query), event_of))
 
 
 def newest_event_id(connection: Connection) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import (
     Connection,
+    Row,
     Select,
     bindparam,
     delete,
@@ -21,11 +22,12 @@ from sqlalchemy import (
 
 from app.domain.job import TERMINAL, Job, JobEvent, JobKind, JobStatus
 from app.errors import InUse, NotFound
+from app.store.damage import sound
 from app.store.events import append_events, of_job
 from app.store.filters import JobFilter
 from app.store.idempotency import forget_key_of
-from app.store.pages import Page, page_of
-from app.store.rows import job_of, job_values
+from app.store.pages import Page, page_of_rows
+from app.store.rows import job_of, job_values, salvaged_job
 from app.store.schema import datasets, job_datasets, jobs, modules
 
 __all__ = [
@@ -119,8 +121,7 @@ def list_jobs(
     query = select_jobs().where(*wanted.conditions()).order_by(jobs.c.id.desc()).limit(limit + 1)
     if before is not None:
         query = query.where(jobs.c.id < before)
-    found = [job_of(row) for row in connection.execute(query)]
-    return page_of(found, limit, lambda job: job.id)
+    return page_of_rows(connection.execute(query).all(), limit, lambda row: row.id, job_of)
 
 
 def count_jobs(connection: Connection) -> dict[JobStatus, int]:
@@ -137,7 +138,8 @@ def delete_job(connection: Connection, job_id: int) -> Job:
         NotFound: it does not exist.
         InUse: it is not finished.
     """
-    job = get_job(connection, job_id, lock=True)
+    row = connection.execute(select_jobs().where(jobs.c.id == job_id).with_for_update(of=jobs))
+    job = _salvaged(row.one_or_none(), job_id)
     if job.status not in TERMINAL:
         raise InUse(
             f"job {job_id} is {job.status}; cancel it first, by POST /v1/jobs/{job_id}/cancel"
@@ -145,6 +147,12 @@ def delete_job(connection: Connection, job_id: int) -> Job:
     connection.execute(delete(jobs).where(jobs.c.id == job_id))
     forget_key_of(connection, "jobs", str(job_id))
     return job
+
+
+def _salvaged(row: Row[Any] | None, job_id: int) -> Job:
+    if row is None:
+        raise missing_job(job_id)
+    return salvaged_job(row)
 
 
 def surplus_jobs(
@@ -207,7 +215,7 @@ def typical_seconds(connection: Connection, job: Job) -> float | None:
 def running_jobs(connection: Connection) -> list[Job]:
     """Return all running jobs, oldest first."""
     query = select_jobs().where(jobs.c.status == JobStatus.RUNNING.value).order_by(jobs.c.id)
-    return [job_of(row) for row in connection.execute(query)]
+    return list(sound(connection.execute(query), job_of))
 
 
 def running_job(connection: Connection, module: str) -> int | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from app.database_errors import RowDamaged
 from app.domain.module import ModuleRecord
 from app.errors import AlreadyExists, NotFound, PreconditionFailed
+from app.store.damage import sound, value_or_damage
 from app.store.filters import ModuleFilter
 from app.store.pages import Page, page_of
 from app.store.rows import module_of, module_values
@@ -54,7 +56,7 @@ def get_module(connection: Connection, name: str) -> ModuleRecord:
     row = _find(connection, name)
     if row is None:
         raise NotFound("module", name, "GET /v1/modules lists those that do")
-    return _with_symbols(connection, [row])[0]
+    return module_of(row, _texts(connection, [row])[row.id])
 
 
 def module_outline(connection: Connection, name: str, *, lock: bool = False) -> ModuleRecord:
@@ -102,14 +104,14 @@ def list_modules(
     query = query.order_by(modules.c.name).limit(limit + 1)
     if after is not None:
         query = query.where(modules.c.name > after)
-    records = _with_symbols(connection, list(connection.execute(query)))
-    return page_of(records, limit, lambda record: record.name)
+    page = page_of(connection.execute(query).all(), limit, lambda row: row.name)
+    return Page(tuple(_sound(connection, page.items)), page.next_cursor)
 
 
-def all_modules(connection: Connection) -> list[ModuleRecord]:
-    """Return all modules, sorted by name."""
-    query = select(modules).order_by(modules.c.name)
-    return _with_symbols(connection, list(connection.execute(query)))
+def all_modules(connection: Connection) -> dict[str, ModuleRecord | RowDamaged]:
+    """Return all modules by name, or what is wrong with the row of one."""
+    rows = connection.execute(select(modules).order_by(modules.c.name)).all()
+    return dict(zip([row.name for row in rows], _with_symbols(connection, rows), strict=True))
 
 
 def module_names(connection: Connection) -> list[str]:
@@ -122,7 +124,7 @@ def unsaved_modules(connection: Connection, executors: Collection[str]) -> list[
     query = select(modules).where(
         modules.c.executor.in_(executors), ~modules.c.durable, ~modules.c.lost
     )
-    return _with_symbols(connection, list(connection.execute(query.order_by(modules.c.name))))
+    return _sound(connection, connection.execute(query.order_by(modules.c.name)).all())
 
 
 def put_module(connection: Connection, record: ModuleRecord) -> ModuleRecord:
@@ -191,9 +193,22 @@ def _find(connection: Connection, name: str) -> Row[Any] | None:
     return connection.execute(select(modules).where(modules.c.name == name)).one_or_none()
 
 
-def _with_symbols(connection: Connection, rows: list[Row[Any]]) -> list[ModuleRecord]:
+def _with_symbols(
+    connection: Connection, rows: Sequence[Row[Any]]
+) -> list[ModuleRecord | RowDamaged]:
+    texts = _texts(connection, rows)
+    return [value_or_damage(row, lambda row: module_of(row, texts[row.id])) for row in rows]
+
+
+def _texts(connection: Connection, rows: Sequence[Row[Any]]) -> dict[int, dict[str, str]]:
+    """Return the symbols of modules, by the modules' ids and by bucket key."""
     texts: dict[int, dict[str, str]] = {row.id: {} for row in rows}
     query = select(symbols).where(symbols.c.module_id.in_(texts)).order_by(symbols.c.bucket_key)
     for symbol in connection.execute(query):
         texts[symbol.module_id][symbol.bucket_key] = symbol.json
-    return [module_of(row, texts[row.id]) for row in rows]
+    return texts
+
+
+def _sound(connection: Connection, rows: Sequence[Row[Any]]) -> list[ModuleRecord]:
+    texts = _texts(connection, rows)
+    return list(sound(rows, lambda row: module_of(row, texts[row.id])))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import Row
 
 from app.errors import Invalid
+from app.store.damage import sound
 
-__all__ = ["LARGEST_PAGE", "Page", "check_limit", "page_of"]
+__all__ = ["LARGEST_PAGE", "Page", "check_limit", "page_of", "page_of_rows"]
 
 T = TypeVar("T")
 
@@ -40,3 +43,14 @@ def page_of(found: Sequence[T], limit: int, key: Callable[[T], object]) -> Page[
     items = tuple(found[:limit])
     more = len(found) > limit
     return Page(items, str(key(items[-1])) if more else None)
+
+
+def page_of_rows(
+    rows: Sequence[Row[Any]],
+    limit: int,
+    key: Callable[[Row[Any]], object],
+    build: Callable[[Row[Any]], T],
+) -> Page[T]:
+    """Make a page from up to ``limit + 1`` rows, as ``page_of``, without those that are damaged."""
+    page = page_of(rows, limit, key)
+    return Page(tuple(sound(page.items, build)), page.next_cursor)

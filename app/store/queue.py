@@ -25,7 +25,9 @@ from sqlalchemy.exc import IntegrityError
 from app.domain import job_moves
 from app.domain.job import Job, JobAction, JobEvent, JobStatus
 from app.domain.job_moves import Move
+from app.domain.moment import Moment
 from app.errors import NotFound, Superseded
+from app.store.damage import sound
 from app.store.events import EventEntry, append_events, of_job
 from app.store.jobs import get_job, missing_job, select_jobs
 from app.store.rows import job_columns, job_of
@@ -59,7 +61,7 @@ Change: TypeAlias = Callable[[Job], Move]
 # -- attempts -------------------------------------------------------------------------------
 
 
-def next_jobs(connection: Connection, executor: str, now: float, count: int) -> list[Job]:
+def next_jobs(connection: Connection, executor: str, now: Moment, count: int) -> list[Job]:
     """Return the jobs that an executor would run next, at most one of each module.
 
     They are the first in the order of (priority, id) among the jobs that are due and whose modules
@@ -67,12 +69,13 @@ def next_jobs(connection: Connection, executor: str, now: float, count: int) -> 
     """
     # Twice as many rows as wanted, because several may be of one module; rarely a second query.
     found: dict[str, Job] = {}
-    where = {"executor": executor, "now": now, "most": 2 * count}
+    where = {"executor": executor, "now": now.steady, "most": 2 * count}
     while len(found) < count:
         rows = connection.execute(_WAITING, {**where, "found": list(found)}).all()
-        for job in map(job_of, rows):
+        before = len(found)
+        for job in sound(rows, job_of):
             found.setdefault(job.module, job)
-        if len(rows) < 2 * count:
+        if len(rows) < 2 * count or len(found) == before:
             break
     return list(found.values())[:count]
 
@@ -95,7 +98,7 @@ _WAITING = (
 
 
 def claim(
-    connection: Connection, candidates: Sequence[Job], executor: str, server: str, now: float
+    connection: Connection, candidates: Sequence[Job], executor: str, server: str, now: Moment
 ) -> list[Job]:
     """Start attempts of jobs that ``next_jobs`` returned, possibly in an earlier transaction.
 
@@ -114,7 +117,7 @@ def claim(
     except IntegrityError:
         return []
     entries = [of_job(move.job, JobEvent.CLAIMED, move.data) for move in moves]
-    append_events(connection, entries, now)
+    append_events(connection, entries, now.wall)
     return [move.job for move in moves]
 
 
@@ -128,7 +131,7 @@ class Report:
 
 
 def enter(
-    connection: Connection, reports: Sequence[Report], now: float
+    connection: Connection, reports: Sequence[Report], now: Moment
 ) -> list[Job | Superseded | NotFound]:
     """Apply the reports of attempts in order; each job is read and written only once.
 
@@ -153,11 +156,11 @@ def enter(
                 entries.append(of_job(move.job, move.event, move.data))
     for job_id, job in before.items():
         _write(connection, job, after[job_id])
-    append_events(connection, entries, now)
+    append_events(connection, entries, now.wall)
     return outcomes
 
 
-def renew(connection: Connection, job_id: int, attempt: int, now: float) -> Job:
+def renew(connection: Connection, job_id: int, attempt: int, now: Moment) -> Job:
     """Extend an attempt's lease; return the job, which carries any request to stop.
 
     Raises:
@@ -172,7 +175,7 @@ def record(
     attempt: int,
     kind: JobEvent,
     data: Mapping[str, Any],
-    now: float,
+    now: Moment,
 ) -> Job:
     """Record a report of an attempt: progress, metrics, a log line or a checkpoint."""
     return _enter_one(
@@ -181,7 +184,7 @@ def record(
 
 
 def succeed(
-    connection: Connection, job_id: int, attempt: int, result: Mapping[str, Any], now: float
+    connection: Connection, job_id: int, attempt: int, result: Mapping[str, Any], now: Moment
 ) -> Job:
     """End an attempt and its job in success."""
     return _enter_one(
@@ -190,7 +193,7 @@ def succeed(
 
 
 def fail(
-    connection: Connection, job_id: int, attempt: int, error: Mapping[str, Any], now: float
+    connection: Connection, job_id: int, attempt: int, error: Mapping[str, Any], now: Moment
 ) -> Job:
     """End a failed attempt; its job too, unless the error is transient and retries are left."""
     return _enter_one(
@@ -198,12 +201,12 @@ def fail(
     )
 
 
-def cancel(connection: Connection, job_id: int, attempt: int, now: float) -> Job:
+def cancel(connection: Connection, job_id: int, attempt: int, now: Moment) -> Job:
     """End an attempt and its job, as a client asked."""
     return _enter_one(connection, job_id, attempt, now, lambda job: job_moves.cancelled(job, now))
 
 
-def release(connection: Connection, job_id: int, attempt: int, reason: str, now: float) -> Job:
+def release(connection: Connection, job_id: int, attempt: int, reason: str, now: Moment) -> Job:
     """End an attempt cleanly: its job is paused if a client asked for that, else requeued."""
     return _enter_one(
         connection, job_id, attempt, now, lambda job: job_moves.released(job, reason, now)
@@ -215,7 +218,7 @@ def lose(
     job_id: int,
     attempt: int,
     reason: str,
-    now: float,
+    now: Moment,
     *,
     waits: bool = False,
     counts: bool = True,
@@ -228,9 +231,11 @@ def lose(
     return _enter_one(connection, job_id, attempt, now, move)
 
 
-def overdue(connection: Connection, now: float) -> list[Job]:
+def overdue(connection: Connection, now: Moment) -> list[Job]:
     """Return running jobs whose lease has expired, oldest first."""
-    query = select_jobs().where(jobs.c.status == JobStatus.RUNNING.value, jobs.c.lease_until < now)
+    query = select_jobs().where(
+        jobs.c.status == JobStatus.RUNNING.value, jobs.c.lease_until < now.steady
+    )
     return [job_of(row) for row in connection.execute(query.order_by(jobs.c.id))]
 
 
@@ -241,31 +246,31 @@ def requested_jobs(connection: Connection, job_ids: Iterable[int]) -> list[Job]:
         jobs.c.requested.is_not(None),
         jobs.c.id.in_(list(job_ids)),
     )
-    return [job_of(row) for row in connection.execute(query)]
+    return list(sound(connection.execute(query), job_of))
 
 
 # -- time -----------------------------------------------------------------------------------
 
 
-def expire(connection: Connection, now: float) -> list[Job]:
+def expire(connection: Connection, now: Moment) -> list[Job]:
     """Fail the waiting jobs that are out of time; ask the running ones to stop for that reason.
 
     Returns:
         All of them, as they are now.
     """
     found = _lock_jobs(connection, set(connection.scalars(_late(now)))).values()
-    late = [job for job in found if job.expires_at is not None and job.expires_at <= now]
+    late = [job for job in found if job.expires_at is not None and job.expires_at <= now.steady]
     return [_save(connection, job, job_moves.expired(job, now), now) for job in late]
 
 
-def has_late(connection: Connection, now: float) -> bool:
+def has_late(connection: Connection, now: Moment) -> bool:
     """Return whether ``expire`` would find a job."""
     return connection.scalar(_late(now).limit(1)) is not None
 
 
-def _late(now: float) -> Select[tuple[int]]:
+def _late(now: Moment) -> Select[tuple[int]]:
     return select(jobs.c.id).where(
-        jobs.c.expires_at <= now,
+        jobs.c.expires_at <= now.steady,
         jobs.c.is_expiring.is_(False),
         or_(jobs.c.requested.is_(None), jobs.c.requested != JobAction.CANCEL.value),
     )
@@ -274,7 +279,7 @@ def _late(now: float) -> Select[tuple[int]]:
 # -- what clients ask for -------------------------------------------------------------------
 
 
-def request_pause(connection: Connection, job_id: int, now: float) -> Job:
+def request_pause(connection: Connection, job_id: int, now: Moment) -> Job:
     """Pause a queued job; ask a running one to pause.
 
     Raises:
@@ -285,7 +290,7 @@ def request_pause(connection: Connection, job_id: int, now: float) -> Job:
     return _save(connection, job, job_moves.pause_requested(job, now), now)
 
 
-def request_cancel(connection: Connection, job_id: int, now: float) -> Job:
+def request_cancel(connection: Connection, job_id: int, now: Moment) -> Job:
     """Cancel a waiting job; ask a running one to stop, even if it was asked to pause.
 
     Raises:
@@ -296,7 +301,7 @@ def request_cancel(connection: Connection, job_id: int, now: float) -> Job:
     return _save(connection, job, job_moves.cancel_requested(job, now), now)
 
 
-def resume(connection: Connection, job_id: int, now: float) -> Job:
+def resume(connection: Connection, job_id: int, now: Moment) -> Job:
     """Requeue a paused job, or withdraw a request to pause.
 
     If the attempt has already begun to stop, it is released and the job is requeued.
@@ -309,7 +314,7 @@ def resume(connection: Connection, job_id: int, now: float) -> Job:
     return _save(connection, job, job_moves.resumed(job, now), now)
 
 
-def retry(connection: Connection, job_id: int, now: float) -> Job:
+def retry(connection: Connection, job_id: int, now: Moment) -> Job:
     """Requeue a failed or cancelled job with its full number of attempts.
 
     Raises:
@@ -324,7 +329,7 @@ def retry(connection: Connection, job_id: int, now: float) -> Job:
 
 
 def _enter_one(
-    connection: Connection, job_id: int, attempt: int, now: float, change: Change
+    connection: Connection, job_id: int, attempt: int, now: Moment, change: Change
 ) -> Job:
     (outcome,) = enter(connection, [Report(job_id, attempt, change)], now)
     if isinstance(outcome, Job):
@@ -344,7 +349,7 @@ def _lock_jobs(connection: Connection, job_ids: set[int]) -> dict[int, Job]:
     if not job_ids:
         return {}
     rows = connection.execute(_LOCK, {"job_ids": sorted(job_ids)})
-    return {row.id: job_of(row) for row in rows}
+    return {job.id: job for job in sound(rows, job_of)}
 
 
 _LOCK = (
@@ -355,13 +360,13 @@ _LOCK = (
 )
 
 
-def _save(connection: Connection, before: Job, move: Move | None, now: float) -> Job:
+def _save(connection: Connection, before: Job, move: Move | None, now: Moment) -> Job:
     """Save a move with its event; None saves nothing."""
     if move is None:
         return before
     _write(connection, before, move.job)
     assert move.event is not None
-    append_events(connection, [of_job(move.job, move.event, move.data)], now)
+    append_events(connection, [of_job(move.job, move.event, move.data)], now.wall)
     return move.job
 
 

@@ -28,6 +28,7 @@ from app.domain.serving import ServingSpec
 from app.domain.transforms import stored_transform
 from app.domain.upload_warnings import UploadWarning
 from app.domain.versions import VersionSpec
+from app.store.damage import mapping, names_row
 
 __all__ = [
     "dataset_of",
@@ -39,8 +40,10 @@ __all__ = [
     "manifest_of",
     "module_of",
     "module_values",
+    "salvaged_job",
 ]
 
+_FROM_FILES = "the next start of the server writes it anew from its files"
 _MODULE_TUPLES = (
     "data_names",
     "label_names",
@@ -52,6 +55,7 @@ _MODULE_TUPLES = (
 )
 
 
+@names_row("module", "name", _FROM_FILES)
 def module_of(row: Row[Any], symbols: Mapping[str, str]) -> ModuleRecord:
     """Build a module from its row and its symbols."""
     checkpoint = None
@@ -126,9 +130,28 @@ def module_values(record: ModuleRecord) -> dict[str, Any]:
     }
 
 
+@names_row("job", "id", "delete the job; one that is unfinished fails by itself")
 def job_of(row: Row[Any]) -> Job:
     """Build a job from its row, which has the module's name as ``module``."""
     plain = {name: getattr(row, name) for name in _JOB_FIELDS}
+    for name in _JOB_OBJECTS:
+        if plain[name] is not None:
+            mapping(plain[name])
+    return _job(row, plain)
+
+
+def salvaged_job(row: Row[Any]) -> Job:
+    """Build a job from its row, with something harmless for each column that is damaged."""
+    plain = {name: getattr(row, name) for name in _JOB_FIELDS}
+    for name in _JOB_OBJECTS:
+        if not isinstance(plain[name], dict | None):
+            plain[name] = _INSTEAD.get(name)
+            if name == "params":  # a person may still read there what was asked
+                plain[name] = {"damaged": str(getattr(row, name))}
+    return _job(row, plain)
+
+
+def _job(row: Row[Any], plain: Mapping[str, Any]) -> Job:
     return Job(
         **plain,
         kind=JobKind(row.kind),
@@ -155,10 +178,13 @@ _JOB_FIELDS = tuple(
     for field in dataclasses.fields(Job)
     if field.name not in {"kind", "status", "requested"}
 )
+_JOB_OBJECTS = ("params", "progress", "result", "error", "setback")
+_INSTEAD: Mapping[str, Any] = {"progress": {}}
 _EXPIRY = frozenset({"status", "deadline_at", "timeout_seconds", "claimed_at", "ran_seconds"})
 """The fields that determine when a job runs out of time."""
 
 
+@names_row("event", "id", "the event is left out")
 def event_of(row: Row[Any]) -> EventRow:
     """Build an event from its row."""
     return EventRow(
@@ -169,11 +195,12 @@ def event_of(row: Row[Any]) -> EventRow:
         executor=row.executor,
         attempt=row.attempt,
         status=None if row.status is None else JobStatus(row.status),
-        data=row.data,
+        data=mapping(row.data),
         created_at=row.created_at,
     )
 
 
+@names_row("dataset", "name", _FROM_FILES)
 def dataset_of(row: Row[Any]) -> DatasetRecord:
     """Build a dataset from its row."""
     return DatasetRecord(
@@ -207,6 +234,7 @@ def dataset_values(record: DatasetRecord) -> dict[str, Any]:
     }
 
 
+@names_row("checkpoint of epoch", "epoch", _FROM_FILES)
 def manifest_of(row: Row[Any]) -> CheckpointManifest:
     """Build a checkpoint's manifest from its row."""
     return from_plain(CheckpointManifest, row.manifest)

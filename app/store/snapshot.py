@@ -9,7 +9,9 @@ from pathlib import Path
 
 from sqlalchemy import create_engine, delete, select
 
+from app.database_errors import DiskFailed
 from app.errors import StartError
+from app.store.disk_errors import disk_error, is_disk_error
 from app.store.schema import datasets, modules
 from app.store.store import Store, database_file, sqlite_url
 from app.store.succession import skip_ids
@@ -36,6 +38,8 @@ def snapshot(url: str, target: Path) -> bool:
             source.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a -wal beside it
     except sqlite3.DatabaseError as error:
+        if is_disk_error(error):
+            raise DiskFailed(path, str(error)) from None
         raise StartError(f"the database {path} cannot be copied: {error}") from None
     check_database(target)
     return True
@@ -65,13 +69,15 @@ def continue_ids(path: Path, now: float) -> None:
 
 
 def check_database(path: Path) -> None:
-    """Raise StartError if an SQLite file is damaged."""
+    """Raise StartError if an SQLite file is damaged or cannot be read."""
     try:
         with closing(_connect(path, "ro")) as connection:
             found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     except sqlite3.DatabaseError as error:
         found = str(error)
     if found != "ok":
+        if (failure := disk_error(path)) is not None:
+            raise DiskFailed(path, str(failure))
         raise StartError(f"{path} is damaged: {found}")
 
 

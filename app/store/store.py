@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,11 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from app.database_errors import DiskFailed
 from app.errors import DatabaseDamaged, StartError, StorageFull, Unavailable
+from app.store.clock import StoreClock, open_clock, seconds_since_boot
+from app.store.damage import read_json, read_text
+from app.store.disk_errors import disk_error, is_disk_error
 from app.store.group_commit import GroupCommit
 from app.store.migrations import migrate
 from app.store.reserve import Reserve
@@ -43,14 +48,19 @@ class Store:
         Args:
             url: ``sqlite:///path`` or ``postgresql+psycopg://...``.
         """
+        self._logged = ""
+        self.clock = StoreClock(time.time() - seconds_since_boot())  # until ``open``
         self._engine = _make_engine(url)
         is_sqlite = self._engine.dialect.name == "sqlite"
         self._group = GroupCommit(self._engine) if is_sqlite else None
         file = database_file(url) if is_sqlite else None
         self._reserve = None if file is None else Reserve(file.with_name(f"{file.name}.reserve"))
 
-    def open(self) -> None:
+    def open(self, *, begins_clock: bool = True) -> None:
         """Connect and bring the schema up to date.
+
+        Args:
+            begins_clock: note when the store's clock began, if no server of this boot did so.
 
         Raises:
             StartError: the database does not exist, or cannot be used.
@@ -61,9 +71,10 @@ class Store:
                 connection = connection.execution_options(writes=True)
                 with connection.begin():
                     migrate(connection)
+                    self.clock = open_clock(connection, begins=begins_clock)
         except SQLAlchemyError as error:
-            if _is_corrupt(error):
-                raise self._damaged(_cause(error)) from error
+            if (failure := self._failure(error)) is not None:
+                raise failure from error
             url = self._engine.url.render_as_string(hide_password=True)
             raise StartError(
                 f"database {url}: {_cause(error)}; set MODSERVE_DATABASE_URL"
@@ -79,10 +90,27 @@ class Store:
             if connection.dialect.name == "sqlite":
                 found = connection.scalar(text("PRAGMA quick_check(1)"))
                 if found != "ok":
-                    raise self._damaged(str(found))
+                    raise self._distinguished(str(found))
 
-    def _damaged(self, cause: str) -> DatabaseDamaged:
-        return DatabaseDamaged(database_file(str(self._engine.url)), cause)
+    @property
+    def is_full(self) -> bool:
+        """True from when the disk of a SQLite database was full until it has room again."""
+        return self._reserve is not None and self._reserve.is_given_up
+
+    def _distinguished(self, found: str) -> DatabaseDamaged | DiskFailed:
+        """Return the error for what a check found: a page that cannot be read is not damaged."""
+        path = database_file(str(self._engine.url))
+        error = None if path is None else disk_error(path)
+        return DatabaseDamaged(path, found) if error is None else DiskFailed(path, str(error))
+
+    def _failure(self, error: SQLAlchemyError) -> DatabaseDamaged | DiskFailed | None:
+        """Return our error for damage and for errors of the disk; None for any other."""
+        original = getattr(error, "orig", None)
+        code = getattr(original, "sqlite_errorcode", None)
+        path, cause = database_file(str(self._engine.url)), _cause(error)
+        if code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return DatabaseDamaged(path, cause)
+        return DiskFailed(path, cause) if is_disk_error(original) else None
 
     def close(self) -> None:
         """Close all connections."""
@@ -145,19 +173,30 @@ class Store:
         """Translate the database's operational errors into ours; any other exception is a bug."""
         try:
             yield
+            self._logged = ""
         except (OperationalError, PoolTimeout) as error:
             cause = _cause(error)
-            _log.error("the database failed: %s", cause)
+            failure = None if isinstance(error, PoolTimeout) else self._failure(error)
+            if failure is not None:
+                self._log_once(str(failure))
+                raise failure from error
+            self._log_once(f"the database failed: {cause}")
             state = getattr(getattr(error, "orig", None), "sqlstate", None)
             if "full" in cause or state == _DISK_FULL:
                 raise StorageFull from error
             raise Unavailable(f"the server's database does not answer: {cause}") from error
         except DatabaseError as error:
-            if not _is_corrupt(error):
+            failure = self._failure(error)
+            if failure is None:
                 raise
-            damaged = self._damaged(_cause(error))
-            _log.error("%s", damaged)
-            raise damaged from error
+            self._log_once(str(failure))
+            raise failure from error
+
+    def _log_once(self, text: str) -> None:
+        """Log why the database fails, unless that was the last to be said about it."""
+        if text != self._logged:
+            self._logged = text
+            _log.error("%s", text)
 
 
 def sqlite_url(path: Path) -> str:
@@ -173,11 +212,6 @@ def database_file(url: str) -> Path | None:
     return Path(str(parsed.database))
 
 
-def _is_corrupt(error: SQLAlchemyError) -> bool:
-    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
 def _cause(error: SQLAlchemyError) -> str:
     return str(getattr(error, "orig", None) or error).strip()
 
@@ -185,7 +219,7 @@ def _cause(error: SQLAlchemyError) -> str:
 def _make_engine(url: str) -> Engine:
     options: dict[str, Any] = {
         "json_serializer": lambda value: orjson.dumps(value).decode(),
-        "json_deserializer": orjson.loads,
+        "json_deserializer": read_json,
     }
     is_sqlite = url.startswith("sqlite")
     if is_sqlite:
@@ -211,6 +245,7 @@ def _prepare_sqlite(connection: Any, record: object) -> None:
     # Python's sqlite3 begins transactions implicitly and late; None turns that off, for
     # _begin_sqlite.
     connection.isolation_level = None
+    connection.text_factory = read_text
     cursor = connection.cursor()
     for pragma in _SQLITE_PRAGMAS:
         cursor.execute(pragma)

@@ -213,12 +213,12 @@ class FeedForward:
         assert self.aux_params is not None
         train_data.reset()
         for epoch in range(self.begin_epoch, self.num_epoch):
-            started = time.time()
+            started = time.monotonic()
             metric.reset()
             for nbatch, batch in enumerate(self._epoch_batches(train_data, epoch, logger), 1):
                 _train_on(module, batch, metric, monitor)
                 _call(batch_end_callback, epoch, nbatch, metric, locals())
-            logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - started)
+            logger.info("Epoch[%d] Time cost=%.3f", epoch, time.monotonic() - started)
             _copy_into((self.arg_params, self.aux_params), module.get_params())
             _multiple_callbacks(
                 epoch_end_callback, epoch, self.symbol, self.arg_params, self.aux_params

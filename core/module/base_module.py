@@ -369,7 +369,7 @@ class BaseModule(BaseNames):
         validation_metric = eval_metric if validation_metric is None else validation_metric
         eval_metric = _as_metric(eval_metric)
         for epoch in range(begin_epoch, num_epoch):
-            tic = time.time()
+            tic = time.monotonic()
             scope.update(validation_metric=validation_metric, tic=tic)
             totals = self._fit_epoch(
                 *(epoch, train_data, eval_metric, batch_end_callback, monitor, sparse_row_id_fn),
@@ -377,7 +377,7 @@ class BaseModule(BaseNames):
             )
             for name, value in totals:
                 self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
-            self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - tic)
+            self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.monotonic() - tic)
             # As in MXNet all devices continue with the mean of their parameters and auxiliary
             # states: each updates its own running means of BatchNorm during the epoch.
             arguments, auxiliary = self.get_params()

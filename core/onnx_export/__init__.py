@@ -7,9 +7,11 @@ family. If ONNX cannot express a node, a ``ConversionError`` names it, its opera
 from __future__ import annotations
 
 from . import (
+    attention,
     constants,
     convolution,
     dense,
+    detection,
     elementwise,
     indexing,
     normalization,
@@ -19,6 +21,7 @@ from . import (
     reductions,
     sequences,
     shaping,
+    suppression,
 )
 from .conversion import ConversionError
 from .export import Export, export_onnx
@@ -28,9 +31,11 @@ __all__ = ["OPSET", "ConversionError", "Export", "export_onnx"]
 
 # These modules register their converters when imported.
 _FAMILIES = (
+    attention,
     constants,
     convolution,
     dense,
+    detection,
     elementwise,
     indexing,
     normalization,
@@ -40,4 +45,5 @@ _FAMILIES = (
     reductions,
     sequences,
     shaping,
+    suppression,
 )

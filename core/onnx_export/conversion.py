@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import MXNetError
 from ..ops import Operator
 from ..types import DType, Shape
-from .graph import BOOL, INT64, Graph, Tensor, onnx_type
+from .graph import BOOL, INT64, Graph, Step, Tensor, onnx_type
 
 __all__ = ["Call", "ConversionError", "Converter", "converter_of", "converts", "inputs_read"]
 
@@ -121,6 +121,10 @@ class Call:
     def emit_several(self, kind: str, *inputs: str, outputs: int, **attributes: Any) -> list[str]:
         """Add a node with several outputs; return their names."""
         return self._graph.emit(kind, *inputs, hint=self.name, outputs=outputs, **attributes)
+
+    def repeat(self, count: int, value: str, dtype: int, step: Step) -> str:
+        """Return what a loop makes of a tensor; see ``Graph.repeat``."""
+        return self._graph.repeat(count, value, dtype, step, self.name)
 
     def constant(self, values: Any, dtype: DType | str) -> str:
         """Return a constant."""

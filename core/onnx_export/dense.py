@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..ops.dense import FullyConnected
+from ..ops.linalg import Gemm, Gemm2
 from ..ops.product import BatchDot, Dot
 from .conversion import Call, converts
 from .graph import Tensor
@@ -57,6 +58,28 @@ def _as_matrix(call: Call, tensor: Tensor, inner: int, *, inner_first: bool) -> 
     if inner_first:
         shape, dynamic = (inner, others), (False, not tensor.is_static)
     return call.viewed(tensor.name, shape, dynamic)
+
+
+@converts(Gemm2, Gemm)
+def _gemm(call: Call, op: Gemm2 | Gemm) -> str:
+    rank = call.data.rank
+    rows = op.axis % rank
+    # The axis of rows becomes the second last one.
+    there = [*(axis for axis in range(rank - 1) if axis != rows), rows, rank - 1]
+    back = [there.index(axis) for axis in range(rank)]
+    turned = [*there[:-2], rank - 1, rows]
+    a = call.transposed(call.names[0], turned if op.transpose_a else there)
+    b = call.transposed(call.names[1], turned if op.transpose_b else there)
+    product = call.emit("MatMul", a, b)
+    if op.alpha != 1:
+        product = call.emit("Mul", product, call.number(op.alpha))
+    product = call.transposed(product, back)
+    if isinstance(op, Gemm2):
+        return product
+    added = call.names[2]
+    if op.beta != 1:
+        added = call.emit("Mul", added, call.number(op.beta))
+    return call.emit("Add", product, added)
 
 
 @converts(BatchDot)

@@ -252,11 +252,13 @@ class _Exporter:
             for number, entry in enumerate(node.inputs)
         ]
         call = Call(self._graph, op, node.name, inputs, outputs)
-        if op.is_identity(False):
-            made: Sequence[str] = [call.reshaped(inputs[0].name, outputs[0], inputs[0])]
-        elif self._can_fold(op, [inputs[one] for one in read], outputs):
+        is_constant = self._can_fold(op, [inputs[one] for one in read], outputs)
+        if is_constant and not self._is_same(op, inputs, outputs):
             self._fold(node, op, inputs, outputs)
             return
+        values = inputs[0].values if is_constant else None
+        if op.is_identity(False):
+            made: Sequence[str] = [call.reshaped(inputs[0].name, outputs[0], inputs[0])]
         else:
             converter = converter_of(op)
             if converter is None:
@@ -264,7 +266,13 @@ class _Exporter:
             found = converter(call, op)
             made = [found] if isinstance(found, str) else found
         for number, name in enumerate(made):
-            self._tensors[Entry(node, number)] = dataclasses.replace(outputs[number], name=name)
+            self._tensors[Entry(node, number)] = dataclasses.replace(
+                outputs[number], name=name, values=values
+            )
+
+    def _is_same(self, op: Operator, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> bool:
+        """Return whether a parameter passes as it is, and so keeps its name."""
+        return op.is_identity(False) and inputs[0].shape == outputs[0].shape
 
     def _can_fold(self, op: Operator, read: Sequence[Tensor], outputs: Sequence[Tensor]) -> bool:
         constant = all(one.values is not None for one in read)

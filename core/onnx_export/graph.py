@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from ..types import DType, Shape
 
-__all__ = ["BOOL", "INT64", "OPSET", "Graph", "Tensor", "onnx_type"]
+__all__ = ["BOOL", "INT64", "OPSET", "Graph", "Step", "Tensor", "onnx_type"]
 
 OPSET = 17
 """The first opset with LayerNormalization; ONNX Runtime supports it since version 1.12."""
@@ -24,6 +24,9 @@ INT64 = np.dtype("int64")
 
 _MOST_SHARED = 16
 """Elements of the largest constant that is shared: shapes and numbers, which recur, are smaller."""
+
+
+Step: TypeAlias = Callable[[str, str], str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +65,26 @@ class _Node:
     inputs: Sequence[str]
     outputs: list[str]
     attributes: Mapping[str, Any]
+    body: _Body | None = None
+
+    def all_inputs(self) -> Iterator[str]:
+        """Yield the names that the node and its body read."""
+        yield from self.inputs
+        for node in () if self.body is None else self.body.nodes:
+            yield from node.all_inputs()
+
+
+@dataclasses.dataclass
+class _Body:
+    """The graph of a node, which may read all tensors made before the node.
+
+    Attributes:
+        inputs, outputs: with ONNX's number of the dtype, and the shape if it matters.
+    """
+
+    inputs: Sequence[tuple[str, int, Shape | None]]
+    outputs: Sequence[tuple[str, int, Shape | None]]
+    nodes: list[_Node]
 
 
 class Graph:
@@ -94,6 +117,29 @@ class Graph:
         self._made.update(names)
         self._nodes.append(_Node(kind, inputs, names, attributes))
         return names
+
+    def repeat(self, count: int, value: str, dtype: int, step: Step, hint: str) -> str:
+        """Add a loop; return the name of what it makes of a tensor.
+
+        Args:
+            count: number of repetitions.
+            value: the tensor at the beginning.
+            dtype: ONNX's number of its dtype.
+            step: adds the nodes of one repetition; called with the names of the repetition's
+                number, a scalar of int64, and of the tensor before it; returns that after it.
+        """
+        number, go_on, before = (
+            self._fresh(f"{hint}_{one}") for one in ("number", "go_on", "before")
+        )
+        outer, self._nodes = self._nodes, []
+        after = step(number, before)
+        (still,) = self.emit("Identity", go_on, hint=hint)
+        given = [(number, int(TensorProto.INT64), ()), (go_on, BOOL, ()), (before, dtype, None)]
+        body = _Body(given, [(still, BOOL, ()), (after, dtype, None)], self._nodes)
+        self._nodes = outer
+        (name,) = self.emit("Loop", self.constant(count, INT64, hint), "", value, hint=hint)
+        self._nodes[-1].body = body
+        return name
 
     def constant(self, values: Any, dtype: Any, hint: str) -> str:
         """Return the name of a constant; small constants with equal values are shared."""
@@ -159,17 +205,8 @@ class Graph:
         def final(name: str) -> str:
             return self._renamed.get(name, name)
 
-        nodes = [
-            helper.make_node(
-                node.kind,
-                [final(one) for one in node.inputs],
-                [final(one) for one in node.outputs],
-                name=final(node.outputs[0]),
-                **node.attributes,
-            )
-            for node in self._nodes
-        ]
-        read = {name for node in self._nodes for name in node.inputs}
+        nodes = [_to_node(node, final) for node in self._nodes]
+        read = {name for node in self._nodes for name in node.all_inputs()}
         initializers = [
             numpy_helper.from_array(values, name)
             for name, values in self._constants.items()
@@ -199,6 +236,24 @@ class Graph:
     def _symbolic(self, length: int) -> str:
         factor = length // self._batch
         return "batch" if factor == 1 else f"{factor}*batch"
+
+
+def _to_node(node: _Node, final: Callable[[str], str]) -> NodeProto:
+    attributes = dict(node.attributes)
+    if node.body is not None:
+        attributes["body"] = helper.make_graph(
+            [_to_node(one, final) for one in node.body.nodes],
+            f"{node.outputs[0]}_body",
+            [helper.make_tensor_value_info(*one) for one in node.body.inputs],
+            [helper.make_tensor_value_info(*one) for one in node.body.outputs],
+        )
+    return helper.make_node(
+        node.kind,
+        [final(one) for one in node.inputs],
+        [final(one) for one in node.outputs],
+        name=final(node.outputs[0]),
+        **attributes,
+    )
 
 
 def onnx_type(dtype: DType) -> int:

@@ -6,7 +6,9 @@ import pytest
 
 from app.domain import job_moves
 from app.domain.job import Job, JobAction, JobEvent, JobKind, JobStatus, backoff_seconds
+from app.domain.moment import Moment
 from app.errors import IllegalTransition
+from served.moments import at
 
 S, E = JobStatus, JobEvent
 
@@ -16,7 +18,7 @@ def queued(**fields: object) -> Job:
 
 
 def running(now: float = 100.0, **fields: object) -> Job:
-    return job_moves.claimed(queued(**fields), "cpu(0)", "server", now).job
+    return job_moves.claimed(queued(**fields), "cpu(0)", "server", at(now)).job
 
 
 def error(code: str) -> dict[str, object]:
@@ -31,22 +33,22 @@ def test_back_off_doubles_up_to_five_minutes() -> None:
 def test_transient_failures_are_retried_after_growing_delays(code: str) -> None:
     job = running(max_retries=2)
     for retry, wait in ((1, 1.0), (2, 2.0)):
-        move = job_moves.failed(job, error(code), 110.0)
+        move = job_moves.failed(job, error(code), at(110.0))
         assert (move.event, move.job.status) == (E.DEFERRED, S.QUEUED)
         assert (move.job.retries, move.job.not_before) == (retry, 110.0 + wait)
         assert move.job.setback == error(code)
         assert move.data == {"error": error(code), "retry": retry, "not_before": 110.0 + wait}
         assert move.job.error is move.job.finished_at is move.job.lease_until is None
-        job = job_moves.claimed(move.job, "cpu(0)", "server", 120.0).job
+        job = job_moves.claimed(move.job, "cpu(0)", "server", at(120.0)).job
         assert job.not_before is None
-    last = job_moves.failed(job, error(code), 130.0)
+    last = job_moves.failed(job, error(code), at(130.0))
     assert (last.event, last.job.status, last.job.error) == (E.FAILED, S.FAILED, error(code))
-    again = job_moves.retried(last.job, 140.0).job
+    again = job_moves.retried(last.job, at(140.0)).job
     assert (again.retries, again.not_before, again.error, again.setback) == (0, None, None, None)
 
 
 def test_permanent_failures_end_the_job_whatever_retries_remain() -> None:
-    move = job_moves.failed(running(max_retries=5), error("invalid"), 110.0)
+    move = job_moves.failed(running(max_retries=5), error("invalid"), at(110.0))
     assert (move.event, move.job.finished_at) == (E.FAILED, 110.0)
 
 
@@ -57,72 +59,94 @@ def test_a_transient_failure_grants_a_pending_request(
     requested: JobAction, status: JobStatus
 ) -> None:
     job = running(max_retries=1).evolve(requested=requested)
-    assert job_moves.failed(job, error("storage_full"), 110.0).job.status is status
+    assert job_moves.failed(job, error("storage_full"), at(110.0)).job.status is status
 
 
 def test_a_refusal_delays_the_job_and_a_death_does_not() -> None:
     job = running(lost=1)
-    assert job_moves.lost(job, "died", 110.0).job.not_before is None
-    innocent = job_moves.lost(running(lost=2), "another's death", 110.0, counts=False).job
+    assert job_moves.lost(job, "died", at(110.0)).job.not_before is None
+    innocent = job_moves.lost(running(lost=2), "another's death", at(110.0), counts=False).job
     assert (innocent.status, innocent.lost) == (JobStatus.QUEUED, 2)
-    put_off = job_moves.lost(job, "in use", 110.0, waits=True)
+    put_off = job_moves.lost(job, "in use", at(110.0), waits=True)
     assert (put_off.job.lost, put_off.job.not_before) == (2, 112.0)
     setback = put_off.job.setback
     assert setback is not None
     assert (setback["code"], setback["message"]) == ("attempt_lost", "in use")
-    again = job_moves.claimed(put_off.job, "cpu(0)", "server", 113.0).job
-    assert job_moves.succeeded(again, {}, 114.0).job.setback is None
+    again = job_moves.claimed(put_off.job, "cpu(0)", "server", at(113.0)).job
+    assert job_moves.succeeded(again, {}, at(114.0)).job.setback is None
     assert put_off.data == {"reason": "in use", "not_before": 112.0}
 
 
 def test_running_time_adds_up_over_attempts_without_waiting() -> None:
     job = running(100.0, timeout_seconds=30.0)
     assert job.expires_at == 130.0
-    job = job_moves.released(job, "stopped", 110.0).job
+    job = job_moves.released(job, "stopped", at(110.0)).job
     assert (job.ran_seconds, job.claimed_at, job.expires_at) == (10.0, None, None)
-    job = job_moves.claimed(job, "cpu(0)", "server", 500.0).job
+    job = job_moves.claimed(job, "cpu(0)", "server", at(500.0)).job
     assert job.expires_at == 520.0
-    job = job_moves.lost(job, "died", 505.0).job
+    job = job_moves.lost(job, "died", at(505.0)).job
     assert job.ran_seconds == 15.0
 
 
 def test_the_earlier_of_deadline_and_timeout_counts() -> None:
     job = running(100.0, timeout_seconds=30.0, deadline_at=120.0, deadline_seconds=50.0)
     assert job.expires_at == 120.0
-    assert job_moves.succeeded(job, {}, 110.0).job.expires_at is None
+    assert job_moves.succeeded(job, {}, at(110.0)).job.expires_at is None
 
 
 @pytest.mark.parametrize("status", [S.QUEUED, S.PAUSED])
 def test_a_job_still_waiting_at_its_deadline_fails_at_once(status: JobStatus) -> None:
     job = queued(status=status, deadline_at=120.0, deadline_seconds=20.0)
-    move = job_moves.expired(job, 121.0)
+    move = job_moves.expired(job, at(121.0))
     assert (move.event, move.job.status) == (E.EXPIRED, S.FAILED)
     assert move.job.error is not None
     assert move.job.error["code"] == "deadline_exceeded"
     assert move.job.error["field"] == "deadline_seconds"
     assert "20 s after its submission" in move.job.error["message"]
-    again = job_moves.retried(move.job, 200.0).job
+    again = job_moves.retried(move.job, at(200.0)).job
     assert again.deadline_at == 220.0
 
 
 def test_a_running_job_over_its_time_saves_and_then_fails() -> None:
     job = running(100.0, timeout_seconds=30.0)
-    asked = job_moves.expired(job, 131.0)
+    asked = job_moves.expired(job, at(131.0))
     assert (asked.event, asked.job.status) == (E.EXPIRY_REQUESTED, S.RUNNING)
     assert asked.job.requested is JobAction.PAUSE, "what the executor is told: save and stop"
     for change in (job_moves.pause_requested, job_moves.resumed):
         with pytest.raises(IllegalTransition, match="time is used up"):
-            change(asked.job, 132.0)
+            change(asked.job, at(132.0))
     for move in (
-        job_moves.released(asked.job, "stopped", 133.0),
-        job_moves.lost(asked.job, "died", 133.0),
+        job_moves.released(asked.job, "stopped", at(133.0)),
+        job_moves.lost(asked.job, "died", at(133.0)),
     ):
         assert (move.event, move.job.status) == (E.EXPIRED, S.FAILED)
         assert move.job.error is not None
         assert move.job.error["field"] == "timeout_seconds"
         assert (move.job.requested, move.job.is_expiring) == (None, False)
-    done = job_moves.succeeded(asked.job, {"a": 1}, 133.0)
+    done = job_moves.succeeded(asked.job, {"a": 1}, at(133.0))
     assert done.job.status is S.SUCCEEDED, "it finished before it was stopped"
-    cancelled = job_moves.cancel_requested(asked.job, 132.0)
+    cancelled = job_moves.cancel_requested(asked.job, at(132.0))
     assert cancelled is not None
-    assert job_moves.released(cancelled.job, "x", 133.0).job.status is S.CANCELLED
+    assert job_moves.released(cancelled.job, "x", at(133.0)).job.status is S.CANCELLED
+
+
+@pytest.mark.parametrize("step", [7200.0, -7200.0])
+def test_a_step_of_the_machines_clock_changes_no_duration(step: float) -> None:
+    job = running(100.0, timeout_seconds=30.0, lease_seconds=60.0)
+    renewed = job_moves.renewed(job, Moment(110.0 + step, 110.0)).job
+    assert (renewed.expires_at, renewed.lease_until) == (130.0, 170.0)
+    ended = job_moves.succeeded(renewed, {}, Moment(120.0 + step, 120.0)).job
+    assert (ended.ran_seconds, ended.finished_at) == (20.0, 120.0 + step)
+    again = job_moves.retried(
+        ended.evolve(status=S.FAILED, deadline_seconds=50.0), Moment(130.0 + step, 130.0)
+    ).job
+    assert again.deadline_at == 180.0
+    put_off = job_moves.failed(running(max_retries=1), error("in_use"), Moment(110.0 + step, 110.0))
+    assert put_off.job.not_before == 111.0
+    assert put_off.data["not_before"] == 111.0 + step, "as people read it"
+
+
+def test_an_attempt_found_dead_after_hours_ran_as_long_as_its_lease() -> None:
+    job = running(100.0, lease_seconds=30.0, timeout_seconds=3600.0)
+    assert job_moves.lost(job, "its server died", at(20_000.0)).job.ran_seconds == 30.0
+    assert job_moves.lost(job, "its server died", at(50.0)).job.ran_seconds == 0.0

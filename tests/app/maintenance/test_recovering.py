@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+import sqlite3
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,3 +72,19 @@ def test_a_missing_directory_is_an_error(
     nowhere = replace(options, data_dir=tmp_path / "nowhere")
     assert run_recover(nowhere, check=False, as_json=False) == 3
     assert "give --data-dir" in capsys.readouterr().err
+
+
+def test_a_check_changes_no_row(options: StorageOptions) -> None:
+    file = options.data_dir / "modserve.db"
+
+    def rows() -> list[str]:
+        with closing(sqlite3.connect(file)) as connection:
+            return list(connection.iterdump())
+
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("DELETE FROM counters WHERE name LIKE 'clock%'")  # as after a reboot
+    before = rows()
+    assert run_recover(options, check=True, as_json=False) == 0
+    assert rows() == before
+    assert run_recover(options, check=False, as_json=False) == 0
+    assert rows() != before

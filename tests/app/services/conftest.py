@@ -12,6 +12,7 @@ import pytest
 
 from app.domain.dataset import DatasetKind, DatasetRecord
 from app.domain.job import Job, JobKind
+from app.domain.moment import Moment
 from app.link.job_messages import ExecutorEvent
 from app.services.bell import Bells
 from app.services.checkpoints import CheckpointService
@@ -40,9 +41,14 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.set_forward = 0.0
 
     def __call__(self) -> float:
         return self.now
+
+    def moment(self) -> Moment:
+        """Return the time by the clocks of jobs; the machine's may have been set."""
+        return Moment(self.now + self.set_forward, self.now)
 
 
 @dataclass
@@ -108,7 +114,7 @@ def make_services(store: Store, data_dir: Path) -> Bench:
         *(store, bells, presence),
         keep_progress_events=5,
         before_loss=resume_points.lose_attempt,
-        clock=clock,
+        clock=clock.moment,
     )
     recovery = Recovery(
         *(store, modules, checkpoints, data_dir, presence),
@@ -125,7 +131,7 @@ def make_services(store: Store, data_dir: Path) -> Bench:
         datasets=datasets,
         checkpoints=checkpoints,
         resume_points=resume_points,
-        jobs=JobService(store, bells, defaults, clock),
+        jobs=JobService(store, bells, defaults, clock.moment),
         queue=queue,
         runs=JobRuns(queue, modules, datasets, checkpoints, resume_points),
         recovery=recovery,

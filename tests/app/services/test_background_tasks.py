@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from app.database_errors import DiskFailed
 from app.errors import DatabaseDamaged, ServiceError, StorageFull
 from app.services import background_tasks
 from app.services.background_tasks import cancel_tasks, in_thread, logged, persistently, repeat
@@ -91,7 +92,7 @@ async def test_errors_are_survived_but_not_cancellation(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("error", [StorageFull(), DatabaseDamaged(Path("jobs.db"), "malformed")])
 async def test_temporary_store_errors_are_waited_out(
-    monkeypatch: pytest.MonkeyPatch, error: ServiceError
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: ServiceError
 ) -> None:
     monkeypatch.setattr(background_tasks, "AFTER_ERROR_SECONDS", 0.001)
     answers = [error, error, None]
@@ -102,6 +103,27 @@ async def test_temporary_store_errors_are_waited_out(
         return "entered"
 
     assert await persistently(step) == "entered"
+    assert len(caplog.records) == 1, "told once"
+
+
+async def test_a_loop_tells_an_error_of_the_store_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(background_tasks, "AFTER_ERROR_SECONDS", 0.001)
+    path = Path("jobs.db")
+    failures = [DiskFailed(path, "EIO")] * 3 + [None] + [DiskFailed(path, "EIO"), StorageFull()] * 2
+
+    async def step() -> None:
+        if not failures:
+            await asyncio.Event().wait()
+        if (error := failures.pop(0)) is not None:
+            raise error
+
+    task = asyncio.create_task(repeat(step))
+    await until(lambda: not failures and len(caplog.records) >= 5)
+    await cancel_tasks([task])
+    assert ["EIO" in one.message for one in caplog.records] == [True, True, False, True, False]
+    assert not any(one.exc_info for one in caplog.records), "no traceback"
 
 
 async def test_a_step_cancelled_before_it_begins_never_ran() -> None:

@@ -29,6 +29,7 @@ from app.link.job_messages import (
 from app.services import background_tasks
 from app.services.dispatcher import Dispatcher
 from app.store import queue
+from served.moments import at
 from served.scripted_executor import ScriptedExecutor, dispatching, of, until, until_status
 
 S = JobStatus
@@ -234,9 +235,9 @@ async def test_a_job_taken_over_by_another_server_is_stopped_here(bench, make_be
         await until(lambda: executor.starts)
         other = make_bench()
         with bench.store.write() as connection:
-            queue.lose(connection, job.id, 1, "thought dead", 0.0)
-            waiting = queue.next_jobs(connection, "cpu(0)", 2000.0, 1)
-            (taken,) = queue.claim(connection, waiting, "cpu(0)", other.presence.server, 2000.0)
+            queue.lose(connection, job.id, 1, "thought dead", at(0.0))
+            waiting = queue.next_jobs(connection, "cpu(0)", at(2000.0), 1)
+            (taken,) = queue.claim(connection, waiting, "cpu(0)", other.presence.server, at(2000.0))
         await until(lambda: executor.controls)
         assert (executor.controls[0].attempt, executor.controls[0].action) == (1, "cancel")
         assert executor.controls[0].is_void
@@ -253,9 +254,9 @@ async def test_an_attempt_without_its_job_is_stopped_at_its_next_report(bench, m
         await until(lambda: executor.starts)
         other = make_bench()
         with bench.store.write() as connection:
-            queue.lose(connection, job.id, 1, "thought dead", 0.0)
-            waiting = queue.next_jobs(connection, "cpu(0)", 2000.0, 1)
-            queue.claim(connection, waiting, "cpu(0)", other.presence.server, 2000.0)
+            queue.lose(connection, job.id, 1, "thought dead", at(0.0))
+            waiting = queue.next_jobs(connection, "cpu(0)", at(2000.0), 1)
+            queue.claim(connection, waiting, "cpu(0)", other.presence.server, at(2000.0))
         executor.send(JobProgress(job_id=job.id, attempt=1, epoch=0, epochs=1, batch=1))
         await until(lambda: executor.controls)
         assert executor.controls[0].is_void

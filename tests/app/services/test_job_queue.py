@@ -13,16 +13,18 @@ from pathlib import Path
 import pytest
 
 from app.domain.dataset import DatasetKind
-from app.domain.job import JobEvent, JobStatus
+from app.domain.job import JobEvent, JobKind, JobStatus
 from app.errors import Superseded
 from app.link.job_messages import JobCancelled, JobDone, JobFailed, JobPaused, JobProgress
 from app.services.presence import Presence
+from app.services.submissions import JobLimits
 
 S = JobStatus
 
 SERVER = """
     import sys, time
     from pathlib import Path
+    from app.domain.moment import Moment
     from app.services.bell import Bells
     from app.services.job_queue import JobQueue
     from app.services.presence import Presence
@@ -31,7 +33,8 @@ SERVER = """
     store = Store(sys.argv[1])
     presence = Presence(Path(sys.argv[2]))
     presence.enter()
-    job = JobQueue(store, Bells(), presence, clock=lambda: 1000.0).claim("cpu(0)")[0]
+    now = Moment(1000.0, 1000.0)
+    job = JobQueue(store, Bells(), presence, clock=lambda: now).claim("cpu(0)")[0]
     print(job.id, job.attempt, presence.server, flush=True)
     time.sleep(60)
 """
@@ -175,3 +178,41 @@ def test_tidying_thins_out_reports(bench) -> None:
     bench.queue.tidy([1])
     rows = bench.jobs.events(1, types=[JobEvent.PROGRESS])
     assert [row.data["batch"] for row in rows] == [4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("step", [7200.0, -7200.0])
+def test_limits_do_not_follow_the_machines_clock(bench, step: float) -> None:
+    params, limits = bench.fit().params, JobLimits(deadline_seconds=100.0, timeout_seconds=50.0)
+    bench.jobs.cancel(1)
+    job = bench.jobs.submit("a", JobKind.FIT, params, limits)
+    bench.claim()
+    bench.clock.set_forward = step
+    assert bench.queue.expire() == []
+    assert bench.queue.recover() == []
+    shown = bench.jobs.get(job.id)
+    assert shown.deadline_at == bench.clock.now + step + 100.0, "as the machine's clock says now"
+    assert bench.jobs.list_jobs().items[0] == shown
+    assert bench.jobs.outlook([shown])[0].eta_seconds is None
+    bench.clock.now += 49.0
+    bench.queue.renew([(job.id, 1)])
+    assert bench.queue.expire() == []
+    bench.clock.now += 2.0
+    assert [late.is_expiring for late in bench.queue.expire()] == [True]
+    ended = bench.queue.release(job.id, 1, "stopped")
+    assert (ended.ran_seconds, ended.error["field"]) == (51.0, "timeout_seconds")
+
+
+def test_a_clock_that_jumps_ahead_makes_no_history_old(bench) -> None:
+    job = bench.jobs.submit("a", JobKind.FIT, bench.fit().params, None, "key")
+    for number in (1, job.id):
+        bench.jobs.cancel(number)
+    year = 365 * 86400.0
+    bench.clock.set_forward = year
+    bench.queue.tidy([])
+    assert bench.jobs.remove_surplus(None, 90 * 86400.0) == 0
+    assert bench.jobs.submit("a", JobKind.FIT, job.params, None, "key").id == job.id
+    bench.clock.set_forward = 0.0
+    bench.clock.now += year
+    bench.queue.tidy([])
+    assert bench.jobs.remove_surplus(None, 90 * 86400.0) == 2
+    assert bench.jobs.submit("a", JobKind.FIT, job.params, None, "key").id != job.id

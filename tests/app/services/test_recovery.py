@@ -20,7 +20,14 @@ from app.domain.module import (
     ParamsSource,
 )
 from app.errors import NotFound, StorageFull
-from app.files.checkpoint_files import MANIFEST, admit_attempt, write_checkpoint
+from app.files.checkpoint_files import (
+    MANIFEST,
+    admit_attempt,
+    list_tags,
+    remove_checkpoint,
+    write_checkpoint,
+)
+from app.files.durable_files import is_locked
 from app.services.recovery_report import Outcome
 from served.deaths import dying_at, full_at
 
@@ -403,3 +410,63 @@ def test_the_resume_point_of_a_finished_job_is_released(bench: Any) -> None:
     bench.jobs.cancel(job.id)
     bench.recovery.run(rebuild=False)
     assert bench.resume_points.roots("a") == []
+
+
+def test_a_look_at_what_a_server_is_changing_finds_nothing(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for tag in (T(1), T(2)):
+        write(bench, "a", tag)
+        bench.checkpoints.saved("a", tag)
+    changes: list[Callable[[], object]] = [
+        lambda: bench.modules.change("a", lambda a: a.evolve(bind=BIND)),
+        lambda: bench.modules.create(new("made")),
+    ]
+    read = bench.modules.directories.read
+
+    def read_late(name: str) -> ModuleRecord:
+        while changes:  # after the rows were read
+            changes.pop()()
+        return read(name)
+
+    monkeypatch.setattr(bench.modules.directories, "read", read_late)
+
+    def list_early(root: Path) -> list[CheckpointTag]:
+        found = list_tags(root)
+        if T(1) in found:
+            remove_checkpoint(root, T(1))
+        return found
+
+    monkeypatch.setattr("app.services.checkpoint_recovery.list_tags", list_early)
+    assert bench.recovery.look().findings == ()
+    assert not changes
+
+
+def test_a_look_at_datasets_waits_for_the_change_of_one(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = bench.recovery._datasets._directory
+    names = directory.names
+    locks = []
+
+    def watched() -> list[str]:
+        locks.append(is_locked(directory.root))
+        return names()
+
+    monkeypatch.setattr(directory, "names", watched)
+    assert bench.recovery.look().findings == ()
+    assert locks[0]
+
+
+def test_a_look_reports_damage_and_changes_nothing(bench: Any) -> None:
+    write(bench, "a", T(1))
+    (bench.checkpoints.root("a") / "1" / MANIFEST).write_bytes(b"{")
+    (bench.data_dir / "modules" / "b" / "module.json").unlink()
+    (bench.data_dir / "datasets" / "digits.json").write_bytes(b"{")
+    found = {f"{one.kind} {one.name}": one.outcome for one in bench.recovery.look().findings}
+    assert found == {
+        "checkpoint a/1": Outcome.DAMAGED,
+        "module b": Outcome.LEFT,
+        "dataset digits": Outcome.DAMAGED,
+    }
+    assert not (bench.data_dir / "modules" / "b" / "module.json").exists()

@@ -8,6 +8,7 @@ from app.domain.job import Job, JobEvent, JobKind
 from app.store import queue
 from app.store.events import events_after, newest_event_id, thin_out
 from app.store.store import Store
+from served.moments import at
 from served.stored_jobs import insert_job
 
 
@@ -15,7 +16,7 @@ def running(store: Store, module: str) -> Job:
     with store.write() as connection:
         insert_job(connection, Job(kind=JobKind.FIT, module=module), (), 0.0)
         (job,) = queue.claim(
-            connection, queue.next_jobs(connection, "cpu(0)", 0.0, 1), "cpu(0)", "s", 0.0
+            connection, queue.next_jobs(connection, "cpu(0)", at(0.0), 1), "cpu(0)", "s", at(0.0)
         )
     assert job is not None
     return job
@@ -23,7 +24,7 @@ def running(store: Store, module: str) -> Job:
 
 def report(store: Store, job: Job, kind: JobEvent, batch: int) -> None:
     with store.write() as connection:
-        queue.record(connection, job.id, job.attempt, kind, {"batch": batch}, 1.0)
+        queue.record(connection, job.id, job.attempt, kind, {"batch": batch}, at(1.0))
 
 
 def test_a_reader_resumes_after_the_last_id_it_saw(two_modules: Store) -> None:

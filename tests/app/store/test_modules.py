@@ -45,6 +45,7 @@ from app.store.modules import (
 )
 from app.store.schema import modules
 from app.store.store import Store
+from served.moments import at
 from served.stored_jobs import insert_job
 
 FULL = ModuleRecord(
@@ -185,7 +186,7 @@ def test_a_dataset_in_use_is_kept_until_its_job_is_over(two_modules: Store) -> N
         job = insert_job(connection, Job(kind=JobKind.FIT, module="a"), [created.id], 0.0)
         with pytest.raises(InUse, match="mnist"):
             delete_dataset(connection, "mnist")
-        queue.request_cancel(connection, job.id, 1.0)
+        queue.request_cancel(connection, job.id, at(1.0))
         assert delete_dataset(connection, "mnist") == created
         with pytest.raises(NotFound):
             get_dataset(connection, "mnist")

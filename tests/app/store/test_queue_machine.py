@@ -22,6 +22,7 @@ from app.store.jobs import get_job, list_jobs
 from app.store.modules import insert_module
 from app.store.store import Store
 from served.migrated import migrated_database
+from served.moments import at
 from served.stored_jobs import insert_job
 
 EXECUTORS = {"a": "cpu(0)", "b": "cpu(0)", "c": "cpu(1)"}
@@ -107,7 +108,7 @@ class QueueMachine(RuleBasedStateMachine):
         before = self.job(job_id)
         try:
             with self.store.write() as connection:
-                after = change(connection, job_id, self.now)
+                after = change(connection, job_id, at(self.now))
         except IllegalTransition:
             assert self.job(job_id) == before
             return
@@ -166,15 +167,15 @@ class QueueMachine(RuleBasedStateMachine):
             first.setdefault(job.module, job)
         expected = list(first.values())[:count]
         with self.store.read() as connection:
-            candidates = queue.next_jobs(connection, executor, self.now, count)
+            candidates = queue.next_jobs(connection, executor, at(self.now), count)
         assert candidates == expected
         with self.store.write() as connection:
-            claimed = queue.claim(connection, candidates, executor, "server", self.now)
+            claimed = queue.claim(connection, candidates, executor, "server", at(self.now))
         assert [(job.id, job.attempt) for job in claimed] == [
             (job.id, job.attempt + 1) for job in expected
         ]
         with self.store.write() as connection:
-            again = queue.claim(connection, candidates, executor, "server", self.now)
+            again = queue.claim(connection, candidates, executor, "server", at(self.now))
         assert again == [], "jobs that are claimed already are not claimed again"
         for job in claimed:
             assert job.lease_until == self.now + LEASE
@@ -185,25 +186,25 @@ class QueueMachine(RuleBasedStateMachine):
     def attempt_reports(self, number: int, report: JobEvent | None) -> None:
         def change(connection: Connection, job_id: int, attempt: int) -> Job:
             if report is None:
-                return queue.renew(connection, job_id, attempt, self.now)
-            return queue.record(connection, job_id, attempt, report, {"epoch": 1}, self.now)
+                return queue.renew(connection, job_id, attempt, at(self.now))
+            return queue.record(connection, job_id, attempt, report, {"epoch": 1}, at(self.now))
 
         self.attempt(number, change)
 
     @precondition(lambda self: self.attempts)
     @rule(number=pick, end=st.sampled_from(sorted(ENDS)))
     def attempt_ends(self, number: int, end: str) -> None:
-        self.attempt(number, lambda c, job_id, attempt: ENDS[end](c, job_id, attempt, self.now))
+        self.attempt(number, lambda c, job_id, attempt: ENDS[end](c, job_id, attempt, at(self.now)))
 
     @rule(seconds=st.floats(0.1, 2 * LEASE))
     def time_passes(self, seconds: float) -> None:
         self.now += seconds
         with self.store.write() as connection:
-            for job in queue.overdue(connection, self.now):
+            for job in queue.overdue(connection, at(self.now)):
                 assert job.lease_until is not None
                 assert job.lease_until < self.now
-                queue.lose(connection, job.id, job.attempt, "its lease expired", self.now)
-            assert queue.overdue(connection, self.now) == []
+                queue.lose(connection, job.id, job.attempt, "its lease expired", at(self.now))
+            assert queue.overdue(connection, at(self.now)) == []
 
     @rule()
     def late_jobs_expire(self) -> None:
@@ -217,9 +218,9 @@ class QueueMachine(RuleBasedStateMachine):
             and job.requested is not JobAction.CANCEL
         }
         with self.store.write() as connection:
-            assert queue.has_late(connection, self.now) == bool(late)
-            expired = queue.expire(connection, self.now)
-            assert not queue.has_late(connection, self.now)
+            assert queue.has_late(connection, at(self.now)) == bool(late)
+            expired = queue.expire(connection, at(self.now))
+            assert not queue.has_late(connection, at(self.now))
         assert {job.id for job in expired} == late
         for job in expired:
             if before[job.id].status is JobStatus.RUNNING:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import select, text
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import event, select, text
+from sqlalchemy.exc import IntegrityError, OperationalError
 
-from app.errors import StartError, StorageFull, Unavailable
+from app.database_errors import DiskFailed
+from app.errors import DatabaseDamaged, StartError, StorageFull, Unavailable
 from app.store.schema import metadata
+from app.store.snapshot import check_database
 from app.store.store import Store
 
 
@@ -88,3 +92,59 @@ def read_all(store: Store) -> None:
     with store.read() as connection:
         for table in metadata.sorted_tables:
             connection.execute(select(table)).all()
+
+
+class DiskOfErrors:
+    """Makes every statement fail the way SQLite reports an error of the disk."""
+
+    def __init__(self, store: Store) -> None:
+        self._engine = store._engine
+
+    def __enter__(self) -> None:
+        event.listen(self._engine, "before_cursor_execute", self._fail)
+
+    def __exit__(self, *_: object) -> None:
+        event.remove(self._engine, "before_cursor_execute", self._fail)
+
+    def _fail(self, connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        found = sqlite3.OperationalError("disk I/O error")
+        found.sqlite_errorcode = sqlite3.SQLITE_IOERR_READ
+        raise OperationalError(statement, parameters, found)
+
+
+def test_an_error_of_the_disk_is_called_that_and_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "store.db"
+    store = Store(f"sqlite:///{path}")
+    store.open()
+    for _ in range(2):
+        with DiskOfErrors(store), caplog.at_level(logging.ERROR):
+            for _ in range(3):
+                with pytest.raises(DiskFailed, match="cannot be read or written") as told:
+                    read_all(store)
+            assert isinstance(told.value, StartError)
+            assert "move" not in str(told.value), "it may be whole"
+            assert str(path) in str(told.value)
+        read_all(store)
+    assert [one.message.count("disk I/O error") for one in caplog.records] == [1, 1]
+    with DiskOfErrors(store), pytest.raises(DiskFailed):
+        store.open()
+    store.close()
+
+
+def test_a_page_that_cannot_be_read_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(f"sqlite:///{tmp_path / 'store.db'}")
+    store.open()
+    path = tmp_path / "unreadable"
+    path.symlink_to("/proc/self/mem")  # whose first page gives EIO
+    with pytest.raises(DiskFailed, match="cannot be read or written"):
+        check_database(path)
+    found = "Tree 2 page 2: unable to get the page. error code=266"
+    with monkeypatch.context() as patch:
+        patch.setattr("app.store.store.database_file", lambda url: path)
+        assert isinstance(store._distinguished(found), DiskFailed)
+    assert isinstance(store._distinguished(found), DatabaseDamaged)
+    store.close()

@@ -78,10 +78,10 @@ def test_shapes_that_depend_on_the_batch_are_computed(batch: int) -> None:
 
 
 def test_what_onnx_cannot_express_is_named() -> None:
-    data, rois = mx.sym.Variable("data"), mx.sym.Variable("rois")
-    pooled = mx.sym.ROIPooling(data, rois, pooled_size=(2, 2), spatial_scale=1.0, name="roi")
-    with pytest.raises(ConversionError, match=r"ROIPooling \(roi\)"):
-        export_onnx(pooled, {}, {"data": (1, 2, 8, 8), "rois": (3, 5)})
+    data, grid = mx.sym.Variable("data"), mx.sym.Variable("grid")
+    sampled = mx.sym.BilinearSampler(data, grid, name="sampler")
+    with pytest.raises(ConversionError, match=r"BilinearSampler \(sampler\)"):
+        export_onnx(sampled, {}, {"data": (1, 2, 8, 8), "grid": (1, 2, 4, 4)})
     drawn = mx.sym.Dropout(data, mode="always", name="drop")
     with pytest.raises(ConversionError, match=r"Dropout \(drop\)"):
         export_onnx(drawn, {}, {"data": (2, 3)})
