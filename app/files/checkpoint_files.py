@@ -64,6 +64,7 @@ __all__ = [
     "readable_manifests",
     "recover",
     "remove_checkpoint",
+    "remove_unless_replaced",
     "shut_out_attempt",
     "verified",
     "verify_checkpoint",
@@ -296,6 +297,19 @@ def remove_checkpoint(root: Path, tag: CheckpointTag) -> None:
         raise _not_found(tag)
     with locked(root):
         discard(directory)
+
+
+def remove_unless_replaced(root: Path, seen: CheckpointManifest) -> bool:
+    """Remove a checkpoint if it is still the one that was seen; return whether it was.
+
+    A writer may put another one in its place at any time, under the lock that is held here.
+    """
+    directory = root / str(seen.tag)
+    with locked(root):
+        if not _has_manifest(directory, seen):
+            return False
+        discard(directory)
+    return True
 
 
 def admit_attempt(root: Path, job_id: int, attempt: int) -> None:

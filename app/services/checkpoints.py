@@ -26,6 +26,7 @@ from app.files.checkpoint_files import (
     read_manifest,
     readable_manifests,
     remove_checkpoint,
+    remove_unless_replaced,
     verify_checkpoint,
     write_checkpoint,
 )
@@ -37,6 +38,7 @@ from app.services.preconditions import check_etag, is_expected
 from app.services.uploads import Upload, uploading
 from app.store.checkpoints import (
     forget_checkpoint,
+    indexed_manifests,
     indexed_tags,
     list_checkpoints,
     put_checkpoint,
@@ -371,6 +373,7 @@ class CheckpointService:
         Raises:
             NotFound: no such module or checkpoint.
             InUse: the module is restored from it, or it is a version in use.
+            Conflict: a fit has put another one in its place, which is not recorded yet.
         """
         # Under the lock of the record, else it could come to name this checkpoint in between.
         with self._modules.directories.locked(module):
@@ -388,7 +391,7 @@ class CheckpointService:
                     f"version {tag} of module {module!r} is in use: {', '.join(parts)}; promote "
                     "another one, end its trial or take the label away first"
                 )
-            self._remove(module, tag)
+            self._remove_recorded(module, tag)
 
     def prune(self, module: str, keep: int | None = None) -> list[CheckpointTag]:
         """Delete all but the newest checkpoints, see ``tags_to_keep``; return the deleted tags.
@@ -396,14 +399,18 @@ class CheckpointService:
         Args:
             keep: how many between epochs; None for the server's default, which may be all.
         """
-        newest_first = sorted(self._manifests(module), key=_age, reverse=True)
         keep = keep if keep is not None else self._keep
         with self._modules.directories.locked(module):  # see ``delete``
+            newest_first = sorted(self._manifests(module), key=_age, reverse=True)
             kept = tags_to_keep(self._modules.get(module), newest_first, keep)
-            removed = [manifest.tag for manifest in newest_first if manifest.tag not in kept]
-            for tag in removed:
-                self._remove(module, tag)
-        return removed
+            with self._store.read() as connection:
+                recorded = indexed_manifests(connection, module)
+            # A fit writes while this runs: what it has written and not reported yet is not
+            # recorded, or is recorded as what it has replaced.
+            surplus = [
+                one for one in newest_first if one.tag not in kept and recorded.get(one.tag) == one
+            ]
+            return [one.tag for one in surplus if self._remove_seen(one)]
 
     # -- helpers ------------------------------------------------------------------------------
 
@@ -439,10 +446,33 @@ class CheckpointService:
             present = None
         check_etag(f"checkpoint {tag} of module {module!r}", present)
 
-    def _remove(self, module: str, tag: CheckpointTag) -> None:
+    def _remove_recorded(self, module: str, tag: CheckpointTag) -> None:
+        """Remove a checkpoint; raise Conflict if a fit has replaced the one that is recorded."""
+        try:
+            found = read_manifest(self.directory(module, tag))
+        except Damaged:
+            remove_checkpoint(self.root(module), tag)
+            self._forget(module, tag)
+            return
+        with self._store.read() as connection:
+            recorded = indexed_manifests(connection, module).get(tag)
+        is_new = found.job_id is not None and found != recorded
+        if is_new or not self._remove_seen(found):
+            raise Conflict(
+                f"a fit has just written checkpoint {tag} of module {module!r}; look at it again "
+                "before you delete it"
+            )
+
+    def _remove_seen(self, seen: CheckpointManifest) -> bool:
+        """Remove a checkpoint, unless another has taken its place; return whether it is removed."""
         # The files first: a row without files is forgotten by the recovery, while files without a
         # row would be entered again.
-        remove_checkpoint(self.root(module), tag)
+        is_removed = remove_unless_replaced(self.root(seen.module), seen)
+        if is_removed:
+            self._forget(seen.module, seen.tag)
+        return is_removed
+
+    def _forget(self, module: str, tag: CheckpointTag) -> None:
         with self._store.write() as connection:
             forget_checkpoint(connection, module, tag)
         self.touch(module)

@@ -15,6 +15,7 @@ from app.store.schema import checkpoints, modules
 __all__ = [
     "all_checkpoints",
     "forget_checkpoint",
+    "indexed_manifests",
     "indexed_tags",
     "list_checkpoints",
     "put_checkpoint",
@@ -55,6 +56,15 @@ def indexed_tags(connection: Connection, module: str) -> set[CheckpointTag]:
         checkpoints.c.module_id == identity
     )
     return {CheckpointTag(row.epoch, row.batch) for row in connection.execute(query)}
+
+
+def indexed_manifests(
+    connection: Connection, module: str
+) -> dict[CheckpointTag, CheckpointManifest]:
+    """Return a module's checkpoints by tag, as they were recorded; raise NotFound."""
+    identity = module_id(connection, module)
+    rows = connection.execute(select(checkpoints).where(checkpoints.c.module_id == identity))
+    return {CheckpointTag(row.epoch, row.batch): manifest_of(row) for row in rows}
 
 
 def all_checkpoints(
