@@ -56,15 +56,14 @@ __all__ = [
     "CheckpointWriter",
     "admit_attempt",
     "copy_checkpoint",
+    "has_manifest",
     "link_files",
     "list_tags",
     "open_checkpoint_file",
-    "promote_checkpoints",
     "read_manifest",
     "readable_manifests",
     "recover",
     "remove_checkpoint",
-    "remove_unless_replaced",
     "shut_out_attempt",
     "verified",
     "verify_checkpoint",
@@ -299,19 +298,6 @@ def remove_checkpoint(root: Path, tag: CheckpointTag) -> None:
         discard(directory)
 
 
-def remove_unless_replaced(root: Path, seen: CheckpointManifest) -> bool:
-    """Remove a checkpoint if it is still the one that was seen; return whether it was.
-
-    A writer may put another one in its place at any time, under the lock that is held here.
-    """
-    directory = root / str(seen.tag)
-    with locked(root):
-        if not _has_manifest(directory, seen):
-            return False
-        discard(directory)
-    return True
-
-
 def admit_attempt(root: Path, job_id: int, attempt: int) -> None:
     """Allow an attempt of a job, and no earlier one, to write checkpoints.
 
@@ -337,33 +323,6 @@ def shut_out_attempt(root: Path, job_id: int, attempt: int) -> None:
         recover(root)
         with locked(root):
             shut_out(root, job_id, attempt)
-
-
-def promote_checkpoints(source: Path, root: Path) -> list[CheckpointManifest]:
-    """Move checkpoints to a module's root, except for tags that exist there; return those tags.
-
-    Of the exceptions, a checkpoint with the same files is removed, and one that differs stays where
-    it is.
-    """
-    promoted = []
-    make_directory(root)
-    for tag in list_tags(source):
-        try:
-            manifest = read_manifest(source / str(tag))
-        except (Damaged, NotFound):
-            continue
-        with locked(root):
-            target = root / str(tag)
-            if not target.exists():
-                os.rename(source / str(tag), target)
-                sync_directory(root)
-                promoted.append(manifest)
-            elif _has_manifest(target, manifest):
-                discard(source / str(tag))
-    recover(source)
-    if not any(source.iterdir()):
-        source.rmdir()
-    return promoted
 
 
 def recover(root: Path) -> None:
@@ -437,7 +396,9 @@ def _is_complete(root: Path, directory: Path) -> bool:
     return is_free or admitted == Admitted(manifest.job_id, manifest.attempt)
 
 
-def _has_manifest(directory: Path, manifest: CheckpointManifest) -> bool:
+def has_manifest(directory: Path, manifest: CheckpointManifest) -> bool:
+    """Return whether a checkpoint is the one with this manifest; the caller holds the root's
+    lock."""
     try:
         return _manifest_in(directory) == manifest
     except (Damaged, NotFound):

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.errors import Damaged, NotFound
+from app.files.checkpoint_changes import promote_checkpoints
 from app.files.checkpoint_files import (
     list_tags,
-    promote_checkpoints,
     read_manifest,
     recover,
 )

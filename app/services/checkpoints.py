@@ -20,13 +20,13 @@ from app.domain.module import ModuleRecord
 from app.domain.names import check_name
 from app.domain.retention import tags_to_keep
 from app.errors import Conflict, Damaged, InUse, NotFound, TooLarge
+from app.files.checkpoint_changes import remove_unless_replaced
 from app.files.checkpoint_files import (
     link_files,
     open_checkpoint_file,
     read_manifest,
     readable_manifests,
     remove_checkpoint,
-    remove_unless_replaced,
     verify_checkpoint,
     write_checkpoint,
 )

@@ -170,6 +170,11 @@ class Examples:
         """Return a batch by input name; valid until the next one of the same shape."""
         return {one.form.name: one.fill(batch.rows, batch.bucket) for one in self._inputs}
 
+    def by_row(self, name: str, batch: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a view of an input's batch with its examples along the first axis."""
+        form = next(one.form for one in self._inputs if one.form.name == name)
+        return np.moveaxis(batch, max(DataDesc.get_batch_axis(form.layout), 0), 0)
+
     def lengths_of(
         self, names: Iterable[str], rows: npt.NDArray[np.intp]
     ) -> dict[str, npt.NDArray[np.intp]]:
