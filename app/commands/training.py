@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.client.results import JobView
 from app.command_output import AsJson
 from app.commands.asking import LOCAL, Key, Url, asking, parsed
 from app.commands.datasets import upload
@@ -20,7 +21,7 @@ __all__ = ["train"]
 def train(
     module: Annotated[str, typer.Argument(help="Name of the module.")],
     data: Annotated[str, typer.Argument(help="A dataset's name, or a file, which is uploaded.")],
-    epochs: Annotated[int, typer.Option(help="Last epoch, exclusive, counted from 0.")] = 1,
+    epochs: Annotated[int, typer.Option(help="Number of epochs; versions go on counting.")] = 1,
     batch_size: Annotated[int, typer.Option(help="Examples per step.")] = 32,
     validation: Annotated[
         str | None, typer.Option(help="Dataset, or file, scored after every epoch.")
@@ -80,5 +81,14 @@ def train(
             print_json(job) if as_json else typer.echo(job["id"])
             return
         if not as_json:
-            typer.echo(f"job {job['id']}", err=True)
+            typer.echo(f"job {job['id']}{_versions(job)}", err=True)
         raise typer.Exit(watch_job(client, job["id"], as_json))
+
+
+def _versions(job: JobView) -> str:
+    """Return which versions a fit writes, to go behind its number."""
+    versions = job.get("versions")
+    if versions is None:
+        return ""
+    first, last = versions["first"], versions["last"]
+    return f", version {last}" if first == last else f", versions {first} to {last}"

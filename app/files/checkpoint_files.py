@@ -34,7 +34,7 @@ from app.domain.checkpoint import (
 )
 from app.domain.codec import from_plain, to_plain
 from app.domain.names import check_name
-from app.errors import Damaged, Invalid, NotFound
+from app.errors import Conflict, Damaged, Invalid, NotFound
 from app.files.attempt_fence import Admitted, admit, check_admitted, read_fence, shut_out
 from app.files.durable_files import (
     Hidden,
@@ -67,6 +67,7 @@ __all__ = [
     "shut_out_attempt",
     "verified",
     "verify_checkpoint",
+    "versions_root",
     "write_checkpoint",
 ]
 
@@ -118,12 +119,14 @@ def write_checkpoint(
 
     Raises:
         Superseded: the attempt may no longer write; nothing was put in place.
+        Conflict: the job would replace another's version that is in use.
         Damaged: a file differs from what the writer expects.
     """
 
     def check() -> None:
         if job_id is not None:
             check_admitted(root, job_id, attempt)
+            _check_unused(root, tag, job_id)
 
     with _incoming(root, str(tag), check, replacing) as directory:
         writer = CheckpointWriter(directory)
@@ -156,6 +159,11 @@ def copy_checkpoint(source: Path, root: Path) -> None:
         for file in sorted(source.iterdir(), key=lambda path: path.name == MANIFEST):
             os.link(file, directory / file.name)
         sync_directory(directory)
+
+
+def versions_root(root: Path) -> Path:
+    """Return the directory of the files that are kept for a module's versions in use."""
+    return root.parent / "versions"
 
 
 def list_tags(root: Path) -> list[CheckpointTag]:
@@ -375,6 +383,19 @@ def _incoming(
         except BaseException:
             _discard_incoming(root, directory)
             raise
+
+
+def _check_unused(root: Path, tag: CheckpointTag, job_id: int) -> None:
+    """Raise Conflict if another's checkpoint of this tag is kept as a version in use."""
+    try:
+        kept = _manifest_in(versions_root(root) / str(tag))
+    except Damaged:
+        return
+    if kept.job_id != job_id:
+        raise Conflict(
+            f"version {tag} of module {kept.module!r} is in use, and this fit would replace it; "
+            "leave out begin_epoch, and a fit goes on counting"
+        )
 
 
 def _discard_incoming(root: Path, directory: Path) -> None:

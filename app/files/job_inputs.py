@@ -39,7 +39,7 @@ def check_named(params: JobParams, record: ModuleRecord) -> None:
     names = (*record.data_names, *record.label_names)
     sources = {"": params.inputs}
     if isinstance(params, FitParams):
-        if params.begin_epoch >= params.epochs:
+        if params.first_epoch >= params.epochs:
             raise Invalid("begin_epoch", params.begin_epoch, f"less than epochs, {params.epochs}")
         if params.validation is not None:
             sources["validation."] = params.validation.inputs

@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import AsyncIterable, Callable, Container, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Collection, Container, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from app.files.checkpoint_files import (
     readable_manifests,
     remove_checkpoint,
     verify_checkpoint,
+    versions_root,
     write_checkpoint,
 )
 from app.files.durable_files import tell_full_disk
@@ -36,11 +37,13 @@ from app.services.incoming_checkpoint import IncomingCheckpoint, check_file_name
 from app.services.modules import ModuleService
 from app.services.preconditions import check_etag, is_expected
 from app.services.uploads import Upload, uploading
+from app.services.version_guard import require_additions, require_free, require_replaceable
 from app.store.checkpoints import (
     forget_checkpoint,
     indexed_manifests,
     indexed_tags,
     list_checkpoints,
+    newest_version,
     put_checkpoint,
 )
 from app.store.filters import CheckpointFilter
@@ -96,7 +99,7 @@ class CheckpointService:
 
     def versions_root(self, module: str) -> Path:
         """Return the directory of the files kept for versions, which may not exist."""
-        return self._modules.directories.path(module) / "versions"
+        return versions_root(self.root(module))
 
     def base(self, record: ModuleRecord) -> Path | None:
         """Return the directory of the parameters that a module with a new head was made from; None
@@ -121,11 +124,10 @@ class CheckpointService:
         self._editions[module] = next(self._count)
 
     def latest_version(self, module: str) -> int | None:
-        """Return the latest epoch that has a checkpoint of its end; raise NotFound if there is no
-        such module."""
+        """Return the newest version's number, None without any; raise NotFound if there is no such
+        module."""
         with self._store.read() as connection:
-            whole = [tag.epoch for tag in indexed_tags(connection, module) if not tag.batch]
-        return max(whole, default=None)
+            return newest_version(connection, module)
 
     def list_checkpoints(
         self,
@@ -316,33 +318,24 @@ class CheckpointService:
         is_whole: bool,
     ) -> Iterator[None]:
         """Let files of a checkpoint be replaced in the block; raise InUse if the module is restored
-        from it, unless files are only added."""
+        from it, or it is a version in use, unless files are only added; or if a fit is to write
+        it."""
         # Under the lock of the record, else it could come to name this checkpoint in between.
         with self._modules.directories.locked(module):
-            if self._modules.get(module).checkpoint == tag:
-                self._check_same(module, tag, digests, is_whole)
+            record = self._modules.get(module)
+            present = self._files_present(module, tag)
+            require_additions(record, tag, present, digests, is_whole=is_whole)
+            with self._store.read() as connection:
+                require_free(connection, record, tag)
             yield
 
-    def _check_same(
-        self,
-        module: str,
-        tag: CheckpointTag,
-        digests: Mapping[str, FileDigest],
-        is_whole: bool,
-    ) -> None:
-        """Raise InUse unless files are only added to a checkpoint."""
-        present = read_manifest(self.directory(module, tag)).files
-        other = [
-            name
-            for name, digest in present.items()
-            if digests.get(name, None if is_whole else digest) != digest
-        ]
-        if other:
-            raise InUse(
-                f"checkpoint {tag} is what module {module!r} is restored from, and its "
-                f"{', '.join(sorted(other))} would become another; upload under another epoch "
-                "and load that"
-            )
+    def require_savable(self, module: str, tag: CheckpointTag) -> None:
+        """Raise InUse if a save would replace a version in use, or one that a fit is to write."""
+        record = self._modules.get(module)
+        if not tag.batch:
+            require_replaceable(record, {tag.epoch}, "save under another epoch")
+        with self._store.read() as connection:
+            require_free(connection, record, tag)
 
     @tell_full_disk()
     def take_over(self, record: ModuleRecord) -> None:
@@ -391,6 +384,7 @@ class CheckpointService:
                     f"version {tag} of module {module!r} is in use: {', '.join(parts)}; promote "
                     "another one, end its trial or take the label away first"
                 )
+            self._note_gone(module, {tag})
             self._remove_recorded(module, tag)
 
     def prune(self, module: str, keep: int | None = None) -> list[CheckpointTag]:
@@ -410,6 +404,7 @@ class CheckpointService:
             surplus = [
                 one for one in newest_first if one.tag not in kept and recorded.get(one.tag) == one
             ]
+            self._note_gone(module, {one.tag for one in surplus})
             return [one.tag for one in surplus if self._remove_seen(one)]
 
     # -- helpers ------------------------------------------------------------------------------
@@ -445,6 +440,16 @@ class CheckpointService:
         except (NotFound, Damaged):
             present = None
         check_etag(f"checkpoint {tag} of module {module!r}", present)
+
+    def _note_gone(self, module: str, gone: Collection[CheckpointTag]) -> None:
+        """Before the versions with the highest numbers are deleted, see to it that these are not
+        used again; the caller holds the module's lock."""
+        with self._store.read() as connection:
+            left = indexed_tags(connection, module) - set(gone)
+        highest = max((tag.epoch for tag in left), default=-1)
+        lost = max((tag.epoch for tag in gone), default=-1)
+        if lost > highest:
+            self._modules.note_deleted(module, lost)
 
     def _remove_recorded(self, module: str, tag: CheckpointTag) -> None:
         """Remove a checkpoint; raise Conflict if a fit has replaced the one that is recorded."""

@@ -118,6 +118,7 @@ class JobRuns:
             warnings=tuple(warnings),
             base=None if base is None else str(base),
             series_path=str(self._series_path(job)),
+            begin_epoch=job.begin_epoch,
             init=module.init,
             optimizer=module.optimizer,
         )

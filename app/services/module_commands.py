@@ -451,15 +451,14 @@ class ModuleCommands:
         self, name: str, epoch: int, optimizer_states: bool
     ) -> CheckpointManifest:
         """Save the module's current state as the checkpoint of an epoch."""
+        tag, root = CheckpointTag(epoch), str(self._checkpoints.root(name))
         call = calls.SaveCheckpoint(
-            module=name,
-            root=str(self._checkpoints.root(name)),
-            epoch=epoch,
-            optimizer_states=optimizer_states,
+            module=name, root=root, epoch=epoch, optimizer_states=optimizer_states
         )
         async with self._access.lock(name):  # until recorded, lest a step be counted as saved
+            await asyncio.to_thread(self._checkpoints.require_savable, name, tag)
             (await self._access.ask_at(name, "save_checkpoint", call)).release()
-            return await asyncio.to_thread(self._checkpoints.saved, name, CheckpointTag(epoch))
+            return await asyncio.to_thread(self._checkpoints.saved, name, tag)
 
     async def load_checkpoint(
         self, name: str, tag: CheckpointTag, options: Mapping[str, bool]

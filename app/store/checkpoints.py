@@ -18,6 +18,7 @@ __all__ = [
     "indexed_manifests",
     "indexed_tags",
     "list_checkpoints",
+    "newest_version",
     "put_checkpoint",
 ]
 
@@ -56,6 +57,18 @@ def indexed_tags(connection: Connection, module: str) -> set[CheckpointTag]:
         checkpoints.c.module_id == identity
     )
     return {CheckpointTag(row.epoch, row.batch) for row in connection.execute(query)}
+
+
+def newest_version(connection: Connection, module: str) -> int | None:
+    """Return the epoch of the checkpoint between epochs that was written last, None without any;
+    raise NotFound if the module does not exist."""
+    query = (
+        select(checkpoints.c.epoch)
+        .where(checkpoints.c.module_id == module_id(connection, module), checkpoints.c.batch == 0)
+        .order_by(checkpoints.c.created_at.desc(), checkpoints.c.epoch.desc())
+        .limit(1)
+    )
+    return connection.scalar(query)
 
 
 def indexed_manifests(

@@ -84,7 +84,7 @@ class FitJob:
         outputs = self._module.default_symbol.list_outputs()
         self._metric = make_metrics(params.metrics, "metrics", outputs, self._module.label_names)
         self._loss = LossMeter(self._module.default_symbol)
-        self._state = FitState(epoch=params.begin_epoch)
+        self._state = FitState(epoch=params.first_epoch)
         self._lengths: list[int] = []
         self._examples: Examples
         self._validation: Examples | None = None
@@ -142,7 +142,7 @@ class FitJob:
 
     def _prepare(self) -> Stop:
         context, params, module = self._context, self._params, self._module
-        if params.begin_epoch >= params.epochs:
+        if params.first_epoch >= params.epochs:
             raise Invalid("begin_epoch", params.begin_epoch, f"less than epochs, {params.epochs}")
         yield from self._load()
         if context.requested is not None:
@@ -417,6 +417,7 @@ class FitJob:
             context.progress(
                 epoch=state.epoch,
                 epochs=self._params.epochs,
+                begin_epoch=self._params.first_epoch,
                 batch=state.batch,
                 batches=batches,
                 samples=state.samples,
