@@ -17,7 +17,7 @@ from app.domain.job_params import FitParams
 from app.domain.module import InitSpec
 from app.errors import HostError, Invalid, ServiceError
 from app.executor.background import Waits, awaited, in_background
-from app.executor.jobs.bad_examples import check_finite
+from app.executor.jobs.bad_examples import check_batch_labels, check_finite, look_at_labels
 from app.executor.jobs.class_labels import class_labels
 from app.executor.jobs.diverged import Diverged, check_present, nonfinite_parameter
 from app.executor.jobs.epoch_plan import EpochPlan, PlannedBatch, plan_epoch
@@ -39,8 +39,9 @@ from app.executor.jobs.job_context import JobContext, finite
 from app.executor.jobs.job_metrics import make_metrics, update_metric
 from app.executor.jobs.last_good import Beginning, restore_fit
 from app.executor.jobs.losses import LossMeter
-from app.executor.jobs.real_positions import real_positions
+from app.executor.jobs.real_positions import real_positions, without_padding
 from app.executor.jobs.scoring import Evaluation, as_arrays
+from app.executor.modules.class_ranges import ClassRange
 from app.executor.modules.engine_optimizer import (
     optimizer_of,
     update_parameters,
@@ -90,6 +91,7 @@ class FitJob:
         self._validation: Examples | None = None
         self._checkpoints = FitCheckpoints(context)
         self._beginning: Beginning | None = None
+        self._ranges: list[ClassRange] = []
         self._watch = FitWatch(params)
         monitor = params.monitor
         self._curves = FitCurves(self._module, None if monitor is None else monitor.pattern)
@@ -157,6 +159,7 @@ class FitJob:
             check_present(module)
         yield from bind_for_fit(module, self._examples, params.batch_size, self._lengths)
         yield None
+        yield from self._look_at_labels()
         for warning in context.start.warnings:
             context.log(warning, "warning")
         if context.start.resume is not None:
@@ -198,6 +201,13 @@ class FitJob:
             self._validation = yield from load_examples(
                 context, params.validation, "validation", with_labels=True
             )
+
+    def _look_at_labels(self) -> Waits[None]:
+        params = self._params
+        sources = [(self._examples, params.dataset, "")]
+        if self._validation is not None and params.validation is not None:
+            sources.append((self._validation, params.validation.dataset, "validation."))
+        self._ranges = yield from look_at_labels(self._module, sources)
 
     def _secure_beginning(self, has_unsaved: bool) -> Waits[None]:
         """Save the initial state if it exists only in memory; never overwrite a checkpoint."""
@@ -354,13 +364,14 @@ class FitJob:
     def _train(self, planned: PlannedBatch, batches: int) -> None:
         engine, state = self._module.engine, self._state
         given = as_arrays(self._examples.fill(planned))
+        check_batch_labels(given, self._examples, planned, self._ranges, self._params.dataset)
         self._forward_backward(self._as_batch(given, planned))
         outputs = dict(zip(engine.output_names, engine.get_outputs(), strict=True))
         labels = {name: given[name] for name in self._module.label_names}
         count = len(planned.rows) - planned.pad
         lengths = self._examples.lengths_of(labels, planned.rows)
         real = real_positions(labels, outputs, lengths, count)
-        labels, outputs = _without_padding(labels, outputs, len(planned.rows), count)
+        labels, outputs = without_padding(labels, outputs, len(planned.rows), count)
         if not self._loss.update(labels, outputs, count):
             where = f"in epoch {state.epoch}, batch {state.batch} of {batches}"
             check_finite(self._params.dataset, self._examples, given, planned, where)
@@ -476,16 +487,3 @@ def _read(directory: Path) -> tuple[CheckpointManifest, bytes]:
     manifest = verify_checkpoint(directory)
     states = next(name for name in manifest.files if name.endswith(".states"))
     return manifest, (directory / states).read_bytes()
-
-
-def _without_padding(
-    labels: dict[str, NDArray], outputs: dict[str, NDArray], size: int, count: int
-) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Drop the rows that pad a batch, provided that every array has a row per example."""
-    arrays = [*labels.values(), *outputs.values()]
-    if size == count or any(array.shape[0] != size for array in arrays):
-        return labels, outputs
-    return (
-        {name: array[:count] for name, array in labels.items()},
-        {name: array[:count] for name, array in outputs.items()},
-    )
