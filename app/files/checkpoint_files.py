@@ -33,7 +33,7 @@ from app.domain.checkpoint import (
     FileDigest,
 )
 from app.domain.codec import from_plain, to_plain
-from app.domain.names import check_name
+from app.domain.names import check_name_of_file
 from app.errors import Conflict, Damaged, Invalid, NotFound
 from app.files.attempt_fence import Admitted, admit, check_admitted, read_fence, shut_out
 from app.files.durable_files import (
@@ -259,7 +259,7 @@ def _manifest_in(directory: Path) -> CheckpointManifest:
             raise Damaged(where, "an oversized file", f"at most {_LARGEST_MANIFEST} bytes")
         manifest = from_plain(CheckpointManifest, json.loads(path.read_bytes()), where)
         for name in manifest.files:
-            check_name(name, where)
+            check_name_of_file(name, where)
     except FileNotFoundError:
         raise Damaged(
             where, "no such file", "a manifest; the checkpoint is half-written", _REMEDY
@@ -278,7 +278,7 @@ def open_checkpoint_file(directory: Path, name: str) -> BinaryIO:
     """
     with _shared(directory):
         manifest = _read_manifest(directory)
-        digest = manifest.files.get(check_name(name, "file"))
+        digest = manifest.files.get(check_name_of_file(name))
         if digest is None and name != MANIFEST:
             hint = f"the checkpoint has {', '.join(sorted(manifest.files))}"
             raise NotFound("file", name, hint)
@@ -429,7 +429,7 @@ def has_manifest(directory: Path, manifest: CheckpointManifest) -> bool:
 def _digest_all(directory: Path) -> dict[str, FileDigest]:
     digests = {}
     for path in sorted(directory.iterdir()):
-        digests[check_name(path.name, "file")] = digest_file(path)
+        digests[check_name_of_file(path.name)] = digest_file(path)
         sync_file(path)
     return digests
 

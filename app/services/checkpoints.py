@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag, FileDigest, prefix_of
 from app.domain.module import ModuleRecord
-from app.domain.names import check_name
+from app.domain.names import check_name_of_file
 from app.domain.retention import tags_to_keep
 from app.errors import Conflict, Damaged, InUse, NotFound, TooLarge
 from app.files.checkpoint_changes import remove_unless_replaced
@@ -296,7 +296,7 @@ class CheckpointService:
                 link_files(self.directory(module, tag), kept, writer.directory)
             # A link, because the upload removes its own name of the file at the end.
             for name, upload in uploads.items():
-                os.link(upload.path, writer.directory / check_name(name, "file"))
+                os.link(upload.path, writer.directory / check_name_of_file(name))
 
     def _check_size(self, module: str, tag: CheckpointTag, new: Mapping[str, FileDigest]) -> None:
         size = self._size_without(module, tag, new) + sum(one.size for one in new.values())

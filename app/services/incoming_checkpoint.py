@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from app.domain.checkpoint import CheckpointTag
-from app.domain.names import check_name
+from app.domain.names import check_name_of_file
 from app.errors import Invalid, TooLarge
 from app.files.checkpoint_files import MANIFEST
 from app.files.model_archives import ARCHIVE_SUFFIXES
@@ -32,7 +32,7 @@ _FORM_BYTES = 1 << 20
 
 def check_file_name(name: str) -> None:
     """Raise Invalid for a name that an uploaded file of a checkpoint must not have."""
-    if check_name(name, "file") == MANIFEST:
+    if check_name_of_file(name) == MANIFEST:
         raise Invalid("file", name, "any other name; the server writes the manifest")
     if not name.endswith(_OF_MXNET):
         expected = f"a file of MXNet's, whose name ends with {', '.join(_OF_MXNET)}"
@@ -94,7 +94,7 @@ class IncomingCheckpoint:
         if suffixes is None:
             expected = "symbol, symbols[BUCKET_KEY], params, states or archive as a file's part"
             raise Invalid(part or "part", file, expected)
-        check_name(file, part)
+        check_name_of_file(file, part)
         if part == "symbol":
             part = self._part_of_symbol(file)
         if not file.endswith(suffixes):
