@@ -194,9 +194,7 @@ class BestCheckpoint(BaseModel):
 class FitResult(_Facts):
     """Result of a training."""
 
-    epochs: int = Field(
-        description="Number of epochs trained by its end, with those of the fits before it."
-    )
+    epochs: int = Field(description="Number of epochs that it trained.")
     stopped_early: bool = Field(
         description="Whether the fit ended early, because no epoch was better for too long."
     )

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.client.results import JobView
 from app.command_output import AsJson
 from app.commands.asking import LOCAL, Key, Url, asking, parsed
 from app.commands.datasets import upload
 from app.commands.printing import print_json
 from app.commands.watching import watch_job
+
+if TYPE_CHECKING:
+    from app.client.results import JobView
 
 __all__ = ["train"]
 

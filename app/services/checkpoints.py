@@ -124,10 +124,19 @@ class CheckpointService:
         self._editions[module] = next(self._count)
 
     def latest_version(self, module: str) -> int | None:
-        """Return the newest version's number, None without any; raise NotFound if there is no such
-        module."""
+        """Return the number of the version that was written last, None without any.
+
+        For a model of the models folder, whose files are read in any order, it is the highest.
+
+        Raises:
+            NotFound: there is no such module.
+        """
+        is_model = self._modules.get(module).folder is not None
         with self._store.read() as connection:
-            return newest_version(connection, module)
+            if not is_model:
+                return newest_version(connection, module)
+            whole = [tag.epoch for tag in indexed_tags(connection, module) if not tag.batch]
+        return max(whole, default=None)
 
     def list_checkpoints(
         self,

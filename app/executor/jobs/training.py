@@ -126,7 +126,7 @@ class FitJob:
             return stopped
         yield from self._checkpoints.finish(state)
         result = {
-            "epochs": state.epoch,
+            "epochs": state.epoch - params.first_epoch,
             "stopped_early": state.epoch < params.epochs,
             **({"best": state.best} if state.best else {}),
             "train": state.train,
