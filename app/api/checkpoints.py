@@ -27,7 +27,7 @@ from app.api.requests import CheckpointBody, LoadBody
 from app.api.views import CheckpointView, ModuleView, PageView, checkpoint_view
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.codec import to_plain
-from app.domain.names import NAME_PATTERN
+from app.domain.names import FILE_PATTERN
 from app.domain.onnx_request import OnnxRequest
 from app.services.checkpoint_exports import export_onnx
 from app.services.checkpoints import CheckpointFilter
@@ -41,7 +41,7 @@ router = APIRouter(prefix="/v1/modules/{module}", tags=["checkpoints"])
 
 Epoch = Annotated[str, Path(description="Tag of a checkpoint: `12`, or `12.340` within an epoch.")]
 FileName = Annotated[
-    str, Path(pattern=f"^{NAME_PATTERN}$", description="Name of a file of the checkpoint.")
+    str, Path(pattern=f"^{FILE_PATTERN}$", description="Name of a file of the checkpoint.")
 ]
 
 

@@ -194,7 +194,8 @@ class JobProgress(_Facts):
     """Progress of a job; empty before its first report."""
 
     epoch: int | None = Field(default=None, description="The current epoch, from 0.")
-    epochs: int | None = Field(default=None, description="Number of epochs of the whole job.")
+    epochs: int | None = Field(default=None, description="The last epoch, exclusive.")
+    begin_epoch: int | None = Field(default=None, description="The first epoch of the job.")
     batch: int | None = Field(
         default=None, description="Number of batches of the epoch that are done."
     )
@@ -222,7 +223,7 @@ class BestCheckpoint(BaseModel):
 class FitResult(_Facts):
     """Result of a training."""
 
-    epochs: int = Field(description="Total number of epochs trained.")
+    epochs: int = Field(description="Number of epochs that it trained.")
     stopped_early: bool = Field(
         description="Whether the fit ended early, because no epoch was better for too long."
     )

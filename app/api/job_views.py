@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from app.api.timestamps import Timestamp, with_timestamps
 from app.domain.codec import to_plain
 from app.domain.events import EventRow, EventType
+from app.domain.fit_epochs import epochs_of
 from app.domain.job import Job, JobAction, JobKind, JobStatus
 from app.domain.named_arrays import ArrayKind
 from app.services.jobs import Histograms, JobOutlook, Series
@@ -26,6 +27,13 @@ __all__ = [
 ]
 
 
+class JobVersionsView(BaseModel):
+    """The numbers of the versions at the ends of a fit's epochs."""
+
+    first: int = Field(description="That of its first epoch.", examples=[13])
+    last: int = Field(description="That of its last epoch.", examples=[17])
+
+
 class JobView(BaseModel):
     """A job."""
 
@@ -34,6 +42,11 @@ class JobView(BaseModel):
     module: str = Field(description="Module on which it works.")
     status: JobStatus = Field(description="Status of the job.", examples=["running"])
     params: dict[str, Any] = Field(description="The job's parameters, as submitted.")
+    versions: JobVersionsView | None = Field(
+        default=None,
+        description="Versions that a fit writes; null for other jobs. A queued fit gets higher "
+        "numbers if others are written before it starts, unless it has a `begin_epoch`.",
+    )
     priority: int = Field(description="A smaller number runs earlier.")
     requested: JobAction | None = Field(
         description="The action that was requested and is not carried out yet."
@@ -136,10 +149,17 @@ def job_view(job: Job, outlook: JobOutlook | None = None) -> JobView:
     """Return the view of a job, with its outlook if there is one."""
     plain = to_plain(job)
     fields = {name: plain[name] for name in JobView.model_fields if name in plain}
-    view = JobView(**fields, etag=job.etag)
+    view = JobView(**fields, etag=job.etag, versions=_versions(job))
     if outlook is not None:
         view.queue_position, view.eta_seconds = outlook.queue_position, outlook.eta_seconds
     return view
+
+
+def _versions(job: Job) -> JobVersionsView | None:
+    epochs = epochs_of(job)
+    if epochs is None:
+        return None
+    return JobVersionsView(first=epochs.begin + 1, last=epochs.end)
 
 
 def series_view(name: str, series: Series) -> SeriesView:

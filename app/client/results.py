@@ -26,6 +26,7 @@ __all__ = [
     "JobKind",
     "JobProgress",
     "JobStatus",
+    "JobVersionsView",
     "JobView",
     "NamedArrayView",
     "ResidentView",
@@ -204,6 +205,7 @@ class JobProgress(TypedDict):
 
     batch: NotRequired[int | None]
     batches: NotRequired[int | None]
+    begin_epoch: NotRequired[int | None]
     epoch: NotRequired[int | None]
     epochs: NotRequired[int | None]
     metrics: NotRequired[dict[str, float | None]]
@@ -242,6 +244,14 @@ class JobView(TypedDict):
     status: JobStatus
     timeout_seconds: float | None
     updated_at: str
+    versions: NotRequired[JobVersionsView | None]
+
+
+class JobVersionsView(TypedDict):
+    """The numbers of the versions at the ends of a fit's epochs."""
+
+    first: int
+    last: int
 
 
 class EventView(TypedDict):

@@ -131,7 +131,7 @@ def _tag(client: Client, module: str, tag: str) -> str:
     found = client.checkpoints(module)
     if not found:
         fail(f"module {module!r} has no checkpoint yet")
-    return str(found[0]["tag"])
+    return str(max(found, key=lambda one: one["created_at"])["tag"])
 
 
 def _convert(client: Client, module: str, found: CheckpointView, out: Path, form: Form) -> Path:

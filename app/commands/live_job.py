@@ -62,7 +62,9 @@ class LiveJob:
         if "epochs" not in data:
             return
         part = data["batch"] / data["batches"] if data.get("batches") else 0
-        self._progress.update(self._task, completed=data["epoch"] + part, total=data["epochs"])
+        begin = data.get("begin_epoch", 0)
+        done, total = data["epoch"] - begin + part, data["epochs"] - begin
+        self._progress.update(self._task, completed=done, total=total)
         facts = [f"epoch {data['epoch'] + 1}/{data['epochs']}"]
         facts += [f"{name} {number(value)}" for name, value in data["metrics"].items()]
         if data.get("samples_per_second"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,13 +14,16 @@ from app.commands.datasets import upload
 from app.commands.printing import print_json
 from app.commands.watching import watch_job
 
+if TYPE_CHECKING:
+    from app.client.results import JobView
+
 __all__ = ["train"]
 
 
 def train(
     module: Annotated[str, typer.Argument(help="Name of the module.")],
     data: Annotated[str, typer.Argument(help="A dataset's name, or a file, which is uploaded.")],
-    epochs: Annotated[int, typer.Option(help="Last epoch, exclusive, counted from 0.")] = 1,
+    epochs: Annotated[int, typer.Option(help="Number of epochs; versions go on counting.")] = 1,
     batch_size: Annotated[int, typer.Option(help="Examples per step.")] = 32,
     validation: Annotated[
         str | None, typer.Option(help="Dataset, or file, scored after every epoch.")
@@ -83,5 +86,14 @@ def train(
             print_json(job) if as_json else typer.echo(job["id"])
             return
         if not as_json:
-            typer.echo(f"job {job['id']}", err=True)
+            typer.echo(f"job {job['id']}{_versions(job)}", err=True)
         raise typer.Exit(watch_job(client, job["id"], as_json))
+
+
+def _versions(job: JobView) -> str:
+    """Return which versions a fit writes, to go behind its number."""
+    versions = job.get("versions")
+    if versions is None:
+        return ""
+    first, last = versions["first"], versions["last"]
+    return f", version {last}" if first == last else f", versions {first} to {last}"

@@ -68,10 +68,11 @@ class _Bar(Protocol):
 def _print_line(event: Mapping[str, Any], move: _Bar) -> None:
     kind, data = event["type"], event["data"]
     if kind == "progress" and "epochs" in data:
-        done = data["epoch"] + (data["batch"] / data["batches"] if data.get("batches") else 0)
+        begin = data.get("begin_epoch", 0)
+        part = data["batch"] / data["batches"] if data.get("batches") else 0
         rate = data.get("samples_per_second")
         text = f"{_metrics(data['metrics'])}  {rate:,.0f} samples/s" if rate else ""
-        move(done, data["epochs"], text)
+        move(data["epoch"] - begin + part, data["epochs"] - begin, text)
     elif kind == "metric":
         part = f"epoch {data['epoch'] + 1} {data['part']}"
         typer.echo(f"{part:<20} {_metrics(data['metrics'])}  {data['seconds']:.1f} s")

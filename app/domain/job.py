@@ -236,6 +236,7 @@ class Job:
         lease_until: None unless running.
         server: id of the server process that claimed it, None unless running.
         executor: name of the executor that runs or ran it.
+        begin_epoch: of a fit, the epoch at which it begins; see ``app.domain.fit_epochs``.
         progress: the latest progress report.
         result: set once it succeeded.
         error: ``{"code", "message", "field"}``, once failed.
@@ -265,6 +266,7 @@ class Job:
     lease_until: float | None = None
     server: str | None = None
     executor: str | None = None
+    begin_epoch: int | None = None
     progress: Mapping[str, Any] = field(default_factory=dict)
     result: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None

@@ -14,6 +14,7 @@ columns of a table. Inputs that are not named there take the array of their own 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
@@ -238,8 +239,11 @@ class FitParams(DatasetSource):
 
     Attributes:
         validation: scored after every epoch, if given.
-        epochs: last epoch, exclusive (``num_epoch``), counted from 0.
-        begin_epoch: first epoch, to continue a training.
+        epochs: how many to train; with ``begin_epoch`` the last one, exclusive, as MXNet's
+            ``num_epoch``.
+        begin_epoch: first epoch, counted from 0; None goes on counting from the module's highest
+            version. The version at the end of an epoch is numbered one higher; a fit that is told
+            where to begin replaces those that exist, unless they are in use.
         batch_size: examples per step, over all contexts.
         shuffle: before every epoch, from ``seed``.
         seed: of the device's random numbers when the job first begins.
@@ -260,7 +264,7 @@ class FitParams(DatasetSource):
 
     validation: DatasetSource | None = None
     epochs: Positive
-    begin_epoch: Count = 0
+    begin_epoch: Count | None = None
     batch_size: Positive
     shuffle: bool = True
     seed: int = 0
@@ -273,6 +277,17 @@ class FitParams(DatasetSource):
     checkpoint: CheckpointCadence = CheckpointCadence()
     monitor: MonitorSpec | None = None
     early_stopping: EarlyStopping | None = None
+
+    @property
+    def first_epoch(self) -> int:
+        """The first epoch, 0 unless it is known."""
+        return self.begin_epoch or 0
+
+    def beginning_at(self, epoch: int | None) -> FitParams:
+        """Return the parameters with this first epoch, unless they have one."""
+        if self.begin_epoch is not None or epoch is None:
+            return self
+        return dataclasses.replace(self, begin_epoch=epoch, epochs=epoch + self.epochs)
 
     def part_of(self, choice: MetricChoice) -> Literal["train", "validation"]:
         """Return the part of the data whose metrics a choice refers to."""

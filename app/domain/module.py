@@ -252,6 +252,8 @@ class ModuleRecord:
         transforms: how images and texts become inputs, by the input's name.
         labels: of the classes of an output, by its name.
         versions: which checkpoints answer predictions.
+        highest_deleted: the highest number of a version that was deleted, if there is none above
+            it; numbers are not used again.
         bind, init, optimizer: the specifications of the calls made, None before the call.
         params: source of the parameters, None if there are none.
         checkpoint: the newest durable state of its parameters.
@@ -286,6 +288,7 @@ class ModuleRecord:
     transforms: Mapping[str, Transform] = field(default_factory=dict)
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     versions: VersionSpec = field(default_factory=VersionSpec)
+    highest_deleted: int | None = None
     bind: BindSpec | None = None
     init: InitSpec | None = None
     optimizer: OptimizerSpec | None = None

@@ -1,7 +1,7 @@
 """Versions of a module that can answer: the parameters in training, or those of a checkpoint.
 
 A checkpoint between two epochs is a version; its number is the epoch. ``live`` is the parameters
-in training, ``latest`` the checkpoint that is the latest in training. A label is another name for a
+in training, ``latest`` the one that was written last. A label is another name for a
 number. A prediction that names no version is answered by the promoted one, else by ``live``; while
 there is a canary, it answers a share of these predictions.
 """

@@ -33,8 +33,8 @@ from app.domain.checkpoint import (
     FileDigest,
 )
 from app.domain.codec import from_plain, to_plain
-from app.domain.names import check_name
-from app.errors import Damaged, Invalid, NotFound
+from app.domain.names import check_name_of_file
+from app.errors import Conflict, Damaged, Invalid, NotFound
 from app.files.attempt_fence import Admitted, admit, check_admitted, read_fence, shut_out
 from app.files.durable_files import (
     Hidden,
@@ -56,10 +56,10 @@ __all__ = [
     "CheckpointWriter",
     "admit_attempt",
     "copy_checkpoint",
+    "has_manifest",
     "link_files",
     "list_tags",
     "open_checkpoint_file",
-    "promote_checkpoints",
     "read_manifest",
     "readable_manifests",
     "recover",
@@ -67,6 +67,7 @@ __all__ = [
     "shut_out_attempt",
     "verified",
     "verify_checkpoint",
+    "versions_root",
     "write_checkpoint",
 ]
 
@@ -118,12 +119,14 @@ def write_checkpoint(
 
     Raises:
         Superseded: the attempt may no longer write; nothing was put in place.
+        Conflict: the job would replace another's version that is in use.
         Damaged: a file differs from what the writer expects.
     """
 
     def check() -> None:
         if job_id is not None:
             check_admitted(root, job_id, attempt)
+            _check_unused(root, tag, job_id)
 
     with _incoming(root, str(tag), check, replacing) as directory:
         writer = CheckpointWriter(directory)
@@ -156,6 +159,11 @@ def copy_checkpoint(source: Path, root: Path) -> None:
         for file in sorted(source.iterdir(), key=lambda path: path.name == MANIFEST):
             os.link(file, directory / file.name)
         sync_directory(directory)
+
+
+def versions_root(root: Path) -> Path:
+    """Return the directory of the files that are kept for a module's versions in use."""
+    return root.parent / "versions"
 
 
 def list_tags(root: Path) -> list[CheckpointTag]:
@@ -251,7 +259,7 @@ def _manifest_in(directory: Path) -> CheckpointManifest:
             raise Damaged(where, "an oversized file", f"at most {_LARGEST_MANIFEST} bytes")
         manifest = from_plain(CheckpointManifest, json.loads(path.read_bytes()), where)
         for name in manifest.files:
-            check_name(name, where)
+            check_name_of_file(name, where)
     except FileNotFoundError:
         raise Damaged(
             where, "no such file", "a manifest; the checkpoint is half-written", _REMEDY
@@ -270,7 +278,7 @@ def open_checkpoint_file(directory: Path, name: str) -> BinaryIO:
     """
     with _shared(directory):
         manifest = _read_manifest(directory)
-        digest = manifest.files.get(check_name(name, "file"))
+        digest = manifest.files.get(check_name_of_file(name))
         if digest is None and name != MANIFEST:
             hint = f"the checkpoint has {', '.join(sorted(manifest.files))}"
             raise NotFound("file", name, hint)
@@ -325,33 +333,6 @@ def shut_out_attempt(root: Path, job_id: int, attempt: int) -> None:
             shut_out(root, job_id, attempt)
 
 
-def promote_checkpoints(source: Path, root: Path) -> list[CheckpointManifest]:
-    """Move checkpoints to a module's root, except for tags that exist there; return those tags.
-
-    Of the exceptions, a checkpoint with the same files is removed, and one that differs stays where
-    it is.
-    """
-    promoted = []
-    make_directory(root)
-    for tag in list_tags(source):
-        try:
-            manifest = read_manifest(source / str(tag))
-        except (Damaged, NotFound):
-            continue
-        with locked(root):
-            target = root / str(tag)
-            if not target.exists():
-                os.rename(source / str(tag), target)
-                sync_directory(root)
-                promoted.append(manifest)
-            elif _has_manifest(target, manifest):
-                discard(source / str(tag))
-    recover(source)
-    if not any(source.iterdir()):
-        source.rmdir()
-    return promoted
-
-
 def recover(root: Path) -> None:
     """Finish or remove what a crash left behind under a root.
 
@@ -404,6 +385,19 @@ def _incoming(
             raise
 
 
+def _check_unused(root: Path, tag: CheckpointTag, job_id: int) -> None:
+    """Raise Conflict if another's checkpoint of this tag is kept as a version in use."""
+    try:
+        kept = _manifest_in(versions_root(root) / str(tag))
+    except Damaged:
+        return
+    if kept.job_id != job_id:
+        raise Conflict(
+            f"version {tag} of module {kept.module!r} is in use, and this fit would replace it; "
+            "leave out begin_epoch, and a fit goes on counting"
+        )
+
+
 def _discard_incoming(root: Path, directory: Path) -> None:
     try:
         with locked(root):
@@ -423,7 +417,9 @@ def _is_complete(root: Path, directory: Path) -> bool:
     return is_free or admitted == Admitted(manifest.job_id, manifest.attempt)
 
 
-def _has_manifest(directory: Path, manifest: CheckpointManifest) -> bool:
+def has_manifest(directory: Path, manifest: CheckpointManifest) -> bool:
+    """Return whether a checkpoint is the one with this manifest; the caller holds the root's
+    lock."""
     try:
         return _manifest_in(directory) == manifest
     except (Damaged, NotFound):
@@ -433,7 +429,7 @@ def _has_manifest(directory: Path, manifest: CheckpointManifest) -> bool:
 def _digest_all(directory: Path) -> dict[str, FileDigest]:
     digests = {}
     for path in sorted(directory.iterdir()):
-        digests[check_name(path.name, "file")] = digest_file(path)
+        digests[check_name_of_file(path.name)] = digest_file(path)
         sync_file(path)
     return digests
 

@@ -60,7 +60,7 @@ def check_named(params: JobParams, record: ModuleRecord) -> None:
     """Raise Invalid if a job names inputs, buckets or epochs that its module does not have."""
     check_input_names(params, record)
     if isinstance(params, FitParams):
-        if params.begin_epoch >= params.epochs:
+        if params.first_epoch >= params.epochs:
             raise Invalid("begin_epoch", params.begin_epoch, f"less than epochs, {params.epochs}")
         if params.validation is not None:
             check_input_names(params.validation, record, "validation.")

@@ -77,6 +77,7 @@ class JobStart:
         series_path: where a fit writes the metrics of every batch; None if it does not.
         init: how a fit initializes a module without parameters, unless its params specify it.
         optimizer: what a fit trains with, unless its params or the module specify one.
+        begin_epoch: the first epoch of a fit, unless its params specify one.
     """
 
     job_id: int
@@ -93,6 +94,7 @@ class JobStart:
     series_path: str | None = None
     init: InitSpec | None = None
     optimizer: OptimizerSpec | None = None
+    begin_epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +137,8 @@ class JobProgress:
 
     Attributes:
         epoch: the current epoch, from 0.
+        epochs: the last one, exclusive.
+        begin_epoch: the job's first one.
         batch: batches done of the current epoch.
         batches: batches per epoch; None if not known.
         samples_per_second: since the last report.
@@ -146,6 +150,7 @@ class JobProgress:
     attempt: int
     epoch: int
     epochs: int
+    begin_epoch: int = 0
     batch: int
     batches: int | None = None
     samples: int = 0

@@ -13,9 +13,9 @@ from typing import TypeAlias
 from app.database_errors import RowDamaged
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.errors import Damaged, NotFound
+from app.files.checkpoint_changes import promote_checkpoints
 from app.files.checkpoint_files import (
     list_tags,
-    promote_checkpoints,
     read_manifest,
     recover,
 )

@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import AsyncIterable, Callable, Container, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Collection, Container, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,9 +17,10 @@ from typing import BinaryIO
 
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag, FileDigest, prefix_of
 from app.domain.module import ModuleRecord
-from app.domain.names import check_name
+from app.domain.names import check_name_of_file
 from app.domain.retention import tags_to_keep
 from app.errors import Conflict, Damaged, InUse, NotFound, TooLarge
+from app.files.checkpoint_changes import remove_unless_replaced
 from app.files.checkpoint_files import (
     link_files,
     open_checkpoint_file,
@@ -27,6 +28,7 @@ from app.files.checkpoint_files import (
     readable_manifests,
     remove_checkpoint,
     verify_checkpoint,
+    versions_root,
     write_checkpoint,
 )
 from app.files.durable_files import tell_full_disk
@@ -35,10 +37,13 @@ from app.services.incoming_checkpoint import IncomingCheckpoint, check_file_name
 from app.services.modules import ModuleService
 from app.services.preconditions import check_etag, is_expected
 from app.services.uploads import Upload, uploading
+from app.services.version_guard import require_additions, require_free, require_replaceable
 from app.store.checkpoints import (
     forget_checkpoint,
+    indexed_manifests,
     indexed_tags,
     list_checkpoints,
+    newest_version,
     put_checkpoint,
 )
 from app.store.filters import CheckpointFilter
@@ -94,7 +99,7 @@ class CheckpointService:
 
     def versions_root(self, module: str) -> Path:
         """Return the directory of the files kept for versions, which may not exist."""
-        return self._modules.directories.path(module) / "versions"
+        return versions_root(self.root(module))
 
     def base(self, record: ModuleRecord) -> Path | None:
         """Return the directory of the parameters that a module with a new head was made from; None
@@ -119,9 +124,17 @@ class CheckpointService:
         self._editions[module] = next(self._count)
 
     def latest_version(self, module: str) -> int | None:
-        """Return the latest epoch that has a checkpoint of its end; raise NotFound if there is no
-        such module."""
+        """Return the number of the version that was written last, None without any.
+
+        For a model of the models folder, whose files are read in any order, it is the highest.
+
+        Raises:
+            NotFound: there is no such module.
+        """
+        is_model = self._modules.get(module).folder is not None
         with self._store.read() as connection:
+            if not is_model:
+                return newest_version(connection, module)
             whole = [tag.epoch for tag in indexed_tags(connection, module) if not tag.batch]
         return max(whole, default=None)
 
@@ -292,7 +305,7 @@ class CheckpointService:
                 link_files(self.directory(module, tag), kept, writer.directory)
             # A link, because the upload removes its own name of the file at the end.
             for name, upload in uploads.items():
-                os.link(upload.path, writer.directory / check_name(name, "file"))
+                os.link(upload.path, writer.directory / check_name_of_file(name))
 
     def _check_size(self, module: str, tag: CheckpointTag, new: Mapping[str, FileDigest]) -> None:
         size = self._size_without(module, tag, new) + sum(one.size for one in new.values())
@@ -314,33 +327,24 @@ class CheckpointService:
         is_whole: bool,
     ) -> Iterator[None]:
         """Let files of a checkpoint be replaced in the block; raise InUse if the module is restored
-        from it, unless files are only added."""
+        from it, or it is a version in use, unless files are only added; or if a fit is to write
+        it."""
         # Under the lock of the record, else it could come to name this checkpoint in between.
         with self._modules.directories.locked(module):
-            if self._modules.get(module).checkpoint == tag:
-                self._check_same(module, tag, digests, is_whole)
+            record = self._modules.get(module)
+            present = self._files_present(module, tag)
+            require_additions(record, tag, present, digests, is_whole=is_whole)
+            with self._store.read() as connection:
+                require_free(connection, record, tag)
             yield
 
-    def _check_same(
-        self,
-        module: str,
-        tag: CheckpointTag,
-        digests: Mapping[str, FileDigest],
-        is_whole: bool,
-    ) -> None:
-        """Raise InUse unless files are only added to a checkpoint."""
-        present = read_manifest(self.directory(module, tag)).files
-        other = [
-            name
-            for name, digest in present.items()
-            if digests.get(name, None if is_whole else digest) != digest
-        ]
-        if other:
-            raise InUse(
-                f"checkpoint {tag} is what module {module!r} is restored from, and its "
-                f"{', '.join(sorted(other))} would become another; upload under another epoch "
-                "and load that"
-            )
+    def require_savable(self, module: str, tag: CheckpointTag) -> None:
+        """Raise InUse if a save would replace a version in use, or one that a fit is to write."""
+        record = self._modules.get(module)
+        if not tag.batch:
+            require_replaceable(record, {tag.epoch}, "save under another epoch")
+        with self._store.read() as connection:
+            require_free(connection, record, tag)
 
     @tell_full_disk()
     def take_over(self, record: ModuleRecord) -> None:
@@ -371,6 +375,7 @@ class CheckpointService:
         Raises:
             NotFound: no such module or checkpoint.
             InUse: the module is restored from it, or it is a version in use.
+            Conflict: a fit has put another one in its place, which is not recorded yet.
         """
         # Under the lock of the record, else it could come to name this checkpoint in between.
         with self._modules.directories.locked(module):
@@ -388,7 +393,8 @@ class CheckpointService:
                     f"version {tag} of module {module!r} is in use: {', '.join(parts)}; promote "
                     "another one, end its trial or take the label away first"
                 )
-            self._remove(module, tag)
+            self._note_gone(module, {tag})
+            self._remove_recorded(module, tag)
 
     def prune(self, module: str, keep: int | None = None) -> list[CheckpointTag]:
         """Delete all but the newest checkpoints, see ``tags_to_keep``; return the deleted tags.
@@ -396,14 +402,19 @@ class CheckpointService:
         Args:
             keep: how many between epochs; None for the server's default, which may be all.
         """
-        newest_first = sorted(self._manifests(module), key=_age, reverse=True)
         keep = keep if keep is not None else self._keep
         with self._modules.directories.locked(module):  # see ``delete``
+            newest_first = sorted(self._manifests(module), key=_age, reverse=True)
             kept = tags_to_keep(self._modules.get(module), newest_first, keep)
-            removed = [manifest.tag for manifest in newest_first if manifest.tag not in kept]
-            for tag in removed:
-                self._remove(module, tag)
-        return removed
+            with self._store.read() as connection:
+                recorded = indexed_manifests(connection, module)
+            # A fit writes while this runs: what it has written and not reported yet is not
+            # recorded, or is recorded as what it has replaced.
+            surplus = [
+                one for one in newest_first if one.tag not in kept and recorded.get(one.tag) == one
+            ]
+            self._note_gone(module, {one.tag for one in surplus})
+            return [one.tag for one in surplus if self._remove_seen(one)]
 
     # -- helpers ------------------------------------------------------------------------------
 
@@ -439,10 +450,43 @@ class CheckpointService:
             present = None
         check_etag(f"checkpoint {tag} of module {module!r}", present)
 
-    def _remove(self, module: str, tag: CheckpointTag) -> None:
+    def _note_gone(self, module: str, gone: Collection[CheckpointTag]) -> None:
+        """Before the versions with the highest numbers are deleted, see to it that these are not
+        used again; the caller holds the module's lock."""
+        with self._store.read() as connection:
+            left = indexed_tags(connection, module) - set(gone)
+        highest = max((tag.epoch for tag in left), default=-1)
+        lost = max((tag.epoch for tag in gone), default=-1)
+        if lost > highest:
+            self._modules.note_deleted(module, lost)
+
+    def _remove_recorded(self, module: str, tag: CheckpointTag) -> None:
+        """Remove a checkpoint; raise Conflict if a fit has replaced the one that is recorded."""
+        try:
+            found = read_manifest(self.directory(module, tag))
+        except Damaged:
+            remove_checkpoint(self.root(module), tag)
+            self._forget(module, tag)
+            return
+        with self._store.read() as connection:
+            recorded = indexed_manifests(connection, module).get(tag)
+        is_new = found.job_id is not None and found != recorded
+        if is_new or not self._remove_seen(found):
+            raise Conflict(
+                f"a fit has just written checkpoint {tag} of module {module!r}; look at it again "
+                "before you delete it"
+            )
+
+    def _remove_seen(self, seen: CheckpointManifest) -> bool:
+        """Remove a checkpoint, unless another has taken its place; return whether it is removed."""
         # The files first: a row without files is forgotten by the recovery, while files without a
         # row would be entered again.
-        remove_checkpoint(self.root(module), tag)
+        is_removed = remove_unless_replaced(self.root(seen.module), seen)
+        if is_removed:
+            self._forget(seen.module, seen.tag)
+        return is_removed
+
+    def _forget(self, module: str, tag: CheckpointTag) -> None:
         with self._store.write() as connection:
             forget_checkpoint(connection, module, tag)
         self.touch(module)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.domain.checkpoint import CheckpointTag
 from app.domain.model_names import parse_params_name, stored_name
-from app.domain.names import check_name
+from app.domain.names import check_name_of_file
 from app.errors import Invalid, TooLarge
 from app.files.checkpoint_files import MANIFEST
 from app.services.uploads import Upload
@@ -26,7 +26,7 @@ _FORM_BYTES = 1 << 20
 
 def check_file_name(name: str) -> None:
     """Raise Invalid for a name that an uploaded file of a checkpoint must not have."""
-    if check_name(name, "file") == MANIFEST:
+    if check_name_of_file(name) == MANIFEST:
         raise Invalid("file", name, "any other name; the server writes the manifest")
     if not name.endswith(_OF_MXNET):
         expected = f"a file of MXNet's, whose name ends with {', '.join(_OF_MXNET)}"

@@ -118,6 +118,7 @@ class JobRuns:
             warnings=tuple(warnings),
             base=None if base is None else str(base),
             series_path=str(self._series_path(job)),
+            begin_epoch=job.begin_epoch,
             init=module.init,
             optimizer=module.optimizer,
         )
@@ -212,6 +213,8 @@ class JobRuns:
             case _ if isinstance(message, LAST):
                 if job.kind is JobKind.FIT:
                     self._resume_points.let_go(job)
+                    # Its last checkpoint may have been recorded by the recovery.
+                    self._prune(job)
                 if job.kind is JobKind.PREDICT:
                     self._datasets.discard_outputs(job.id)
                 self._queue.tidy_ended(job)
@@ -223,6 +226,9 @@ class JobRuns:
             _log.info("job %d: skipped a checkpoint: %s", job.id, error)
             return
         self._resume_points.keep(job, tag)  # before it might be pruned
+        self._prune(job)
+
+    def _prune(self, job: Job) -> None:
         params = parse_job_params(job.kind, job.params)
         keep = params.checkpoint.keep if isinstance(params, FitParams) else None
         self._checkpoints.prune(job.module, keep)

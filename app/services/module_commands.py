@@ -31,6 +31,7 @@ from app.link.client import ExecutorClient, Tensors
 from app.services.checkpoints import CheckpointService
 from app.services.executors import Executors, tell
 from app.services.incoming_checkpoint import IncomingCheckpoint
+from app.services.live_views import LiveViews
 from app.services.module_access import ModuleAccess
 from app.services.modules import ModuleService
 from app.services.restoration import PASSING, Restoration, init_call
@@ -74,6 +75,7 @@ class ModuleCommands:
         self._access = access
         self.max_nodes = max_nodes
         self._sound_jobs: set[str] = set()
+        self._live_views = LiveViews(executors)
 
     # -- lifecycle --------------------------------------------------------------------------
 
@@ -234,18 +236,9 @@ class ModuleCommands:
                 _log.info("a deleted module was not on its executor", module=name)
 
     async def describe(self, name: str) -> tuple[ModuleRecord, dict[str, Any] | None]:
-        """Return a module's record and its executor's description, None if it is not there.
-
-        This does not restore the module.
-        """
+        """Return a module's record, and its executor's description; see ``LiveViews.of``."""
         record = await self._access.record(name)
-        try:
-            call, params = calls.to_call(calls.DescribeModule(module=name))
-            reply = await self._executors.get(record.executor).call(call, params)
-        except (ExecutorGone, HostError):
-            return record, None
-        reply.release()
-        return record, reply.result
+        return record, await self._live_views.of(record)
 
     async def restore(self, name: str) -> ModuleRecord:
         """Restore a module on its device, even if that failed before."""
@@ -451,15 +444,14 @@ class ModuleCommands:
         self, name: str, epoch: int, optimizer_states: bool
     ) -> CheckpointManifest:
         """Save the module's current state as the checkpoint of an epoch."""
+        tag, root = CheckpointTag(epoch), str(self._checkpoints.root(name))
         call = calls.SaveCheckpoint(
-            module=name,
-            root=str(self._checkpoints.root(name)),
-            epoch=epoch,
-            optimizer_states=optimizer_states,
+            module=name, root=root, epoch=epoch, optimizer_states=optimizer_states
         )
         async with self._access.lock(name):  # until recorded, lest a step be counted as saved
+            await asyncio.to_thread(self._checkpoints.require_savable, name, tag)
             (await self._access.ask_at(name, "save_checkpoint", call)).release()
-            return await asyncio.to_thread(self._checkpoints.saved, name, CheckpointTag(epoch))
+            return await asyncio.to_thread(self._checkpoints.saved, name, tag)
 
     async def load_checkpoint(
         self, name: str, tag: CheckpointTag, options: Mapping[str, bool]

@@ -198,22 +198,31 @@ class ModuleService:
             NotFound: there is no such module.
         """
         with self.directories.locked(name):
-            # Retried, because rows also change without this lock; see ``RestoreLog.begin``.
-            for _ in range(_MOST_TRIES):
-                record = self.get(name)
-                altered = alter(record).evolve(version=record.version + 1, updated_at=self._clock())
-                try:
-                    with self.directories.replaced(altered), self._store.write() as connection:
-                        if settles:
-                            put_restoration(connection, record.id, RestoreStatus())
-                        saved = save_module(connection, altered, record.version)
-                        if is_told:
-                            found = happenings(record, saved, has_new_params=settles)
-                            self._tell(connection, saved, found)
-                except PreconditionFailed:
-                    continue  # a restore or a crash changed the row meanwhile
-                self.bell.ring()
-                return saved
+            return self._change(name, alter, settles, is_told)
+
+    def _change(
+        self,
+        name: str,
+        alter: Callable[[ModuleRecord], ModuleRecord],
+        settles: bool,
+        is_told: bool,
+    ) -> ModuleRecord:
+        # Retried, because rows also change without this lock; see ``RestoreLog.begin``.
+        for _ in range(_MOST_TRIES):
+            record = self.get(name)
+            altered = alter(record).evolve(version=record.version + 1, updated_at=self._clock())
+            try:
+                with self.directories.replaced(altered), self._store.write() as connection:
+                    if settles:
+                        put_restoration(connection, record.id, RestoreStatus())
+                    saved = save_module(connection, altered, record.version)
+                    if is_told:
+                        found = happenings(record, saved, has_new_params=settles)
+                        self._tell(connection, saved, found)
+            except PreconditionFailed:
+                continue  # a restore or a crash changed the row meanwhile
+            self.bell.ring()
+            return saved
         raise Unavailable(f"module {name!r} is changed by others all the time")
 
     def prepared(
@@ -246,6 +255,16 @@ class ModuleService:
             settles=True,
             is_told=False,  # the checkpoint's own event does
         )
+
+    def note_deleted(self, name: str, version: int) -> ModuleRecord:
+        """Record that the version with the highest number is about to be deleted; the caller holds
+        the module's lock."""
+
+        def alter(record: ModuleRecord) -> ModuleRecord:
+            highest = max(version, record.highest_deleted or 0)
+            return record.evolve(highest_deleted=highest)
+
+        return self._change(name, alter, settles=False, is_told=False)
 
     def mark_unsaved(self, name: str) -> ModuleRecord:
         """Mark a module that has, or is about to have, parameters that are in no checkpoint."""

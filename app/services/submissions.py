@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from app.domain.codec import canonical_json, to_plain
 from app.domain.dataset import DatasetRecord
+from app.domain.fit_epochs import epochs_of
 from app.domain.job import Job, JobKind
 from app.domain.job_params import (
     DatasetSource,
@@ -26,11 +27,13 @@ from app.files.job_inputs import check_arrays, check_named, sources_of
 from app.services.bound_forms import in_bound_forms
 from app.services.replays import Replay, current_replay
 from app.services.table_columns import resolve_columns
+from app.services.version_guard import require_replaceable
 from app.store.checkpoints import indexed_tags
 from app.store.datasets import get_datasets
 from app.store.idempotency import recall, remember
 from app.store.jobs import NewJob, get_job, has_unfinished, insert_jobs, unfinished_params
 from app.store.modules import module_outline
+from app.store.numbering import begin_of_fit
 
 __all__ = ["JobDefaults", "JobLimits", "Submission", "parts_of", "read_submission", "submit_in"]
 
@@ -141,13 +144,14 @@ def submit_in(
     """
     outcomes: dict[int, Job | ServiceError] = {}
     new: dict[int, NewJob] = {}
+    ends: dict[str, int] = {}
     for number, one in enumerate(submissions):
         try:
             earlier = _earlier(connection, one)
             if earlier is not None:
                 outcomes[number] = earlier
             else:
-                new[number] = _checked(connection, one, defaults, now)
+                new[number] = _checked(connection, one, defaults, now, ends)
         except ServiceError as error:
             outcomes[number] = error
     outcomes.update(zip(new, insert_jobs(connection, list(new.values()), now.wall), strict=True))
@@ -198,9 +202,17 @@ def _earlier(connection: Connection, submission: Submission) -> Job | None:
 
 
 def _checked(
-    connection: Connection, submission: Submission, defaults: JobDefaults, now: Moment
+    connection: Connection,
+    submission: Submission,
+    defaults: JobDefaults,
+    now: Moment,
+    ends: dict[str, int],
 ) -> NewJob:
-    """Return the job to queue; raise the error that refuses it."""
+    """Return the job to queue; raise the error that refuses it.
+
+    Args:
+        ends: the last epochs, by module, of the fits that this transaction queues.
+    """
     record = module_outline(connection, submission.module, lock=True)
     _check_possible(connection, record, submission.kind, submission.params)
     datasets = get_datasets(connection, dataset_names(submission.params))
@@ -223,8 +235,25 @@ def _checked(
         timeout_seconds=limits.timeout_seconds,
         lease_seconds=defaults.lease_seconds,
         max_attempts=defaults.max_attempts,
+        begin_epoch=_begin(connection, record, params, ends),
     )
+    if (epochs := epochs_of(job)) is not None:
+        ends[record.name] = epochs.end
     return NewJob(job, record.id, frozenset(dataset.id for dataset in datasets))
+
+
+def _begin(
+    connection: Connection, module: ModuleRecord, params: JobParams, ends: Mapping[str, int]
+) -> int | None:
+    """Return the epoch at which a fit begins; refuse one that would replace versions in use."""
+    if not isinstance(params, FitParams):
+        return None
+    begin = params.begin_epoch
+    if begin is None:
+        return max(begin_of_fit(connection, module), ends.get(module.name, 0))
+    versions = range(begin + 1, params.epochs + 1)
+    require_replaceable(module, versions, "leave out begin_epoch, and the fit goes on counting")
+    return begin
 
 
 def _check_possible(

@@ -17,8 +17,10 @@ from app.store.schema import checkpoints, modules
 __all__ = [
     "all_checkpoints",
     "forget_checkpoint",
+    "indexed_manifests",
     "indexed_tags",
     "list_checkpoints",
+    "newest_version",
     "put_checkpoint",
 ]
 
@@ -57,6 +59,27 @@ def indexed_tags(connection: Connection, module: str) -> set[CheckpointTag]:
         checkpoints.c.module_id == identity
     )
     return {CheckpointTag(row.epoch, row.batch) for row in connection.execute(query)}
+
+
+def newest_version(connection: Connection, module: str) -> int | None:
+    """Return the epoch of the checkpoint between epochs that was written last, None without any;
+    raise NotFound if the module does not exist."""
+    query = (
+        select(checkpoints.c.epoch)
+        .where(checkpoints.c.module_id == module_id(connection, module), checkpoints.c.batch == 0)
+        .order_by(checkpoints.c.created_at.desc(), checkpoints.c.epoch.desc())
+        .limit(1)
+    )
+    return connection.scalar(query)
+
+
+def indexed_manifests(
+    connection: Connection, module: str
+) -> dict[CheckpointTag, CheckpointManifest]:
+    """Return a module's checkpoints by tag, as they were recorded; raise NotFound."""
+    identity = module_id(connection, module)
+    rows = connection.execute(select(checkpoints).where(checkpoints.c.module_id == identity))
+    return {CheckpointTag(row.epoch, row.batch): manifest_of(row) for row in rows}
 
 
 def all_checkpoints(

@@ -23,13 +23,16 @@ from sqlalchemy import Connection, Select, bindparam, exists, or_, select, updat
 from sqlalchemy.exc import IntegrityError
 
 from app.domain import job_moves
-from app.domain.job import Job, JobAction, JobEvent, JobStatus
+from app.domain.fit_epochs import goes_on_counting
+from app.domain.job import Job, JobAction, JobEvent, JobKind, JobStatus
 from app.domain.job_moves import Move
 from app.domain.moment import Moment
-from app.errors import NotFound, Superseded
+from app.errors import Conflict, NotFound, Superseded
 from app.store.damage import sound
 from app.store.events import EventEntry, append_events, of_job
 from app.store.jobs import get_job, missing_job, select_jobs
+from app.store.modules import module_outline
+from app.store.numbering import begin_of_fit, versions_in_the_way
 from app.store.rows import job_columns, job_of
 from app.store.schema import jobs, modules
 
@@ -54,6 +57,8 @@ __all__ = [
     "retry",
     "succeed",
 ]
+
+_MOST_NAMED = 10
 
 Change: TypeAlias = Callable[[Job], Move]
 
@@ -110,7 +115,7 @@ def claim(
     try:
         with connection.begin_nested():
             for job in candidates:
-                move = job_moves.claimed(job, executor, server, now)
+                move = job_moves.claimed(_numbered(connection, job), executor, server, now)
                 with contextlib.suppress(Superseded):
                     _write(connection, job, move.job)
                     moves.append(move)
@@ -119,6 +124,14 @@ def claim(
     entries = [of_job(move.job, JobEvent.CLAIMED, move.data) for move in moves]
     append_events(connection, entries, now.wall)
     return [move.job for move in moves]
+
+
+def _numbered(connection: Connection, job: Job) -> Job:
+    """Return a job that starts; a fit begins later if others have written versions meanwhile."""
+    if job.kind is not JobKind.FIT or job.attempt or not goes_on_counting(job.params):
+        return job
+    begin = begin_of_fit(connection, module_outline(connection, job.module), job)
+    return job.evolve(begin_epoch=max(begin, job.begin_epoch or 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,9 +333,18 @@ def retry(connection: Connection, job_id: int, now: Moment) -> Job:
     Raises:
         NotFound: the job does not exist.
         IllegalTransition: it is neither failed nor cancelled.
+        Conflict: others have written versions that it would write.
     """
     job = get_job(connection, job_id, lock=True)
-    return _save(connection, job, job_moves.retried(job, now), now)
+    move = job_moves.retried(job, now)
+    taken = versions_in_the_way(connection, job)
+    if taken:
+        raise Conflict(
+            f"job {job_id} cannot go on: module {job.module!r} has got version "
+            f"{', '.join(map(str, taken[:_MOST_NAMED]))} since, which it would replace; submit a "
+            "new fit, which goes on counting"
+        )
+    return _save(connection, job, move, now)
 
 
 # -- guarded writes -------------------------------------------------------------------------

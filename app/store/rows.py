@@ -91,6 +91,7 @@ def module_of(row: Row[Any], symbols: Mapping[str, str]) -> ModuleRecord:
         },
         labels={output: tuple(names) for output, names in row.spec.get("labels", {}).items()},
         versions=from_plain(VersionSpec, row.spec.get("versions", {})),
+        highest_deleted=row.spec.get("highest_deleted"),
         # Rows that an older server wrote lack newer fields.
         **{name: tuple(row.spec.get(name, ())) for name in _MODULE_TUPLES},
     )
@@ -108,6 +109,7 @@ def module_values(record: ModuleRecord) -> dict[str, Any]:
     spec["labels"] = {output: list(names) for output, names in record.labels.items()}
     spec["serving"] = to_plain(record.serving)
     spec["versions"] = to_plain(record.versions)
+    spec["highest_deleted"] = record.highest_deleted
     spec["compression_params"] = _plain_dict(record.compression_params)
     return {
         "name": record.name,

@@ -154,6 +154,7 @@ jobs = Table(
     Column("claimed_at", Double),
     Column("expires_at", Double),
     Column("setback", JSON(none_as_null=True)),
+    Column("begin_epoch", Integer),
     CheckConstraint("kind IN ('fit', 'score', 'predict')", name="jobs_kind"),
     CheckConstraint(
         "status IN ('queued', 'running', 'paused', 'succeeded', 'failed', 'cancelled')",

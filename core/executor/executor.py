@@ -374,10 +374,13 @@ class Executor:
 
     def _compile(self, mode: Mode) -> Plan:
         options, observer = self._options, None
-        # Monitors see each node by itself. Kernels and rewritten steps know a single mode, that of
-        # the program, whereas references take theirs from the Run that a pass gives them.
+        # Monitors see each node by itself, and its inputs as the graph has them, which kernels may
+        # read in another form. Kernels and rewritten steps know a single mode, that of the program,
+        # whereas references take theirs from the Run that a pass gives them.
         if mode.is_watched or mode.backward_is_train is not None:
-            options = dataclasses.replace(options, rewrite=False, plan=False, table=None)
+            sees_inputs = mode.is_watched and self._monitor_all
+            table = None if sees_inputs or mode.backward_is_train is not None else options.table
+            options = dataclasses.replace(options, rewrite=False, plan=False, table=table)
         if mode.is_watched:
             assert self._monitor is not None
             observer = observer_of(self._monitor, self._monitor_all, self._ctx)

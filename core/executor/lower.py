@@ -10,7 +10,14 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ..backends.kernels import KernelArrays, KernelResources, Version
+from ..backends.kernels import (
+    KernelArrays,
+    KernelResources,
+    TensorSpec,
+    Version,
+    library_failure,
+    reorder,
+)
 from ..ops import Run
 from ..ops.csr import Csr
 from ..ops.rows import Rows
@@ -131,6 +138,27 @@ class Lowering:
         if found.place is Place.ARGUMENT and self._bindings.arguments[found.index] is None:
             return self._bindings.stored[found.index]
         return self.array(value)
+
+    def plain(self, value: int) -> Any:
+        """Return what ``readable`` does; of a value in a kernel's own layout, a plain copy."""
+        spec = self.program.values[value].spec
+        if spec.layout is None:
+            return self.readable(value)
+        empty = self._arena.backend.empty
+        target = empty(spec.shape, spec.dtype)
+        kernel = reorder(spec, TensorSpec(spec.shape, spec.dtype))
+        resources = KernelResources(
+            xp=self._run.xp,
+            allocate=empty,
+            scratch=empty,
+            versions=(None,),
+            keep=lambda key, positions, nbytes, make: empty((nbytes,), _BYTES),
+            scratchpad=empty((kernel.scratchpad_bytes,), _BYTES),
+        )
+        arrays = KernelArrays(inputs=(self.array(value),), outputs=(target,))
+        if status := kernel.bind(arrays, resources)():
+            raise library_failure(status)
+        return target
 
     def arrays(self, slots: Slots) -> tuple[Array | None, ...]:
         """Return arrays by position."""

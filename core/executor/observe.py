@@ -57,7 +57,7 @@ def _read(
     named: Iterable[tuple[str, int]], lowering: Lowering, context: Context
 ) -> Iterator[tuple[str, Array]]:
     for name, value in named:
-        yield name, _shown(lowering.readable(value), context)
+        yield name, _shown(lowering.plain(value), context)
 
 
 def _shown(array: Any, context: Context) -> Array:
@@ -85,7 +85,7 @@ def _gradients(
         name = f"{step.node}_backward_output{number}"
         given = forward.inputs[index]
         if gradient is not None:
-            yield name, _shown(lowering.array(gradient), context)
+            yield name, _shown(lowering.plain(gradient), context)
         elif given is not None:
             spec = lowering.program.values[given].spec
             yield name, zeros(spec.shape, spec.dtype, context).dense()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -91,6 +92,18 @@ class _Input:
             np.multiply(batch, self._source.scale, out=batch, casting="unsafe")
         return batch
 
+    @property
+    def size(self) -> int:
+        return len(self._rows) * math.prod(self._example)
+
+    def chunks(self, elements: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        rows = max(1, elements // max(1, math.prod(self._example)))
+        for start in range(0, len(self._rows), rows):
+            values = np.asarray(self._formed(self._rows[start : start + rows]))
+            if self._source.scale != 1.0:
+                values = values * self._source.scale
+            yield start, values
+
     def _fill_ragged(self, by_row: npt.NDArray[Any], rows: npt.NDArray[np.intp]) -> None:
         assert self.lengths is not None
         assert self._offsets is not None
@@ -177,6 +190,20 @@ class Examples:
         """Return a batch by input name; valid until the next one of the same shape."""
         return {one.form.name: one.fill(batch.rows, batch.bucket) for one in self._inputs}
 
+    def size_of(self, name: str) -> int:
+        """Return the number of elements of an input's array."""
+        return self._input(name).size
+
+    def chunks(self, name: str, elements: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Yield an input's rows, about so many elements at once, with the number of the first row;
+        a ragged input has a row for each step of its examples."""
+        return self._input(name).chunks(elements)
+
+    def by_row(self, name: str, batch: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a view of an input's batch with its examples along the first axis."""
+        form = self._input(name).form
+        return np.moveaxis(batch, max(DataDesc.get_batch_axis(form.layout), 0), 0)
+
     def lengths_of(
         self, names: Iterable[str], rows: npt.NDArray[np.intp]
     ) -> dict[str, npt.NDArray[np.intp]]:
@@ -187,6 +214,9 @@ class Examples:
             for one in self._inputs
             if one.lengths is not None and one.form.name in wanted
         }
+
+    def _input(self, name: str) -> _Input:
+        return next(one for one in self._inputs if one.form.name == name)
 
     def _common_count(self, prefix: str) -> int:
         counts = {one.form.name: one.count for one in self._inputs}

@@ -15,6 +15,7 @@ from app.domain.checkpoint import BestPolicy, CheckpointTag
 from app.domain.job_params import FitParams, parse_job_params
 from app.errors import HostError, ServiceError
 from app.executor.background import Waits, in_background, settled
+from app.executor.jobs.diverged import Diverged
 from app.executor.jobs.fit_state import FitSnapshot, FitState
 from app.executor.jobs.job_context import JobContext
 from app.executor.modules.snapshot import Snapshot
@@ -38,12 +39,15 @@ class FitCheckpoints:
     Attributes:
         newest: the latest one that was started, or that the fit resumed from; None before there is
             one.
+        durable: directory of the latest one that is durable, or that the fit resumed from; None
+            before there is one.
         saved_at: when the latest one became durable, on the monotonic clock; before that, the time
             of construction.
     """
 
     def __init__(self, context: JobContext) -> None:
         self.newest: CheckpointTag | None = None
+        self.durable: Path | None = None
         self.saved_at = time.monotonic()
         self._context = context
         self._under_way: _UnderWay | None = None
@@ -52,7 +56,7 @@ class FitCheckpoints:
         """Copy module and state and start writing them, after finishing the previous checkpoint.
 
         Raises:
-            HostError: a parameter of the previous checkpoint is not finite.
+            Diverged: a parameter of the previous checkpoint is not finite.
             OSError: it could not be written.
         """
         yield from self.finish(state)
@@ -96,6 +100,7 @@ class FitCheckpoints:
             raise
         self.saved_at = time.monotonic()
         context = self._context
+        self.durable = Path(context.start.checkpoint_root) / str(done.tag)
         # A module that is restored now has this checkpoint's parameters, not those from before.
         context.is_revertible = False
         if state.tag == done.tag:  # nothing has been trained since
@@ -112,7 +117,10 @@ class FitCheckpoints:
 
 def _write(context: JobContext, snapshot: Snapshot, fit: FitSnapshot) -> None:
     epoch, batch = fit.state["epoch"], fit.state["batch"]
-    snapshot.check_finite(f"after epoch {epoch}, batch {batch}", "optimizer")
+    if (name := snapshot.nonfinite()) is not None:
+        raise Diverged(
+            f"parameter {name!r} holds NaN or infinity after epoch {epoch}, batch {batch}"
+        )
     # The curves first: a fit that resumes from this checkpoint keeps what they have up to its
     # position, so they must not have lost any of that in a power failure.
     if context.start.series_path is not None:

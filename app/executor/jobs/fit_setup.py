@@ -32,6 +32,9 @@ __all__ = [
 
 Callback = Callable[[BatchEndParam], None]
 
+_COUNTS = frozenset({"frequent", "length", "period"})
+"""Options of callbacks that count batches or characters."""
+
 
 def load_examples(
     context: JobContext, source: DatasetSource, field: str, with_labels: bool
@@ -164,6 +167,11 @@ def make_callbacks(params: FitParams, batches: int) -> list[Callback]:
     for name, options in params.callbacks.items():
         if name not in makers:
             raise Invalid(f"callbacks.{name}", options, f"one of {', '.join(makers)}")
+        for option in _COUNTS & options.keys():
+            count = options[option]
+            if type(count) is not int or count < 1:
+                field = f"callbacks.{name}.{option}"
+                raise Invalid(field, count, "a whole number, at least 1")
         with client_fault(f"callbacks.{name}"):
             made.append(makers[name](**options))
     return made

@@ -186,7 +186,8 @@ class JobBoard:
         params = parse_job_params(context.start.kind, dict(context.start.params))
         match params:
             case FitParams():
-                return FitJob(context, params, self._random).run()
+                numbered = params.beginning_at(context.start.begin_epoch)
+                return FitJob(context, numbered, self._random).run()
             case ScoreParams():
                 return ScoreJob(context, params).run()
             case PredictParams():

@@ -125,6 +125,7 @@ class JobContext:
         batches: int,
         samples: int,
         metrics: Mapping[str, float | None],
+        begin_epoch: int = 0,
     ) -> None:
         """Report how far the job is; ``samples`` counts from the job's first batch."""
         now = time.monotonic()
@@ -136,6 +137,7 @@ class JobContext:
                 attempt=self.attempt,
                 epoch=epoch,
                 epochs=epochs,
+                begin_epoch=begin_epoch,
                 batch=batch,
                 batches=batches,
                 samples=samples,

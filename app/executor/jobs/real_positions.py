@@ -10,7 +10,7 @@ import numpy.typing as npt
 from core.device import cpu
 from core.ndarray import NDArray
 
-__all__ = ["real_positions"]
+__all__ = ["real_positions", "without_padding"]
 
 Arrays = dict[str, NDArray]
 Mask = npt.NDArray[np.bool_]
@@ -52,6 +52,19 @@ def real_positions(
             return None
         chosen[name] = _array(own)
     return {name: _array(labels[name].asnumpy()[mask]) for name, mask in masks.items()}, chosen
+
+
+def without_padding(
+    labels: Arrays, outputs: Arrays, size: int, count: int
+) -> tuple[Arrays, Arrays]:
+    """Drop the rows that pad a batch, provided that every array has a row per example."""
+    arrays = [*labels.values(), *outputs.values()]
+    if size == count or any(array.shape[0] != size for array in arrays):
+        return labels, outputs
+    return (
+        {name: array[:count] for name, array in labels.items()},
+        {name: array[:count] for name, array in outputs.items()},
+    )
 
 
 def _mask(label: NDArray, lengths: npt.NDArray[np.intp] | None, count: int) -> Mask:

@@ -14,10 +14,12 @@ import numpy as np
 from app.domain.checkpoint import CheckpointManifest
 from app.domain.job import JobAction
 from app.domain.job_params import FitParams
-from app.domain.module import InitSpec, ParamsSource
-from app.errors import HostError, Invalid
+from app.domain.module import InitSpec
+from app.errors import HostError, Invalid, ServiceError
 from app.executor.background import Waits, awaited, in_background
+from app.executor.jobs.bad_examples import check_batch_labels, check_finite, look_at_labels
 from app.executor.jobs.class_labels import class_labels
+from app.executor.jobs.diverged import Diverged, check_present, nonfinite_parameter
 from app.executor.jobs.epoch_plan import EpochPlan, PlannedBatch, plan_epoch
 from app.executor.jobs.examples import Examples
 from app.executor.jobs.fit_checkpoints import FitCheckpoints
@@ -31,22 +33,22 @@ from app.executor.jobs.fit_setup import (
     make_callbacks,
     report_too_long,
 )
-from app.executor.jobs.fit_state import FitState, read_fit
+from app.executor.jobs.fit_state import FitState
 from app.executor.jobs.fit_watch import FitWatch
 from app.executor.jobs.job_context import JobContext, finite
 from app.executor.jobs.job_metrics import make_metrics, update_metric
+from app.executor.jobs.last_good import Beginning, restore_fit
 from app.executor.jobs.losses import LossMeter
-from app.executor.jobs.real_positions import real_positions
+from app.executor.jobs.real_positions import real_positions, without_padding
 from app.executor.jobs.scoring import Evaluation, as_arrays
+from app.executor.modules.class_ranges import ClassRange
 from app.executor.modules.engine_optimizer import (
-    check_saved,
-    load_states,
     optimizer_of,
     update_parameters,
 )
-from app.executor.modules.module_files import read_base, read_values
+from app.executor.modules.module_files import read_base
 from app.executor.modules.module_params import init_params
-from app.executor.modules.optimizer_specs import get_position, set_position
+from app.executor.modules.optimizer_specs import get_position
 from app.executor.modules.randomness import RandomStreams
 from app.executor.modules.statistics import parameter_statistics, watched
 from app.files.checkpoint_files import verify_checkpoint
@@ -57,6 +59,7 @@ from app.link.job_messages import (
     JobStatistics,
 )
 from core.checkpoint import BatchEndParam
+from core.errors import MXNetError
 from core.io import DataBatch, DataDesc
 from core.ndarray import NDArray
 from core.types import to_dtype
@@ -82,11 +85,13 @@ class FitJob:
         outputs = self._module.default_symbol.list_outputs()
         self._metric = make_metrics(params.metrics, "metrics", outputs, self._module.label_names)
         self._loss = LossMeter(self._module.default_symbol)
-        self._state = FitState(epoch=params.begin_epoch)
+        self._state = FitState(epoch=params.first_epoch)
         self._lengths: list[int] = []
         self._examples: Examples
         self._validation: Examples | None = None
         self._checkpoints = FitCheckpoints(context)
+        self._beginning: Beginning | None = None
+        self._ranges: list[ClassRange] = []
         self._watch = FitWatch(params)
         monitor = params.monitor
         self._curves = FitCurves(self._module, None if monitor is None else monitor.pattern)
@@ -100,6 +105,11 @@ class FitJob:
         """
         try:
             return (yield from self._run())
+        except (ServiceError, MXNetError, HostError, OSError) as error:
+            # Moving averages, for instance, take up NaN of a batch that then fails for it.
+            if isinstance(error, Diverged) or nonfinite_parameter(self._module) is not None:
+                yield from self._return_to_good()
+            raise
         finally:
             # A thread that is left behind would still rename its checkpoint to its place, maybe
             # after the next attempt has begun.
@@ -116,7 +126,7 @@ class FitJob:
             return stopped
         yield from self._checkpoints.finish(state)
         result = {
-            "epochs": state.epoch,
+            "epochs": state.epoch - params.first_epoch,
             "stopped_early": state.epoch < params.epochs,
             **({"best": state.best} if state.best else {}),
             "train": state.train,
@@ -134,7 +144,7 @@ class FitJob:
 
     def _prepare(self) -> Stop:
         context, params, module = self._context, self._params, self._module
-        if params.begin_epoch >= params.epochs:
+        if params.first_epoch >= params.epochs:
             raise Invalid("begin_epoch", params.begin_epoch, f"less than epochs, {params.epochs}")
         yield from self._load()
         if context.requested is not None:
@@ -145,8 +155,11 @@ class FitJob:
         report_too_long(context, self._examples, self._lengths)
         self._watch.check(self._metric_names())
         has_unsaved = module.has_unsaved  # before this attempt changes anything
+        if context.start.resume is None:
+            check_present(module)
         yield from bind_for_fit(module, self._examples, params.batch_size, self._lengths)
         yield None
+        yield from self._look_at_labels()
         for warning in context.start.warnings:
             context.log(warning, "warning")
         if context.start.resume is not None:
@@ -170,8 +183,8 @@ class FitJob:
                 labels=class_labels(module, params, context.start.datasets[params.dataset].record),
             )
         )
-        if context.start.resume is None and has_unsaved:
-            yield from self._save_beginning()
+        if context.start.resume is None:
+            yield from self._secure_beginning(has_unsaved)
         context.is_revertible = context.start.resume is None and not has_unsaved
         yield None
         return None
@@ -189,18 +202,54 @@ class FitJob:
                 context, params.validation, "validation", with_labels=True
             )
 
-    def _save_beginning(self) -> Waits[None]:
-        """Save the initial state, which exists only in memory; never overwrite a checkpoint."""
+    def _look_at_labels(self) -> Waits[None]:
+        params = self._params
+        sources = [(self._examples, params.dataset, "")]
+        if self._validation is not None and params.validation is not None:
+            sources.append((self._validation, params.validation.dataset, "validation."))
+        self._ranges = yield from look_at_labels(self._module, sources)
+
+    def _secure_beginning(self, has_unsaved: bool) -> Waits[None]:
+        """Save the initial state if it exists only in memory; never overwrite a checkpoint."""
         tag = self._state.tag
-        if (Path(self._context.start.checkpoint_root) / str(tag)).exists():
+        is_there = (Path(self._context.start.checkpoint_root) / str(tag)).exists()
+        if has_unsaved and not is_there:
+            yield from self._save()
+            yield from self._checkpoints.finish(self._state)
+            return
+        if has_unsaved:
             self._context.log(
                 f"checkpoint {tag} is there already, so the module's unsaved parameters are not "
                 "saved; if they are lost before the first checkpoint, the fit begins from what is",
                 "warning",
             )
+        self._beginning = Beginning.of(self._module)
+        self._module.job_data_bytes += self._beginning.nbytes
+
+    def _forget_beginning(self) -> None:
+        """Release the copy of the initial state, because there is a checkpoint."""
+        if self._beginning is not None and self._checkpoints.durable is not None:
+            self._module.job_data_bytes -= self._beginning.nbytes
+            self._beginning = None
+
+    def _return_to_good(self) -> Waits[None]:
+        """Give the module the last parameters that were of use."""
+        context = self._context
+        yield from self._checkpoints.settle(self._state)
+        directory = self._checkpoints.durable
+        try:
+            if directory is not None:
+                yield from self._restore(directory)
+                found = f"checkpoint {directory.name}"
+            elif self._beginning is not None:
+                self._beginning.restore(self._module)
+                found = "before the fit"
+            else:
+                return
+        except (ServiceError, HostError, MXNetError, OSError) as error:
+            context.log(f"the last good parameters could not be restored: {error}", "error")
         else:
-            yield from self._save()
-            yield from self._checkpoints.finish(self._state)
+            context.log(f"the module has the parameters of {found} again", "warning")
 
     def _begin(self) -> Waits[InitSpec | None]:
         context, params, module = self._context, self._params, self._module
@@ -216,24 +265,19 @@ class FitJob:
         self._random.seed(self._stream, params.seed + _TRAINING_STREAM, module.contexts)
         return init
 
+    def _restore(self, directory: Path) -> Waits[FitState]:
+        manifest, states = yield from awaited(in_background(_read, directory))
+        spec = choose_optimizer(self._context, self._params)
+        return (yield from restore_fit(self._module, directory, manifest, states, spec))
+
     def _go_on(self, directory: Path) -> Waits[None]:
         """Restore module and state from a checkpoint."""
-        context, module = self._context, self._module
-        manifest, content = yield from awaited(in_background(_read, directory))
-        values = yield from read_values(module, directory, manifest)
-        module.install(values, ParamsSource.CHECKPOINT)
-        module.init_optimizer(choose_optimizer(context, self._params), "optimizer.")
-        weights = module.on_device().arguments
-        load_states(module.engine, check_saved(module.engine, content, weights))
-        state = self._state = read_fit(module, directory)
-        optimizer = optimizer_of(module.engine)
-        assert optimizer is not None
-        set_position(optimizer, state.optimizer)
+        context = self._context
+        state = self._state = yield from self._restore(directory)
         self._random.set_position(self._stream, state.random)
         self._metric.set_state(state.metric)
         self._loss.set_state(state.loss)
-        module.has_unsaved = False
-        self._checkpoints.newest = state.tag
+        self._checkpoints.newest, self._checkpoints.durable = state.tag, directory
         context.log(f"going on from checkpoint {state.tag}")
 
     # -- epochs -----------------------------------------------------------------------------
@@ -254,6 +298,7 @@ class FitJob:
                 callback(BatchEndParam(state.epoch, state.batch - 1, self._metric, None))
             self._report(len(plan.batches))
             self._checkpoints.look(state)
+            self._forget_beginning()
             if state.batch < len(plan.batches) and self._is_save_due():
                 yield from self._save()
             yield None
@@ -319,21 +364,18 @@ class FitJob:
     def _train(self, planned: PlannedBatch, batches: int) -> None:
         engine, state = self._module.engine, self._state
         given = as_arrays(self._examples.fill(planned))
+        check_batch_labels(given, self._examples, planned, self._ranges, self._params.dataset)
         self._forward_backward(self._as_batch(given, planned))
         outputs = dict(zip(engine.output_names, engine.get_outputs(), strict=True))
         labels = {name: given[name] for name in self._module.label_names}
         count = len(planned.rows) - planned.pad
         lengths = self._examples.lengths_of(labels, planned.rows)
         real = real_positions(labels, outputs, lengths, count)
-        labels, outputs = _without_padding(labels, outputs, len(planned.rows), count)
-        # Before the update, so that the module keeps the last parameters that were finite.
+        labels, outputs = without_padding(labels, outputs, len(planned.rows), count)
         if not self._loss.update(labels, outputs, count):
-            raise HostError(
-                "invalid",
-                f"the loss became NaN or infinite in epoch {state.epoch}, batch {state.batch} of "
-                f"{batches}; lower the learning rate, clip gradients, or look for NaN in the data",
-                "optimizer",
-            )
+            where = f"in epoch {state.epoch}, batch {state.batch} of {batches}"
+            check_finite(self._params.dataset, self._examples, given, planned, where)
+            raise Diverged(f"the loss became NaN or infinite {where}")
         update_parameters(engine)
         update_metric(self._metric, *(real or (labels, outputs)), "metrics")
         self._module.has_unsaved = True
@@ -386,6 +428,7 @@ class FitJob:
             context.progress(
                 epoch=state.epoch,
                 epochs=self._params.epochs,
+                begin_epoch=self._params.first_epoch,
                 batch=state.batch,
                 batches=batches,
                 samples=state.samples,
@@ -419,6 +462,8 @@ class FitJob:
             yield from self._checkpoints.finish(self._state)
         else:
             yield from self._checkpoints.settle(self._state)
+            if nonfinite_parameter(self._module) is not None:
+                yield from self._return_to_good()
         return self._context.stopped()
 
     def _save(self) -> Waits[None]:
@@ -442,16 +487,3 @@ def _read(directory: Path) -> tuple[CheckpointManifest, bytes]:
     manifest = verify_checkpoint(directory)
     states = next(name for name in manifest.files if name.endswith(".states"))
     return manifest, (directory / states).read_bytes()
-
-
-def _without_padding(
-    labels: dict[str, NDArray], outputs: dict[str, NDArray], size: int, count: int
-) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Drop the rows that pad a batch, provided that every array has a row per example."""
-    arrays = [*labels.values(), *outputs.values()]
-    if size == count or any(array.shape[0] != size for array in arrays):
-        return labels, outputs
-    return (
-        {name: array[:count] for name, array in labels.items()},
-        {name: array[:count] for name, array in outputs.items()},
-    )

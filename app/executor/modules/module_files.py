@@ -10,7 +10,7 @@ from typing import Any
 
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.module import ParamsSource
-from app.errors import Damaged, Invalid
+from app.errors import Conflict, Damaged, Invalid
 from app.executor.background import Waits, awaited, in_background
 from app.executor.modules.engine_optimizer import (
     SavedStates,
@@ -18,6 +18,7 @@ from app.executor.modules.engine_optimizer import (
     load_states,
     optimizer_of,
 )
+from app.executor.modules.finite_values import REMEDY
 from app.executor.modules.host_copy import Values
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.module_params import check_values
@@ -55,7 +56,11 @@ _FORMAT = 1
 def save_module(
     module: HostedModule, root: Path, tag: CheckpointTag, optimizer_states: bool
 ) -> Waits[CheckpointManifest]:
-    """Copy a module, write a checkpoint off the device thread and return its manifest."""
+    """Copy a module, write a checkpoint off the device thread and return its manifest.
+
+    Raises:
+        Conflict: a parameter holds NaN or infinity.
+    """
     module.require("save_checkpoint")
     snapshot, changes = Snapshot.of(module, optimizer_states), module.changes
     optimizer = optimizer_of(module.engine) if optimizer_states else None
@@ -69,6 +74,11 @@ def save_module(
 def _write(
     snapshot: Snapshot, position: Mapping[str, Any] | None, root: Path, tag: CheckpointTag
 ) -> CheckpointManifest:
+    if (name := snapshot.nonfinite()) is not None:
+        raise Conflict(
+            f"parameter {name!r} of module {snapshot.name!r} holds NaN or infinity, which no "
+            f"checkpoint takes; {REMEDY}"
+        )
     with write_checkpoint(root, tag, module=snapshot.name) as writer:
         snapshot.write(writer.directory, tag.epoch)
         if position is not None:

@@ -6,7 +6,6 @@ at the speed of the disk.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,8 @@ import numpy as np
 
 from app.domain.module import SINGLE
 from app.domain.names import check_name
-from app.errors import HostError
 from app.executor.modules.engine_optimizer import main_module, optimizer_of
+from app.executor.modules.finite_values import nonfinite_name
 from app.executor.modules.hosted_module import HostedModule, parse_key
 from core.ndarray import NDArray, array
 from core.ndarray.serialization import write_list
@@ -58,18 +57,9 @@ class Snapshot:
             states=main_module(module.engine).copy_optimizer_states() if has_states else None,
         )
 
-    def check_finite(self, when: str, field: str) -> None:
-        """Raise HostError for parameters that training cannot continue from."""
-        for name, value in (*self.arguments.items(), *self.auxiliary.items()):
-            # One pass and no array of booleans: a sum is finite only if every element is.
-            total = float(value.asnumpy().sum(dtype=np.float64))
-            if not math.isfinite(total):
-                raise HostError(
-                    "invalid",
-                    f"parameter {name!r} holds NaN or infinity {when}; lower the learning rate or "
-                    "clip gradients",
-                    field,
-                )
+    def nonfinite(self) -> str | None:
+        """Return the name of a parameter that holds NaN or infinity, None if none does."""
+        return nonfinite_name((*self.arguments.items(), *self.auxiliary.items()))
 
     def write(self, directory: Path, epoch: int) -> None:
         """Write symbols, parameters and optimizer states into a directory."""

@@ -10,12 +10,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from app.domain.named_arrays import NamedArray
 from app.executor.modules.engine_optimizer import Engine, main_module
 from app.executor.modules.hosted_module import HostedModule
 from core.executor import Executor
 from core.ndarray import NDArray
+from core.symbol import Symbol
 
 __all__ = ["Row", "parameter_arrays", "parameter_statistics", "watched"]
 
@@ -23,6 +25,8 @@ Row = dict[str, Any]
 """``name``, ``of`` (output, backward, parameter, gradient or auxiliary), ``device``, ``shape``, and
 ``magnitude`` (norm / sqrt(size), as MXNet's Monitor), ``mean``, ``std``, ``min``, ``max`` of the
 finite elements, None if there are none, and the number of others as ``nonfinite``."""
+
+_CHUNK = 1 << 14
 
 _BACKWARD = re.compile(r"_backward_output\d*$")
 """MXNet's names for gradients of an operator's inputs: ``fc1_backward_output0``."""
@@ -32,13 +36,18 @@ _BACKWARD = re.compile(r"_backward_output\d*$")
 def watched(engine: Engine, pattern: str) -> Iterator[list[Row]]:
     """Collect statistics of the outputs of operators that run in the block, in execution order.
 
-    In a backward pass, the outputs are gradients of the inputs of the forward operators.
+    In a backward pass, the outputs are gradients of the inputs of the forward operators. A pass
+    that is watched runs operator by operator, which takes long: where the pattern means parameters
+    only, it is not.
 
     Args:
         engine: a bound module.
         pattern: glob for the names, such as ``fc*_output``.
     """
     observer = _Observer(_matcher(pattern))
+    if not _may_match(engine.symbol, observer.matches):
+        yield observer.rows
+        return
     engine.install_monitor(observer)
     try:
         yield observer.rows
@@ -92,15 +101,27 @@ class _Observer:
 
     def __init__(self, matches: Callable[[str], bool]) -> None:
         self.rows: list[Row] = []
-        self._matches = matches
+        self.matches = matches
 
     def install(self, executor: Executor) -> None:
         executor.set_monitor_callback(self._see)
 
     def _see(self, name: str, values: NDArray) -> None:
-        if self._matches(name):
+        if self.matches(name):
             kind = "backward" if _BACKWARD.search(name) else "output"
             self.rows.append(_describe(name, kind, values))
+
+
+def _may_match(symbol: Symbol, matches: Callable[[str], bool]) -> bool:
+    """Return whether an output of an operator, or a gradient of its inputs, may have such a
+    name."""
+    nodes = {id(node): node for node, _ in symbol.get_internals().heads if node.op is not None}
+    return any(
+        any(matches(node.output_name(number)) for number in range(node.output_count()))
+        or matches(f"{node.name}_backward_output")
+        or any(matches(f"{node.name}_backward_output{n}") for n in range(len(node.inputs)))
+        for node in nodes.values()
+    )
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
@@ -108,21 +129,47 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _describe(name: str, kind: str, values: NDArray) -> Row:
-    host = values.asnumpy()
-    finite = host[np.isfinite(host)].astype(np.float64)
+    host = values.asnumpy().reshape(-1)
     row: Row = {
         "name": name,
         "of": kind,
         "device": str(values.context),
-        "shape": list(host.shape),
-        "nonfinite": int(host.size - finite.size),
+        "shape": list(values.shape),
     }
-    if not finite.size:
-        return row | dict.fromkeys(("magnitude", "mean", "std", "min", "max"))
-    return row | {
-        "magnitude": float(np.linalg.norm(finite) / math.sqrt(finite.size)),
-        "mean": float(finite.mean()),
-        "std": float(finite.std()),
-        "min": float(finite.min()),
-        "max": float(finite.max()),
+    return row | _figures(host)
+
+
+def _figures(values: npt.NDArray[Any]) -> Row:
+    """Return statistics of the finite elements, computed in pieces that stay in the cache."""
+    count, nonfinite, mean, squares = 0, 0, 0.0, 0.0  # squares: of the differences from the mean
+    least, most = math.inf, -math.inf
+    for start in range(0, len(values), _CHUNK):
+        chunk = values[start : start + _CHUNK].astype(np.float64)
+        total = float(chunk.sum())
+        if not math.isfinite(total):
+            chunk = chunk[np.isfinite(chunk)]
+            nonfinite += min(_CHUNK, len(values) - start) - len(chunk)
+            total = float(chunk.sum())
+        if not len(chunk):
+            continue
+        least, most = min(least, float(chunk.min())), max(most, float(chunk.max()))
+        own = total / len(chunk)
+        chunk -= own
+        own_squares = float(np.einsum("i,i->", chunk, chunk))
+        # Chan's formula joins the pieces without loss of digits.
+        shift = own - mean
+        joined = count + len(chunk)
+        squares += own_squares + shift * shift * count * len(chunk) / joined
+        mean += shift * len(chunk) / joined
+        count = joined
+    if not count:
+        none = dict.fromkeys(("magnitude", "mean", "std", "min", "max"))
+        return {"nonfinite": nonfinite, **none}
+    return {
+        "nonfinite": nonfinite,
+        "magnitude": math.sqrt(squares / count + mean * mean),
+        "mean": mean,
+        "std": math.sqrt(squares / count),
+        "min": least,
+        "max": most,
     }

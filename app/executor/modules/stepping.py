@@ -14,6 +14,7 @@ import numpy as np
 from app.domain.module import InputDesc
 from app.errors import Conflict, HostError, Invalid, PreconditionFailed
 from app.executor.faults import client_fault
+from app.executor.modules.class_ranges import ClassRange, class_ranges
 from app.executor.modules.engine_optimizer import optimizer_of, update_parameters
 from app.executor.modules.hosted_module import HostedModule, parse_key
 from app.executor.modules.statistics import Row, parameter_statistics, watched
@@ -54,6 +55,7 @@ class Stepper:
         self._last_answer: Recall | None = None
         self._forwarded: Any = None
         self._observed: list[Row] = []
+        self._ranges: tuple[Any, list[ClassRange]] | None = None
 
     @property
     def sequence(self) -> int:
@@ -191,6 +193,8 @@ class Stepper:
             training = module.record.bind.for_training
         moves_states = training and self._moves_states(call)
         batch = make_batch(module, tensors, call.bucket, needs_labels=training)
+        if call.backward:
+            self._check_labels(tensors)
         self._observed = []
         noting = self._moving_states() if moves_states else nullcontext()
         with noting, client_fault("data"), ExitStack() as stack:
@@ -203,6 +207,18 @@ class Stepper:
         if not call.with_outputs:
             return lambda _: ({}, {})
         return lambda stepper: ({}, stepper.outputs())
+
+    def _check_labels(self, tensors: Arrays) -> None:
+        """Raise Invalid for a label of a batch to train with that is not the number of a class."""
+        module = self._module
+        bind = module.record.bind
+        if self._ranges is None or self._ranges[0] is not bind:
+            shapes = module.buckets()[module.record.default_bucket_key]
+            self._ranges = bind, class_ranges(module.default_symbol, shapes)
+        for one in self._ranges[1]:
+            if one.label in tensors:
+                values = tensors[one.label]
+                one.check(values, one.label, "the batch", range(len(values)))
 
     def _moves_states(self, call: PassCall) -> bool:
         """Return whether a training pass updates auxiliary states; refuse one if that was not

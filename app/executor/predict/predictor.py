@@ -20,6 +20,7 @@ from app.executor.modules.symbol_specs import Spec, SymbolSpecs, infer_specs, un
 from app.executor.predict.batch_axes import NO_AXIS, TWO_SIZES, batch_axis
 from app.executor.predict.independence import find_independence
 from app.executor.predict.inputs import check_castable, check_names, check_shape, common_rows
+from app.executor.predict.nonfinite import NonfiniteCheck
 from app.executor.predict.rows import rows_of
 from app.link.protocols import Arrays
 from core.backends import backend_of
@@ -135,6 +136,7 @@ class Predictor:
         self.is_large = len(symbol.get_internals().list_outputs()) > MANY_NODES
         self._symbol = symbol
         self._parameters = parameters
+        self._nonfinite = NonfiniteCheck(parameters.arguments, parameters.auxiliary)
         self._memory = memory
         self._names = [desc.name for desc in inputs]
         self._axes = {desc.name: DataDesc.get_batch_axis(desc.layout) for desc in inputs}
@@ -223,6 +225,7 @@ class Predictor:
         self._gather(bound, batch, rows)
         ready = time.perf_counter()
         outputs = self._forward(bound)
+        self._nonfinite.check(outputs, (tensors for tensors, _ in batch))
         ended = time.perf_counter()
         self._note_seconds(size, ended - began)
         found, start = [], 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.domain.checkpoint import CheckpointTag
-from app.domain.names import check_name
+from app.domain.names import check_name, check_name_of_file
 from app.errors import Invalid
 
 
@@ -24,6 +24,14 @@ def test_valid_names_are_returned(name: str) -> None:
 def test_everything_else_is_refused(name: object) -> None:
     with pytest.raises(Invalid, match="name: got"):
         check_name(name)
+
+
+def test_names_of_files_begin_with_any_name_of_a_module() -> None:
+    for ending in ("-symbol.json", "-0012.params", "-1234567890-symbol.json"):
+        assert check_name_of_file("x" * 128 + ending)
+    for name in ("x" * 193, "../x", ".x", "a/b"):
+        with pytest.raises(Invalid, match=r"file: got .* expected 1 to 192 of"):
+            check_name_of_file(name)
 
 
 @pytest.mark.parametrize(

@@ -92,3 +92,55 @@ def test_the_server_dies_after_the_rename(
             server.process.wait(timeout=60)
     with running_server(tmp_path, environment=ENVIRONMENT) as server, Client(server.url) as client:
         check(client, job, epochs, expected[epochs])
+
+
+def versions(client: Client) -> dict[int, str]:
+    """The ETag of each version's files."""
+    found = [client.checkpoint("lenet", one["tag"]) for one in client.checkpoints("lenet")]
+    return {int(one["tag"]): one["etag"] for one in found}
+
+
+def test_versions_of_earlier_fits_stay_when_an_executor_dies_in_later_ones(
+    tmp_path: Path, few: Path
+) -> None:
+    with dying(tmp_path, "ExecutorDies") as server, Client(server.url) as client:
+        before: dict[int, str] = {}
+        for number in (1, 2, 3):
+            job = (
+                begin(client, few, 1)
+                if number == 1
+                else lenet.fit(client, "lenet", dataset="few", epochs=1)
+            )
+            done = client.wait(job)
+            assert (done["status"], done["attempt"]) == ("succeeded", 2)
+            assert done["versions"] == {"first": number, "last": number}
+            assert done["result"] is not None
+            assert done["result"]["checkpoint"] == str(number)
+            after = versions(client)
+            assert sorted(after) == list(range(1, number + 1))
+            assert {tag: after[tag] for tag in before} == before
+            before = after
+
+
+def test_versions_of_earlier_fits_stay_when_the_server_dies_in_a_later_one(
+    tmp_path: Path, few: Path
+) -> None:
+    with running_server(tmp_path, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        assert client.wait(begin(client, few, 1))["status"] == "succeeded"
+        before = versions(client)
+    with dying(tmp_path, "ServerDies") as server, Client(server.url) as client:
+        job = lenet.fit(client, "lenet", dataset="few", epochs=1, checkpoint={"keep": 1})
+        later = lenet.fit(client, "lenet", dataset="few", epochs=1)
+        server.process.wait(timeout=60)
+    with running_server(tmp_path, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        assert client.wait(job)["status"] == client.wait(later)["status"] == "succeeded"
+        assert [client.job(one)["versions"] for one in (job, later)] == [
+            {"first": number, "last": number} for number in (2, 3)
+        ]
+        assert sorted(versions(client)) == [2, 3], "the first fit's was removed as was asked for"
+        assert before.keys() == {1}
+        assert client.module("lenet")["checkpoint"] == "3"
+        client.load("lenet", 2)
+        client.delete_checkpoint("lenet", 3)
+        last = client.wait(lenet.fit(client, "lenet", dataset="few", epochs=1))
+        assert last["versions"] == {"first": 4, "last": 4}

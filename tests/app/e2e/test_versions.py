@@ -209,12 +209,15 @@ def test_no_request_is_dropped_while_versions_change(
 def test_a_fit_does_not_change_a_promoted_versions_answers(
     server: ServerProcess, client: Client, outputs: Outputs, tmp_path: Path
 ) -> None:
-    """It also overwrites the promoted version's checkpoint, since it begins at epoch 0."""
+    """It goes on counting, and one that is told to begin before the promoted version is refused."""
     client.promote("net", 1)
     file = tmp_path / "examples.npz"
     file.write_bytes(examples_npz(400))
     client.put_dataset("examples", file)
-    job = client.fit("net", **fit_body(epochs=4, batch_size=BATCH))
+    again = fit_body(epochs=4, batch_size=BATCH, begin_epoch=0)
+    assert refuse(lambda: client.fit("net", **again)) == (409, "in_use")
+    job = client.fit("net", **fit_body(epochs=2, batch_size=BATCH))
+    assert job["versions"] == {"first": 3, "last": 4}
     asked = 0
     while client.job(job["id"])["status"] not in ("succeeded", "failed", "cancelled"):
         check(ask(server), outputs, "1")
@@ -226,12 +229,15 @@ def test_a_fit_does_not_change_a_promoted_versions_answers(
     check(ask(server), outputs, "1")
     listed = client.versions("net")
     replaced = {one["version"]: one["replaced"] for one in listed["items"]}
-    assert replaced == {0: False, 1: True, 2: False, 3: False, 4: False}
-    # Once it is no longer in use, it is read from the new checkpoint.
+    assert replaced == {0: False, 1: False, 2: False, 3: False, 4: False}
+    # Once it is no longer in use, nor the one to roll back to, a fit may replace it.
     client.promote("net", 4)
     client.promote("net", 3)
+    assert client.wait(client.fit("net", **again | {"epochs": 2})["id"])["status"] == "succeeded"
     now = np.load(io.BytesIO(ask(server, "/v1/modules/net/predict?version=1").content))
     assert np.abs(now - outputs["1"]).max() > TOLERANCE
+    newest = ask(server, "/v1/modules/net/predict?version=latest")
+    assert newest.headers["x-model-version"] == "2"
 
 
 def test_a_damaged_promoted_version_is_refused_and_the_others_answer(
@@ -345,7 +351,7 @@ def test_a_rebound_module_keeps_its_versions(
     check(ask(server), outputs, "1")
     client.bind("net", [{"name": "data", "shape": [16, FEATURES]}], for_training=False)
     check(ask(server), outputs, "1")
-    client.save_checkpoint("net", 1)  # of the live module
+    assert refuse(lambda: client.save_checkpoint("net", 1)) == (409, "in_use")
     check(ask(server), outputs, "1")
     check(ask(server, "/v1/modules/net/predict?version=live"), outputs, "live")
 

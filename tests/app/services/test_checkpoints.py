@@ -6,16 +6,18 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.domain.checkpoint import BestPolicy, CheckpointTag, FileDigest
 from app.domain.job import Job
 from app.domain.module import ModuleRecord, ParamsSource
-from app.errors import Damaged, InUse, Invalid, NotFound, TooLarge
+from app.errors import Conflict, Damaged, InUse, Invalid, NotFound, TooLarge
 from app.files import checkpoint_files
 from app.files.checkpoint_files import MANIFEST, admit_attempt, link_files, write_checkpoint
 from app.link.job_messages import JobCancelled, JobCheckpoint, JobDone, JobFailed
+from app.services import checkpoints
 
 T = CheckpointTag
 
@@ -269,6 +271,46 @@ def test_pruning_keeps_the_newest_and_those_in_use(bench) -> None:
     assert listed(bench, "a") == [T(3, 10), T(3), T(1)]
     save(bench, "a", T(4))
     assert bench.checkpoints.prune("a", keep=2) == [T(3, 10), T(1)]
+
+
+def test_pruning_spares_what_a_fit_puts_in_place_meanwhile(
+    bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later training writes under the tags of an earlier one while old ones are removed."""
+    save(bench, "a", T(1), T(2), T(3), T(4))
+    choose, content = checkpoints.tags_to_keep, b"of the later fit"
+
+    def choose_while_written(*given: Any) -> set[CheckpointTag]:
+        kept = choose(*given)
+        write(bench, "a", T(2), content, job_id=9, attempt=1)
+        return kept
+
+    monkeypatch.setattr(checkpoints, "tags_to_keep", choose_while_written)
+    assert bench.checkpoints.prune("a", keep=1) == [T(3), T(1)]
+    bench.checkpoints.saved("a", T(2))
+    assert content_of(bench.checkpoints.verify("a", T(2))) == content
+    assert bench.modules.get("a").checkpoint == T(2)
+
+
+def test_pruning_spares_what_is_not_recorded_yet(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if the clock was put back, so that it seems to be the oldest."""
+    save(bench, "a", T(1), T(2))
+    monkeypatch.setattr(checkpoint_files.time, "time", lambda: 1.0)
+    write(bench, "a", T(3), b"newest", job_id=9, attempt=1)
+    assert bench.checkpoints.prune("a", keep=1) == [T(1)]
+    bench.checkpoints.saved("a", T(3))
+    assert content_of(bench.checkpoints.verify("a", T(3))) == b"newest"
+
+
+def test_what_a_fit_has_just_written_is_not_deleted_for_what_it_replaced(bench) -> None:
+    save(bench, "a", T(1), T(2))
+    write(bench, "a", T(1), b"new", job_id=9, attempt=1)
+    with pytest.raises(Conflict, match="just written checkpoint 1"):
+        bench.checkpoints.delete("a", T(1))
+    bench.checkpoints.saved("a", T(1))
+    assert content_of(bench.checkpoints.verify("a", T(1))) == b"new"
+    bench.checkpoints.delete("a", T(2))
+    assert listed(bench, "a") == [T(1)]
 
 
 def test_a_job_resumes_from_its_furthest_valid_checkpoint(bench) -> None:

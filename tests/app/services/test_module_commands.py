@@ -31,6 +31,7 @@ from app.errors import (
 from app.executor.main import make_loop
 from app.link.calls import GetParams
 from app.link.inprocess import InProcessClient
+from app.services import live_views
 from app.services import module_commands as commands_module
 from app.services.executors import Executors
 from app.services.module_access import ModuleAccess
@@ -415,3 +416,30 @@ async def bound(engine: ModuleCommands, name: str) -> None:
     """Create and bind a perceptron."""
     await engine.create(ModuleRecord(name=name, symbols={SINGLE: perceptron().tojson()}))
     await engine.bind(name, BindSpec(data_shapes=(data_shape(2),), label_shapes=(label_shape(2),)))
+
+
+async def test_a_module_is_described_as_last_known_while_its_executor_is_busy(
+    engine: ModuleCommands, executor: Moody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_views, "_LONGEST_WAIT_SECONDS", 0.05)
+    await engine.create(ModuleRecord(name="net", symbols={SINGLE: perceptron().tojson()}))
+    executor.mood = "busy"
+    assert (await engine.describe("net"))[1] is None, "nothing was known yet"
+    assert (await engine.describe("net"))[1] is None
+    assert executor.asked.count("describe_module") == 1, "one call waits for the executor"
+    executor.mood = "well"
+    for task in engine._live_views._asked.values():
+        task.cancel()
+    await asyncio.sleep(0)
+    record, known = await engine.describe("net")
+    assert known is not None
+    assert known["output_names"] == ["softmax_output"]
+    executor.mood = "busy"
+    began = asyncio.get_running_loop().time()
+    assert await engine.describe("net") == (record, known)
+    assert asyncio.get_running_loop().time() - began < 5
+    executor.mood = "gone"
+    for task in engine._live_views._asked.values():
+        task.cancel()
+    await asyncio.sleep(0)
+    assert (await engine.describe("net"))[1] is None

@@ -4,11 +4,14 @@ Names and order are MXNet 1.9.1's for this network, except that MXNet calls the 
 Activation ``act_input0``; here every input has its documented name.
 """
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import core.symbol as sym
 from core.device import cpu
+from core.executor import executor
 
 FORWARD = [
     "fc1_output",
@@ -110,3 +113,40 @@ def test_a_monitor_changes_no_result_and_can_be_removed(watched):
     watched.set_monitor_callback(None)
     np.testing.assert_array_equal(watched.forward()[0].asnumpy(), plain)
     assert not names
+
+
+def test_values_in_a_kernels_own_layout_are_shown_plain(monkeypatch):
+    """Convolutions keep their channels in blocks, of which a monitor sees nothing."""
+    data = sym.Variable("data")
+    net = sym.Convolution(data, kernel=(3, 3), num_filter=20, name="one")
+    net = sym.Activation(sym.BatchNorm(net, name="norm"), act_type="relu", name="act")
+    net = sym.Convolution(net, kernel=(3, 3), num_filter=9, stride=(2, 2), name="two")
+    net = sym.Pooling(net, kernel=(2, 2), pool_type="max", name="pool")
+    net = sym.SoftmaxOutput(sym.FullyConnected(net, num_hidden=4), name="softmax")
+
+    def shown(kernels: bool) -> dict[str, np.ndarray]:
+        if not kernels:
+            compile_graph = executor.compile_graph
+
+            def without(*arguments, options, **more):
+                options = dataclasses.replace(options, table=None)
+                return compile_graph(*arguments, options=options, **more)
+
+            monkeypatch.setattr(executor, "compile_graph", without)
+        exe = net.simple_bind(cpu(), data=(3, 5, 14, 14))
+        rng = np.random.default_rng(4)
+        for name, array in exe.arg_dict.items():
+            array[:] = rng.normal(size=array.shape) if name != "softmax_label" else 1
+        for name, array in exe.aux_dict.items():
+            array[:] = 0 if name.endswith("mean") else 1
+        found = {}
+        exe.set_monitor_callback(lambda name, value: found.update({name: value.asnumpy().copy()}))
+        exe.forward(is_train=True)
+        exe.backward()
+        return found
+
+    with_kernels, references = shown(True), shown(False)
+    assert list(with_kernels) == list(references)
+    for name, expected in references.items():
+        assert with_kernels[name].shape == expected.shape
+        np.testing.assert_allclose(with_kernels[name], expected, rtol=2e-4, atol=2e-4, err_msg=name)

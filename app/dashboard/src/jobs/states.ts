@@ -47,13 +47,19 @@ export function actionsOf(job: Job): Action[] {
   }
 }
 
+/** The epoch at which a job begins: a fit goes on counting from the one before. */
+export function firstEpoch(job: Job): number {
+  return job.versions ? job.versions.first - 1 : 0;
+}
+
 /** The share of a job that is done, from 0 to 1; null if unknown. */
 export function partDone(job: Job): number | null {
   if (job.status === "succeeded") return 1;
   const { epoch, epochs, batch, batches } = job.progress;
   if (epoch == null || !epochs) return null;
   const within = batches ? Math.min(1, (batch ?? 0) / batches) : 0;
-  return Math.min(1, (epoch + within) / epochs);
+  const first = firstEpoch(job);
+  return Math.min(1, (epoch - first + within) / (epochs - first));
 }
 
 /** The total running time of a job that is not running now. */

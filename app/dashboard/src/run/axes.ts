@@ -1,11 +1,13 @@
 /** The position of a batch of a run on the x axis: by its number, its epoch, or the elapsed time. */
 import type { EventView, Series } from "../api/client";
+import { firstEpoch } from "../jobs/states";
 import type { Run } from "./data";
 
 export type AxisKind = "step" | "epoch" | "time";
 
 export class Axis {
   private readonly perEpoch: number;
+  private readonly first: number;
   /** [step, seconds since the run began], ascending. */
   private readonly times: [number, number][];
 
@@ -14,6 +16,7 @@ export class Axis {
     readonly kind: AxisKind,
   ) {
     this.perEpoch = batchesOf(run);
+    this.first = firstEpoch(run.job);
     this.times = kind === "time" ? timesOf(run, this.perEpoch) : [];
   }
 
@@ -25,7 +28,7 @@ export class Axis {
 
   /** The position after this many batches of an epoch. */
   at(epoch: number, batch: number): number {
-    const step = epoch * this.perEpoch + batch;
+    const step = (epoch - this.first) * this.perEpoch + batch;
     if (this.kind === "step") return Math.max(0, step - 1);
     return this.kind === "epoch" ? epoch + batch / this.perEpoch : this.seconds(step);
   }
@@ -58,9 +61,10 @@ function batchesOf(run: Run): number {
 function timesOf(run: Run, perEpoch: number): [number, number][] {
   const began = Date.parse(run.job.started_at ?? run.job.created_at);
   const times: [number, number][] = [];
+  const first = firstEpoch(run.job);
   for (const { type, data, created_at } of run.events) {
     if (type !== "progress") continue;
-    const step = Number(data["epoch"]) * perEpoch + Number(data["batch"]);
+    const step = (Number(data["epoch"]) - first) * perEpoch + Number(data["batch"]);
     while ((times.at(-1)?.[0] ?? -1) >= step) times.pop(); // repeated by a later attempt
     times.push([step, (Date.parse(created_at) - began) / 1000]);
   }

@@ -21,6 +21,7 @@ export function Facts({ job }: { job: Job }) {
     ["Attempt", job.lost ? `${job.attempt}, ${job.lost} of ${job.max_attempts} lost in a row` : String(job.attempt || NONE)],
   ];
   if (job.kind === "fit") facts.splice(2, 0, ["Optimizer", optimizer ? `${optimizer.name}${step === undefined ? "" : `, learning rate ${String(step)}`}` : "the module's own"]);
+  if (job.versions) facts.splice(3, 0, ["Versions", job.versions.first === job.versions.last ? String(job.versions.last) : `${job.versions.first} to ${job.versions.last}`]);
   if (isRunning) facts.push(["Remaining", duration(job.eta_seconds)]);
   if (best) facts.push(["Best", `checkpoint ${best.checkpoint}, ${best.metric} ${number(best.value)}`]);
   return (

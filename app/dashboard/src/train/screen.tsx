@@ -129,7 +129,7 @@ function Form({ known }: { known: Known }) {
       <section class="panel block" aria-labelledby="steps">
         <header><h2 id="steps">Training</h2></header>
         <div class="inside fields">
-          <Fill label="Epochs" type="number" min={1} required value={now.epochs} faults={faults.at("epochs")} onFill={(epochs) => change({ epochs })} />
+          <Fill label="Epochs" hint="Each ends with a version, numbered after those that are there." type="number" min={1} required value={now.epochs} faults={faults.at("epochs")} onFill={(epochs) => change({ epochs })} />
           <Fill label="Batch size" type="number" min={1} required value={now.batch} faults={faults.at("batch_size")} onFill={(batch) => change({ batch })} />
           <OptimizerFields own={module.optimizer} plan={now} faults={faults} onChange={change} />
           <Fill label="Metrics" hint="Separated by commas; options after a name: top_k_accuracy top_k=5" value={now.metrics} faults={faults.at("metrics")} onFill={(metrics) => change({ metrics })} />

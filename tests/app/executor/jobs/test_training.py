@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import core as mx
-from app.files.checkpoint_files import list_tags, read_manifest
+from app.files.checkpoint_files import list_tags, read_manifest, verify_checkpoint
 from app.link import calls
 from app.link.job_messages import event_from_wire
-from served.fits import assert_equal_params, reference_fit, run_fit
+from served.fits import assert_equal_params, fit_params, reference_fit, run_fit
 from served.perceptron import BATCH
 
 # -- same results as Module.fit ----------------------------------------------------------------
@@ -187,3 +187,21 @@ def test_a_checkpoint_has_mxnets_files(driver, jobs, make_network, toy_data):
     for name, value in driver.params().items():
         saved = arguments.get(name, auxiliary.get(name))
         np.testing.assert_array_equal(saved.asnumpy(), value)
+
+
+@pytest.mark.parametrize("length", [116, 117, 128])
+def test_a_module_with_a_long_name_is_trained_and_saved(
+    driver, jobs, make_network, toy_data, length
+):
+    name = "n" * length
+    jobs.dataset("toy", toy_data)
+    start = jobs.start(driver.create(make_network(), name=name), fit_params(epochs=1))
+    driver.ask(start)
+    assert driver.run_jobs()["type"] == "done"
+    trained = driver.params(name)
+    root = jobs.folder / name
+    assert f"{name}-0001.params" in verify_checkpoint(root / "1").files
+    driver.ask(calls.SaveCheckpoint(module=name, root=str(root), epoch=7))
+    driver.ask(calls.LoadCheckpoint(module=name, directory=str(root / "7")))
+    for key, value in driver.params(name).items():
+        np.testing.assert_array_equal(value, trained[key])

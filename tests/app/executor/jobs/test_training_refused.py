@@ -87,6 +87,11 @@ def test_an_older_attempt_cannot_act_for_a_newer_one(driver, jobs, make_network,
         ({"optimizer": None}, "invalid", "optimizer"),
         ({"callbacks": {"email": {}}}, "invalid", "callbacks.email"),
         ({"callbacks": {"speedometer": {"often": 2}}}, "invalid", "callbacks.speedometer"),
+        *(
+            ({"callbacks": {name: {option: bad}}}, "invalid", f"callbacks.{name}.{option}")
+            for name, option in (("speedometer", "frequent"), ("log_train_metric", "period"))
+            for bad in (None, 0, 1.5, "2", True)
+        ),
         ({"metrics": ["f1"]}, "invalid", "metrics"),
         (
             {"validation": {"dataset": "toy", "inputs": {"data": {"array": "x"}}}},

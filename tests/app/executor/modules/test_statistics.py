@@ -9,6 +9,7 @@ import pytest
 
 import core as mx
 from app.domain.module import BindSpec, InitSpec, InputDesc, ModuleKind, OptimizerSpec
+from app.executor.modules import statistics
 from app.link import calls
 
 FEATURES, BATCH = 6, 8
@@ -181,6 +182,49 @@ def test_a_fit_reports_statistics(driver: Any, make_network: Any, jobs: Any, toy
     driver.ask(jobs.start(record, unwatched, job_id=2))
     driver.run_jobs()
     assert len(driver.of_type("statistics")) == len(reports)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_watched"),
+    [
+        *(("*", True), ("fc?_output", True), ("*backward_output1", True), ("*", True)),
+        *(("fc2_weight", False), ("*_bias", False), ("nothing", False)),
+    ],
+)
+def test_a_pass_is_watched_only_if_an_operator_is_meant(
+    driver: Any, batch: Any, monkeypatch: pytest.MonkeyPatch, pattern: str, is_watched: bool
+) -> None:
+    driver.ready()
+    driver.ask(calls.InitOptimizer(module="net", spec=OptimizerSpec()))
+    watched = []
+    install = mx.mod.Module.install_monitor
+    monkeypatch.setattr(
+        mx.mod.Module, "install_monitor", lambda *given: (watched.append(1), install(*given))
+    )
+    driver.ask(calls.Forward(module="net", backward=True, monitor=pattern), **batch)
+    assert bool(watched) == is_watched
+    kinds = {row["of"] for row in ask(driver, pattern)}
+    assert kinds & {"output", "backward"} if is_watched else kinds <= {"parameter", "gradient"}
+
+
+@pytest.mark.parametrize("size", [1, 2**14, 2**14 + 1, 100_003])
+def test_figures_of_large_arrays_are_numpys(size: int) -> None:
+    values = np.random.default_rng(size).normal(1000.0, 0.1, size).astype("f")
+    bad = np.concatenate([values, [np.nan, np.inf, -np.inf]]).astype("f")
+    for given, nonfinite in ((values, 0), (bad, 3)):
+        found = statistics._figures(given)
+        exact = values.astype("f8")
+        assert found.pop("nonfinite") == nonfinite
+        expected = {
+            "magnitude": np.sqrt(np.square(exact).mean()),
+            "mean": exact.mean(),
+            "std": exact.std(),
+            "min": exact.min(),
+            "max": exact.max(),
+        }
+        assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    nothing = statistics._figures(np.full(3, np.nan, "f"))
+    assert nothing == {"nonfinite": 3} | dict.fromkeys(expected)
 
 
 def test_monitoring_ends_with_a_pass_that_fails(driver: Any, batch: Any) -> None:
