@@ -367,8 +367,13 @@ def _make_executor(
 def _memory_options(name: str, settings: Settings) -> list[str]:
     # CPU executors share the machine's memory; each GPU has its own.
     sharers = sum(one.startswith("cpu") for one in settings.devices) if name[0] == "c" else 1
-    budget = settings.memory_budget
-    return [f"--sharers={sharers}", *([] if budget is None else [f"--memory-budget={budget}"])]
+    executors = len(settings.devices)
+    options = [f"--sharers={sharers}", f"--executors={executors}"]
+    if settings.memory_budget is not None:
+        options.append(f"--memory-budget={settings.memory_budget}")
+    if settings.max_answers_bytes is not None:
+        options.append(f"--answers-bytes={settings.max_answers_bytes // executors}")
+    return options
 
 
 def configure_logging(settings: Settings) -> None:

@@ -81,6 +81,10 @@ class Settings(BaseSettings):
     """Largest request body, except for uploads of datasets and checkpoints."""
     max_bodies_bytes: int = Field(default=1024 * _MIB, ge=1024)
     """Total size of the bodies held in memory for all current requests."""
+    max_answers_bytes: int | None = Field(default=None, ge=_MIB)
+    """Total size of the tensors in answers under way, half of which one answer may have; None takes
+    20% of the memory of the container or the machine, and at most 4 GiB.
+    """
     max_json_bytes: int = Field(default=256 * 1024, ge=1024)
     """Largest JSON body without tensors and symbols."""
     decoder_processes: int = Field(default=2, ge=1, le=64)

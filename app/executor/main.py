@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 from app.errors import ServiceError
 from app.executor.host import ModuleHost
 from app.executor.loop import Activity, DeviceLoop
+from app.executor.modules.memory_limits import default_answers
 from app.executor.modules.process_memory import resident_bytes
 from app.link.channel import SocketChannel
 from app.link.file_limits import allow_most_files
@@ -48,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     _prepare_process(options)
     sock = socket.socket(fileno=options.fd)
     sock.setblocking(True)
-    channel = SocketChannel(sock, SlabLimits(options.limit_bytes, options.idle_bytes))
+    channel = SocketChannel(sock, _slab_limits(options))
     activity = Activity(WorkPage(options.work_fd))
     # Before the host is made, which may take long: the other side may be gone by then.
     threading.Thread(
@@ -76,6 +77,12 @@ def make_loop(device: str, channel: Channel, *, budget_bytes: int | None = None)
     return DeviceLoop(host, channel)
 
 
+def _slab_limits(options: argparse.Namespace) -> SlabLimits:
+    """Return the limits on the memory of answers."""
+    limit = min(options.limit_bytes, default_answers(options.executors))
+    return SlabLimits(options.answers_bytes or limit, options.idle_bytes)
+
+
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="app.executor", description=__doc__)
     parser.add_argument("--fd", type=int, required=True, help="the inherited socket")
@@ -94,6 +101,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--memory-budget", type=int, help="bytes of memory that modules may use")
     parser.add_argument(
         "--sharers", type=int, default=1, help="number of devices that share the memory"
+    )
+    parser.add_argument("--answers-bytes", type=int, help="bytes of memory that answers may use")
+    parser.add_argument(
+        "--executors", type=int, default=1, help="number of executors on this machine"
     )
     return parser.parse_args(arguments)
 
