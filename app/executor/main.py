@@ -23,7 +23,7 @@ from app.errors import ServiceError
 from app.executor.host import ModuleHost
 from app.executor.loop import Activity, DeviceLoop
 from app.executor.modules.memory_limits import default_answers
-from app.executor.modules.process_memory import resident_bytes
+from app.executor.modules.process_memory import resident_bytes, retain_little_memory
 from app.link.channel import SocketChannel
 from app.link.file_limits import allow_most_files
 from app.link.protocols import Channel, ChannelClosed, Emit, Host
@@ -116,6 +116,7 @@ def _prepare_process(options: argparse.Namespace) -> None:
     checkpointed before it closes the socket.
     """
     allow_most_files()
+    retain_little_memory()
     # SIGKILL, because the others are ignored below. A parent that died before this line is noticed
     # by its end of the socket.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
