@@ -61,6 +61,7 @@ from app.services.module_commands import ModuleCommands
 from app.services.observed_lengths import ObservedLengths
 from app.services.param_summaries import ParamSummaries
 from app.services.predictions import Predictions
+from app.services.record_watch import RecordWatch
 from app.services.recovery_report import RecoveryReport
 from app.services.restoration import Restoration
 from app.services.restore_log import RestoreLog
@@ -275,6 +276,9 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     history = History(jobs, settings.keep_jobs, settings.keep_job_days, settings.keep_events)
     history.start()
     stack.push_async_callback(history.stop)
+    watch = RecordWatch(modules, access)
+    watch.start()
+    stack.push_async_callback(watch.stop)
     versions = Versions(access, checkpoints, version_files, instances)
     stack.push_async_callback(instances.close)
     stack.push_async_callback(versions.close)
