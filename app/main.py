@@ -37,7 +37,7 @@ from app.files.length_counts import LengthCountFiles
 from app.link.client import ExecutorClient
 from app.link.inprocess import InProcessClient
 from app.link.process import ProcessOptions
-from app.link.supervisor import OnLoss, Restore, Supervisor
+from app.link.supervisor import OnLoss, RestartPolicy, Restore, Supervisor
 from app.logs import send_log
 from app.oip.infer import InferLane
 from app.oip.inference import Inferences
@@ -365,7 +365,8 @@ def _make_executor(
         log_format=settings.log_format,
         environ={"MODSERVE_MATH": settings.math},
     )
-    return Supervisor(name, options, restore, on_loss=on_loss)
+    policy = RestartPolicy(call_seconds=settings.max_call_seconds)
+    return Supervisor(name, options, restore, policy, on_loss=on_loss)
 
 
 def _memory_options(name: str, settings: Settings) -> list[str]:

@@ -109,6 +109,10 @@ class Settings(BaseSettings):
     """Most simultaneous followers of events."""
     max_predictions: int = Field(default=512, ge=1)
     """Most simultaneous predictions of one module; more are refused with 503."""
+    max_call_seconds: float = Field(default=120.0, gt=0)
+    """How long one call, or one batch of predictions, may hold an executor. Then the executor is
+    ended and restored, and the call is answered with 504.
+    """
     max_graph_nodes: int = Field(default=100_000, ge=1)
     """Most nodes of all symbols of a new module together."""
     max_unsent_bytes: int = Field(default=1024 * _MIB, ge=_MIB)

@@ -26,6 +26,7 @@ from app.executor.modules.memory_limits import default_answers
 from app.executor.modules.process_memory import resident_bytes, retain_little_memory
 from app.link.channel import SocketChannel
 from app.link.file_limits import allow_most_files
+from app.link.memory_pressure import be_ended_first
 from app.link.protocols import Channel, ChannelClosed, Emit, Host
 from app.link.slab_port import SlabLimits
 from app.link.work_page import WorkPage
@@ -35,6 +36,9 @@ from core.errors import MXNetError
 __all__ = ["main", "make_loop"]
 
 _PR_SET_PDEATHSIG = 1
+
+_OOM_SCORE = 400
+"""A server that used less than this share of memory, in thousandths, outlives its executors."""
 
 _SWITCH_SECONDS = 0.0005
 """Python's switch interval: how long the device thread may have to wait for the GIL while another
@@ -116,6 +120,7 @@ def _prepare_process(options: argparse.Namespace) -> None:
     checkpointed before it closes the socket.
     """
     allow_most_files()
+    be_ended_first(_OOM_SCORE)
     retain_little_memory()
     # SIGKILL, because the others are ignored below. A parent that died before this line is noticed
     # by its end of the socket.

@@ -124,7 +124,7 @@ _HEADER: dict[str, Any] = {
         }
     ]
 }
-_ANSWERS = answers(InferAnswer, _ANSWER, 400, 404, 413, 501, 503)
+_ANSWERS = answers(InferAnswer, _ANSWER, 400, 404, 413, 501, 503, 504)
 _ANSWERS[200]["content"] |= _BINARY
 
 
