@@ -35,7 +35,7 @@ async def content_response(
     if content.is_over:
         release()
         return Response(first, media_type=media_type)
-    return _LongResponse(first, content, media_type, release)
+    return _LongResponse(first, content, make, media_type, release)
 
 
 async def fast_body(make: Callable[[], Content], release: Callable[[], None]) -> Body:
@@ -68,20 +68,34 @@ class _LongResponse(StreamingResponse):
         self,
         first: memoryview,
         content: Content,
+        make: Callable[[], Content],
         media_type: str | None,
         release: Callable[[], None],
     ) -> None:
         super().__init__(_blocks(first, content), media_type=media_type)
         if content.size is not None:
             self.headers["Content-Length"] = str(content.size)
+        self._make = make
         self._release = release
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it; also if the client leaves, the tensors are released."""
         try:
+            if scope["http_version"] == "1.0" and "Content-Length" not in self.headers:
+                # That version has no chunks. It is made twice, rather than kept to be counted.
+                size = await asyncio.to_thread(_size_of, self._make())
+                self.headers["Content-Length"] = str(size)
+                self.body_iterator = _blocks(memoryview(b""), self._make())
             await super().__call__(scope, receive, send)
         finally:
             self._release()
+
+
+def _size_of(content: Content) -> int:
+    size = 0
+    while not content.is_over:
+        size += len(content.next_block())
+    return size
 
 
 async def _blocks(first: memoryview, content: Content) -> AsyncIterator[memoryview]:

@@ -84,7 +84,8 @@ def make_loop(device: str, channel: Channel, *, budget_bytes: int | None = None)
 def _slab_limits(options: argparse.Namespace) -> SlabLimits:
     """Return the limits on the memory of answers."""
     limit = min(options.limit_bytes, default_answers(options.executors))
-    return SlabLimits(options.answers_bytes or limit, options.idle_bytes)
+    limit = options.answers_bytes or limit
+    return SlabLimits(limit, min(options.idle_bytes, limit // 4))
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:

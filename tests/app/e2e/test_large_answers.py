@@ -68,6 +68,20 @@ def as_v2(ids: np.ndarray) -> tuple[str, bytes]:
     return "/v2/models/net/infer", json.dumps({"inputs": [tensor]}).encode()
 
 
+def sending(url: str, path: str, body: bytes, version: str) -> socket.socket:
+    """Return a connection on which a request was sent, and nothing read."""
+    parts = urlsplit(url)
+    head = (
+        f"POST {path} HTTP/{version}\r\nhost: {parts.netloc}\r\n"
+        f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    )
+    assert parts.hostname is not None
+    assert parts.port is not None
+    client = socket.create_connection((parts.hostname, parts.port))
+    client.sendall(head.encode() + body)
+    return client
+
+
 def vectors(answer: httpx.Response) -> np.ndarray:
     outputs = answer.json()["outputs"]
     data = outputs[0] if isinstance(outputs, list) else outputs["words_output"]
@@ -126,20 +140,11 @@ def test_an_answer_over_the_limit_is_refused_before_it_is_computed(
 
 
 def test_answers_that_nobody_reads_leave_the_others_alone(server: ServerProcess) -> None:
-    parts = urlsplit(server.url)
     path, body = as_v1(IDS)
-    head = (
-        f"POST {path} HTTP/1.1\r\nhost: {parts.netloc}\r\ncontent-type: application/json\r\n"
-        f"content-length: {len(body)}\r\n\r\n"
-    )
-    assert parts.hostname is not None
-    assert parts.port is not None
     before = forget_peak(server.process.pid)
     with httpx.Client(base_url=server.url, timeout=60) as http, ExitStack() as silent:
         for _ in range(3):
-            address = parts.hostname, parts.port
-            client = silent.enter_context(socket.create_connection(address))
-            client.sendall(head.encode() + body)
+            client = silent.enter_context(sending(server.url, path, body, "1.1"))
             assert client.recv(1) == b"H"  # it has begun, and goes no further
         refused = http.post(path, content=body)
         assert refused.status_code == 503, refused.text[:500]
@@ -158,3 +163,16 @@ def test_a_connection_goes_on_after_a_long_answer(server: ServerProcess) -> None
             answer = http.post(path, content=body)
             assert answer.status_code == 200
             assert answer.headers["transfer-encoding"] == "chunked"
+
+
+def test_a_client_of_an_older_http_gets_no_chunks(
+    server: ServerProcess, weight: np.ndarray
+) -> None:
+    path, body = as_v1(IDS)
+    with sending(server.url, path, body, "1.0") as client, client.makefile("rb") as file:
+        head, _, content = file.read().partition(b"\r\n\r\n")
+    fields = head.decode().lower().split("\r\n")
+    assert f"content-length: {len(content)}" in fields
+    assert not any(field.startswith("transfer-encoding") for field in fields)
+    data = json.loads(content)["outputs"]["words_output"]["data"]
+    np.testing.assert_array_equal(np.asarray(data, np.float32), weight[IDS])
