@@ -242,11 +242,7 @@ class Connection:
                 self._take_frames()
 
     def close(self, reason: str, *, is_overrun: bool = False) -> None:
-        """Close the socket; every pending call fails with ExecutorGone.
-
-        Args:
-            is_overrun: because what is being computed takes too long.
-        """
+        """Close the socket; pending calls fail with ExecutorGone; see ``ProcessClient.kill``."""
         if not self._is_open:
             return
         self._is_open = False
