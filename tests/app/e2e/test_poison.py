@@ -147,6 +147,7 @@ async def test_a_call_that_holds_the_executor_is_ended_and_its_module_refused(
         ):
             answer = await api.post(path, json=body)
             assert answer.status_code == 504, answer.text
+            assert path == "/v2/models/slow/infer" or answer.json()["code"] == "call_too_long"
             assert "MODSERVE_MAX_CALL_SECONDS" in answer.text
             await until_ready(api)
             assert (await predict(api, "good"))[0] == 200
