@@ -41,6 +41,8 @@ _REMEDIES = {
     "storage_full": "Delete datasets, checkpoints or modules, or enlarge the disk.",
     "out_of_memory": "Send fewer examples at once, or unload modules.",
     "executor_gone": "Try again after Retry-After; it is unknown whether the call took effect.",
+    "call_too_long": "Send fewer or smaller examples at once, or ask the operator to raise "
+    "MODSERVE_MAX_CALL_SECONDS.",
     "not_resident": "Try again after Retry-After.",
     "internal": "Report the request_id to the operator: the log has the details under it.",
 }

@@ -12,6 +12,7 @@ from typing import Any
 from app.database_errors import DiskFailed, RowDamaged
 from app.errors import (
     AlreadyExists,
+    CallTooLong,
     Conflict,
     Damaged,
     DatabaseDamaged,
@@ -125,6 +126,7 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     VersionDamaged: ErrorKind(503, "version_damaged", "The version's checkpoint is damaged"),
     StorageFull: ErrorKind(507, "storage_full", "The server's disk is full"),
     OutOfMemory: ErrorKind(507, "out_of_memory", "The device is out of memory"),
+    CallTooLong: ErrorKind(504, "call_too_long", "The call took too long"),
     ExecutorGone: ErrorKind(503, "executor_gone", "The executor does not answer"),
 }
 """Every error that can be an answer. A class without a row uses that of its nearest base class."""

@@ -45,6 +45,7 @@ from app.quoting import LONGEST_QUOTE, brief, quoted
 
 __all__ = [
     "AlreadyExists",
+    "CallTooLong",
     "Conflict",
     "Damaged",
     "DatabaseDamaged",
@@ -165,6 +166,10 @@ class ExecutorGone(Exception):
 
 class ExecutorKilled(ExecutorGone):
     """The executor was killed, or crashed, while it ran this call and no other."""
+
+
+class CallTooLong(ExecutorKilled):
+    """The executor was ended because this call took longer than a call may."""
 
 
 class StartError(Exception):

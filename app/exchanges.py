@@ -11,7 +11,17 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Admit", "Begin", "Later", "Opener", "Pending", "RequestHead", "Respond"]
+__all__ = [
+    "Admit",
+    "Begin",
+    "Body",
+    "Later",
+    "LongBody",
+    "Opener",
+    "Pending",
+    "RequestHead",
+    "Respond",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +71,40 @@ class Later:
             self._pending.withdraw()
 
 
-Respond: TypeAlias = Callable[[int, bytes, bytes | memoryview], None]
+class Blocks(Protocol):
+    """A body that is made while it is sent.
+
+    Attributes:
+        size: number of bytes, None if only making them tells.
+        is_over: True when nothing is left.
+    """
+
+    size: int | None
+    is_over: bool
+
+    def next_block(self) -> memoryview:
+        """Return the next bytes, in any thread; they may be none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LongBody:
+    """A body that is too large to be made at once.
+
+    Attributes:
+        first: its beginning.
+        rest: what follows.
+        release: called once, when it was sent or given up.
+    """
+
+    first: memoryview
+    rest: Blocks
+    release: Callable[[], None]
+
+
+Body: TypeAlias = bytes | memoryview | LongBody
+
+Respond: TypeAlias = Callable[[int, bytes, Body], None]
 """Takes the status, header lines (each with its line end) and body of the response, once."""
 
 Begin: TypeAlias = Callable[[bytes, str, Respond], Pending | None]

@@ -37,7 +37,7 @@ from app.files.length_counts import LengthCountFiles
 from app.link.client import ExecutorClient
 from app.link.inprocess import InProcessClient
 from app.link.process import ProcessOptions
-from app.link.supervisor import OnLoss, Restore, Supervisor
+from app.link.supervisor import OnLoss, RestartPolicy, Restore, Supervisor
 from app.logs import send_log
 from app.oip.infer import InferLane
 from app.oip.inference import Inferences
@@ -61,6 +61,7 @@ from app.services.module_commands import ModuleCommands
 from app.services.observed_lengths import ObservedLengths
 from app.services.param_summaries import ParamSummaries
 from app.services.predictions import Predictions
+from app.services.record_watch import RecordWatch
 from app.services.recovery_report import RecoveryReport
 from app.services.restoration import Restoration
 from app.services.restore_log import RestoreLog
@@ -275,6 +276,9 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     history = History(jobs, settings.keep_jobs, settings.keep_job_days, settings.keep_events)
     history.start()
     stack.push_async_callback(history.stop)
+    watch = RecordWatch(modules, access)
+    watch.start()
+    stack.push_async_callback(watch.stop)
     versions = Versions(access, checkpoints, version_files, instances)
     stack.push_async_callback(instances.close)
     stack.push_async_callback(versions.close)
@@ -362,14 +366,20 @@ def _make_executor(
         log_format=settings.log_format,
         environ={"MODSERVE_MATH": settings.math},
     )
-    return Supervisor(name, options, restore, on_loss=on_loss)
+    policy = RestartPolicy(call_seconds=settings.max_call_seconds)
+    return Supervisor(name, options, restore, policy, on_loss=on_loss)
 
 
 def _memory_options(name: str, settings: Settings) -> list[str]:
     # CPU executors share the machine's memory; each GPU has its own.
     sharers = sum(one.startswith("cpu") for one in settings.devices) if name[0] == "c" else 1
-    budget = settings.memory_budget
-    return [f"--sharers={sharers}", *([] if budget is None else [f"--memory-budget={budget}"])]
+    executors = len(settings.devices)
+    options = [f"--sharers={sharers}", f"--executors={executors}"]
+    if settings.memory_budget is not None:
+        options.append(f"--memory-budget={settings.memory_budget}")
+    if settings.max_answers_bytes is not None:
+        options.append(f"--answers-bytes={settings.max_answers_bytes // executors}")
+    return options
 
 
 def configure_logging(settings: Settings) -> None:

@@ -81,6 +81,10 @@ class Settings(BaseSettings):
     """Largest request body, except for uploads of datasets and checkpoints."""
     max_bodies_bytes: int = Field(default=1024 * _MIB, ge=1024)
     """Total size of the bodies held in memory for all current requests."""
+    max_answers_bytes: int | None = Field(default=None, ge=_MIB)
+    """Total size of the tensors in answers under way, half of which one answer may have; None takes
+    20% of the memory of the container or the machine, and at most 4 GiB.
+    """
     max_json_bytes: int = Field(default=256 * 1024, ge=1024)
     """Largest JSON body without tensors and symbols."""
     decoder_processes: int = Field(default=2, ge=1, le=64)
@@ -105,6 +109,10 @@ class Settings(BaseSettings):
     """Most simultaneous followers of events."""
     max_predictions: int = Field(default=512, ge=1)
     """Most simultaneous predictions of one module; more are refused with 503."""
+    max_call_seconds: float = Field(default=120.0, gt=0)
+    """How long one call, or one batch of predictions, may hold an executor. Then the executor is
+    ended and restored, and the call is answered with 504.
+    """
     max_graph_nodes: int = Field(default=100_000, ge=1)
     """Most nodes of all symbols of a new module together."""
     max_unsent_bytes: int = Field(default=1024 * _MIB, ge=_MIB)

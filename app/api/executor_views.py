@@ -24,6 +24,10 @@ class BudgetView(BaseModel):
 
     bytes: int = Field(description="Maximum for all modules.")
     used: int = Field(description="Bytes in use by modules.")
+    other: int = Field(
+        description="Private bytes of the process beyond those and what it began with: data of "
+        "requests and jobs, and what libraries keep."
+    )
 
 
 class ResidentView(BaseModel):

@@ -7,6 +7,7 @@ with the same head only the key's continued existence is checked.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from app.api.audit import Audit
@@ -14,7 +15,7 @@ from app.api.key_guard import key_texts, scope_fault
 from app.domain.api_key import ApiKey
 from app.error_answers import error_answer
 from app.errors import ServiceError
-from app.exchanges import Begin, Pending, Respond
+from app.exchanges import Begin, Body, LongBody, Pending, Respond
 from app.refusals import Unauthorized
 from app.services.allowance import Allowance
 from app.services.key_ring import KeyRing
@@ -95,8 +96,17 @@ class _Limited:
         if self._pending is not None:
             self._pending.withdraw()
 
-    def _answer(self, status: int, lines: bytes, body: bytes | memoryview) -> None:
-        self._end()
+    def _answer(self, status: int, lines: bytes, body: Body) -> None:
+        if isinstance(body, LongBody):  # which is under way until it was sent
+            release = body.release
+
+            def end() -> None:
+                self._end()
+                release()
+
+            body = replace(body, release=end)
+        else:
+            self._end()
         self._respond(status, lines, body)
 
     def _end(self) -> None:

@@ -39,6 +39,7 @@ _DESCRIPTIONS = {
     416: "`Range` begins beyond the end of the file",
     422: "A field has an invalid value",
     503: "Temporarily unavailable; Retry-After says when to try again",
+    504: "The call took longer than a call may; the executor is restored",
     507: "The server's disk is full",
 }
 

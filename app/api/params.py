@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from app.api.bodies import beside_the_loop, read_body, read_object
+from app.api.bodies import read_body, read_object
 from app.api.conditional import IF_MATCH
+from app.api.contents import content_response
 from app.api.dependencies import ModuleName, ServicesOf
 from app.api.fact_views import OptimizerView
 from app.api.module_views import shown
@@ -19,7 +21,7 @@ from app.api.views import ModuleView
 from app.domain.codec import from_plain
 from app.domain.module import InitSpec, OptimizerSpec
 from app.link import calls
-from app.tensors.writing import join
+from app.tensors.content import Content
 
 __all__ = ["router"]
 
@@ -179,12 +181,9 @@ async def get_optimizer_states(module: ModuleName, services: ServicesOf) -> Resp
     """Return the states in MXNet's `.states` form."""
     call = calls.GetOptimizerStates(module=module)
     reply = await services.access.ask_at(module, "optimizer_states", call)
-    try:
-        states = reply.tensors["states"]
-        content = await beside_the_loop(states.nbytes, lambda: join([states]))
-    finally:
-        reply.release()
-    return Response(content, media_type="application/octet-stream")
+    states = reply.tensors["states"]
+    make, kind = partial(Content.of, [states]), "application/octet-stream"
+    return await content_response(make, states.nbytes, kind, reply.release)
 
 
 @router.put(

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from app.api.bodies import FEW_BYTES
+from app.api.contents import fast_body
 from app.api.ragged_predictions import may_be_ragged, predict_ragged
 from app.api.raw_bodies import RawBody, begins_as_image, holds_images, split_body
 from app.api.raw_inputs import RawInputs, kinds_of
@@ -31,10 +32,10 @@ from app.link.slots import Piece
 from app.services.predict_calls import TensorRow, bound_dtypes, pieces_of, rows_of
 from app.services.predictions import Predictions
 from app.services.versions import Version, Versions
-from app.tensors.codec import NPY, Tensors, body_type, decode, encode_buffer, negotiate
+from app.tensors.codec import NPY, Tensors, body_type, content_of, decode, negotiate
+from app.tensors.content import Content
 from app.tensors.json_tensors import is_uneven
 from app.tensors.npy import npy_pieces, read_npy_header
-from app.tensors.writing import join
 
 __all__ = ["PredictLane"]
 
@@ -47,7 +48,7 @@ _NPY_LENGTH = slice(8, 10)
 _MOST_KNOWN = 4096
 """Maximum number of npy headers that are remembered: clients choose what they send."""
 
-_Written: TypeAlias = tuple[bytes, Piece]
+_Written: TypeAlias = tuple[bytes, Content]
 """The lines of an answer's head, and its body."""
 _Write: TypeAlias = Callable[[Outcome], _Written]
 _Refuse: TypeAlias = Callable[[Exception], None]
@@ -180,7 +181,8 @@ class PredictLane:
         try:
             version = await self._versions.choose(record, wanted)
             answered = predict_ragged(self._predictions, record, version, body, accept)
-            kind, content = await answered
+            kind, make, release = await answered
+            content = await fast_body(make, release)
         except Exception as error:
             refuse(error)
             return
@@ -242,8 +244,7 @@ class PredictLane:
         kind = negotiate(accept, single=len(outputs.rows) == 1)
         if kind == NPY and outputs in self._npy_heads and not outcome.result.get("batch_axes"):
             pieces = (self._npy_heads[outputs], outcome.memory[: outputs.nbytes])
-            content = b"".join(pieces) if outputs.nbytes <= FEW_BYTES else join(pieces)
-            return line + b"content-type: application/x-npy\r\n", content
+            return line + b"content-type: application/x-npy\r\n", Content.of(pieces)
         arrays = outputs.arrays(np.frombuffer(outcome.memory, np.uint8), 0)
         if kind == NPY:
             self._learn_head(outputs, arrays)
@@ -253,7 +254,7 @@ class PredictLane:
         axes = outcome.result.get("batch_axes", {})
         if axes:
             line += b"x-batch-axes: %b\r\n" % json.dumps(axes).encode()
-        content = encode_buffer(kind, arrays, "outputs", extra, members_of(axes))
+        content = content_of(kind, arrays, "outputs", extra, members_of(axes))
         return line + b"content-type: %b\r\n" % kind.encode(), content
 
     def _learn_head(self, outputs: Signature, arrays: dict[str, Any]) -> None:
@@ -267,24 +268,30 @@ class PredictLane:
 
 def _write_here(write: _Write, refuse: _Refuse, respond: Respond, outcome: Outcome) -> None:
     try:
-        written = write(outcome)
+        lines, content = write(outcome)
+        body = content.whole()
     except Exception as error:
         refuse(error)
     else:
-        respond(200, *written)
+        respond(200, lines, body)
     finally:
         outcome.release()
 
 
 async def _write_beside(write: _Write, refuse: _Refuse, respond: Respond, outcome: Outcome) -> None:
+    lines = b""
+
+    def make() -> Content:
+        nonlocal lines
+        lines, content = write(outcome)
+        return content
+
     try:
-        written = await asyncio.to_thread(write, outcome)
+        body = await fast_body(make, outcome.release)
     except Exception as error:
         refuse(error)
     else:
-        respond(200, *written)
-    finally:
-        outcome.release()
+        respond(200, lines, body)
 
 
 def _as_body(tensors: Tensors, rest: dict[str, Any]) -> _Body:

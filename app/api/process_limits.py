@@ -7,12 +7,20 @@ import resource
 from pathlib import Path
 
 import app
+from app.link.memory_pressure import be_ended_first
 
 __all__ = ["environment", "limit_memory"]
 
+_OOM_SCORE = 800
+"""More than that of executors, since nothing but one request is lost."""
+
 
 def limit_memory(size: int) -> None:
-    """Limit this process to this much memory beyond that of the interpreter and libraries."""
+    """Limit this process to this much memory beyond that of the interpreter and libraries.
+
+    If the machine's memory runs out before, the kernel ends this process first.
+    """
+    be_ended_first(_OOM_SCORE)
     # The limit is one of address space, because Linux enforces none of resident memory.
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (taken + size, taken + size))

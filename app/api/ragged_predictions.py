@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import orjson
 from fastapi import Request, Response
 
-from app.api.bodies import FEW_BYTES, beside_the_loop, decoders
+from app.api.bodies import FEW_BYTES, decoders
+from app.api.contents import content_response
 from app.api.decoding import groups_of
 from app.api.hangup import unless_hung_up
 from app.api.tensor_io import PredictFields, answer_ranked
@@ -18,20 +19,41 @@ from app.domain.codec import from_plain
 from app.domain.module import ModuleKind, ModuleRecord
 from app.errors import Invalid
 from app.link.client import Reply
+from app.link.slots import SLOT_BYTES
 from app.services.predict_calls import bound_dtypes, pieces_of, rows_of
 from app.services.predictions import Predictions
 from app.services.services import Services
 from app.services.versions import Version
-from app.tensors.codec import JSON, Tensors, encode_buffer, negotiate, take_inputs
+from app.tensors.codec import JSON, Tensors, content_of, negotiate, take_inputs
+from app.tensors.content import Content
 from app.tensors.json_bodies import load_json
 from app.tensors.json_tensors import HostArray
 from app.tensors.ragged import SameShapeExamples, group_examples, ragged_pieces
-from app.tensors.writing import join
 
 __all__ = ["answer_ragged", "may_be_ragged", "predict_ragged"]
 
-_Outputs: TypeAlias = Mapping[str, Sequence[HostArray]]
-"""By name, a row for each example."""
+
+@dataclass(slots=True)
+class _Outputs:
+    """What was computed for examples of several shapes.
+
+    Attributes:
+        rows: by output, one for each example; valid until ``release``.
+        replies: whose memory large ones are in, so that they count among the answers under way.
+    """
+
+    rows: dict[str, list[HostArray]] = field(default_factory=dict)
+    replies: list[Reply] = field(default_factory=list)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows."""
+        return sum(row.nbytes for rows in self.rows.values() for row in rows)
+
+    def release(self) -> None:
+        """Release their memory."""
+        while self.replies:
+            self.replies.pop().release()
 
 
 def may_be_ragged(record: ModuleRecord) -> bool:
@@ -45,10 +67,13 @@ async def predict_ragged(
     version: Version,
     body: bytes,
     accept: str | None,
-) -> tuple[str, memoryview]:
-    """Return the type and content of the answer to a small JSON body with lists that differ.
+) -> tuple[str, Callable[[], Content], Callable[[], None]]:
+    """Return the answer to a small JSON body with lists that differ.
 
     Each example gets the same outputs as if it were sent alone.
+
+    Returns:
+        the media type, what makes the content, and what releases its memory.
 
     Raises:
         Invalid: an input is invalid, or an output does not have a row for each example.
@@ -56,7 +81,8 @@ async def predict_ragged(
     parsed = load_json(body)
     groups = group_examples(take_inputs(parsed), bound_dtypes(record))
     outputs = await _ask(predictions, record, version, groups, from_plain(PredictFields, parsed))
-    return await _encode(outputs, version, accept)
+    kind, make = _written(outputs, version, accept)
+    return kind, make, outputs.release
 
 
 async def answer_ragged(
@@ -81,14 +107,16 @@ async def answer_ragged(
     outputs = await unless_hung_up(request, asked)
     if top_k is not None:
         if not _are_alike(outputs):
+            outputs.release()
             raise Invalid(
                 "top_k", top_k, "none, because the outputs of these examples differ in length"
             )
         reply = Reply({}, _stacked(outputs))
+        outputs.release()
         response = await answer_ranked(reply, top_k, record.labels, {"version": chosen.name})
     else:
-        kind, content = await _encode(outputs, chosen, request.headers.get("accept"))
-        response = Response(content, media_type=kind)
+        kind, make = _written(outputs, chosen, request.headers.get("accept"))
+        response = await content_response(make, outputs.nbytes, kind, outputs.release)
     response.headers["X-Model-Version"] = chosen.name
     return response
 
@@ -103,48 +131,62 @@ async def _ask(
     """Return the outputs by name, a row for each example."""
     if fields.part is not None:
         raise Invalid("inputs", "examples of differing lengths", "one length in a sequence's part")
-    outputs: dict[str, dict[int, HostArray]] = {}
-    for group in groups:
-        target = predictions.target(record, version, rows_of(group.tensors), fields.bucket)
-        pieces = pieces_of(group.tensors)
-        reply = (await predictions.outcome(record, version, target, pieces)).reply()
-        try:
-            axes = reply.result.get("batch_axes", {})
-            for name, output in reply.tensors.items():
-                by_example = _by_example(name, output, axes.get(name, 0))
-                outputs.setdefault(name, {}).update(
-                    zip(group.places, by_example.copy(), strict=True)
-                )
-        finally:
-            reply.release()
-    return {name: [rows[place] for place in sorted(rows)] for name, rows in outputs.items()}
+    outputs = _Outputs()
+    try:
+        places: list[int] = []
+        for group in groups:
+            target = predictions.target(record, version, rows_of(group.tensors), fields.bucket)
+            pieces = pieces_of(group.tensors)
+            outcome = await predictions.outcome(record, version, target, pieces)
+            _add(outputs, outcome.reply())
+            places += group.places
+    except BaseException:
+        outputs.release()
+        raise
+    order = np.argsort(places)
+    outputs.rows = {name: [rows[place] for place in order] for name, rows in outputs.rows.items()}
+    return outputs
 
 
-async def _encode(
+def _add(outputs: _Outputs, reply: Reply) -> None:
+    """Append the rows of a group; few of them are copied, since there are few slots for those."""
+    outputs.replies.append(reply)
+    is_small = sum(one.nbytes for one in reply.tensors.values()) <= SLOT_BYTES
+    axes = reply.result.get("batch_axes", {})
+    for name, output in reply.tensors.items():
+        by_example = _by_example(name, output, axes.get(name, 0))
+        outputs.rows.setdefault(name, []).extend(by_example.copy() if is_small else by_example)
+    if is_small:
+        outputs.replies.pop().release()
+
+
+def _written(
     outputs: _Outputs, version: Version, accept: str | None
-) -> tuple[str, memoryview]:
-    size = sum(row.nbytes for rows in outputs.values() for row in rows)
-    return await beside_the_loop(size, partial(_encoded, outputs, version, accept))
-
-
-def _encoded(outputs: _Outputs, version: Version, accept: str | None) -> tuple[str, memoryview]:
-    """Return a media type and the content; only JSON can represent rows of differing lengths."""
+) -> tuple[str, Callable[[], Content]]:
+    """Return a media type, and what makes the content; only JSON can represent rows of differing
+    lengths."""
     if _are_alike(outputs):
-        kind = negotiate(accept, single=len(outputs) == 1)
-        return kind, encode_buffer(kind, _stacked(outputs), "outputs", {"version": version.name})
-    pieces = [b'{"outputs":{']
-    for name, rows in outputs.items():
-        pieces += [orjson.dumps(name), b":", *ragged_pieces(rows), b","]
-    pieces[-1] = b'},"version":%b}' % orjson.dumps(version.name)
-    return JSON, join(pieces)
+        kind = negotiate(accept, single=len(outputs.rows) == 1)
+        extra = {"version": version.name}
+        return kind, lambda: content_of(kind, _stacked(outputs), "outputs", extra)
+    return JSON, lambda: Content(_pieces(outputs, version))
+
+
+def _pieces(outputs: _Outputs, version: Version) -> Iterator[bytes]:
+    opening = b'{"outputs":{'
+    for name, rows in outputs.rows.items():
+        yield opening + orjson.dumps(name) + b":"
+        yield from ragged_pieces(rows)
+        opening = b","
+    yield b'},"version":%b}' % orjson.dumps(version.name)
 
 
 def _are_alike(outputs: _Outputs) -> bool:
-    return all(len({row.shape for row in rows}) == 1 for rows in outputs.values())
+    return all(len({row.shape for row in rows}) == 1 for rows in outputs.rows.values())
 
 
 def _stacked(outputs: _Outputs) -> Tensors:
-    return {name: np.stack(rows) for name, rows in outputs.items()}
+    return {name: np.stack(rows) for name, rows in outputs.rows.items()}
 
 
 def _by_example(name: str, output: Any, axis: int | None) -> HostArray:

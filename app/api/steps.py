@@ -88,7 +88,7 @@ _ERRORS = problems(400, 404, 409, 412, 413, 415, 422, 503)
 
 _PREDICTED = {
     **tensor_answer("outputs", _BESIDE_OUTPUTS, is_ranked=True),
-    **problems(400, 404, 409, 413, 415, 422, 503),
+    **problems(400, 404, 409, 413, 415, 422, 503, 504),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -12,6 +12,7 @@ from fastapi import Request, Response
 from pydantic import ConfigDict
 
 from app.api.bodies import FEW_BYTES, beside_the_loop, decoders, read_body
+from app.api.contents import content_response
 from app.api.decoding import tensors_of
 from app.domain.codec import STRICT_FIELDS, from_plain
 from app.domain.names import BucketKey, Pattern
@@ -19,8 +20,9 @@ from app.domain.sequence import SequencePart, sequence_part
 from app.errors import Invalid
 from app.link.client import Reply
 from app.settings import Settings
-from app.tensors.codec import JSON, NPZ, Tensors, body_type, decode, encode_buffer, negotiate
-from app.tensors.ranking import labelled
+from app.tensors.codec import JSON, NPZ, Tensors, body_type, content_of, decode, negotiate
+from app.tensors.content import Content
+from app.tensors.ranking import ranked_pieces
 
 __all__ = [
     "LARGEST_JSON_HERE",
@@ -220,13 +222,10 @@ async def answer(
     members: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Response:
     """Return the tensors of a reply in a format that the client accepts, and release them."""
-    try:
-        kind = negotiate(request.headers.get("accept"), single=len(reply.tensors) == 1)
-        size = sum(tensor.nbytes for tensor in reply.tensors.values())
-        make = partial(encode_buffer, kind, reply.tensors, key, extra, members)
-        return Response(await beside_the_loop(size, make), media_type=kind)
-    finally:
-        reply.release()
+    kind = negotiate(request.headers.get("accept"), single=len(reply.tensors) == 1)
+    size = sum(tensor.nbytes for tensor in reply.tensors.values())
+    make = partial(content_of, kind, reply.tensors, key, extra, members)
+    return await content_response(make, size, kind, reply.release)
 
 
 async def answer_ranked(
@@ -237,15 +236,14 @@ async def answer_ranked(
 ) -> Response:
     """Return the best classes of each row of a reply's tensors as JSON, and release them."""
 
-    def make() -> bytes:
-        ranked = {
-            name: labelled(tensor, count, labels.get(name))
-            for name, tensor in reply.tensors.items()
-        }
-        return orjson.dumps({"outputs": ranked, **(extra or {})})
+    def pieces() -> Iterator[bytes]:
+        opening = b'{"outputs":{'
+        for name, tensor in reply.tensors.items():
+            yield opening + orjson.dumps(name) + b":"
+            yield from ranked_pieces(tensor, count, labels.get(name))
+            opening = b","
+        rest = orjson.dumps(extra or {})[1:]
+        yield b"}" + (b"," + rest if extra else b"}")
 
-    try:
-        size = sum(tensor.nbytes for tensor in reply.tensors.values())
-        return Response(await beside_the_loop(size, make), media_type=JSON)
-    finally:
-        reply.release()
+    size = sum(tensor.nbytes for tensor in reply.tensors.values())
+    return await content_response(lambda: Content(pieces()), size, JSON, reply.release)

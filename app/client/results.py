@@ -154,6 +154,7 @@ class BudgetView(TypedDict):
     """Bytes that modules may use before the least recently used ones are evicted."""
 
     bytes: int
+    other: int
     used: int
 
 

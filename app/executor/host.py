@@ -123,7 +123,10 @@ class ModuleHost:
         self._backend = backend_of(self._device)
         self._random = RandomStreams()
         budget = budget_bytes or default_budget(self._device, sharers)
-        self._residents = Residents(budget, self._random.forget, lambda name: emit(eviction(name)))
+        self._residents = Residents(
+            *(budget, self._random.forget, lambda name: emit(eviction(name))),
+            is_apart=self._backend.memory() is not None,
+        )
         self._room = Room(self._residents, self._backend.release)
         self._batches = 0
         self._batching = Batching(self._get, budget)

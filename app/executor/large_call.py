@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import time
 from concurrent.futures import Future
 from typing import Any
 
-import numpy as np
-
-from app.errors import HostError
 from app.executor.background import Waits
+from app.link.answer_sizes import answer_bytes, check_answer
 from app.link.client import Buffers
 from app.link.protocols import Channel, Computation, Host, IncomingCall
 
-__all__ = ["LARGEST_ANSWER_BYTES", "LargeCall"]
-
-LARGEST_ANSWER_BYTES = 1 << 30
-"""Limit on the tensors in the answer to a call that is computed in pieces."""
+__all__ = ["LargeCall"]
 
 
 class LargeCall:
@@ -55,18 +49,8 @@ class LargeCall:
 
     def begin(self, computation: Computation, channel: Channel) -> None:
         """Allocate the memory for the answer; raise HostError if there is not enough."""
-        sizes = (
-            math.prod(shape) * np.dtype(dtype).itemsize
-            for shape, dtype in computation.specs.values()
-        )
-        size = sum(sizes)
+        check_answer(answer_bytes(computation.specs), channel.largest_answer_bytes)
         self.is_exclusive = computation.is_exclusive
-        if size > LARGEST_ANSWER_BYTES:
-            raise HostError(
-                "too_large",
-                f"the outputs would take {size:,} bytes, the limit is {LARGEST_ANSWER_BYTES:,}; "
-                "ask for fewer examples at once, or predict a dataset in a job",
-            )
         if computation.specs:
             self._buffers = channel.reserve(computation.specs)
         tensors = self._buffers.tensors if self._buffers is not None else {}

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from app.errors import HostError
 from app.executor.large_call import LargeCall
 from app.executor.waiting_predictions import WaitingPredictions
+from app.link.answer_sizes import check_answer
 from app.link.protocols import (
     Channel,
     ChannelClosed,
@@ -118,7 +119,7 @@ class DeviceLoop:
         self._turn: list[_Waiting] = []
         self._large: deque[LargeCall] = deque()
         self._put_off: list[IncomingCall] = []
-        self._predictions = WaitingPredictions()
+        self._predictions = WaitingPredictions(channel.largest_answer_bytes)
 
     def run(self) -> None:
         """Serve until the channel closes; a batch in progress is finished first."""
@@ -255,6 +256,11 @@ class DeviceLoop:
                     self._large.append(large)
                     return None
                 prepared = self._host.prepare(call)
+        # Before anything is computed, which would take as much memory as the answer.
+        if prepared is not None and prepared.answer_bytes > self._channel.largest_answer_bytes:
+            with self._refusing(call):
+                check_answer(prepared.answer_bytes, self._channel.largest_answer_bytes)
+            return None
         if prepared is not None and prepared.rows > prepared.most_rows:
             self._large.append(LargeCall(call))
             return None

@@ -22,9 +22,11 @@ from typing import Any, TypeAlias
 from app.errors import ServiceError
 from app.executor.host import ModuleHost
 from app.executor.loop import Activity, DeviceLoop
-from app.executor.modules.process_memory import resident_bytes
+from app.executor.modules.memory_limits import default_answers
+from app.executor.modules.process_memory import resident_bytes, retain_little_memory
 from app.link.channel import SocketChannel
 from app.link.file_limits import allow_most_files
+from app.link.memory_pressure import be_ended_first
 from app.link.protocols import Channel, ChannelClosed, Emit, Host
 from app.link.slab_port import SlabLimits
 from app.link.work_page import WorkPage
@@ -34,6 +36,9 @@ from core.errors import MXNetError
 __all__ = ["main", "make_loop"]
 
 _PR_SET_PDEATHSIG = 1
+
+_OOM_SCORE = 400
+"""A server that used less than this share of memory, in thousandths, outlives its executors."""
 
 _SWITCH_SECONDS = 0.0005
 """Python's switch interval: how long the device thread may have to wait for the GIL while another
@@ -48,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     _prepare_process(options)
     sock = socket.socket(fileno=options.fd)
     sock.setblocking(True)
-    channel = SocketChannel(sock, SlabLimits(options.limit_bytes, options.idle_bytes))
+    channel = SocketChannel(sock, _slab_limits(options))
     activity = Activity(WorkPage(options.work_fd))
     # Before the host is made, which may take long: the other side may be gone by then.
     threading.Thread(
@@ -76,6 +81,13 @@ def make_loop(device: str, channel: Channel, *, budget_bytes: int | None = None)
     return DeviceLoop(host, channel)
 
 
+def _slab_limits(options: argparse.Namespace) -> SlabLimits:
+    """Return the limits on the memory of answers."""
+    limit = min(options.limit_bytes, default_answers(options.executors))
+    limit = options.answers_bytes or limit
+    return SlabLimits(limit, min(options.idle_bytes, limit // 4))
+
+
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="app.executor", description=__doc__)
     parser.add_argument("--fd", type=int, required=True, help="the inherited socket")
@@ -95,6 +107,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--sharers", type=int, default=1, help="number of devices that share the memory"
     )
+    parser.add_argument("--answers-bytes", type=int, help="bytes of memory that answers may use")
+    parser.add_argument(
+        "--executors", type=int, default=1, help="number of executors on this machine"
+    )
     return parser.parse_args(arguments)
 
 
@@ -105,6 +121,8 @@ def _prepare_process(options: argparse.Namespace) -> None:
     checkpointed before it closes the socket.
     """
     allow_most_files()
+    be_ended_first(_OOM_SCORE)
+    retain_little_memory()
     # SIGKILL, because the others are ignored below. A parent that died before this line is noticed
     # by its end of the socket.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -23,7 +23,13 @@ class WaitingPredictions:
     prepared one at a time, each after the previous one was handed out or dropped.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int) -> None:
+        """Begin without predictions.
+
+        Args:
+            most_bytes: limit on the outputs of a batch.
+        """
+        self._most_bytes = most_bytes
         self._new: list[IncomingCall] = []
         self._groups: dict[Hashable, deque[Prepared]] = {}
         self._turn: deque[Hashable] = deque()
@@ -88,7 +94,7 @@ class WaitingPredictions:
             group = self._turn.popleft()
             queue = self._groups.get(group)
             if queue:
-                batch = _take(queue)
+                batch = _take(queue, self._most_bytes)
                 self._keep(group, queue)
                 self._let_later_parts_come(one.call for one in batch)
                 return batch
@@ -122,12 +128,14 @@ def _insert(queue: deque[Prepared], prepared: Prepared) -> None:
     queue.insert(place, prepared)
 
 
-def _take(queue: deque[Prepared]) -> Batch:
-    """Take as many as fit into a batch; one that exceeds the limit is a batch of its own."""
+def _take(queue: deque[Prepared], most_bytes: int) -> Batch:
+    """Take as many as fit into a batch; one that exceeds a limit is a batch of its own."""
     batch = [queue.popleft()]
     room = batch[0].most_rows - batch[0].rows
-    while queue and queue[0].rows <= room:
+    room_bytes = most_bytes - batch[0].answer_bytes
+    while queue and queue[0].rows <= room and queue[0].answer_bytes <= room_bytes:
         room -= queue[0].rows
+        room_bytes -= queue[0].answer_bytes
         batch.append(queue.popleft())
     return batch
 

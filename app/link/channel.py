@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 
 from app.errors import HostError
+from app.link.answer_sizes import answer_bytes, check_answer
 from app.link.client import Buffers, TensorSpecs
 from app.link.event_flow import EventFlow
 from app.link.frames import Frame, FrameReader, encode_frame, encode_value, send_some
@@ -41,6 +42,7 @@ class SocketChannel:
         self._sock = sock
         self._reader = FrameReader(sock)
         self._port = SlabPort(limits)
+        self.largest_answer_bytes = limits.largest_bytes
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
         self._waker = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -121,11 +123,14 @@ class SocketChannel:
 
     def reserve(self, specs: TensorSpecs) -> SlabBuffers:
         """Return tensors in shared memory for an answer; raise HostError if they do not fit."""
+        check_answer(answer_bytes(specs), self.largest_answer_bytes)
         try:
             return self._port.reserve(specs)
         except SlabsExhausted as error:
             raise HostError(
-                "unavailable", f"the answer does not fit into shared memory: {error}"
+                "unavailable",
+                f"answers under way leave no room for this one ({error}); try again in a moment, "
+                "or raise MODSERVE_MAX_ANSWERS_BYTES",
             ) from None
 
     def reply(
@@ -204,10 +209,7 @@ class SocketChannel:
         if not isinstance(tensors, Mapping) or not tensors:
             return None
         arrays = {name: np.asarray(value) for name, value in tensors.items()}
-        try:
-            buffers = self._port.reserve_for(arrays)
-        except SlabsExhausted as error:
-            raise HostError("unavailable", f"the answer cannot be sent: {error}") from None
+        buffers = self.reserve({name: (one.shape, one.dtype) for name, one in arrays.items()})
         buffers.copy(arrays)
         return buffers
 

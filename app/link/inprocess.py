@@ -20,6 +20,7 @@ from app.link.event_flow import EventFlow, EventQueue
 from app.link.packed_frames import BatchFacts
 from app.link.protocols import ChannelClosed, Emit, IncomingCall, MakeLoop, Predicted
 from app.link.signatures import Signature, Target
+from app.link.slab_port import SlabLimits
 from app.link.slots import Piece
 
 __all__ = ["InProcessClient"]
@@ -41,6 +42,7 @@ class _QueueChannel:
         emit: Emit,
     ) -> None:
         self.events = EventFlow(emit)
+        self.largest_answer_bytes = SlabLimits().largest_bytes
         self.inbox: queue.SimpleQueue[IncomingCall | int | _Signal] = queue.SimpleQueue()
         self._answer = answer
 

@@ -166,13 +166,17 @@ class ProcessClient:
             await self.kill("the batch in progress took too long")
         self.connection.close("the executor was stopped")
 
-    async def kill(self, reason: str) -> None:
-        """Kill the process; pending calls fail with ExecutorGone."""
+    async def kill(self, reason: str, *, is_overrun: bool = False) -> None:
+        """Kill the process; pending calls fail with ExecutorGone.
+
+        Args:
+            is_overrun: because what it is computing takes too long.
+        """
         if self._process is None:
             return
         if not self.exited.done():
             self._process.send_signal(signal.SIGKILL)
-        self.connection.close(reason)
+        self.connection.close(reason, is_overrun=is_overrun)
         await asyncio.shield(self.exited)
 
     def is_alive(self) -> bool:

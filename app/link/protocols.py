@@ -102,6 +102,7 @@ class Prepared:
         most_rows: limit on the examples in a batch; a prediction with more is computed in pieces.
         delay_ns: how long it may wait for others to join its batch.
         work: what the host computes.
+        answer_bytes: size of its outputs.
     """
 
     call: IncomingCall
@@ -110,6 +111,7 @@ class Prepared:
     most_rows: int
     delay_ns: int = 0
     work: Any = None
+    answer_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,13 @@ class ChannelClosed(Exception):
 
 
 class Channel(Protocol):
-    """The source of a device loop's calls and the destination of its answers."""
+    """The source of a device loop's calls and the destination of its answers.
+
+    Attributes:
+        largest_answer_bytes: limit on the tensors of one answer.
+    """
+
+    largest_answer_bytes: int
 
     def receive(self, timeout_seconds: float | None) -> tuple[list[IncomingCall], list[int]]:
         """Return new calls and ids of cancelled calls; wait for the first up to a time.

@@ -36,6 +36,11 @@ class SlabLimits:
     limit_bytes: int = 4 * 2**30
     idle_bytes: int = 256 * 2**20
 
+    @property
+    def largest_bytes(self) -> int:
+        """Limit on one call or answer, whose slab may have up to twice its size."""
+        return self.limit_bytes // 2
+
 
 class SlabBuffers(Buffers):
     """Tensors in a slab of this side."""

@@ -16,7 +16,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from app.errors import ExecutorGone
 from app.link.client import (
@@ -64,13 +64,16 @@ class RestartPolicy:
         longest_delay_seconds: limit on the delay.
         settled_seconds: time of running after which the delay is reset to the first.
         silence_seconds: time without a heartbeat after which the process is killed.
-        stall_seconds: time in a single call or batch after which the process is killed.
+        call_seconds: time in a single call or batch of predictions after which the process is
+            killed.
+        stall_seconds: the same for a batch of a job.
     """
 
     first_delay_seconds: float = 0.2
     longest_delay_seconds: float = 30.0
     settled_seconds: float = 10.0
     silence_seconds: float = 30.0
+    call_seconds: float = 900.0
     stall_seconds: float = 900.0
 
 
@@ -131,6 +134,7 @@ class Supervisor:
         self._last_end: str | None = None
         self._last_works: tuple[RunningWork, ...] = ()
         self._has_crashed = False
+        self._overrun: str | None = None
         self._task: asyncio.Task[None] | None = None
 
     # -- ExecutorClient -----------------------------------------------------------------------
@@ -229,6 +233,11 @@ class Supervisor:
         return self._has_crashed
 
     @property
+    def overrun(self) -> str | None:
+        """The method of the call that took so long that the last process was killed, if so."""
+        return self._overrun
+
+    @property
     def last_works(self) -> tuple[RunningWork, ...]:
         """What the process that died last was running."""
         client = self._client
@@ -287,6 +296,7 @@ class Supervisor:
         running: ProcessClient | None = client
         while True:
             if running is not None:
+                self._overrun = None
                 end = await self._watch(running)
                 works = self._last_works = running.running_works()
                 # SIGKILL is sent by this class, by operators and by the OOM killer: only another
@@ -338,9 +348,14 @@ class Supervisor:
             # A process that was itself held up or suspended has not read the heartbeats it got.
             was_held_up = loop.time() - last_look > 2 * interval
             last_look = loop.time()
-            fault = None if was_held_up else self._fault(client, last_look)
+            if was_held_up:
+                continue
+            overrun = self._overrun_of(client)
+            if overrun is not None:
+                self._overrun = overrun.method
+            fault = self._fault(client, last_look) if overrun is None else overrun.fault
             if fault is not None:
-                await client.kill(fault)
+                await client.kill(fault, is_overrun=overrun is not None)
                 return f"process {client.pid} was killed: {fault}"
 
     def _fault(self, client: ProcessClient, now: float) -> str | None:
@@ -352,3 +367,20 @@ class Supervisor:
         if busy > self._policy.stall_seconds:
             return f"busy with one {connection.beat['doing']} for {busy:.0f} s"
         return None
+
+    def _overrun_of(self, client: ProcessClient) -> _Overrun | None:
+        """Return the call that takes too long, if one does."""
+        beat = client.connection.beat
+        doing, busy = beat.get("doing"), beat.get("busy_seconds", 0.0)
+        if doing in (None, "job") or busy <= self._policy.call_seconds:
+            return None
+        limit = self._policy.call_seconds
+        fault = f"a call may hold the executor for {limit:g} s, and {doing} took {busy:.0f} s"
+        return _Overrun(doing, fault)
+
+
+class _Overrun(NamedTuple):
+    """A call that takes too long: its method, and what to say of it."""
+
+    method: str
+    fault: str

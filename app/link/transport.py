@@ -241,8 +241,8 @@ class Connection:
             while self._is_open and self._reader.receive():
                 self._take_frames()
 
-    def close(self, reason: str) -> None:
-        """Close the socket; every pending call fails with ExecutorGone."""
+    def close(self, reason: str, *, is_overrun: bool = False) -> None:
+        """Close the socket; pending calls fail with ExecutorGone; see ``ProcessClient.kill``."""
         if not self._is_open:
             return
         self._is_open = False
@@ -253,7 +253,7 @@ class Connection:
         for _, fds in self._outbox:
             close_fds(fds)
         self._outbox.clear()
-        self._fail_pending(reason)  # before the memory of the requests is unmapped
+        self._fail_pending(reason, is_overrun)  # before the memory of the requests is unmapped
         self._port.close()
         self._slots.close()
         self._on_closed()
@@ -477,19 +477,21 @@ class Connection:
         if not self._is_open:
             raise ExecutorGone("the executor is not running")
 
-    def _fail_pending(self, reason: str) -> None:
+    def _fail_pending(self, reason: str, is_overrun: bool) -> None:
         predictions, self._predictions = self._predictions, {}
         pending, self._pending = self._pending, {}
         works = self._running() if pending or predictions else ()
         for prediction in predictions.values():
             if prediction.buffers is not None:
                 prediction.buffers.release()
-            prediction.end(end_of_prediction(prediction.target.module, works, reason))
+            module = prediction.target.module
+            prediction.end(end_of_prediction(module, works, reason, is_overrun=is_overrun))
         for call_id, call in pending.items():
             if call.buffers is not None:
                 call.buffers.release()
             if not call.future.done():
-                call.future.set_exception(end_of_call(call_id, works, reason))
+                error = end_of_call(call_id, works, reason, is_overrun=is_overrun)
+                call.future.set_exception(error)
         if not self.hello.done():
             self.hello.set_exception(ExecutorGone(reason))
             self.hello.exception()  # asyncio logs errors of futures that nobody has asked for

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import zlib
+from collections.abc import Iterator
 
 from app.errors import Malformed, TooLarge, UnsupportedCoding
+from app.tensors.content import Content
 
 __all__ = ["chosen_coding", "compress", "decompress", "known_coding"]
 
@@ -74,11 +75,12 @@ def chosen_coding(accept_encoding: str) -> str | None:
     return best if best_quality >= _quality_of_identity(accept_encoding) else None
 
 
-def compress(content: bytes | memoryview, coding: str) -> bytes:
-    """Return content in a coding."""
-    if coding == _GZIP:
-        return gzip.compress(content, _LEVEL, mtime=0)  # the same bytes for the same content
-    return zlib.compress(content, _LEVEL)
+def compress(content: Content, coding: str) -> Iterator[bytes]:
+    """Yield content in a coding."""
+    compressor = zlib.compressobj(_LEVEL, wbits=_WINDOW[coding])
+    while not content.is_over:
+        yield compressor.compress(content.next_block())
+    yield compressor.flush()
 
 
 def _quality_of(parameters: list[str]) -> float:

@@ -7,6 +7,7 @@ import re
 from functools import partial
 from urllib.parse import unquote
 
+from app.api.contents import fast_body
 from app.api.raw_inputs import RawInputs
 from app.error_answers import error_answer
 from app.errors import NotFound, ServiceError
@@ -17,6 +18,7 @@ from app.oip.infer_request import InferHeader
 from app.oip.inference import FEW_BYTES, LENGTH_FIELD, Inferences, Writer, header_bytes_of, split
 from app.oip.raw_tensors import has_bytes, with_tensors
 from app.services.versions import Version
+from app.tensors.content import Content
 
 __all__ = ["InferLane"]
 
@@ -121,23 +123,30 @@ class InferLane:
 def _write_here(write: Writer, request_id: str, respond: Respond, outcome: Outcome) -> None:
     try:
         written = write(outcome)
+        body = written.content.whole()
     except Exception as error:
         _refuse(request_id, respond, error)
     else:
-        respond(200, written.lines, written.content)
+        respond(200, written.lines, body)
     finally:
         outcome.release()
 
 
 async def _write_beside(write: Writer, request_id: str, respond: Respond, outcome: Outcome) -> None:
+    lines = b""
+
+    def make() -> Content:
+        nonlocal lines
+        written = write(outcome)
+        lines = written.lines
+        return written.content
+
     try:
-        written = await asyncio.to_thread(write, outcome)
+        body = await fast_body(make, outcome.release)
     except Exception as error:
         _refuse(request_id, respond, error)
     else:
-        respond(200, written.lines, written.content)
-    finally:
-        outcome.release()
+        respond(200, lines, body)
 
 
 def _refuse(request_id: str, respond: Respond, error: Exception) -> None:

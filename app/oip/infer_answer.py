@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,13 +19,12 @@ from app.oip.classification import classified
 from app.oip.datatypes import BINARY_ONLY, datatype_of
 from app.oip.infer_request import Wish, WishedOutput
 from app.quoting import did_you_mean
-from app.tensors.writing import join
+from app.tensors.content import Content
 
 __all__ = ["Answers", "Written"]
 
 _MOST_KNOWN = 4096
 _NUMBERS_AT_ONCE = 1 << 13  # holds the interpreter's lock for less than a millisecond
-_LARGE_BYTES = 1 << 16
 
 Piece: TypeAlias = bytes | memoryview
 Labels: TypeAlias = Mapping[str, Sequence[str]]
@@ -40,7 +40,7 @@ class Written(NamedTuple):
         coding: how the body is compressed, None if it is not.
     """
 
-    content: Piece
+    content: Content
     header_bytes: int | None
     coding: str | None = None
 
@@ -75,6 +75,13 @@ class _Chosen(NamedTuple):
     classes: int
 
 
+class _Described(NamedTuple):
+    """An output in the header: its description, and what its data are unless they follow it."""
+
+    plain: dict[str, Any]
+    data: list[str] | npt.NDArray[Any] | None = None
+
+
 class _Form(NamedTuple):
     """The layout of responses with one signature and wish, with all outputs after the header."""
 
@@ -103,7 +110,7 @@ class Answers:
             form = self._form(outcome.outputs, wish, chosen)
         memory = outcome.memory
         pieces: list[Piece] = [form.header, *(memory[a:b] for a, b in form.places)]
-        return Written(_joined(pieces), len(form.header))
+        return Written(Content.of(pieces), len(form.header))
 
     def _form(self, outputs: Signature, wish: Wish, chosen: Sequence[_Chosen]) -> _Form:
         places = [_place(outputs, one.number) for one in chosen]
@@ -123,38 +130,59 @@ class Answers:
     ) -> Written:
         """Write a response that has numbers or class labels in its JSON."""
         arrays = outcome.outputs.arrays(np.frombuffer(outcome.memory, np.uint8), 0)
-        listed: list[list[bytes]] = []
+        described: list[_Described] = []
         behind: list[Piece] = []
         for one in chosen:
             array = arrays[outcome.outputs.rows[one.number][0]]
             plain = _output(outcome.outputs, one)
+            data: list[str] | npt.NDArray[Any] = array
             if one.classes:
                 names = labels.get(plain["name"], ())
-                plain["shape"], elements = classified(plain["name"], array, one.classes, names)
+                plain["shape"], data = classified(plain["name"], array, one.classes, names)
                 plain["datatype"] = "BYTES"
-                octets: Piece = pack(text.encode() for text in elements) if one.is_binary else b""
-                numbers = [] if one.is_binary else [orjson.dumps(elements)]
-            elif one.is_binary:
-                begin, end = _place(outcome.outputs, one.number)
-                octets = outcome.memory[begin:end]
-            else:
-                numbers = _numbers(array)
             if one.is_binary:
+                begin, end = _place(outcome.outputs, one.number)
+                octets: Piece = outcome.memory[begin:end]
+                if isinstance(data, list):
+                    octets = pack(text.encode() for text in data)
                 behind.append(octets)
-                listed.append([orjson.dumps(plain | _binary(len(octets)))])
+                described.append(_Described(plain | _binary(len(octets))))
             else:
-                listed.append([orjson.dumps(plain)[:-1], b',"data":', *numbers, b"}"])
-        header = self._header(wish, listed)
-        size = sum(map(len, header)) if behind else None
-        return Written(_joined([*header, *behind]), size)
+                described.append(_Described(plain, data))
 
-    def _header(self, wish: Wish, listed: Iterable[Sequence[bytes]]) -> list[bytes]:
-        """Return the header in pieces, because joining large ones as bytes would keep the lock."""
+        def header() -> Iterator[bytes]:
+            return self._header(wish, (_described(one) for one in described))
+
+        if not behind:
+            return Written(Content(header()), None)
+        # Its length is told before it, so it is made twice rather than kept.
+        size = sum(map(len, header()))
+        total = size + sum(map(len, behind))
+        return Written(Content(chain[Piece](header(), behind), total), size)
+
+    def _header(self, wish: Wish, listed: Iterable[Iterable[bytes]]) -> Iterator[bytes]:
+        """Yield the header in pieces, because large ones as a whole would take much memory."""
         request_id = {"id": wish.request_id} if wish.request_id else {}
-        pieces = [orjson.dumps(self._fields | request_id)[:-1], b',"outputs":[']
-        for index, one in enumerate(listed):
-            pieces += [b",", *one] if index else one
-        return [*pieces, b"]}"]
+        yield orjson.dumps(self._fields | request_id)[:-1]
+        opening = b',"outputs":['
+        for one in listed:
+            yield opening
+            yield from one
+            opening = b","
+        yield b"]}"
+
+
+def _described(output: _Described) -> Iterator[bytes]:
+    if output.data is None:
+        yield orjson.dumps(output.plain)
+        return
+    yield orjson.dumps(output.plain)[:-1]
+    yield b',"data":'
+    if isinstance(output.data, list):
+        yield orjson.dumps(output.data)
+    else:
+        yield from _numbers(output.data)
+    yield b"}"
 
 
 def _chosen(outputs: Signature, wish: Wish) -> list[_Chosen]:
@@ -193,15 +221,8 @@ def _place(outputs: Signature, number: int) -> tuple[int, int]:
     return at, at + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
 
 
-def _joined(pieces: Sequence[Piece]) -> Piece:
-    # ``join`` copies without the interpreter's lock, but takes longer to begin.
-    if sum(map(len, pieces)) <= _LARGE_BYTES:
-        return b"".join(pieces)
-    return join(pieces)
-
-
-def _numbers(array: npt.NDArray[Any]) -> list[bytes]:
-    """Return the pieces of a JSON list of an array's numbers, written in steps that let other
+def _numbers(array: npt.NDArray[Any]) -> Iterator[bytes]:
+    """Yield the pieces of a JSON list of an array's numbers, written in steps that let other
     threads run.
 
     NaN and infinity are written as in Triton: ``NaN`` and ``Infinity``.
@@ -214,12 +235,13 @@ def _numbers(array: npt.NDArray[Any]) -> list[bytes]:
     are_finite = [True] * len(begins)
     if flat.dtype.kind == "f" and flat.size:
         are_finite = np.logical_and.reduceat(np.isfinite(flat), begins).tolist()
-    pieces = [b"["]
+    opening = b"["
     for begin, is_finite in zip(begins, are_finite, strict=True):
         numbers = flat[begin : begin + _NUMBERS_AT_ONCE].tolist()
+        yield opening
         if is_finite:
-            pieces.append(orjson.dumps(numbers)[1:-1])
+            yield orjson.dumps(numbers)[1:-1]
         else:  # orjson would write null
-            pieces.append(json.dumps(numbers, separators=(",", ":")).encode()[1:-1])
-        pieces.append(b",")
-    return [*pieces[: -1 if flat.size else 1], b"]"]
+            yield json.dumps(numbers, separators=(",", ":")).encode()[1:-1]
+        opening = b","
+    yield b"]" if flat.size else b"[]"

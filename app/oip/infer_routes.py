@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from app.api.bodies import beside_the_loop, decoders
+from app.api.contents import content_response
 from app.api.dependencies import ServicesOf
 from app.api.hangup import unless_hung_up
 from app.domain.module import ModuleRecord
@@ -17,7 +18,7 @@ from app.oip.bytes_tensors import pack
 from app.oip.codings import chosen_coding
 from app.oip.datatypes import BYTES, dtype_of
 from app.oip.infer_request import InferHeader, Wish
-from app.oip.inference import FEW_BYTES, LENGTH_FIELD, Inferences, header_bytes_of, split
+from app.oip.inference import LENGTH_FIELD, Inferences, header_bytes_of, split
 from app.oip.interfaces import TensorDesc, interface_of
 from app.oip.large_headers import read_large
 from app.oip.named_models import NamedModel
@@ -26,6 +27,7 @@ from app.oip.raw_tensors import has_bytes, with_tensors
 from app.oip.requests import known_model, model_now, read_content
 from app.oip.views import InferAnswer
 from app.services.services import Services
+from app.tensors.content import Content
 
 __all__ = ["router"]
 
@@ -122,7 +124,7 @@ _HEADER: dict[str, Any] = {
         }
     ]
 }
-_ANSWERS = answers(InferAnswer, _ANSWER, 400, 404, 413, 501, 503)
+_ANSWERS = answers(InferAnswer, _ANSWER, 400, 404, 413, 501, 503, 504)
 _ANSWERS[200]["content"] |= _BINARY
 
 
@@ -156,11 +158,16 @@ async def infer_model(named: NamedModel, request: Request, services: ServicesOf)
     coding = chosen_coding(request.headers.get("accept-encoding", ""))
     write = inferences.writer(record, chosen.name, header.wish, coding)
     outcome = await unless_hung_up(request, inferences.outcome(record, chosen, header, behind))
-    try:
-        written = await beside_the_loop(outcome.outputs.nbytes, partial(write, outcome), FEW_BYTES)
-        return Response(written.content, headers=written.headers)
-    finally:
-        outcome.release()
+    headers: dict[str, str] = {}
+
+    def make() -> Content:
+        written = write(outcome)
+        headers.update(written.headers)
+        return written.content
+
+    response = await content_response(make, outcome.outputs.nbytes, None, outcome.release)
+    response.headers.update(headers)
+    return response
 
 
 async def _raw(services: Services, model: str, body: bytes) -> tuple[InferHeader, memoryview]:

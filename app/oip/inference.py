@@ -19,6 +19,7 @@ from app.oip.infer_answer import Answers, Written
 from app.oip.infer_request import InferHeader, Wish, read_header
 from app.services.predictions import Predictions
 from app.services.versions import Version, Versions
+from app.tensors.content import Content
 
 __all__ = ["FEW_BYTES", "LENGTH_FIELD", "Inferences", "Writer", "header_bytes_of", "split"]
 
@@ -122,7 +123,8 @@ class Inferences:
             written = answers.write(outcome, wish, record.labels)
             if coding is None:
                 return written
-            return Written(compress(written.content, coding), written.header_bytes, coding)
+            content = Content(compress(written.content, coding))
+            return Written(content, written.header_bytes, coding)
 
         return write
 

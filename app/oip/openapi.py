@@ -37,6 +37,7 @@ _ERRORS = {
     413: "Over the limit, compressed or decompressed",
     501: "The content encoding is not supported; use gzip or deflate",
     503: "Not ready, or overloaded; Retry-After says when to try again",
+    504: "The inference took longer than one may; the model is being restored",
 }
 
 

@@ -256,6 +256,7 @@ class CheckpointService:
         uploads: Mapping[str, Upload],
         *,
         is_whole: bool = False,
+        of: ModuleRecord | None = None,
     ) -> CheckpointManifest:
         """Add uploaded files to a checkpoint atomically, replacing files of the same names.
 
@@ -265,6 +266,7 @@ class CheckpointService:
             module, tag: which checkpoint; it is created if it does not exist.
             uploads: the files by name.
             is_whole: the uploads replace all files of the checkpoint.
+            of: the module that is meant, not another one that has its name meanwhile.
 
         Raises:
             NotFound: the module was deleted meanwhile.
@@ -277,7 +279,7 @@ class CheckpointService:
             if not is_whole:
                 self._check_etag(module, tag)
                 self._check_size(module, tag, digests)
-            replacing = partial(self._replaceable, module, tag, digests, is_whole)
+            replacing = partial(self._replaceable, module, tag, digests, is_whole, of)
             with replacing():
                 pass  # before files are read for nothing
             self._write_files(module, tag, uploads, is_whole, replacing)
@@ -325,13 +327,14 @@ class CheckpointService:
         tag: CheckpointTag,
         digests: Mapping[str, FileDigest],
         is_whole: bool,
+        of: ModuleRecord | None,
     ) -> Iterator[None]:
         """Let files of a checkpoint be replaced in the block; raise InUse if the module is restored
         from it, or it is a version in use, unless files are only added; or if a fit is to write
         it."""
         # Under the lock of the record, else it could come to name this checkpoint in between.
         with self._modules.directories.locked(module):
-            record = self._modules.get(module)
+            record = self._modules.get(module) if of is None else self._same(of)
             present = self._files_present(module, tag)
             require_additions(record, tag, present, digests, is_whole=is_whole)
             with self._store.read() as connection:
@@ -345,6 +348,9 @@ class CheckpointService:
             require_replaceable(record, {tag.epoch}, "save under another epoch")
         with self._store.read() as connection:
             require_free(connection, record, tag)
+
+    def _same(self, record: ModuleRecord) -> ModuleRecord:
+        return self._modules.get_same(record.name, record.id)
 
     @tell_full_disk()
     def take_over(self, record: ModuleRecord) -> None:
@@ -362,7 +368,8 @@ class CheckpointService:
         manifest = read_manifest(source)
         base = self.base(record)
         root = self.root(record.name) if base is None else base.parent
-        with write_checkpoint(root, tag, module=record.name, prefix=manifest.prefix) as writer:
+        writing = write_checkpoint(root, tag, module=record.name, prefix=manifest.prefix)
+        with self._unless_deleted(record.name), writing as writer:
             params = [name for name in manifest.files if name.endswith(".params")]
             link_files(source, params, writer.directory)
         if base is None:
@@ -435,10 +442,11 @@ class CheckpointService:
     @contextmanager
     def _unless_deleted(self, module: str) -> Iterator[None]:
         """Raise NotFound instead of FileNotFoundError if the module was deleted meanwhile."""
+        identity = self._modules.get(module).id
         try:
             yield
         except FileNotFoundError:
-            self._modules.get(module)
+            self._modules.get_same(module, identity)
             raise
 
     def _check_etag(self, module: str, tag: CheckpointTag) -> None:

@@ -207,6 +207,25 @@ class ModuleAccess:
         """Return the cached record; None if ``known`` would need a query."""
         return self._known.get(name)
 
+    def known_modules(self) -> list[ModuleRecord]:
+        """Return all cached records."""
+        return list({record.name: record for record in self._known.values()}.values())
+
+    async def drop_deleted(self, record: ModuleRecord) -> None:
+        """Forget a module, here and on its executor, if another server has deleted it."""
+        name = record.name
+        async with self.lock(name, changes=False):
+            try:
+                await asyncio.to_thread(self._modules.get_same, name, record.id)
+            except NotFound:
+                known = self._known.get(name)
+                if known is None or known.id != record.id:
+                    return
+                self.forget(name)
+                _log.info("another server has deleted a module", module=name)
+                if record.executor in self._executors.names:
+                    await self._put_away(record)
+
     async def bring_back(self, name: str) -> None:
         """Restore a module on its device."""
         await self._restoration.restore(name)

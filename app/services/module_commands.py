@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,13 +155,12 @@ class ModuleCommands:
         if created.checkpoint is not None:
             return created  # by an earlier request with the same key
         try:
-            await asyncio.to_thread(
-                self._checkpoints.add_files, record.name, tag, files.files, is_whole=True
-            )
+            add = partial(self._checkpoints.add_files, is_whole=True, of=created)
+            await asyncio.to_thread(add, record.name, tag, files.files)
             options = {"allow_extra": allow_extra, "check_states": True}
             return await self.load_checkpoint(record.name, tag, options)
         except Exception:
-            await self.delete(record.name)
+            await self.delete(record.name, created.id)
             raise
 
     async def derive(
@@ -221,14 +221,14 @@ class ModuleCommands:
             tag = CheckpointTag.parse(record.origin.epoch)
             return await self.load_checkpoint(record.name, tag, {"allow_extra": True})
         except Exception:
-            await self.delete(record.name)
+            await self.delete(record.name, created.id)
             raise
 
-    async def delete(self, name: str) -> None:
-        """Delete a module with its files; refused while it has unfinished jobs."""
+    async def delete(self, name: str, only: int | None = None) -> None:
+        """Delete a module with its files; see ``ModuleService.delete``."""
         async with self._access.lock(name):
             record = await self._access.record(name)
-            await asyncio.to_thread(self._modules.delete, name)  # first: executors die with us
+            await asyncio.to_thread(self._modules.delete, name, only)  # executors die with us
             self._access.forget(name)
             try:
                 await tell(self._executors.get(record.executor), calls.DeleteModule(module=name))

@@ -31,10 +31,12 @@ from app.store.filters import ModuleFilter
 from app.store.idempotency import forget_key_of, recall, remember
 from app.store.jobs import has_unfinished, running_job
 from app.store.modules import (
+    Edition,
     delete_module,
     get_module,
     insert_module,
     list_modules,
+    module_editions,
     module_id,
     module_outline,
     save_module,
@@ -162,6 +164,19 @@ class ModuleService:
         """Return a module; raise NotFound."""
         with self._store.read() as connection:
             return get_module(connection, name)
+
+    def get_same(self, name: str, identity: int) -> ModuleRecord:
+        """Return a module; raise NotFound if it was deleted, even if another one has its name."""
+        record = self.get(name)
+        if record.id != identity:
+            hint = "it was deleted meanwhile, and another one has its name"
+            raise NotFound("module", name, hint)
+        return record
+
+    def editions(self, names: Collection[str]) -> dict[str, Edition]:
+        """Return id and version of those of the modules that exist."""
+        with self._store.read() as connection:
+            return module_editions(connection, names)
 
     def list_modules(
         self, cursor: str | None = None, limit: int = 50, wanted: ModuleFilter | None = None
@@ -295,15 +310,18 @@ class ModuleService:
             )
 
     @tell_full_disk()
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, only: int | None = None) -> None:
         """Remove a module with its finished jobs and all its files.
+
+        Args:
+            only: the id of the module that is meant, not another one that has its name meanwhile.
 
         Raises:
             NotFound: there is no such module.
             InUse: it has unfinished jobs.
         """
         with self.directories.locked(name):
-            record = self.get(name)
+            record = self.get(name) if only is None else self.get_same(name, only)
             with self._store.read() as connection:
                 _check_unused(connection, name)
             with self.directories.deleted(name), self._store.write() as connection:

@@ -46,6 +46,9 @@ PASSING = frozenset(
 _CRASHES_SECONDS = 60.0
 """Crashes in calls on a module count together if they are no further apart than this."""
 
+_OVERRUNS_SECONDS = 3600.0
+"""The same for calls that took too long, of which each may take minutes."""
+
 
 def init_call(
     checkpoints: CheckpointService, record: ModuleRecord, spec: InitSpec
@@ -82,6 +85,7 @@ class Restoration:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._remarkable: set[str] = set()
         self._crashes: dict[str, list[float]] = {}
+        self._overruns: dict[str, list[float]] = {}
 
     async def executor_started(self, name: str) -> None:
         """Record what was lost with the previous process; must be called before any restore."""
@@ -93,6 +97,10 @@ class Restoration:
         if isinstance(executor, Supervisor) and executor.has_crashed:
             for work in works or ():
                 await self._note_crash(work)
+        if isinstance(executor, Supervisor) and executor.overrun is not None:
+            for work in works or ():
+                if work.method == executor.overrun:
+                    await self._note_overrun(work)
         self._remarkable |= (await asyncio.to_thread(self._history.remarkable)).keys()
 
     def _last_works(self, name: str) -> tuple[RunningWork, ...] | None:
@@ -108,16 +116,25 @@ class Restoration:
 
         Deaths during restores are counted durably elsewhere, and jobs have limited attempts.
         """
-        if not work.module or work.job_id or work.method == "restore_module":
+        if work.method != "restore_module":
+            did = "calls on it crashed the executor's process"
+            await self._note_death(work, self._crashes, _CRASHES_SECONDS, did)
+
+    async def _note_overrun(self, work: RunningWork) -> None:
+        """Stop restoring a module whose calls repeatedly took longer than calls may."""
+        did = "calls on it took longer than MODSERVE_MAX_CALL_SECONDS"
+        await self._note_death(work, self._overruns, _OVERRUNS_SECONDS, did)
+
+    async def _note_death(
+        self, work: RunningWork, deaths: dict[str, list[float]], within: float, did: str
+    ) -> None:
+        if not work.module or work.job_id:
             return
         module, now = module_of(work.module), time.monotonic()
-        recent = [one for one in self._crashes.get(module, ()) if now - one < _CRASHES_SECONDS]
-        self._crashes[module] = [*recent, now]
+        recent = [one for one in deaths.get(module, ()) if now - one < within]
+        deaths[module] = [*recent, now]
         if len(recent) + 1 >= MOST_DEATHS:
-            fault = (
-                f"calls on it crashed the executor's process {len(recent) + 1} times within "
-                f"{_CRASHES_SECONDS:.0f} s, the last: {work.method}"
-            )
+            fault = f"{did} {len(recent) + 1} times within {within:.0f} s, the last: {work.method}"
             _log.error("module left alone", module=module, reason=fault)
             status = RestoreStatus(fault=fault)
             await in_thread(self._history.end, module, lambda _: status)
@@ -147,6 +164,7 @@ class Restoration:
         if await self._is_resident(name):
             return
         self._crashes.pop(name, None)
+        self._overruns.pop(name, None)
         await asyncio.to_thread(self._history.forget, name)
         await self.restore(name)
 

@@ -332,6 +332,8 @@ def _as_before(plain: dict[str, Any]) -> dict[str, Any]:
         name: {key: one for key, one in source.items() if key not in _NEW_FIELDS or one}
         for name, source in plain["inputs"].items()
     }
+    if plain.get("begin_epoch", 0) is None:  # older releases began at 0
+        plain["begin_epoch"] = 0
     if plain.get("validation") is not None:
         plain["validation"] = _as_before(plain["validation"])
     return plain

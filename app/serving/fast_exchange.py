@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable
 from typing import TypeAlias
 
-from app.exchanges import Pending
+from app.exchanges import Body, LongBody, Pending
 from app.serving.fast_lane import KnownHead
 
 __all__ = ["FastExchange"]
 
-Answer: TypeAlias = Callable[["FastExchange", int, bytes, bytes | memoryview], None]
-"""Called with the exchange, status, header lines and body of a response."""
+Answer: TypeAlias = Callable[["FastExchange", int, bytes, Body], Pending | None]
+"""Called with the exchange, status, header lines and body of a response; returns what is still
+being sent."""
 
 
 class FastExchange:
@@ -47,7 +48,7 @@ class FastExchange:
 
     @property
     def is_whole(self) -> bool:
-        """True once the body is complete and the response is being computed."""
+        """True once the body is complete and the response is being computed or sent."""
         return self._pending is not None
 
     def feed(self, data: bytes) -> bytes:
@@ -72,8 +73,10 @@ class FastExchange:
         if self._pending is not None:
             self._pending.withdraw()
 
-    def _respond(self, status: int, lines: bytes, body: bytes | memoryview) -> None:
+    def _respond(self, status: int, lines: bytes, body: Body) -> None:
         if not self._is_over:
             self._is_over = True
             self._pending = None
-            self._answer(self, status, lines, body)
+            self._pending = self._answer(self, status, lines, body)
+        elif isinstance(body, LongBody):
+            body.release()

@@ -13,14 +13,17 @@ import socket
 import struct
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from app.api.middleware import count_answer, log_answer
 from app.errors import HeadersTooLarge, Malformed, ServiceError, TooSlow, Unavailable
+from app.exchanges import Body, LongBody, Pending
 from app.serving.fast_exchange import FastExchange
 from app.serving.limits import ConnectionLimits, ServerConfig
+from app.serving.long_bodies import LongSending, length_line
 from app.serving.refusing import RefusingApp, refusal
 from app.traces import Trace
 
@@ -146,32 +149,47 @@ class LimitedProtocol(HttpToolsProtocol):
             self.data_received(early)
 
     def _on_answer(
-        self, exchange: FastExchange, status: int, lines: bytes, body: bytes | memoryview
-    ) -> None:
-        """Send the response of a fast-lane request, and process what arrived in the meantime."""
-        self._exchange = None
+        self, exchange: FastExchange, status: int, lines: bytes, body: Body
+    ) -> Pending | None:
+        """Send the response of a fast-lane request; return a body that is sent from now on."""
         self._in_body = False
-        self._unused_seconds = 0.0
         self.server_state.total_requests += 1
+        end = partial(self._end_exchange, exchange, status)
+        if self.transport.is_closing():
+            if isinstance(body, LongBody):
+                body.release()
+            end()
+            return None
         is_last = self._ends_after_exchange or self.config.counts.is_ending
-        if not self.transport.is_closing():
-            head_lines = [
-                *(STATUS_LINE[status], self._common_fields(), lines),
-                b"connection: close\r\n" if is_last else b"",
-                _trace_line(exchange.head.trace),
-                b"x-request-id: %b\r\nserver-timing: app;dur=%.2f\r\ncontent-length: %d\r\n\r\n"
-                % (exchange.request_id.encode(), exchange.milliseconds, len(body)),
-            ]
-            if len(body) <= _MOST_JOINED:
-                self.transport.write(b"".join([*head_lines, body]))
-            else:  # joining would copy it, which delays other requests
-                self.transport.write(b"".join(head_lines))
-                self.transport.write(body)
+        head_lines = [
+            *(STATUS_LINE[status], self._common_fields(), lines),
+            b"connection: close\r\n" if is_last else b"",
+            _trace_line(exchange.head.trace),
+            b"x-request-id: %b\r\nserver-timing: app;dur=%.2f\r\n"
+            % (exchange.request_id.encode(), exchange.milliseconds),
+            length_line(body),
+            b"\r\n",
+        ]
+        if isinstance(body, LongBody):
+            self.transport.write(b"".join(head_lines))
+            return LongSending(self.transport, self.flow, body, end)
+        if len(body) <= _MOST_JOINED:
+            self.transport.write(b"".join([*head_lines, body]))
+        else:  # joining would copy it, which delays other requests
+            self.transport.write(b"".join(head_lines))
+            self.transport.write(body)
+        end()
+        return None
+
+    def _end_exchange(self, exchange: FastExchange, status: int) -> None:
+        """Count a request whose response was sent, and process what arrived in the meantime."""
+        self._exchange = None
+        self._unused_seconds = 0.0
         seconds = time.perf_counter() - exchange.started
         count_answer(exchange.head.route, status, seconds)
         head, request_id = exchange.head, exchange.request_id
         log_answer("POST", head.path, status, seconds, request_id, head.trace)
-        if is_last:
+        if self._ends_after_exchange or self.config.counts.is_ending:
             self.transport.close()
         elif self._early:
             self.loop.call_soon(self._take_early)

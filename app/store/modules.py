@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -18,11 +18,13 @@ from app.store.rows import module_of, module_values
 from app.store.schema import modules, symbols
 
 __all__ = [
+    "Edition",
     "all_modules",
     "delete_module",
     "get_module",
     "insert_module",
     "list_modules",
+    "module_editions",
     "module_id",
     "module_names",
     "module_outline",
@@ -30,6 +32,9 @@ __all__ = [
     "save_module",
     "unsaved_modules",
 ]
+
+_NAMES_AT_ONCE = 500
+"""Fewer than the parameters that any database takes in one query."""
 
 
 def insert_module(connection: Connection, record: ModuleRecord) -> ModuleRecord:
@@ -117,6 +122,25 @@ def all_modules(connection: Connection) -> dict[str, ModuleRecord | RowDamaged]:
 def module_names(connection: Connection) -> list[str]:
     """Return the names of all modules, sorted."""
     return list(connection.scalars(select(modules.c.name).order_by(modules.c.name)))
+
+
+class Edition(NamedTuple):
+    """Which module a name stands for, and which version its record has."""
+
+    id: int
+    version: int
+
+
+def module_editions(connection: Connection, names: Collection[str]) -> dict[str, Edition]:
+    """Return the editions of those of the modules that exist."""
+    query = select(modules.c.name, modules.c.id, modules.c.version)
+    found: dict[str, Edition] = {}
+    wanted = list(names)
+    for begin in range(0, len(wanted), _NAMES_AT_ONCE):
+        some = wanted[begin : begin + _NAMES_AT_ONCE]
+        rows = connection.execute(query.where(modules.c.name.in_(some)))
+        found |= {name: Edition(identity, version) for name, identity, version in rows}
+    return found
 
 
 def unsaved_modules(connection: Connection, executors: Collection[str]) -> list[ModuleRecord]:

@@ -10,11 +10,12 @@ import orjson
 
 from app.errors import Invalid, UnsupportedMedia
 from app.quoting import brief
+from app.tensors.content import Content
 from app.tensors.json_bodies import check_depth, load_json
 from app.tensors.json_tensors import read_tensor
-from app.tensors.npy import npy_pieces, npz_content, read_npy, read_npz
+from app.tensors.npy import npy_pieces, npz_pieces, read_npy, read_npz
 from app.tensors.safetensors_format import read_safetensors, safetensors_pieces
-from app.tensors.writing import join, json_pieces
+from app.tensors.writing import json_pieces
 
 __all__ = [
     "JSON",
@@ -24,9 +25,9 @@ __all__ = [
     "SAFETENSORS",
     "Tensors",
     "body_type",
+    "content_of",
     "decode",
     "encode",
-    "encode_buffer",
     "is_unstated",
     "media_type",
     "negotiate",
@@ -144,34 +145,34 @@ def decode(
 def encode(
     kind: str, tensors: Mapping[str, HostArray], key: str, extra: Mapping[str, Any] | None = None
 ) -> bytes:
-    """Write named tensors as a body; see ``encode_buffer``."""
-    return bytes(encode_buffer(kind, tensors, key, extra))
+    """Write named tensors as a body; see ``content_of``."""
+    return bytes(content_of(kind, tensors, key, extra).whole())
 
 
-def encode_buffer(
+def content_of(
     kind: str,
     tensors: Mapping[str, HostArray],
     key: str,
     extra: Mapping[str, Any] | None = None,
     members: Mapping[str, Mapping[str, Any]] | None = None,
-) -> memoryview:
-    """Write named tensors as a body, without holding the interpreter's lock for long.
+) -> Content:
+    """Return named tensors as a body, written without holding the interpreter's lock for long.
 
     Args:
         kind: one of ``MEDIA_TYPES``; npy takes exactly one tensor.
-        tensors: arrays by name.
+        tensors: arrays by name, which must not change until the content was read.
         key: name of the JSON member that holds the tensors.
         extra: further members of a JSON response.
         members: further members of each tensor, by its name.
     """
     if kind == NPY:
         (array,) = tensors.values()
-        return join(npy_pieces(array))
+        return Content.of(npy_pieces(array))
     if kind == NPZ:
-        return npz_content(tensors)
+        return Content(npz_pieces(tensors))
     if kind == SAFETENSORS:
-        return join(safetensors_pieces(tensors))
-    return join(_json_of(tensors, key, extra or {}, members or {}))
+        return Content.of(safetensors_pieces(tensors))
+    return Content(_json_of(tensors, key, extra or {}, members or {}))
 
 
 def _json_of(

@@ -23,14 +23,14 @@ import numpy.typing as npt
 
 from app.errors import Damaged, Invalid, TooLarge
 from app.tensors.shapes import shape_fault
-from app.tensors.writing import MemoryFile, as_octets, join
+from app.tensors.writing import Buffer, as_octets, join
 from app.tensors.zip_archives import open_zip
 
 __all__ = [
     "AS_FLAT",
     "NpyHeader",
     "npy_pieces",
-    "npz_content",
+    "npz_pieces",
     "read_npy",
     "read_npy_header",
     "read_npz",
@@ -214,7 +214,7 @@ def write_npy(array: HostArray) -> bytes:
 
 def write_npz(arrays: Mapping[str, HostArray]) -> bytes:
     """Return arrays as an (uncompressed) npz file."""
-    return bytes(npz_content(arrays))
+    return b"".join(npz_pieces(arrays))
 
 
 def npy_pieces(array: HostArray) -> tuple[bytes, HostArray]:
@@ -227,15 +227,37 @@ def npy_pieces(array: HostArray) -> tuple[bytes, HostArray]:
     return header.getvalue(), array
 
 
-def npz_content(arrays: Mapping[str, HostArray]) -> memoryview:
-    """Return arrays as an (uncompressed) npz file, written without needless copies."""
-    # An upper bound: bfloat16 is written as float32, and a zip file has each name, with up to four
-    # bytes a letter, both before the entry and in its directory.
-    size = sum(array.nbytes * 2 + 8 * len(name) + 1024 for name, array in arrays.items())
-    stream = MemoryFile(size + 1024)
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+def npz_pieces(arrays: Mapping[str, HostArray]) -> Iterator[Buffer]:
+    """Yield the parts of an (uncompressed) npz file."""
+    sink = _Sink()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=array.nbytes > _ZIP64_BYTES) as entry:
                 for piece in npy_pieces(array):
-                    entry.write(as_octets(piece).data)
-    return stream.content()
+                    octets = as_octets(piece)
+                    for begin in range(0, octets.size, _PIECE_BYTES):
+                        entry.write(octets[begin : begin + _PIECE_BYTES].data)
+                        yield from sink.take()
+            yield from sink.take()
+    yield from sink.take()
+
+
+class _Sink(io.RawIOBase):
+    """A file without positions, from which what was written is taken."""
+
+    def __init__(self) -> None:
+        self._parts: list[Buffer] = []
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Keep data, without a copy."""
+        self._parts.append(data)
+        return len(data)
+
+    def take(self) -> list[Buffer]:
+        """Return what was written since the last call."""
+        parts, self._parts = self._parts, []
+        return parts

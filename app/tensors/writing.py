@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
@@ -10,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-__all__ = ["MemoryFile", "as_octets", "join", "json_pieces"]
+__all__ = ["Buffer", "HostArray", "as_octets", "join", "json_pieces"]
 
 HostArray = npt.NDArray[Any]
 Buffer: TypeAlias = bytes | memoryview
@@ -48,44 +47,6 @@ def join(pieces: Iterable[Buffer | HostArray]) -> memoryview:
         begin, end = end, end + part.size
         whole[begin:end] = part
     return whole.data
-
-
-class MemoryFile(io.RawIOBase):
-    """An in-memory file of fixed capacity, for libraries that write to files."""
-
-    def __init__(self, size: int) -> None:
-        self._whole = np.empty(size, np.uint8)  # takes no memory before it is written to
-        self._at = 0
-        self._end = 0
-
-    def write(self, data: Any) -> int:
-        """Write bytes at the current position."""
-        part = as_octets(data)
-        self._whole[self._at : self._at + part.size] = part
-        self._at += part.size
-        self._end = max(self._end, self._at)
-        return int(part.size)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move the position."""
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._end}[whence]
-        return self._at
-
-    def tell(self) -> int:
-        """Return the position."""
-        return self._at
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def content(self) -> memoryview:
-        """Return what was written."""
-        return self._whole[: self._end].data
 
 
 def as_octets(data: Buffer | HostArray) -> npt.NDArray[np.uint8]:

@@ -36,7 +36,7 @@ class PoisonHost(ModuleHost):
     """Dies when it restores module ``poison``, and when ``hungry`` predicts or runs a job.
 
     It ends as if killed by the kernel's out-of-memory killer. Predictions of ``faulty`` end it with
-    a segmentation fault.
+    a segmentation fault, those of ``slow`` take a minute.
     """
 
     def handle(self, method: str, params: dict[str, Any], tensors: Any) -> Any:
@@ -48,6 +48,8 @@ class PoisonHost(ModuleHost):
     def predict(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
         """Compute predictions, or die."""
         name = batch[0].call.params["module"]
+        if name == "slow":
+            time.sleep(60)
         if name in _SIGNALS:
             os.kill(os.getpid(), _SIGNALS[name])
         return super().predict(batch)

@@ -8,11 +8,16 @@ from app.executor.modules.group_memory import group_memories
 from core.backends import backend_of
 from core.device import Context
 
-__all__ = ["available_bytes", "default_budget", "total_bytes"]
+__all__ = ["available_bytes", "default_answers", "default_budget", "total_bytes"]
 
 _VERY_MUCH = 2**63 - 1
 _SHARE_OF_MODULES = 0.7
 """Share of a device's memory; the rest is for jobs' datasets, requests and other processes."""
+
+_SHARE_OF_ANSWERS = 0.2
+"""Share of the machine's or container's memory; answers of GPUs are in the machine's, too."""
+
+_MOST_ANSWERS = 4 * 2**30
 
 
 def available_bytes(context: Context) -> int:
@@ -32,6 +37,16 @@ def default_budget(context: Context, sharers: int = 1) -> int:
         sharers: number of devices that share its memory, this one included.
     """
     return int(total_bytes(context) * _SHARE_OF_MODULES) // sharers
+
+
+def default_answers(executors: int) -> int:
+    """Return the default limit on the answers that an executor has under way.
+
+    Args:
+        executors: number of executors on the machine, this one included.
+    """
+    most = min(_machine_bytes("MemTotal:"), _group_limit())
+    return min(int(most * _SHARE_OF_ANSWERS), _MOST_ANSWERS) // executors
 
 
 def total_bytes(context: Context) -> int:

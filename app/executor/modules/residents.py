@@ -18,7 +18,7 @@ from typing import Any
 from app.executor.modules.describe import summarize
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.module_memory import memory_of
-from app.executor.modules.process_memory import return_free_memory
+from app.executor.modules.process_memory import private_bytes, return_free_memory
 from app.executor.modules.stepping import Stepper
 
 __all__ = ["Residents"]
@@ -41,6 +41,8 @@ class Residents:
         budget_bytes: int,
         release: Callable[[str], None],
         evicted: Callable[[str], None] = lambda name: None,
+        *,
+        is_apart: bool = False,
     ) -> None:
         """Create an empty collection.
 
@@ -48,7 +50,10 @@ class Residents:
             budget_bytes: see the class.
             release: called with the name of a module that is removed.
             evicted: called after ``release`` if the module was evicted to make room.
+            is_apart: the device has memory of its own.
         """
+        self._is_apart = is_apart
+        self._bytes_at_start = private_bytes()
         self.budget_bytes = budget_bytes
         self._release = release
         self._evicted = evicted
@@ -145,8 +150,13 @@ class Residents:
 
     def describe(self) -> dict[str, Any]:
         """Return the budget, and the modules with the memory of each."""
+        in_process = 0 if self._is_apart else self.used_bytes
         return {
-            "memory_budget": {"bytes": self.budget_bytes, "used": self.used_bytes},
+            "memory_budget": {
+                "bytes": self.budget_bytes,
+                "used": self.used_bytes,
+                "other": max(0, private_bytes() - self._bytes_at_start - in_process),
+            },
             "modules": [summarize(one) | {"memory": self.memory(one.name)} for one in self],
         }
 

@@ -33,12 +33,14 @@ class _Work(NamedTuple):
     """What a prepared prediction is computed with, and what makes it valid.
 
     Attributes:
+        answer_bytes: size of the outputs.
         part: the part of a sequence that it is, whose states are among the inputs.
     """
 
     asked: Predict
     inference: Inference
     prediction: Prediction
+    answer_bytes: int
     part: OpenPart | None = None
 
     def fits(self, module: HostedModule) -> bool:
@@ -83,7 +85,7 @@ class Batching:
         if work.asked.version is not None:
             module.versions.use(work.asked.version)
         prediction = work.prediction.of(call.tensors)
-        return _prepared(call, _Work(work.asked, work.inference, prediction))
+        return _prepared(call, work._replace(prediction=prediction))
 
     def plan(self, call: IncomingCall) -> tuple[Predict, Callable[[], Waits[None]]] | None:
         """Return the work that plans a large graph off the device thread.
@@ -115,7 +117,7 @@ class Batching:
         prediction = inference.prepare(tensors, asked.bucket)
         if asked.is_strict:
             _check_strictly(asked, prediction, tensors)
-        work = _Work(asked, inference, prediction)
+        work = _Work(asked, inference, prediction, prediction.answer_bytes())
         prepared = _prepared(call, work)  # raises before anything is cached
         if call.target is not None and tensors is call.tensors:
             if len(module.learned) >= _MOST_KNOWN:  # clients may send any number of shapes
@@ -158,7 +160,8 @@ class Batching:
             module, asked.part, asked.states, rows, states, version=asked.version
         )
         prediction = prediction.of(call.tensors | part.states)
-        prepared = _prepared(call, _Work(asked, inference, prediction, part))
+        size = prediction.answer_bytes()
+        prepared = _prepared(call, _Work(asked, inference, prediction, size, part))
         return dataclasses.replace(prepared, most_rows=max(rows, prepared.most_rows))
 
     def answer(self, asked: Predict, tensors: Arrays) -> Answer | Computation:
@@ -190,7 +193,8 @@ def _prepared(call: IncomingCall, work: _Work) -> Prepared:
         most_rows = min(most_rows, rows)
     elif predictor.is_large:
         most_rows = min(most_rows, predictor.planned_rows(rows))
-    return Prepared(call, predictor, rows, most_rows, asked.max_delay_us * 1000, work)
+    delay_ns = asked.max_delay_us * 1000
+    return Prepared(call, predictor, rows, most_rows, delay_ns, work, work.answer_bytes)
 
 
 def _check_strictly(asked: Predict, prediction: Prediction, tensors: Arrays) -> None:

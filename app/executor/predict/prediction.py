@@ -7,7 +7,9 @@ from typing import Any
 
 from app.executor.modules.symbol_specs import Spec
 from app.executor.predict.predictor import Predictor
+from app.link.answer_sizes import answer_bytes
 from app.link.protocols import Arrays
+from core.errors import ShapeError
 from core.types import Shape
 
 __all__ = ["Prediction"]
@@ -91,6 +93,17 @@ class Prediction:
         """Return the outputs of a request that is not large; they may be valid only until the
         predictor's next run."""
         return self._run(self._tensors, self.rows)
+
+    def answer_bytes(self) -> int:
+        """Return the bytes of the outputs; 0 if only computing them tells."""
+        try:
+            specs = self.specs() if self.predictor.has_rows else self._whole_specs()
+        except ShapeError:
+            return 0
+        return answer_bytes(specs)
+
+    def _whole_specs(self) -> dict[str, Spec]:
+        return self.predictor.output_specs(self.rows)
 
     def specs(self) -> dict[str, Spec]:
         """Return shapes and dtypes of a large request's outputs."""

@@ -153,6 +153,7 @@ class Predictor:
             if axis
         }
         self._executors: OrderedDict[int, _Bound] = OrderedDict()
+        self._output_specs: dict[int, dict[str, Spec]] = {}
         self._seconds: dict[int, float] = {}
         self._quick_rows: int | None = None
         self._rows_are_independent: bool | None = None
@@ -346,7 +347,13 @@ class Predictor:
 
     def output_specs(self, size: int) -> dict[str, Spec]:
         """Return the outputs' shapes and dtypes for a number of examples; raise ShapeError."""
-        return dict(zip(self.output_names, self.specs(size).outputs, strict=True))
+        found = self._output_specs.get(size)
+        if found is None:
+            if len(self._output_specs) >= _EXECUTORS_KEPT:
+                self._output_specs.clear()
+            found = dict(zip(self.output_names, self.specs(size).outputs, strict=True))
+            self._output_specs[size] = found
+        return found
 
     def specs(self, size: int) -> SymbolSpecs:
         """Return the shapes and dtypes of all variables and outputs; raise ShapeError."""

@@ -211,6 +211,7 @@ ELSEWHERE = {
     "unavailable": "e2e/test_sequences.py",
     "version_damaged": "e2e/test_versions.py",
     "executor_gone": "e2e/test_deaths.py",
+    "call_too_long": "e2e/test_poison.py",
     "storage_full": "e2e/test_disk_full.py",
     "out_of_memory": "e2e/test_memory_budget.py",
     # Clients get these only while other modules keep taking a module's memory.

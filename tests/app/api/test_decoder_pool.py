@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import numpy as np
 import orjson
@@ -153,3 +154,10 @@ async def test_the_processes_end_with_the_pool() -> None:
     await pool.close()
     assert not is_running(pid)
     assert pids() == set()
+
+
+async def test_under_memory_pressure_a_decoder_ends_first(pool: DecoderPool) -> None:
+    await works(pool)
+    (pid,) = pids()
+    own = int(Path("/proc/self/oom_score_adj").read_text())
+    assert int(Path(f"/proc/{pid}/oom_score_adj").read_text()) == min(1000, own + 800)

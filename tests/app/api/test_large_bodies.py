@@ -43,7 +43,7 @@ async def test_a_large_prediction_is_decoded_and_encoded_in_threads(
 
         return call
 
-    for name in ("decode", "encode_buffer"):
+    for name in ("decode", "content_of"):
         monkeypatch.setattr(tensor_io, name, noted(getattr(tensor_io, name)))
     row = [round(one, 3) for one in np.linspace(0, 1, FEATURES)]
     answer = await initialized.post(

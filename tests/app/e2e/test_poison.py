@@ -17,6 +17,16 @@ from app.settings import Settings
 from served.network import BATCH, BIND, FEATURES, NETWORK, examples_npz, fit_body
 
 PREDICT = {"inputs": {"data": [[0.5] * FEATURES] * BATCH}}
+INFER = {
+    "inputs": [
+        {
+            "name": "data",
+            "shape": [BATCH, FEATURES],
+            "datatype": "FP32",
+            "data": [0.5] * FEATURES * BATCH,
+        }
+    ]
+}
 
 
 @pytest.fixture(autouse=True)
@@ -30,9 +40,9 @@ def poisonous(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def server(data_dir: Path) -> AsyncIterator[httpx.AsyncClient]:
+async def server(data_dir: Path, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
     """A server in this process whose executor is its own process."""
-    app = create_app(Settings(data_dir=data_dir, threads=1, log_level="error"))
+    app = create_app(Settings(data_dir=data_dir, threads=1, log_level="error", **options))
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
@@ -124,6 +134,30 @@ async def test_a_module_whose_calls_crash_is_quarantined_until_restored(
         assert (await executor(api))["pid"] == before["pid"]
         assert (await api.post("/v1/modules/faulty/restore")).status_code == 200
         assert (await predict(api, "faulty"))[0] == 503
+
+
+async def test_a_call_that_holds_the_executor_is_ended_and_its_module_refused(
+    tmp_path: Path,
+) -> None:
+    async with server(tmp_path, max_call_seconds=0.5) as api:
+        await make(api, "slow", "good")
+        for path, body in (
+            ("/v1/modules/slow/predict", PREDICT),
+            ("/v2/models/slow/infer", INFER),
+        ):
+            answer = await api.post(path, json=body)
+            assert answer.status_code == 504, answer.text
+            assert path == "/v2/models/slow/infer" or answer.json()["code"] == "call_too_long"
+            assert "MODSERVE_MAX_CALL_SECONDS" in answer.text
+            await until_ready(api)
+            assert (await predict(api, "good"))[0] == 200
+        before = await executor(api)
+        assert "took" in before["last_end"]
+        status, problem = await predict(api, "slow")
+        assert (status, problem["code"]) == (409, "module_failed")
+        assert "MODSERVE_MAX_CALL_SECONDS 2 times" in problem["detail"]
+        assert (await executor(api))["pid"] == before["pid"]
+        assert (await api.post("/v1/modules/slow/restore")).status_code == 200
 
 
 async def test_a_crash_caused_by_another_call_costs_a_job_no_attempt(

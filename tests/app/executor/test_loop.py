@@ -20,6 +20,8 @@ KINDS = {"c": Priority.CONTROL, "p": Priority.PREDICT, "s": Priority.STEP}
 class ScriptedChannel:
     """Delivers lists of calls, one per receive; closes when waited on with nothing left."""
 
+    largest_answer_bytes = 1 << 20
+
     def __init__(self, *deliveries: list[IncomingCall | int]) -> None:
         self.deliveries = list(deliveries)
         self.waits: list[float | None] = []

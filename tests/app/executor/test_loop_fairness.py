@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
@@ -12,10 +13,9 @@ import numpy as np
 import pytest
 
 from app.errors import HostError
-from app.executor.large_call import LARGEST_ANSWER_BYTES
 from app.executor.loop import DeviceLoop
 from app.link.client import Buffers
-from app.link.protocols import ChannelClosed, Computation, IncomingCall, Priority
+from app.link.protocols import ChannelClosed, Computation, IncomingCall, Prepared, Priority
 from served.single_predictions import SinglePredictions
 
 KINDS = {"c": Priority.CONTROL, "p": Priority.PREDICT, "s": Priority.STEP, "l": Priority.PREDICT}
@@ -34,6 +34,8 @@ class Memory(Buffers):
 
 class ScriptedChannel:
     """Delivers a list of calls per receive; closes after the last delivery has been handled."""
+
+    largest_answer_bytes = 1 << 20
 
     def __init__(self, deliveries: Iterator[Delivery]) -> None:
         self.deliveries = deliveries
@@ -81,6 +83,10 @@ class PieceHost(SinglePredictions):
         self.failing: str | None = None
         self.closed: list[str] = []
         self.awaited: Future[None] | None = None
+        self.answer_bytes = 0
+
+    def prepare(self, call: IncomingCall) -> Prepared:
+        return dataclasses.replace(super().prepare(call), answer_bytes=self.answer_bytes)
 
     def priority(self, method: str) -> Priority:
         return KINDS[method[0]]
@@ -171,11 +177,20 @@ def test_a_large_call_that_fails_halfway_is_refused_and_releases_its_memory():
 
 
 def test_an_answer_too_large_is_refused_before_computing():
-    shape = (LARGEST_ANSWER_BYTES // 4 + 1,)
+    shape = (ScriptedChannel.largest_answer_bytes // 4 + 1,)
     host, channel = served([call(1, "l1", pieces=3, shape=shape), call(2, "p1")])
     assert host.order == ["p1", "closed"]
     assert channel.answers[1] == "too_large"
     assert channel.reserved == []
+
+
+def test_a_prediction_in_one_piece_with_too_large_an_answer_is_refused_before_computing():
+    host = PieceHost()
+    host.answer_bytes = ScriptedChannel.largest_answer_bytes + 1
+    channel = ScriptedChannel(iter([[call(1, "predict")]]))
+    DeviceLoop(host, channel).run()
+    assert host.order == ["closed"]
+    assert channel.answers == {1: "too_large"}
 
 
 def test_memory_of_unfinished_calls_is_released_at_the_end():

@@ -8,6 +8,7 @@ from app.executor.waiting_predictions import WaitingPredictions
 from app.link.protocols import IncomingCall, Prepared
 
 MS = 1_000_000
+MOST_BYTES = 100
 
 
 def call(number: int, priority: int = 0, arrived_ns: int = 0) -> IncomingCall:
@@ -20,12 +21,15 @@ class Rows:
     def __init__(self, rows: dict[int, int] | None = None, most: int = 4, delay_ns: int = 0):
         self.rows, self.most, self.delay_ns = rows or {}, most, delay_ns
         self.refused: set[int] = set()
+        self.answer_bytes = 0
 
     def __call__(self, call: IncomingCall) -> Prepared | None:
         if call.id in self.refused:
             return None
         rows = self.rows.get(call.id, 1)
-        return Prepared(call, call.id // 100, rows, self.most, self.delay_ns)
+        return Prepared(
+            call, call.id // 100, rows, self.most, self.delay_ns, answer_bytes=self.answer_bytes
+        )
 
 
 def turn(waiting: WaitingPredictions, prepare: Rows, now_ns: int = 0) -> list[list[int]]:
@@ -37,7 +41,7 @@ def turn(waiting: WaitingPredictions, prepare: Rows, now_ns: int = 0) -> list[li
 
 
 def waiting(*calls: IncomingCall) -> WaitingPredictions:
-    made = WaitingPredictions()
+    made = WaitingPredictions(MOST_BYTES)
     for one in calls:
         made.add(one)
     return made
@@ -54,6 +58,13 @@ def test_a_full_batch_leaves_the_rest_to_the_next_turn():
     assert turn(queue, Rows()) == [[5, 6, 7, 8]]
     assert turn(queue, Rows()) == [[9, 10]]
     assert queue.seconds_to_wait(0) is None
+
+
+def test_a_batch_has_no_more_outputs_than_one_answer_may_have():
+    prepare = Rows()
+    prepare.answer_bytes = MOST_BYTES // 2
+    queue = waiting(*(call(n) for n in range(1, 6)))
+    assert [turn(queue, prepare) for _ in range(3)] == [[[1, 2]], [[3, 4]], [[5]]]
 
 
 def test_the_rows_of_one_call_stay_together():

@@ -176,7 +176,7 @@ async def test_replies_never_released_lead_to_a_clear_refusal(echo_options):
     await client.start()
     try:
         held = [await client.call("zeros", {"shape": [400_000]}) for _ in range(2)]
-        with pytest.raises(HostError, match="cannot be sent") as refusal:
+        with pytest.raises(HostError, match="leave no room") as refusal:
             await client.call("zeros", {"shape": [400_000]})
         assert refusal.value.code == "unavailable"
         held[0].release()
@@ -186,6 +186,12 @@ async def test_replies_never_released_lead_to_a_clear_refusal(echo_options):
         assert refusal.value.code == "unavailable"
     finally:
         await client.stop()
+
+
+async def test_under_memory_pressure_the_executor_ends_before_the_server(executor):
+    own = int(Path("/proc/self/oom_score_adj").read_text())
+    its = int(Path(f"/proc/{executor.pid}/oom_score_adj").read_text())
+    assert its == min(1000, own + 400)
 
 
 async def test_errors_of_the_host_are_raised_unchanged(executor):

@@ -403,3 +403,32 @@ async def test_the_restore_point_is_not_replaced(bench) -> None:
     save(bench, "a", T(2))
     await service.upload("a", T(1), name, chunks(b"others"))
     assert content_of(service.directory("a", T(1))) == b"others"
+
+
+def test_an_upload_does_not_go_to_another_module_of_the_same_name(
+    bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, hash_files = bench.checkpoints, checkpoint_files._digest_all
+    record = bench.modules.get("a")
+
+    def make_anew(directory: Path) -> dict[str, FileDigest]:
+        monkeypatch.undo()
+        bench.modules.delete("a")
+        bench.modules.create(record.evolve(id=0, version=1))
+        return hash_files(directory)
+
+    with service.begin_upload("a", T(1), "x.params") as upload:
+        upload.write(b"x")
+        monkeypatch.setattr(checkpoint_files, "_digest_all", make_anew)
+        with pytest.raises(NotFound, match="deleted meanwhile"):
+            service.add_files("a", T(1), {"x.params": upload}, of=record)
+    assert not service.list_checkpoints("a").items
+
+
+def test_only_the_module_that_is_meant_is_deleted(bench) -> None:
+    record = bench.modules.get("a")
+    bench.modules.delete("a")
+    bench.modules.create(record.evolve(id=0, version=1))
+    with pytest.raises(NotFound, match="deleted meanwhile"):
+        bench.modules.delete("a", record.id)
+    assert bench.modules.get("a").id != record.id

@@ -11,8 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.api.lane_keys import _Limited
 from app.client import Client
 from app.client.local_server import ServerProcess, running_server
+from app.exchanges import LongBody, Respond
+from app.refusals import TooManyRequests
+from app.services.allowance import Allowance
+from app.tensors.content import Content
 from served.keys import add_key, revoke_key
 from served.perceptron import perceptron
 from served.processes import ENVIRONMENT, wait_until
@@ -194,3 +199,19 @@ def test_a_keys_concurrent_requests_are_limited(server: ServerProcess, data_dir:
         sock.sendall(text)
     with connect(server.url) as sock:  # abandoned requests no longer count
         wait_until(lambda: ask(sock, text).status == 200, "the abandoned request has ended")
+
+
+def test_a_long_answer_is_under_way_until_it_was_sent() -> None:
+    allowance, released, answers = Allowance(rate=None, concurrency=1), [], []
+
+    def begin(body: bytes, request_id: str, respond: Respond) -> None:
+        content = Content([b"1"])
+        respond(200, b"", LongBody(memoryview(b""), content, lambda: released.append(True)))
+
+    limited = _Limited(allowance, lambda status, lines, body: answers.append(body))
+    limited.begin(begin, b"", "id")
+    with pytest.raises(TooManyRequests):
+        allowance.take()
+    answers[0].release()
+    assert released == [True]
+    allowance.take()

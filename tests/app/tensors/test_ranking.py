@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+import json
 
-from app.tensors.ranking import best, labelled
+import numpy as np
+import pytest
+
+from app.tensors.ranking import best, labelled, ranked_pieces
 
 
 def test_the_largest_come_first_and_ties_keep_their_order() -> None:
@@ -46,3 +49,16 @@ def test_a_one_dimensional_output_has_one_class_per_row() -> None:
         [{"label": None, "index": 0, "score": 0.5}],
         [{"label": None, "index": 0, "score": 1.5}],
     ]
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 70_000), (2, 3, 40_000), (1, 500, 300), (90_000,)])
+def test_large_outputs_are_ranked_in_parts_with_the_same_result(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(7)
+    scores = rng.integers(0, 50, shape).astype(np.float32)  # many ties
+    scores.reshape(-1)[:: max(1, scores.size // 7)] = np.nan
+    rows = scores.reshape(-1, 1) if scores.ndim < 2 else scores
+    keys = np.where(np.isnan(rows), np.inf, -rows.astype(np.float64))
+    expected = np.argsort(keys, -1, kind="stable")[..., :4]
+    np.testing.assert_array_equal(best(scores, 4)[0], expected)
+    text = b"".join(ranked_pieces(scores, 4, ["zero", "one"]))
+    assert json.loads(text) == labelled(scores, 4, ["zero", "one"])
