@@ -30,7 +30,7 @@ _LARGEST_HEAD = 4096  # with _MOST_KNOWN, limits the cache to 16 MiB
 _LARGEST_BODY = 16 * 2**10  # read on the event loop, within milliseconds
 _MOST_KNOWN = 4096
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_NOT_HERE = frozenset({"transfer-encoding", "content-encoding", "expect", "upgrade"})
+_NOT_HERE = frozenset({"transfer-encoding", "content-encoding", "expect"})
 """Fields that need more than taking ``Content-Length`` bytes as the body."""
 
 
@@ -106,7 +106,9 @@ class FastLane:
         try:
             parser = httptools.HttpRequestParser(parsed)
             parser.feed_data(text + _END)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+        except httptools.HttpParserUpgrade:
+            pass  # we offer no other protocol, and ignore the field
+        except httptools.HttpParserError:
             return None
         if not parsed.is_complete or parser.get_http_version() != "1.1":
             return None

@@ -15,11 +15,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from app.api.middleware import count_answer, log_answer
 from app.errors import HeadersTooLarge, Malformed, ServiceError, TooSlow, Unavailable
 from app.serving.fast_exchange import FastExchange
+from app.serving.framing import FramedProtocol
 from app.serving.limits import ConnectionLimits, ServerConfig
 from app.serving.refusing import RefusingApp, refusal
 from app.traces import Trace
@@ -39,7 +40,7 @@ _MOST_JOINED = 1 << 16  # bytes of a body that is sent in one write with its hea
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # C's struct linger: on, for 0 seconds
 
 
-class LimitedProtocol(HttpToolsProtocol):
+class LimitedProtocol(FramedProtocol):
     """One connection; call ``look`` about once a second."""
 
     config: ServerConfig
@@ -79,7 +80,7 @@ class LimitedProtocol(HttpToolsProtocol):
         surplus = self._ordinary_connections() - self._limits.max_connections
         self._is_surplus = surplus > 0
         if surplus > _SPARE_CONNECTIONS:
-            self._refuse(self._too_many("connections"))
+            self.refuse(self._too_many("connections"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Unregister the connection."""
@@ -206,7 +207,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 return
             piece = data[begin : begin + _PIECE_BYTES]
             self._silent_bytes += len(piece)
-            super().data_received(piece)
+            self.parse(piece)
             if self._silent_bytes > self._limits.max_header_bytes + _PIECE_BYTES:
                 self._refuse_head()
 
@@ -228,7 +229,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._take_head_bytes(len(name) + len(value)) and self._in_head:
             super().on_header(name, value)
 
-    def on_headers_complete(self) -> None:
+    def on_head(self) -> None:
         """Hand the request to the application, or refuse it if there are too many."""
         if self._is_refused:
             return
@@ -241,7 +242,7 @@ class LimitedProtocol(HttpToolsProtocol):
         what = self._too_many_of()
         if what:  # through an application, so that responses of earlier requests are sent first
             self.app = RefusingApp(self._too_many(what), self.url)
-        super().on_headers_complete()
+        super().on_head()
         self.app = app
 
     def on_body(self, body: bytes) -> None:
@@ -251,12 +252,12 @@ class LimitedProtocol(HttpToolsProtocol):
         if not self._is_refused:
             super().on_body(body)
 
-    def on_message_complete(self) -> None:
+    def on_end(self) -> None:
         """Mark the request as complete."""
         self._silent_bytes = 0
         self._in_head = self._in_body = False
         if not self._is_refused:
-            super().on_message_complete()
+            super().on_end()
 
     # What uvicorn calls.
 
@@ -270,10 +271,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what cannot be parsed."""
-        self._refuse(Malformed(f"{msg} It is not valid HTTP/1.1 (RFC 9112)"))
-
-    def _unsupported_upgrade_warning(self) -> None:
-        pass  # the request is answered as plain HTTP, ignoring the upgrade
+        self.refuse(Malformed(f"{msg} It is not valid HTTP/1.1 (RFC 9112)"))
 
     # Once a second.
 
@@ -335,7 +333,7 @@ class LimitedProtocol(HttpToolsProtocol):
         limit = _SECONDS_TO_END if self._is_surplus else self._limits.header_seconds
         if self._head_seconds > limit:
             if self._has_begun:
-                self._refuse(TooSlow(f"the header fields did not arrive within {limit:g} s"))
+                self.refuse(TooSlow(f"the header fields did not arrive within {limit:g} s"))
             else:  # a client that has asked nothing expects no response
                 self.transport.close()
 
@@ -358,18 +356,18 @@ class LimitedProtocol(HttpToolsProtocol):
             if self._body_seconds > self._limits.body_idle_seconds:
                 self.transport.abort()
         elif is_ending and self._idle_seconds >= _SECONDS_TO_END:
-            self._refuse(
+            self.refuse(
                 Unavailable("the server is shutting down and the rest of the body has not arrived")
             )
         elif self._idle_seconds > self._limits.body_idle_seconds:
             limit = self._limits.body_idle_seconds
-            self._refuse(TooSlow(f"no part of the body arrived for {limit:g} s"))
+            self.refuse(TooSlow(f"no part of the body arrived for {limit:g} s"))
         elif (  # not earlier, because the rate of the first seconds says little
             self._body_seconds > self._limits.body_idle_seconds
             and self._body_bytes < self._limits.min_body_rate * self._body_seconds
         ):
             rate = self._limits.min_body_rate
-            self._refuse(TooSlow(f"the body arrived at less than {rate:,} bytes a second"))
+            self.refuse(TooSlow(f"the body arrived at less than {rate:,} bytes a second"))
 
     # Refusals.
 
@@ -419,9 +417,9 @@ class LimitedProtocol(HttpToolsProtocol):
         else:
             hint = "send shorter header fields, or raise MODSERVE_MAX_HEADER_BYTES"
             error = HeadersTooLarge(limit=self._limits.max_header_bytes, unit="bytes", hint=hint)
-        self._refuse(error)
+        self.refuse(error)
 
-    def _refuse(self, error: ServiceError) -> None:
+    def refuse(self, error: ServiceError) -> None:
         """Respond instead of the application, and close the connection.
 
         Incoming data is read and dropped for a moment: closing a socket with unread data resets the
