@@ -19,7 +19,7 @@ from app.api.audit import Audit
 from app.api.body_memory import BodyMemory
 from app.api.conditional import ConditionalGet
 from app.api.decoder_pool import DecoderPool
-from app.api.dependencies import refuse_coding, refuse_unknown_query
+from app.api.dependencies import refuse_coding, refuse_part, refuse_unknown_query
 from app.api.key_guard import KeyGuard, require_scope
 from app.api.lane_keys import LaneKeys
 from app.api.locations import PrefixedLocations
@@ -109,6 +109,9 @@ _TAGS = [
 ]
 
 
+_OF_EVERY_ROUTE = (require_scope, refuse_coding, refuse_part, refuse_unknown_query)
+
+
 def create_app(settings: Settings) -> FastAPI:
     """Return the application; nothing is opened or started until its lifespan begins."""
     app = FastAPI(
@@ -119,7 +122,7 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=_lifespan,
         openapi_url=None,  # see app.api.document
         redirect_slashes=False,
-        dependencies=[Depends(one) for one in (require_scope, refuse_coding, refuse_unknown_query)],
+        dependencies=[Depends(one) for one in _OF_EVERY_ROUTE],
         generate_unique_id_function=lambda route: route.name,
     )
     app.root_path = settings.root_path  # the argument is deprecated, and logged

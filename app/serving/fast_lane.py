@@ -30,7 +30,7 @@ _LARGEST_HEAD = 4096  # with _MOST_KNOWN, limits the cache to 16 MiB
 _LARGEST_BODY = 16 * 2**10  # read on the event loop, within milliseconds
 _MOST_KNOWN = 4096
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_NOT_HERE = frozenset({"transfer-encoding", "content-encoding", "expect"})
+_NOT_HERE = frozenset({"transfer-encoding", "content-encoding", "content-range", "expect"})
 """Fields that need more than taking ``Content-Length`` bytes as the body."""
 
 
