@@ -13,11 +13,11 @@ from typing import Any
 
 import structlog
 from fastapi import Depends, FastAPI
-from fastapi.middleware.cors import CORSMiddleware
 
 from app.api.audit import Audit
 from app.api.body_memory import BodyMemory
 from app.api.conditional import ConditionalGet
+from app.api.cross_origin import CrossOrigin, Preflights
 from app.api.decoder_pool import DecoderPool
 from app.api.dependencies import refuse_coding, refuse_part, refuse_unknown_query
 from app.api.key_guard import KeyGuard, require_scope
@@ -130,40 +130,26 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.body_memory = BodyMemory(settings.max_bodies_bytes)
     given = given_key(settings.api_key_text, settings.api_key_file)
     keys, audit = KeyRing(KeyFile(settings.data_dir), given), Audit()
-    app.state.keys, app.state.lane_keys = keys, LaneKeys(keys, audit)
+    app.state.keys, app.state.lane_keys = keys, LaneKeys(keys, audit, settings)
     app.state.sessions = sessions = Sessions(keys)
     # The last one added sees a request first: RequestContext gives it its id, SiteGuard refuses
-    # other sites before anything else, and CORS answers preflights, which carry no key.
+    # other sites before anything else, and Preflights answers those, which carry no key.
     app.add_middleware(KeyGuard, ring=keys, sessions=sessions, audit=audit)
     if settings.allowed_origins:
-        app.add_middleware(CORSMiddleware, **_cors(settings))
+        app.add_middleware(Preflights, allowed=settings.allowed_origins)
     app.state.site_guard = SiteGuard(app, settings)
     if settings.root_path:
         app.add_middleware(PrefixedLocations, root_path=settings.root_path)
     app.add_middleware(ConditionalGet)
     app.add_middleware(SiteGuard, settings=settings)
-    app.add_middleware(RequestContext)
+    cross_origin = app.state.cross_origin = CrossOrigin(settings.allowed_origins)
+    app.add_middleware(RequestContext, cross_origin=cross_origin)
     install_error_handlers(app)
     for router in (*ROUTERS, *PROTOCOL_ROUTERS):
         app.include_router(router)
     install_pages(app)
     app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]
     return app
-
-
-_EXPOSED = [
-    *("ETag", "Idempotency-Replayed", "Location", "Retry-After", "WWW-Authenticate"),
-    *("Server-Timing", "X-Model-Version", "X-Request-Id"),
-]
-
-
-def _cors(settings: Settings) -> dict[str, Any]:
-    return {
-        "allow_origins": settings.allowed_origins,
-        "allow_methods": ["GET", "POST", "PUT", "PATCH", "DELETE"],
-        "allow_headers": ["*"],
-        "expose_headers": _EXPOSED,
-    }
 
 
 def openapi_text() -> str:
@@ -194,7 +180,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.lanes = [
             *InferLane(inferences, raw_inputs).openers(),
             *PredictLane(
-                *(services.predictions, services.versions, raw_inputs), settings.max_body_bytes
+                *(services.predictions, services.versions, raw_inputs), settings
             ).openers(),
         ]
         yield

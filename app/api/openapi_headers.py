@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["declare_headers"]
+__all__ = ["HEADER_NAMES", "declare_headers"]
 
 _HEADERS = {
     "ETag": ("Changes with the representation.", '"12-3"'),
@@ -54,6 +54,8 @@ _HEADERS = {
         "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
     ),
 }
+HEADER_NAMES = frozenset(_HEADERS)
+"""All fields of answers that are not in every answer of HTTP."""
 _HAVE_ETAG = {
     "get_module",
     "create_module",

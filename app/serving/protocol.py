@@ -120,7 +120,8 @@ class LimitedProtocol(FramedProtocol):
         self._is_first_look = True
         self._body_seconds = self._idle_seconds = 0.0
         self._body_bytes = self._body_bytes_before = 0
-        self._exchange = FastExchange(head, head.request_id or lane.new_id(), self._on_answer)
+        request_id = head.request_id or lane.new_id()
+        self._exchange = FastExchange(head, request_id, self.client, self._on_answer)
         self._feed_exchange(data[body_begin:])
         return True
 
@@ -157,7 +158,7 @@ class LimitedProtocol(FramedProtocol):
         is_last = self._ends_after_exchange or self.config.counts.is_ending
         if not self.transport.is_closing():
             head_lines = [
-                *(STATUS_LINE[status], self._common_fields(), lines),
+                *(STATUS_LINE[status], self._common_fields(), lines, exchange.head.lines),
                 b"connection: close\r\n" if is_last else b"",
                 _trace_line(exchange.head.trace),
                 b"x-request-id: %b\r\nserver-timing: app;dur=%.2f\r\ncontent-length: %d\r\n\r\n"
@@ -241,7 +242,8 @@ class LimitedProtocol(FramedProtocol):
         app = self.app
         what = self._too_many_of()
         if what:  # through an application, so that responses of earlier requests are sent first
-            self.app = RefusingApp(self._too_many(what), self.url)
+            error, root_path = self._too_many(what), self.config.below.prefix
+            self.app = RefusingApp(error, self.url, root_path, self._fields())
         super().on_head()
         self.app = app
 
@@ -389,6 +391,10 @@ class LimitedProtocol(FramedProtocol):
             return True
         return self.cycle is not None and not self.cycle.response_complete
 
+    def _fields(self) -> Sequence[tuple[bytes, bytes]]:
+        """Return what every answer to the current request has."""
+        return self.config.fields({"type": "http", "method": "", "headers": self.headers or []})
+
     def _ordinary_connections(self) -> int:
         return len(self.connections) - len(self.config.counts.followers)
 
@@ -429,7 +435,9 @@ class LimitedProtocol(FramedProtocol):
             return
         self._is_refused = True
         target = self.config.below.strip(self.url) if self._in_head else self.url
+        fields = self._fields()
         if self._exchange is not None:
+            fields = self._exchange.head.fields
             target = self._exchange.head.path.encode("latin-1")
             self._exchange.withdraw()
             self._exchange = None
@@ -444,7 +452,7 @@ class LimitedProtocol(FramedProtocol):
             self.transport.close()  # a response has already started, so another cannot
             return
         self.flow.resume_reading()  # ``_parse`` drops what arrives, and ``look`` ends the wait
-        self.transport.write(refusal(error, target))
+        self.transport.write(refusal(error, target, self.config.below.prefix, fields))
         if self.transport.can_write_eof():  # TLS connections cannot be half-closed
             self.transport.write_eof()
 

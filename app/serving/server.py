@@ -63,6 +63,7 @@ def make_server(app: FastAPI, settings: Settings) -> Server:
         BriefStart(app),
         ConnectionLimits.of(settings),
         RootPath(settings.root_path),
+        app.state.cross_origin.fields,
         host=settings.host,
         port=settings.port,
         http=LimitedProtocol,
@@ -134,8 +135,10 @@ class Server(uvicorn.Server):
 
     def _open_lane(self) -> FastLane:
         state = self._app.state
-        admit = state.lane_keys.admit
-        lane = FastLane(state.lanes, state.site_guard.fault, admit, self.config.below)
+        lane = FastLane(
+            *(state.lanes, state.site_guard.fault, state.lane_keys.admit),
+            *(self.config.fields, self.config.below),
+        )
         # Known heads contain the decision about their key, which a new, changed or revoked key may
         # overturn.
         state.keys.on_change(lane.forget)
