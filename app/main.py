@@ -38,7 +38,7 @@ from app.link.client import ExecutorClient
 from app.link.inprocess import InProcessClient
 from app.link.process import ProcessOptions
 from app.link.supervisor import OnLoss, Restore, Supervisor
-from app.logs import send_log
+from app.logs import quoted_value, send_log
 from app.oip.infer import InferLane
 from app.oip.inference import Inferences
 from app.oip.routers import ROUTERS as PROTOCOL_ROUTERS
@@ -162,7 +162,7 @@ def openapi_text() -> str:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     settings: Settings = app.state.settings
     configure_logging(settings)
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    settings.data_dir.mkdir(0o700, parents=True, exist_ok=True)
     keys: KeyRing = app.state.keys
     async with AsyncExitStack() as stack:
         await asyncio.to_thread(keys.open)
@@ -378,7 +378,8 @@ def configure_logging(settings: Settings) -> None:
 def _as_line(logger: Any, method: str, event: structlog.typing.EventDict) -> Any:
     """Turn a structured event into a text record, with the traceback below it."""
     error = event.pop("exc_info", None)
-    words = [str(event.pop("event")), *(f"{name}={value}" for name, value in event.items())]
+    words = [str(event.pop("event"))]
+    words += [f"{name}={quoted_value(value)}" for name, value in event.items()]
     return ("%s", " ".join(words)), {"exc_info": error}
 
 

@@ -13,6 +13,7 @@ import logging
 import socket
 import sys
 import time
+from ipaddress import ip_address
 from typing import cast
 
 import uvicorn
@@ -20,6 +21,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import ExecutorGone, ServiceError, StartError
+from app.files.owner_only import hide_from_others
 from app.garbage import collector_paused
 from app.link.file_limits import allow_most_files
 from app.main import configure_logging, create_app
@@ -49,6 +51,7 @@ def run_server(settings: Settings) -> int:
     """
     tls_options(settings)  # fails before anything is opened
     sockets = listening_sockets(settings.host, settings.port)
+    hide_from_others(settings.data_dir)
     configure_logging(settings)
     allow_most_files()
     with collector_paused():
@@ -132,6 +135,12 @@ class Server(uvicorn.Server):
             shown = f"[{host}]" if one.family == socket.AF_INET6 else host
             scheme = "https" if self.config.is_ssl else "http"
             _log.info("listening on %s://%s:%d (Ctrl-C ends it)", scheme, shown, port)
+            if not (self._app.state.keys.is_in_force or ip_address(host).is_loopback):
+                _log.warning(
+                    "this server asks for no API key: all who can reach %s:%d can read, change and "
+                    "delete everything; 'modserve keys add' makes a key",
+                    *(shown, port),
+                )
 
     def _open_lane(self) -> FastLane:
         state = self._app.state
