@@ -20,6 +20,7 @@ from app.api.conditional import ConditionalGet
 from app.api.cross_origin import CrossOrigin, Preflights
 from app.api.decoder_pool import DecoderPool
 from app.api.dependencies import refuse_coding, refuse_part, refuse_unknown_query
+from app.api.heads import heads_of
 from app.api.key_guard import KeyGuard, require_scope
 from app.api.lane_keys import LaneKeys
 from app.api.locations import PrefixedLocations
@@ -147,6 +148,8 @@ def create_app(settings: Settings) -> FastAPI:
     install_error_handlers(app)
     for router in (*ROUTERS, *PROTOCOL_ROUTERS):
         app.include_router(router)
+    for router in (*ROUTERS, *PROTOCOL_ROUTERS):
+        app.include_router(heads_of(router))
     install_pages(app)
     app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]
     return app

@@ -5,16 +5,20 @@ HTTP/1.1. The parser instead stops after the head and leaves the body to the oth
 head is given to a parser again without the field; the parser itself then finds the body's end.
 
 Other transfer codings than ``chunked``: the parser would pass on the coded body as the body.
+
+HTTP/1.0, which knows neither chunks nor ``Expect``.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.errors import ServiceError, UnsupportedCoding
+from app.serving.until_close import UntilClose
 
 __all__ = ["FramedProtocol"]
 
@@ -69,6 +73,12 @@ class FramedProtocol(HttpToolsProtocol):
         """Pass the end of a request on, unless only its head has been read."""
         if not self._is_read_again():
             self.on_end()
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        if cycle.scope["http_version"] == "1.0":
+            cycle.waiting_for_100_continue = False
+            app = UntilClose(app, cycle)
+        super()._start_asgi_task(cycle, app)
 
     def _is_read_again(self) -> bool:
         """Return whether the parser stops after this head because of its ``Upgrade``."""

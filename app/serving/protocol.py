@@ -21,11 +21,12 @@ from app.api.middleware import count_answer, log_answer
 from app.errors import HeadersTooLarge, Malformed, ServiceError, TooSlow, Unavailable
 from app.serving.fast_exchange import FastExchange
 from app.serving.framing import FramedProtocol
+from app.serving.half_closed import PROBE, PROBE_SECONDS, is_reset
 from app.serving.limits import ConnectionLimits, ServerConfig
 from app.serving.refusing import RefusingApp, refusal
 from app.traces import Trace
 
-__all__ = ["LimitedProtocol", "look_at_all"]
+__all__ = ["LimitedProtocol"]
 
 _log = logging.getLogger(__name__)
 _log.setLevel(logging.ERROR)  # keep uvicorn from warning about every malformed request
@@ -73,6 +74,7 @@ class LimitedProtocol(FramedProtocol):
         self._early = b""  # what arrived of the next request while an exchange is being answered
         self._ends_after_exchange = False
         self._unused_seconds = 0.0
+        self._is_half_closed = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Register the connection; refuse it if there are too many."""
@@ -98,6 +100,28 @@ class LimitedProtocol(FramedProtocol):
             self._feed_exchange(data)
         elif not self._begin_exchange(data):
             self._parse(data)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Return whether to keep the connection, because a complete request is to be answered."""
+        is_follower = self in self.config.counts.followers  # nothing else tells when it has left
+        is_tls = not self.transport.can_write_eof()  # asyncio closes it in any case
+        if self._in_body or self._is_refused or is_follower or is_tls or not self._is_answering():
+            return False
+        self._is_half_closed = True
+        self._probe()
+        return True
+
+    def _probe(self) -> None:
+        """Find out whether the client that sends no more still reads."""
+        has_begun = self._exchange is None and self.cycle.response_started
+        is_old = self._exchange is None and self.cycle.scope["http_version"] == "1.0"
+        if not (has_begun or is_old):  # else what is sent of the answer will tell
+            self.transport.write(PROBE)
+            self.loop.call_later(PROBE_SECONDS, self._look_at_half_closed)
+
+    def _look_at_half_closed(self) -> None:
+        if self._is_half_closed and not self.transport.is_closing() and is_reset(self.transport):
+            self.transport.abort()  # the application sees a client that has hung up
 
     # The fast lane.
 
@@ -156,6 +180,7 @@ class LimitedProtocol(FramedProtocol):
         self._unused_seconds = 0.0
         self.server_state.total_requests += 1
         is_last = self._ends_after_exchange or self.config.counts.is_ending
+        is_last = is_last or (self._is_half_closed and not self._early)
         if not self.transport.is_closing():
             head_lines = [
                 *(STATUS_LINE[status], self._common_fields(), lines, exchange.head.lines),
@@ -270,6 +295,8 @@ class LimitedProtocol(FramedProtocol):
         self._body_seconds = 0.0
         self.config.counts.followers.discard(self)
         super().on_response_complete()
+        if self._is_half_closed and not self._is_answering() and not self.pipeline:
+            self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what cannot be parsed."""
@@ -286,6 +313,7 @@ class LimitedProtocol(FramedProtocol):
         # The head or body began at an unknown time before the first look, so that interval does not
         # count.
         since, self._is_first_look = 0.0 if self._is_first_look else seconds, False
+        self._look_at_half_closed()
         if self._look_at_writing(seconds):
             self.drop()
         elif self._is_refused:
@@ -455,24 +483,6 @@ class LimitedProtocol(FramedProtocol):
         self.transport.write(refusal(error, target, self.config.below.prefix, fields))
         if self.transport.can_write_eof():  # TLS connections cannot be half-closed
             self.transport.write_eof()
-
-
-def look_at_all(
-    connections: Sequence[LimitedProtocol], limits: ConnectionLimits, seconds: float
-) -> None:
-    """Look at each connection; if too much is unsent in total, drop the worst stalled clients."""
-    unsent = 0
-    for one in connections:
-        one.look(seconds)
-        unsent += one.unsent_bytes
-    if unsent <= limits.max_unsent_bytes:
-        return
-    stalled = [one for one in connections if one.stalled_seconds > 0]
-    for one in sorted(stalled, key=lambda one: one.unsent_bytes, reverse=True):
-        unsent -= one.unsent_bytes
-        one.drop()
-        if unsent <= limits.max_unsent_bytes:
-            return
 
 
 def _trace_line(trace: Trace | None) -> bytes:

@@ -170,3 +170,27 @@ def test_bodies_without_an_end_are_refused(sock: socket.socket, coding: str) -> 
     sock.sendall(head("PUT /v1/datasets/packed?kind=text", f"Transfer-Encoding: {coding}") + b"a")
     assert read_answer(sock).status in (400, 501)
     assert sock.recv(1) == b""
+
+
+def test_http_1_0_gets_no_chunks(server: ServerProcess, sock: socket.socket) -> None:
+    with Client(server.url) as client:
+        sock.sendall(b"GET /v1/events?after=0 HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
+        received = b""
+        while b"module_" not in received:
+            received += sock.recv(1 << 16)
+            client.init_params("net", seed=3)
+    top, _, events = received.partition(b"\r\n\r\n")
+    assert b"transfer-encoding" not in top.lower()
+    assert b"connection: close" in top.lower()
+    assert events.startswith(b"retry: ")
+
+
+def test_http_1_0_is_not_told_to_continue(sock: socket.socket) -> None:
+    fields = b"Host: 127.0.0.1\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n"
+    sock.sendall(b"PUT /v1/datasets/old?kind=text HTTP/1.0\r\n" + fields)
+    sock.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        sock.recv(1)
+    sock.settimeout(30)
+    sock.sendall(b"text")
+    assert sock.recv(1 << 16).startswith(b"HTTP/1.1 200")
