@@ -22,7 +22,7 @@ from app.errors import HeadersTooLarge, Malformed, ServiceError, TooSlow, Unavai
 from app.serving.fast_exchange import FastExchange
 from app.serving.framing import FramedProtocol
 from app.serving.half_closed import PROBE, PROBE_SECONDS, is_reset
-from app.serving.limits import ConnectionLimits, ServerConfig
+from app.serving.limits import ServerConfig
 from app.serving.refusing import RefusingApp, refusal
 from app.traces import Trace
 

@@ -26,8 +26,8 @@ from app.link.file_limits import allow_most_files
 from app.main import configure_logging, create_app
 from app.serving.fast_lane import FastLane
 from app.serving.limits import ConnectionLimits, ServerConfig
-from app.serving.owner_only import hide_from_others
 from app.serving.looking import look_at_all
+from app.serving.owner_only import hide_from_others
 from app.serving.protocol import LimitedProtocol
 from app.serving.root_path import RootPath
 from app.serving.tls import tls_options
