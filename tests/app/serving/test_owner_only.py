@@ -43,7 +43,7 @@ def test_all_files_are_the_owners(tmp_path: Path) -> None:
     work(tmp_path / "new")
     backup = tmp_path / "backup"
     make_backup(tmp_path / "new", f"sqlite:///{tmp_path / 'new' / 'modserve.db'}", backup)
-    restore_backup(backup, tmp_path / "again", with_database=True)
+    restore_backup(backup, tmp_path / "again", with_database=True, say=print)
     for root in (backup, tmp_path / "again"):
         assert stat.S_IMODE(root.stat().st_mode) == 0o700
 
