@@ -268,7 +268,7 @@ def test_the_document_declares_the_headers_and_their_effects() -> None:
 
 CREATES = {"create_module", "add_dataset"}
 """What they make has no ETag yet."""
-CHANGES_NOTHING = {"predict_module", "predict_file", "predict_with_version"}
+CHANGES_NOTHING = {"predict_module", "predict_file", "predict_with_version", "preview_fit"}
 OF_NO_RESOURCE = {"reload_models"}
 """The models folder has no ETag; its models are changed there."""
 
