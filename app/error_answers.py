@@ -34,15 +34,23 @@ class ErrorAnswer(NamedTuple):
         return "".join(fields).encode()
 
 
-def error_answer(error: BaseException, request_id: str, path: str) -> ErrorAnswer:
-    """Return the response for an error; internal errors are logged with their traceback."""
+def error_answer(
+    error: BaseException, request_id: str, path: str, root_path: str = ""
+) -> ErrorAnswer:
+    """Return the response for an error; internal errors are logged with their traceback.
+
+    Args:
+        path: of the request.
+        root_path: what a proxy serves the server under, for the links.
+    """
     problem = to_problem(error, request_id, path)
     if problem.status == 500:
         _log.error("request failed", path=path, request_id=request_id, exc_info=error)
     if is_of_protocol(path):
         return _of_protocol(problem)
     headers = {"Content-Type": "application/problem+json"} | problem.headers
-    return ErrorAnswer(problem.status, headers, orjson.dumps(problem.body))
+    links = {name: root_path + problem.body[name] for name in ("type", "instance")}
+    return ErrorAnswer(problem.status, headers, orjson.dumps(problem.body | links))
 
 
 def is_of_protocol(path: str) -> bool:

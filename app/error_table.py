@@ -118,7 +118,9 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     ),
     TooManyRequests: ErrorKind(429, "too_many_requests", "The API key's rate limit is exceeded"),
     HeadersTooLarge: ErrorKind(431, "headers_too_large", "Header fields exceed the limit"),
-    UnsupportedCoding: ErrorKind(501, "unsupported_coding", "The content coding is not supported"),
+    UnsupportedCoding: ErrorKind(
+        501, "unsupported_coding", "The coding of the body is not supported"
+    ),
     Unavailable: ErrorKind(503, "unavailable", "Temporarily unavailable"),
     DatabaseDamaged: ErrorKind(503, "unavailable", "Temporarily unavailable"),
     DiskFailed: ErrorKind(503, "unavailable", "Temporarily unavailable"),

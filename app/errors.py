@@ -24,7 +24,7 @@
     │   ├── Damaged                 a file is truncated, altered or has another format
     │   └── IdempotencyMismatch     an Idempotency-Key was used for another request
     ├── HeadersTooLarge        431  more, or longer, header fields than allowed
-    ├── UnsupportedCoding      501  a Content-Encoding that is not supported
+    ├── UnsupportedCoding      501  a coding of the body that is not supported
     └── Unavailable            503  cannot be answered now; says when to try again
         └── DatabaseDamaged         pages of the database cannot be read
 
@@ -388,12 +388,12 @@ class RangeBeyondEnd(ServiceError):
 
 
 class UnsupportedCoding(ServiceError):
-    """The body has a content coding that is not supported."""
+    """The body has a coding that is not supported: of the content, or of the transfer."""
 
-    def __init__(self, got: str, supported: Sequence[str] = ()) -> None:
+    def __init__(self, got: str, supported: Sequence[str] = (), *, of: str = "content") -> None:
         known = f"use {' or '.join(supported)}, or send" if supported else "send"
         super().__init__(
-            f"content encoding {brief(got)} is not read here; {known} the body uncompressed"
+            f"{of} encoding {brief(got)} is not read here; {known} the body uncompressed"
         )
 
 

@@ -14,7 +14,9 @@ from typing import Any, Protocol, TypeAlias
 __all__ = [
     "Admit",
     "Begin",
+    "BeginFor",
     "Body",
+    "Client",
     "Later",
     "LongBody",
     "Opener",
@@ -116,7 +118,13 @@ It returns None if it has responded already, and there is nothing to cancel.
 Opener: TypeAlias = Callable[[RequestHead], Begin | None]
 """Returns the handler for requests with this head; None sends them to the router."""
 
-Admit: TypeAlias = Callable[[Mapping[str, Any], str, Begin], Begin | None]
+Client: TypeAlias = tuple[str, int] | None
+"""Address and port that a connection comes from."""
+
+BeginFor: TypeAlias = Callable[[bytes, str, Respond, Client], Pending | None]
+"""A Begin that takes the client, too."""
+
+Admit: TypeAlias = Callable[[Mapping[str, Any], str, Begin], BeginFor | None]
 """Takes the ASGI scope of a head, its route and its handler; returns a handler that enforces the
 limits of its API key, None if the key may make no such requests.
 """

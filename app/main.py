@@ -13,13 +13,14 @@ from typing import Any
 
 import structlog
 from fastapi import Depends, FastAPI
-from fastapi.middleware.cors import CORSMiddleware
 
 from app.api.audit import Audit
 from app.api.body_memory import BodyMemory
 from app.api.conditional import ConditionalGet
+from app.api.cross_origin import CrossOrigin, Preflights
 from app.api.decoder_pool import DecoderPool
-from app.api.dependencies import refuse_coding, refuse_unknown_query
+from app.api.dependencies import refuse_coding, refuse_part, refuse_unknown_query
+from app.api.heads import heads_of
 from app.api.key_guard import KeyGuard, require_scope
 from app.api.lane_keys import LaneKeys
 from app.api.locations import PrefixedLocations
@@ -38,7 +39,7 @@ from app.link.client import ExecutorClient
 from app.link.inprocess import InProcessClient
 from app.link.process import ProcessOptions
 from app.link.supervisor import OnLoss, RestartPolicy, Restore, Supervisor
-from app.logs import send_log
+from app.logs import quoted_value, send_log
 from app.oip.infer import InferLane
 from app.oip.inference import Inferences
 from app.oip.routers import ROUTERS as PROTOCOL_ROUTERS
@@ -110,6 +111,9 @@ _TAGS = [
 ]
 
 
+_OF_EVERY_ROUTE = (require_scope, refuse_coding, refuse_part, refuse_unknown_query)
+
+
 def create_app(settings: Settings) -> FastAPI:
     """Return the application; nothing is opened or started until its lifespan begins."""
     app = FastAPI(
@@ -120,7 +124,7 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=_lifespan,
         openapi_url=None,  # see app.api.document
         redirect_slashes=False,
-        dependencies=[Depends(one) for one in (require_scope, refuse_coding, refuse_unknown_query)],
+        dependencies=[Depends(one) for one in _OF_EVERY_ROUTE],
         generate_unique_id_function=lambda route: route.name,
     )
     app.root_path = settings.root_path  # the argument is deprecated, and logged
@@ -128,40 +132,28 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.body_memory = BodyMemory(settings.max_bodies_bytes)
     given = given_key(settings.api_key_text, settings.api_key_file)
     keys, audit = KeyRing(KeyFile(settings.data_dir), given), Audit()
-    app.state.keys, app.state.lane_keys = keys, LaneKeys(keys, audit)
+    app.state.keys, app.state.lane_keys = keys, LaneKeys(keys, audit, settings)
     app.state.sessions = sessions = Sessions(keys)
     # The last one added sees a request first: RequestContext gives it its id, SiteGuard refuses
-    # other sites before anything else, and CORS answers preflights, which carry no key.
+    # other sites before anything else, and Preflights answers those, which carry no key.
     app.add_middleware(KeyGuard, ring=keys, sessions=sessions, audit=audit)
     if settings.allowed_origins:
-        app.add_middleware(CORSMiddleware, **_cors(settings))
+        app.add_middleware(Preflights, allowed=settings.allowed_origins)
     app.state.site_guard = SiteGuard(app, settings)
     if settings.root_path:
         app.add_middleware(PrefixedLocations, root_path=settings.root_path)
     app.add_middleware(ConditionalGet)
     app.add_middleware(SiteGuard, settings=settings)
-    app.add_middleware(RequestContext)
+    cross_origin = app.state.cross_origin = CrossOrigin(settings.allowed_origins)
+    app.add_middleware(RequestContext, cross_origin=cross_origin)
     install_error_handlers(app)
     for router in (*ROUTERS, *PROTOCOL_ROUTERS):
         app.include_router(router)
+    for router in (*ROUTERS, *PROTOCOL_ROUTERS):
+        app.include_router(heads_of(router))
     install_pages(app)
     app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]
     return app
-
-
-_EXPOSED = [
-    *("ETag", "Idempotency-Replayed", "Location", "Retry-After", "WWW-Authenticate"),
-    *("Server-Timing", "X-Model-Version", "X-Request-Id"),
-]
-
-
-def _cors(settings: Settings) -> dict[str, Any]:
-    return {
-        "allow_origins": settings.allowed_origins,
-        "allow_methods": ["GET", "POST", "PUT", "PATCH", "DELETE"],
-        "allow_headers": ["*"],
-        "expose_headers": _EXPOSED,
-    }
 
 
 def openapi_text() -> str:
@@ -174,7 +166,7 @@ def openapi_text() -> str:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     settings: Settings = app.state.settings
     configure_logging(settings)
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    settings.data_dir.mkdir(0o700, parents=True, exist_ok=True)
     keys: KeyRing = app.state.keys
     async with AsyncExitStack() as stack:
         await asyncio.to_thread(keys.open)
@@ -192,7 +184,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.lanes = [
             *InferLane(inferences, raw_inputs).openers(),
             *PredictLane(
-                *(services.predictions, services.versions, raw_inputs), settings.max_body_bytes
+                *(services.predictions, services.versions, raw_inputs), settings
             ).openers(),
         ]
         yield
@@ -399,7 +391,8 @@ def configure_logging(settings: Settings) -> None:
 def _as_line(logger: Any, method: str, event: structlog.typing.EventDict) -> Any:
     """Turn a structured event into a text record, with the traceback below it."""
     error = event.pop("exc_info", None)
-    words = [str(event.pop("event")), *(f"{name}={value}" for name, value in event.items())]
+    words = [str(event.pop("event"))]
+    words += [f"{name}={quoted_value(value)}" for name, value in event.items()]
     return ("%s", " ".join(words)), {"exc_info": error}
 
 

@@ -127,7 +127,6 @@ def delete_checkpoint(module: ModuleName, epoch: Epoch, services: ServicesOf) ->
     services.checkpoints.delete(module, CheckpointTag.parse(epoch))
 
 
-@router.head("/checkpoints/{epoch}/files/{file}", include_in_schema=False)
 @router.get(
     "/checkpoints/{epoch}/files/{file}",
     summary="Fetch a file",

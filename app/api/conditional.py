@@ -1,7 +1,10 @@
-"""GETs of what the client already has: ``If-None-Match`` is answered with 304, in plain ASGI."""
+"""Conditions of requests (RFC 9110, 13): what the client already has is not sent again, and what it
+does not expect is refused.
+"""
 
 from __future__ import annotations
 
+from email.utils import parsedate_to_datetime
 from typing import Annotated
 
 from fastapi import Depends, Header
@@ -10,12 +13,13 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import problem_response
-from app.errors import Invalid
-from app.services.preconditions import etags_of, expect_etag
+from app.errors import Invalid, PreconditionFailed
+from app.services.preconditions import etags_of, expect_etag, matches, matches_weakly
 
 __all__ = ["IF_MATCH", "ConditionalGet", "is_known"]
 
 _READING = ("GET", "HEAD")
+_CONDITIONS = (b"if-match", b"if-none-match", b"if-modified-since", b"if-unmodified-since")
 _OF_THE_BODY = ("content-length", "content-type", "content-disposition", "accept-ranges")
 
 
@@ -27,29 +31,65 @@ async def _expect_etag(
             description="Refuse with 412, which names the current ETag, unless it is one of these.",
         ),
     ] = None,
+    if_none_match: Annotated[
+        str | None,
+        Header(
+            max_length=1000,
+            description="Refuse with 412 if the current ETag is one of these; `*` if there is any.",
+        ),
+    ] = None,
 ) -> None:
-    expect_etag(if_match)
+    expect_etag(if_match, if_none_match)
 
 
 IF_MATCH = [Depends(_expect_etag)]
-"""Dependencies of a route that changes something and honors ``If-Match``."""
+"""Dependencies of a route that changes something and honors ``If-Match`` and ``If-None-Match``."""
 
 
-def is_known(scope: Scope, etag: str | None) -> bool:
+def is_known(scope: Scope, etag: str | None, modified: str | None = None) -> bool:
     """Return whether a request says that its client has this representation.
 
+    Args:
+        etag, modified: the fields ``ETag`` and ``Last-Modified`` of the answer.
+
     Raises:
-        Invalid: its ``If-None-Match`` is not a list of ETags.
+        Invalid: ``If-Match`` or ``If-None-Match`` is not a list of ETags.
+        PreconditionFailed: the client expects another representation.
     """
-    field = Headers(scope=scope).get("if-none-match")
-    if field is None or etag is None or scope["method"] not in _READING:
+    fields = Headers(scope=scope)
+    if scope["method"] not in _READING:
         return False
-    known = etags_of(field, "If-None-Match")
-    return known == ("*",) or etag.removeprefix("W/") in {one.removeprefix("W/") for one in known}
+    _check_expected(fields, scope["path"], etag, modified)
+    known = fields.get("if-none-match")
+    if known is not None:  # the date then only serves those who know no ETags
+        return matches_weakly(etags_of(known, "If-None-Match"), etag)
+    return _is_not_after(modified, fields.get("if-modified-since"))
+
+
+def _check_expected(fields: Headers, path: str, etag: str | None, modified: str | None) -> None:
+    expected, date = fields.get("if-match"), fields.get("if-unmodified-since")
+    hint = "ask without the condition"
+    if expected is not None:
+        etags = etags_of(expected, "If-Match")
+        if not matches(etags, etag) and etags != ("*",):
+            raise PreconditionFailed(f"the ETag of {path}", got=expected, present=etag, hint=hint)
+    elif _is_not_after(date, modified) and not _is_not_after(modified, date):
+        what = f"the date of {path}"
+        raise PreconditionFailed(what, got=f"{date} or before", present=modified, hint=hint)
+
+
+def _is_not_after(one: str | None, other: str | None) -> bool:
+    """Compare two dates; False if there is none, or it cannot be read: it is then ignored."""
+    try:
+        return bool(one and other) and (
+            parsedate_to_datetime(one or "") <= parsedate_to_datetime(other or "")
+        )
+    except (ValueError, TypeError):
+        return False
 
 
 class ConditionalGet:
-    """Answers 304 if the client already has the representation with the answer's ETag."""
+    """Answers 304 if the client already has the representation, 412 if it expects another."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -60,7 +100,7 @@ class ConditionalGet:
             await self.app(scope, receive, send)
             return
         try:
-            is_known(scope, "")  # an invalid field is refused before anything is done
+            _check_fields(scope)  # before anything is done
         except Invalid as error:
             await problem_response(Request(scope), error)(scope, receive, send)
             return
@@ -70,9 +110,14 @@ class ConditionalGet:
             nonlocal is_over
             if is_over:
                 return
-            if message["type"] == "http.response.start" and message["status"] == 200:
+            if message["type"] == "http.response.start" and message["status"] in (200, 206):
                 headers = MutableHeaders(raw=list(message["headers"]))
-                is_over = is_known(scope, headers.get("etag"))
+                try:
+                    is_over = is_known(scope, headers.get("etag"), headers.get("last-modified"))
+                except PreconditionFailed as error:
+                    is_over = True
+                    await problem_response(Request(scope), error)(scope, receive, send)
+                    return
             if not is_over:
                 await send(message)
                 return
@@ -84,7 +129,13 @@ class ConditionalGet:
         await self.app(scope, receive, answer)
 
 
+def _check_fields(scope: Scope) -> None:
+    fields = Headers(scope=scope)
+    for name in ("If-Match", "If-None-Match"):
+        field = fields.get(name)
+        if field is not None:
+            etags_of(field, name)
+
+
 def _asks(scope: Scope) -> bool:
-    return scope["method"] in _READING and any(
-        name == b"if-none-match" for name, _ in scope["headers"]
-    )
+    return scope["method"] in _READING and any(name in _CONDITIONS for name, _ in scope["headers"])

@@ -113,7 +113,6 @@ def preview_dataset(
     return PreviewView(services.datasets.preview(dataset, rows))
 
 
-@router.head("/{dataset}/file", include_in_schema=False)
 @router.get(
     "/{dataset}/file",
     summary="Fetch a dataset's file",

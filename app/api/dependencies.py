@@ -10,7 +10,8 @@ from fastapi.params import Param, ParamTypes
 
 from app.domain.names import NAME_PATTERN, Pattern
 from app.error_answers import is_of_protocol
-from app.errors import Invalid, UnsupportedCoding
+from app.errors import Invalid, Malformed, UnsupportedCoding
+from app.quoting import brief
 from app.services.replays import Replay
 from app.services.services import Services
 
@@ -26,6 +27,7 @@ __all__ = [
     "VersionName",
     "VersionQuery",
     "refuse_coding",
+    "refuse_part",
     "refuse_unknown_query",
     "tell_replay",
 ]
@@ -55,6 +57,16 @@ async def refuse_coding(request: Request) -> None:
     coding = request.headers.get("content-encoding", "").strip()
     if coding.lower() not in ("", "identity") and not is_of_protocol(request.scope["path"]):
         raise UnsupportedCoding(coding)
+
+
+async def refuse_part(request: Request) -> None:
+    """Refuse a part of a file, as ``curl -C`` sends it, because it would be taken for the whole."""
+    part = request.headers.get("content-range")
+    if part is not None and request.method in ("PUT", "POST", "PATCH"):
+        raise Malformed(
+            f"the body is a part of a file (Content-Range: {brief(part)}), and parts are not put "
+            "together here; send the whole file, with curl -T but without -C"
+        )
 
 
 async def _services(request: Request) -> Services:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request
 
 from app.api.openapi import problems
 from app.api.views import ErrorCodeView, PageView
@@ -22,25 +22,25 @@ Code = Annotated[
 
 
 @router.get("", summary="List error codes", responses=problems(422))
-async def list_error_codes() -> PageView[ErrorCodeView]:
+async def list_error_codes(request: Request) -> PageView[ErrorCodeView]:
     """Return all codes of answers and of failed jobs, with what to do about each."""
-    return PageView(items=[_view(entry) for entry in CATALOG.values()])
+    return PageView(items=[_view(entry, request) for entry in CATALOG.values()])
 
 
 @router.get("/{code}", summary="Describe an error code", responses=problems(404, 422))
-async def get_error_code(code: Code) -> ErrorCodeView:
+async def get_error_code(code: Code, request: Request) -> ErrorCodeView:
     """Return one code; the `type` of a problem is this address."""
     if code not in CATALOG:
         hint = f"GET /v1/errors lists those that do{did_you_mean(code, CATALOG)}"
         raise NotFound("error code", code, hint)
-    return _view(CATALOG[code])
+    return _view(CATALOG[code], request)
 
 
-def _view(entry: CatalogEntry) -> ErrorCodeView:
+def _view(entry: CatalogEntry, request: Request) -> ErrorCodeView:
     return ErrorCodeView(
         code=entry.code,
         status=entry.status,
         title=entry.title,
         remedy=entry.remedy,
-        type=f"/v1/errors/{entry.code}",
+        type=f"{request.scope.get('root_path', '')}/v1/errors/{entry.code}",
     )

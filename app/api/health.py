@@ -41,14 +41,12 @@ _TEXT: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.head("/livez", include_in_schema=False)
 @router.get("/livez", summary="Check that the server is alive")
 async def get_liveness() -> StatusView:
     """Answer as long as the event loop runs."""
     return StatusView(status="alive")
 
 
-@router.head("/readyz", include_in_schema=False)
 @router.get(
     "/readyz",
     summary="Check that the server can answer all calls",

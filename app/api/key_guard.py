@@ -18,7 +18,7 @@ from app.api.problems import problem_response
 from app.api.scopes import is_open, needed_scopes
 from app.api.session_cookie import session_key
 from app.domain.api_key import ApiKey, KeyScope
-from app.errors import ServiceError
+from app.errors import ServiceError, TooLarge
 from app.refusals import Forbidden, Unauthorized
 from app.services.key_ring import KeyRing
 from app.services.sessions import Sessions
@@ -70,11 +70,26 @@ def scope_fault(key: ApiKey, verb: str, path: str) -> Forbidden | None:
 
 
 async def require_scope(request: Request) -> None:
-    """Refuse a key that lacks the scope of the route."""
+    """Refuse a key that lacks the scope of the route, or ends before the request does."""
     key = request.scope["state"].get("api_key")
-    fault = key and scope_fault(key, request.method, request.scope["route"].path)
+    if key is None:
+        return
+    route = request.scope["route"]
+    fault = scope_fault(key, request.method, route.path)
     if fault:
         raise fault
+    if request.method not in _SAFE and "requestBody" not in (route.openapi_extra or {}):
+        await _await_end(request)
+
+
+async def _await_end(request: Request) -> None:
+    """Wait for the end of a body that the route does not read: until then the key may end."""
+    limit: int = request.app.state.settings.max_body_bytes
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise TooLarge("body", got=None, limit=limit, setting="MODSERVE_MAX_BODY_BYTES")
 
 
 class KeyGuard:
@@ -143,15 +158,15 @@ class _Exchange:
         self._is_over = False
 
     async def receive(self) -> Message:
-        """Return the next message; a body that is still arriving when its key becomes invalid is
-        refused.
+        """Return the next message; a body is refused if its key is no longer valid when the last
+        part of it arrives.
         """
         if not self._in_body:
             return await self._receive_or_end()
         message = await self._receive()
         if self._in_body and message["type"] == "http.request":
             self._in_body = message.get("more_body", False)
-            if self._in_body and not self._ring.is_valid(self._key):
+            if not self._ring.is_valid(self._key):
                 raise Unauthorized(_ENDED)
         return message
 

@@ -6,19 +6,23 @@ with the same head only the key's continued existence is checked.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from starlette.types import Scope
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
 from app.api.audit import Audit
 from app.api.key_guard import key_texts, scope_fault
-from app.domain.api_key import ApiKey
 from app.error_answers import error_answer
 from app.errors import ServiceError
-from app.exchanges import Begin, Body, LongBody, Pending, Respond
+from app.exchanges import Begin, BeginFor, Body, Client, LongBody, Pending, Respond
 from app.refusals import Unauthorized
 from app.services.allowance import Allowance
 from app.services.key_ring import KeyRing
+from app.settings import Settings
 
 __all__ = ["LaneKeys"]
 
@@ -26,20 +30,20 @@ __all__ = ["LaneKeys"]
 class LaneKeys:
     """Admits request heads by their keys."""
 
-    def __init__(self, ring: KeyRing, audit: Audit) -> None:
+    def __init__(self, ring: KeyRing, audit: Audit, settings: Settings) -> None:
         self._ring = ring
         self._audit = audit
+        self._root_path = settings.root_path
+        # What runs in front of the router: it finds the client behind a trusted proxy.
+        trusted = list(settings.trusted_proxies)
+        self._behind_proxies = ProxyHeadersMiddleware(self._note_refusal, trusted)
+        self._noting: set[asyncio.Task[None]] = set()  # asyncio itself does not keep tasks alive
 
-    def admit(
-        self,
-        scope: Mapping[str, Any],
-        route: str,
-        begin: Begin,
-    ) -> Begin | None:
+    def admit(self, scope: Mapping[str, Any], route: str, begin: Begin) -> BeginFor | None:
         """Return how the requests of a head are answered; None if the router must refuse them."""
         ring = self._ring
         if not ring.is_in_force:
-            return begin
+            return lambda body, request_id, respond, _: begin(body, request_id, respond)
         try:
             key = ring.identify(key_texts(scope["headers"]))
         except Unauthorized:
@@ -48,7 +52,9 @@ class LaneKeys:
             return None
         allowance = ring.allowance(key)
 
-        def begin_if_valid(body: bytes, request_id: str, respond: Respond) -> Pending | None:
+        def begin_if_valid(
+            body: bytes, request_id: str, respond: Respond, client: Client
+        ) -> Pending | None:
             try:
                 if not ring.is_valid(key):
                     raise Unauthorized("the API key was revoked, or has expired")
@@ -56,18 +62,26 @@ class LaneKeys:
                     return begin(body, request_id, respond)
                 return _Limited(allowance, respond).begin(begin, body, request_id)
             except ServiceError as error:
-                answer = error_answer(error, request_id, scope["path"])
-                self._note(scope, key, answer.status, str(error), request_id)
+                answer = error_answer(error, request_id, scope["path"], self._root_path)
+                state = {"request_id": request_id, "refusal": (key, answer.status, str(error))}
+                self._note({**scope, "client": client, "state": state})
                 respond(answer.status, answer.lines, answer.body)
                 return None
 
         return begin_if_valid
 
-    def _note(
-        self, scope: Mapping[str, Any], key: ApiKey, status: int, reason: str, request_id: str
-    ) -> None:
-        noted = {**scope, "state": {"request_id": request_id}}
-        self._audit.refused(noted, key, status, reason)
+    def _note(self, scope: Scope) -> None:
+        noting: Any = self._behind_proxies(scope, _nothing, _nothing)  # type: ignore[arg-type]
+        task = asyncio.ensure_future(noting)
+        self._noting.add(task)
+        task.add_done_callback(self._noting.discard)
+
+    async def _note_refusal(self, scope: Any, receive: object, send: object) -> None:
+        self._audit.refused(scope, *scope["state"]["refusal"])
+
+
+async def _nothing(*_: object) -> Any:
+    pass
 
 
 class _Limited:

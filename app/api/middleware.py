@@ -14,6 +14,7 @@ from prometheus_client import Counter, Histogram
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.cross_origin import CrossOrigin
 from app.api.problems import problem_response
 from app.errors import Unavailable
 from app.traces import Trace
@@ -73,12 +74,15 @@ def new_request_id() -> str:
 class RequestContext:
     """Gives each request an id, counts and times it, and logs it at debug level.
 
+    The fast path does the same by itself (see ``tests/app/serving/test_both_paths.py``).
+
     The client's ``X-Request-Id`` is used if it is a plain word, and so is the trace of its
     ``traceparent``. Unexpected exceptions are answered here, and logged once.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, cross_origin: CrossOrigin) -> None:
         self.app = app
+        self._cross_origin = cross_origin
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -87,7 +91,7 @@ class RequestContext:
             return
         request_id, trace = _request_id(scope), _trace(scope)
         scope.setdefault("state", {})["request_id"] = request_id
-        own_fields = [(b"x-request-id", request_id.encode())]
+        own_fields = [(b"x-request-id", request_id.encode()), *self._cross_origin.fields(scope)]
         if trace is not None:
             own_fields.append((b"traceparent", trace.field.encode()))
         started = time.perf_counter()

@@ -35,7 +35,8 @@ class OpenFileResponse(FileResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the file, unless the client already has it."""
         try:
-            if is_known(scope, self.headers["etag"]):  # before anything of it is read
+            # Before anything of it is read.
+            if is_known(scope, self.headers["etag"], self.headers["last-modified"]):
                 await Response(None, 304, {"ETag": self.headers["etag"]})(scope, receive, send)
             else:
                 await super().__call__(_with_sound_ranges(scope), receive, self._checked(send))

@@ -265,6 +265,8 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
 def _add_common_failures(verb: str, operation: dict[str, Any]) -> None:
     """Declare errors common to all routes, to those that use the store, and to those that write."""
     statuses = (503,) if verb == "get" else (503, 507)
+    if "requestBody" in operation:  # a part of a file (``Content-Range``) is refused everywhere
+        statuses = (400, *statuses)
     responses = operation.setdefault("responses", {})
     for status, answer in problems(*statuses).items():
         responses.setdefault(str(status), answer)

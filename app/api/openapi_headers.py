@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["declare_headers"]
+__all__ = ["HEADER_NAMES", "declare_headers"]
 
 _HEADERS = {
     "ETag": ("Changes with the representation.", '"12-3"'),
@@ -54,6 +54,8 @@ _HEADERS = {
         "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
     ),
 }
+HEADER_NAMES = frozenset(_HEADERS)
+"""All fields of answers that are not in every answer of HTTP."""
 _HAVE_ETAG = {
     "get_module",
     "create_module",
@@ -85,13 +87,15 @@ _RANGE = {
     "description": "The bytes to send; without it, all.",
     "schema": {"type": "string", "examples": ["bytes=0-1023"]},
 }
-_IF_NONE_MATCH = {
-    "name": "If-None-Match",
-    "in": "header",
-    "required": False,
-    "description": "ETags that the client knows; if the current one is among them, the answer is "
+_OF_ETAG = {
+    "If-Match": "ETags that the client expects; unless the current one is among them, the answer "
+    "is 412.",
+    "If-None-Match": "ETags that the client knows; if the current one is among them, the answer is "
     "304.",
-    "schema": {"type": "string"},
+}
+_OF_DATE = {
+    "If-Modified-Since": "Answer 304 unless the file was written after this date.",
+    "If-Unmodified-Since": "Answer 412 if the file was written after this date.",
 }
 
 
@@ -100,7 +104,7 @@ def declare_headers(document: dict[str, Any], moved_on: dict[str, Any]) -> None:
 
     Args:
         document: to be changed.
-        moved_on: the answer if ``If-Match`` names another ETag.
+        moved_on: the answer if ``If-Match`` or ``If-None-Match`` of a change is not met.
     """
     components = document["components"].setdefault("headers", {})
     for name, (description, example) in _HEADERS.items():
@@ -148,11 +152,19 @@ def _declare(verb: str, operation: dict[str, Any], moved_on: dict[str, Any]) -> 
     if "206" in responses:
         parameters.append(_RANGE)
     if verb == "get" and name in _HAVE_ETAG:
-        parameters.append(_IF_NONE_MATCH)
+        conditions = _OF_ETAG | (_OF_DATE if "206" in responses else {})
+        parameters.extend(_condition(*one) for one in conditions.items())
         responses["304"] = {"description": "The client has it already"}
         _add(responses["304"], "ETag", "X-Request-Id", "Server-Timing")
+        responses["412"] = {**moved_on}
+        _add(responses["412"], "ETag", "X-Request-Id", "Server-Timing", "traceparent")
     if not parameters:
         del operation["parameters"]
+
+
+def _condition(name: str, description: str) -> dict[str, Any]:
+    text = {"description": description, "schema": {"type": "string"}}
+    return {"name": name, "in": "header", "required": False, **text}
 
 
 def _add(answer: dict[str, Any], *names: str) -> None:

@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import json
 import mimetypes
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cache
@@ -41,6 +42,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Vary": "Accept-Encoding",
 }
+_NO_GZIP = re.compile(r"\bgzip\s*;\s*q\s*=\s*0(\.0*)?\s*(,|$)", re.IGNORECASE)
 _PAGE_LIFE = "no-cache"
 _FILE_LIFE = "public, max-age=31536000, immutable"  # a change of the content changes the name
 
@@ -104,7 +106,7 @@ async def _guide_file(request: Request) -> Response:
 def _answer(request: Request, file: _File, life: str) -> Response:
     headers = {**_HEADERS, "ETag": file.etag, "Cache-Control": life}
     accepted = request.headers.get("accept-encoding", "")
-    if "gzip" not in accepted.lower():
+    if "gzip" not in accepted.lower() or _NO_GZIP.search(accepted):
         return Response(file.plain, headers=headers, media_type=file.media_type)
     headers |= {"Content-Encoding": "gzip", "ETag": f'{file.etag[:-1]}-gzip"'}
     return Response(file.packed, headers=headers, media_type=file.media_type)

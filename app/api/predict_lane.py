@@ -32,6 +32,7 @@ from app.link.slots import Piece
 from app.services.predict_calls import TensorRow, bound_dtypes, pieces_of, rows_of
 from app.services.predictions import Predictions
 from app.services.versions import Version, Versions
+from app.settings import Settings
 from app.tensors.codec import NPY, Tensors, body_type, content_of, decode, negotiate
 from app.tensors.content import Content
 from app.tensors.json_tensors import is_uneven
@@ -73,18 +74,19 @@ class PredictLane:
         predictions: Predictions,
         versions: Versions,
         raw_inputs: RawInputs,
-        most_unpacked_bytes: int,
+        settings: Settings,
     ) -> None:
         """Prepare.
 
         Args:
             raw_inputs: transforms images and texts into inputs.
-            most_unpacked_bytes: maximum for a compressed body.
+            settings: of the server.
         """
         self._predictions = predictions
         self._versions = versions
         self._raw_inputs = raw_inputs
-        self._most_unpacked_bytes = most_unpacked_bytes
+        self._most_unpacked_bytes = settings.max_body_bytes
+        self._root_path = settings.root_path
         # Most requests of a client have the same header, and reading one takes longer than
         # looking it up; the same holds for those of answers.
         self._npy_rows: dict[bytes, tuple[Any, tuple[int, ...]]] = {}
@@ -131,7 +133,7 @@ class PredictLane:
         respond: Respond,
     ) -> Pending | None:
         def refuse(error: Exception) -> None:
-            answer = error_answer(error, request_id, path)
+            answer = error_answer(error, request_id, path, self._root_path)
             respond(answer.status, answer.lines, answer.body)
 
         def ask(asked: _Body, version: Version) -> Pending:

@@ -46,7 +46,8 @@ def install_error_handlers(app: FastAPI) -> None:
 
 def problem_response(request: Request, error: BaseException) -> Response:
     """Return the answer to an error; internal errors are logged with their traceback."""
-    answer = error_answer(error, _request_id(request), request.url.path)
+    root_path = request.scope.get("root_path", "")
+    answer = error_answer(error, _request_id(request), request.url.path, root_path)
     return Response(answer.body, answer.status, headers=dict(answer.headers))
 
 

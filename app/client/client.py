@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,7 @@ import httpx
 from app.client.callers import Caller
 from app.client.checkpoints import CheckpointCalls
 from app.client.datasets import DatasetCalls
+from app.client.errors import InvalidKey
 from app.client.exchange import Exchange
 from app.client.inspection import InspectionCalls
 from app.client.jobs import JobCalls
@@ -110,10 +112,11 @@ def http_options(base_url: str, key: str | None) -> dict[str, Any]:
 
     Raises:
         httpx.InvalidURL: it is not an HTTP URL.
+        InvalidKey: no key has such characters.
     """
     if not base_url.startswith(("http://", "https://")):
         raise httpx.InvalidURL(f"base_url is {base_url!r}; expected http://HOST:PORT or https://…")
-    key = _key_of_environment() if key is None else key
+    key = _key_of_environment() if key is None else _checked(key, "the API key")
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     return {"base_url": base_url, "headers": headers}
 
@@ -121,6 +124,18 @@ def http_options(base_url: str, key: str | None) -> dict[str, Any]:
 def _key_of_environment() -> str | None:
     key = os.environ.get(_KEY_VARIABLE)
     file = os.environ.get(_KEY_FILE_VARIABLE)
-    if key is None and file:
-        return Path(file).read_text(encoding="ascii").strip()
-    return key
+    if key is not None:
+        return _checked(key, _KEY_VARIABLE)
+    if not file:
+        return None
+    content = Path(file).read_bytes()
+    # What Windows writes as a text file.
+    coding = "utf-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig"
+    return _checked(content.decode(coding, errors="replace"), f"{_KEY_FILE_VARIABLE}: {file}")
+
+
+def _checked(key: str, where: str) -> str:
+    text = key.strip()
+    if not (text.isascii() and text.isprintable()):
+        raise InvalidKey(f"{where} has other characters than a key; copy the key once more")
+    return text

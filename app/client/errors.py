@@ -34,6 +34,7 @@ __all__ = [
     "Conflict",
     "Forbidden",
     "Invalid",
+    "InvalidKey",
     "NotFound",
     "PreconditionFailed",
     "ServerError",
@@ -45,6 +46,10 @@ __all__ = [
     "refusal",
     "retry_after",
 ]
+
+
+class InvalidKey(ValueError):
+    """What is given as an API key cannot be one."""
 
 
 class ClientError(Exception):

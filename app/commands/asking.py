@@ -20,13 +20,18 @@ if TYPE_CHECKING:
 __all__ = ["LOCAL", "REFUSED", "Key", "Url", "asking", "fail", "local_url", "parsed"]
 
 _DEFAULT_PORT = "8000"
+_ALL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Where a server that listens on all addresses is asked."""
 
 
 def local_url(environment: Mapping[str, str]) -> str:
     """Return the URL of a local server with the same settings, as in the same container."""
     port = environment.get("MODSERVE_PORT") or _DEFAULT_PORT
     scheme = "https" if environment.get("MODSERVE_TLS_CERT") else "http"
-    return f"{scheme}://127.0.0.1:{port if port.isdecimal() else _DEFAULT_PORT}"
+    host = environment.get("MODSERVE_HOST", "")
+    host = _ALL_ADDRESSES.get(host, host)
+    shown = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{shown}:{port if port.isdecimal() else _DEFAULT_PORT}"
 
 
 LOCAL = local_url(os.environ)
@@ -47,7 +52,7 @@ def asking(url: str, key: str | None) -> Iterator[Client]:
     # Imported here, as in all commands, because they take longer to import than --help to print.
     import httpx
 
-    from app.client import Client, ClientError
+    from app.client import Client, ClientError, InvalidKey
 
     try:
         with Client(url, key=key, transport=_transport(url)) as client:
@@ -58,7 +63,7 @@ def asking(url: str, key: str | None) -> Iterator[Client]:
         fail(text, hint=_hints(error.problem, text), **told)
     except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         fail(f"no server answers at {url}: {error}; start one with 'modserve serve', or give --url")
-    except OSError as error:
+    except (OSError, InvalidKey) as error:
         fail(str(error))
 
 

@@ -70,17 +70,18 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def make_directory(path: Path, *, parents: bool = False) -> None:
+def make_directory(path: Path, *, parents: bool = False, mode: int = 0o777) -> None:
     """Create a directory unless it exists, and sync its entry to disk.
 
     Args:
         parents: create missing parents too.
+        mode: permissions of the directory itself, less the umask.
     """
     if path.is_dir():
         return
     if parents:
         make_directory(path.parent, parents=True)
-    path.mkdir(exist_ok=True)
+    path.mkdir(mode, exist_ok=True)
     sync_directory(path.parent)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 
 from app.domain.api_key import ApiKey, KeyScope, digest_of, key_id_of
@@ -37,12 +38,15 @@ def given_key(text: str | None, path: Path | None) -> ApiKey | None:
 def _read(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            return file.read(_MOST_BYTES).decode("ascii", errors="replace").strip()
+            content = file.read(_MOST_BYTES)
     except OSError as error:
         raise StartError(
             f"MODSERVE_API_KEY_FILE: {path} cannot be read: {error.strerror}; it must exist "
             "and be readable by the user that the server runs as"
         ) from None
+    # What Windows writes as a text file.
+    coding = "utf-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig"
+    return content.decode(coding, errors="replace").strip()
 
 
 def _key(variable: str, text: str, got: str) -> ApiKey:

@@ -53,7 +53,7 @@ class KeyFile:
         Raises:
             Unavailable: another process has been changing the keys the whole time.
         """
-        make_directory(self._data_dir, parents=True)
+        make_directory(self._data_dir, parents=True, mode=0o700)
         with locked(self._lock(), seconds=_LOCK_SECONDS):
             content = encode_record(KeyList(step(self.read())))
             write_durably(self.path, content, mode=_OWNER_ONLY)

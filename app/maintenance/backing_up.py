@@ -72,7 +72,7 @@ def make_backup(data_dir: Path, url: str, target: Path) -> Backup:
     origin = _origin(data_dir)
     with _counted(data_dir, origin, target.parent):
         root = hidden_sibling(target.with_name(f"{origin}-{target.name}"), _PURPOSE)
-        root.mkdir()
+        root.mkdir(0o700)  # a backup is as private as what it copies
         try:
             backup = _Copying(data_dir, root).run(url)
             sync_tree(root)

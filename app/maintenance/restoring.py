@@ -57,7 +57,7 @@ def restore_backup(
     is_new = not data_dir.exists()
     if not (is_new or data_dir.is_dir()):
         raise StartError(f"{data_dir} is not a folder; give an empty --data-dir, or a new one")
-    make_directory(data_dir, parents=True)
+    make_directory(data_dir, parents=True, mode=0o700)
     with ExitStack() as stack:
         _lock(data_dir, stack)
         present = read_mark(data_dir)

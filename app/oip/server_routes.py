@@ -35,7 +35,6 @@ async def get_server_metadata() -> dict[str, Any]:
     return _SERVER
 
 
-@router.head("/health/live", include_in_schema=False)
 @router.get(
     "/health/live",
     summary="Check that the server is alive (v2)",
@@ -47,7 +46,6 @@ async def get_server_liveness() -> dict[str, Any]:
     return {"live": True}
 
 
-@router.head("/health/ready", include_in_schema=False)
 @router.get(
     "/health/ready",
     summary="Check that the server can infer",

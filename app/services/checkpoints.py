@@ -277,7 +277,7 @@ class CheckpointService:
         # Serialized, so that the second of two uploads keeps what the first has added.
         with self._unless_deleted(module), self._upload_locks.locked(f"{module}/{tag}"):
             if not is_whole:
-                self._check_etag(module, tag)
+                self._check_etag(module, tag, digests)
                 self._check_size(module, tag, digests)
             replacing = partial(self._replaceable, module, tag, digests, is_whole, of)
             with replacing():
@@ -449,14 +449,16 @@ class CheckpointService:
             self._modules.get_same(module, identity)
             raise
 
-    def _check_etag(self, module: str, tag: CheckpointTag) -> None:
+    def _check_etag(self, module: str, tag: CheckpointTag, added: Collection[str] = ()) -> None:
         if not is_expected():
             return
         try:
-            present: str | None = self.get(module, tag).etag
+            manifest = self.get(module, tag)
         except (NotFound, Damaged):
-            present = None
-        check_etag(f"checkpoint {tag} of module {module!r}", present)
+            present, is_new = None, True
+        else:
+            present, is_new = manifest.etag, bool(added) and manifest.files.keys().isdisjoint(added)
+        check_etag(f"checkpoint {tag} of module {module!r}", present, is_new=is_new)
 
     def _note_gone(self, module: str, gone: Collection[CheckpointTag]) -> None:
         """Before the versions with the highest numbers are deleted, see to it that these are not

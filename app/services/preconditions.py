@@ -1,4 +1,4 @@
-"""``If-Match`` preconditions of requests (RFC 9110).
+"""``If-Match`` and ``If-None-Match`` of requests that change something (RFC 9110).
 
 The precondition belongs to the request, not to a single call: the code that has locked the resource
 checks here that it is still in the state that the client saw.
@@ -8,14 +8,25 @@ from __future__ import annotations
 
 import re
 from contextvars import ContextVar
+from typing import NamedTuple
 
 from app.errors import Invalid, PreconditionFailed
 
-__all__ = ["check_etag", "etags_of", "expect_etag", "is_expected"]
+__all__ = ["check_etag", "etags_of", "expect_etag", "is_expected", "matches", "matches_weakly"]
 
 _ETAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 _ANY = "*"
-_expected: ContextVar[tuple[str, ...]] = ContextVar("expected", default=())
+
+
+class _Expected(NamedTuple):
+    """The ETags of ``If-Match`` and ``If-None-Match``; empty if the request has no such field."""
+
+    match: tuple[str, ...] = ()
+    none_match: tuple[str, ...] = ()
+
+
+_NOTHING = _Expected()
+_expected: ContextVar[_Expected] = ContextVar("expected", default=_NOTHING)
 
 
 def etags_of(field: str, name: str) -> tuple[str, ...]:
@@ -33,35 +44,50 @@ def etags_of(field: str, name: str) -> tuple[str, ...]:
     return found
 
 
-def expect_etag(field: str | None) -> None:
-    """Refuse the change that this request makes unless the ETag matches ``If-Match``."""
-    _expected.set(() if field is None else etags_of(field, "If-Match"))
+def matches(etags: tuple[str, ...], present: str | None) -> bool:
+    """Return whether a resource has one of the ETags of ``If-Match``; weak ones never match."""
+    return present is not None and (etags == (_ANY,) or present in etags)
+
+
+def matches_weakly(etags: tuple[str, ...], present: str | None) -> bool:
+    """Return whether a resource has one of the ETags of ``If-None-Match``."""
+    if present is None or etags == (_ANY,):
+        return present is not None
+    return present.removeprefix("W/") in {one.removeprefix("W/") for one in etags}
+
+
+def expect_etag(match: str | None, none_match: str | None) -> None:
+    """Refuse the change that this request makes unless the ETag is as these fields say."""
+    _expected.set(
+        _Expected(
+            () if match is None else etags_of(match, "If-Match"),
+            () if none_match is None else etags_of(none_match, "If-None-Match"),
+        )
+    )
 
 
 def is_expected() -> bool:
     """Return whether the request expects an ETag that has not been checked yet."""
-    return bool(_expected.get())
+    return any(_expected.get())
 
 
-def check_etag(what: str, present: str | None) -> None:
+def check_etag(what: str, present: str | None, *, is_new: bool = False) -> None:
     """Check the ETag of a resource that is about to change, once per request.
 
     Args:
         what: the resource, for the message.
         present: its ETag; None if it does not exist yet.
+        is_new: True if the request adds a part to it that it does not have.
 
     Raises:
-        PreconditionFailed: the client has seen another ETag.
+        PreconditionFailed: the client has seen another ETag, or expects that there is none.
     """
-    expected = _expected.get()
-    if not expected:
+    match, none_match = _expected.get()
+    _expected.set(_NOTHING)  # the request's own further changes are not conflicts
+    if match and not matches(match, present):
+        got, hint = ", ".join(match), "read it again and repeat the change"
+    elif none_match and not is_new and matches_weakly(none_match, present):
+        got, hint = f"If-None-Match: {', '.join(none_match)}", "nothing was changed"
+    else:
         return
-    _expected.set(())  # the request's own further changes are not conflicts
-    if present is not None and (expected == (_ANY,) or present in expected):
-        return
-    raise PreconditionFailed(
-        f"the ETag of {what}",
-        got=", ".join(expected),
-        present=present,
-        hint="read it again and repeat the change",
-    )
+    raise PreconditionFailed(f"the ETag of {what}", got=got, present=present, hint=hint)

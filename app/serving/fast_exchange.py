@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeAlias
 
-from app.exchanges import Body, LongBody, Pending
+from app.exchanges import Body, Client, LongBody, Pending
 from app.serving.fast_lane import KnownHead
 
 __all__ = ["FastExchange"]
@@ -27,12 +27,13 @@ class FastExchange:
     """
 
     __slots__ = (
-        *("_answer", "_body", "_is_over", "_pending"),
+        *("_answer", "_body", "_client", "_is_over", "_pending"),
         *("head", "missing", "request_id", "started"),
     )
 
-    def __init__(self, head: KnownHead, request_id: str, answer: Answer) -> None:
+    def __init__(self, head: KnownHead, request_id: str, client: Client, answer: Answer) -> None:
         self.head = head
+        self._client = client
         self.request_id = request_id
         self.started = time.perf_counter()
         self.missing = head.body_bytes
@@ -62,7 +63,7 @@ class FastExchange:
         self._body = self._body + piece if self._body else piece
         self.missing = missing - len(piece)
         if not self.missing:
-            pending = self.head.begin(self._body, self.request_id, self._respond)
+            pending = self.head.begin(self._body, self.request_id, self._respond, self._client)
             if not self._is_over:  # a refusal is sent before ``begin`` returns
                 self._pending = pending
         return rest

@@ -12,26 +12,28 @@ import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import httptools
 from starlette.types import Scope
 
 from app.errors import ServiceError
-from app.exchanges import Admit, Begin, Opener, RequestHead
+from app.exchanges import Admit, BeginFor, Opener, RequestHead
 from app.serving.root_path import RootPath
 from app.traces import Trace
 
-__all__ = ["FastLane", "KnownHead"]
+__all__ = ["AnswerFields", "FastLane", "KnownHead"]
 
 _END = b"\r\n\r\n"
 _LARGEST_HEAD = 4096  # with _MOST_KNOWN, limits the cache to 16 MiB
 _LARGEST_BODY = 16 * 2**10  # read on the event loop, within milliseconds
 _MOST_KNOWN = 4096
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_NOT_HERE = frozenset({"transfer-encoding", "content-encoding", "expect", "upgrade"})
+_NOT_HERE = frozenset({"transfer-encoding", "content-encoding", "content-range", "expect"})
 """Fields that need more than taking ``Content-Length`` bytes as the body."""
+
+AnswerFields: TypeAlias = Callable[[Scope], Sequence[tuple[bytes, bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +47,17 @@ class KnownHead:
         body_bytes: length of each request's body.
         request_id: the client's own id; empty if the server assigns one.
         trace: the client's trace context, if it sent one.
+        fields, lines: what every answer has, and the same as bytes.
     """
 
-    begin: Begin
+    begin: BeginFor
     path: str
     route: str
     body_bytes: int
-    request_id: str
+    request_id: str = ""
     trace: Trace | None = None
+    fields: Sequence[tuple[bytes, bytes]] = ()
+    lines: bytes = b""
 
 
 class FastLane:
@@ -63,6 +68,7 @@ class FastLane:
         openers: Sequence[tuple[str, Opener]],
         guard: Callable[[Scope], ServiceError | None],
         admit: Admit,
+        fields: AnswerFields,
         below: RootPath,
     ) -> None:
         """Start with an empty cache.
@@ -71,12 +77,14 @@ class FastLane:
             openers: by route, what decides how requests with a head are answered.
             guard: returns why a request is refused, None if it is allowed.
             admit: checks the API key of a head and counts its requests.
+            fields: returns what every answer to a request has.
             below: the sub-path that the server is mounted under.
         """
         self._below = below
         self._openers = openers
         self._guard = guard
         self._admit = admit
+        self._fields = fields
         self._known: dict[bytes, KnownHead] = {}
         # Counting is cheaper than a random id for each request; the beginning tells servers apart.
         self._id_begin = secrets.token_hex(8)
@@ -106,7 +114,9 @@ class FastLane:
         try:
             parser = httptools.HttpRequestParser(parsed)
             parser.feed_data(text + _END)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+        except httptools.HttpParserUpgrade:
+            pass  # we offer no other protocol, and ignore the field
+        except httptools.HttpParserError:
             return None
         if not parsed.is_complete or parser.get_http_version() != "1.1":
             return None
@@ -121,10 +131,12 @@ class FastLane:
             return None
         for route, opener in self._openers:
             begin = opener(head)
-            if begin is not None:
-                begin = self._admit(scope, route, begin)
-            if begin is not None:
-                return self._learn(text, head, KnownHead(begin, head.path, route, size, ""))
+            admitted = None if begin is None else self._admit(scope, route, begin)
+            if admitted is not None:
+                fields = self._fields(scope)
+                lines = b"".join(b"%b: %b\r\n" % field for field in fields)
+                known = KnownHead(admitted, head.path, route, size, fields=fields, lines=lines)
+                return self._learn(text, head, known)
         return None
 
     def _learn(self, text: bytes, head: RequestHead, known: KnownHead) -> KnownHead:

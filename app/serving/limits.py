@@ -7,7 +7,7 @@ from typing import Any
 
 import uvicorn
 
-from app.serving.fast_lane import FastLane
+from app.serving.fast_lane import AnswerFields, FastLane
 from app.serving.root_path import RootPath
 from app.settings import Settings
 
@@ -53,15 +53,24 @@ class ConnectionCounts:
 class ServerConfig(uvicorn.Config):
     """uvicorn's configuration, extended by what our protocol needs."""
 
-    def __init__(self, app: Any, limits: ConnectionLimits, below: RootPath, **options: Any) -> None:
+    def __init__(
+        self,
+        app: Any,
+        limits: ConnectionLimits,
+        below: RootPath,
+        fields: AnswerFields,
+        **options: Any,
+    ) -> None:
         """Prepare.
 
         Args:
             below: the sub-path that the server is mounted under.
+            fields: returns what every answer to a request has.
             options: uvicorn's own.
         """
         super().__init__(app, **options)
         self.limits = limits
         self.below = below
+        self.fields = fields
         self.counts = ConnectionCounts()
         self.lane: FastLane | None = None  # None until the application has started

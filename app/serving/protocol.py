@@ -16,18 +16,20 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from app.api.middleware import count_answer, log_answer
 from app.errors import HeadersTooLarge, Malformed, ServiceError, TooSlow, Unavailable
 from app.exchanges import Body, LongBody, Pending
 from app.serving.fast_exchange import FastExchange
-from app.serving.limits import ConnectionLimits, ServerConfig
+from app.serving.framing import FramedProtocol
+from app.serving.half_closed import PROBE, PROBE_SECONDS, is_reset
+from app.serving.limits import ServerConfig
 from app.serving.long_bodies import LongSending, length_line
 from app.serving.refusing import RefusingApp, refusal
 from app.traces import Trace
 
-__all__ = ["LimitedProtocol", "look_at_all"]
+__all__ = ["LimitedProtocol"]
 
 _log = logging.getLogger(__name__)
 _log.setLevel(logging.ERROR)  # keep uvicorn from warning about every malformed request
@@ -42,7 +44,7 @@ _MOST_JOINED = 1 << 16  # bytes of a body that is sent in one write with its hea
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # C's struct linger: on, for 0 seconds
 
 
-class LimitedProtocol(HttpToolsProtocol):
+class LimitedProtocol(FramedProtocol):
     """One connection; call ``look`` about once a second."""
 
     config: ServerConfig
@@ -75,6 +77,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._early = b""  # what arrived of the next request while an exchange is being answered
         self._ends_after_exchange = False
         self._unused_seconds = 0.0
+        self._is_half_closed = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Register the connection; refuse it if there are too many."""
@@ -82,7 +85,7 @@ class LimitedProtocol(HttpToolsProtocol):
         surplus = self._ordinary_connections() - self._limits.max_connections
         self._is_surplus = surplus > 0
         if surplus > _SPARE_CONNECTIONS:
-            self._refuse(self._too_many("connections"))
+            self.refuse(self._too_many("connections"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Unregister the connection."""
@@ -100,6 +103,28 @@ class LimitedProtocol(HttpToolsProtocol):
             self._feed_exchange(data)
         elif not self._begin_exchange(data):
             self._parse(data)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Return whether to keep the connection, because a complete request is to be answered."""
+        is_follower = self in self.config.counts.followers  # nothing else tells when it has left
+        is_tls = not self.transport.can_write_eof()  # asyncio closes it in any case
+        if self._in_body or self._is_refused or is_follower or is_tls or not self._is_answering():
+            return False
+        self._is_half_closed = True
+        self._probe()
+        return True
+
+    def _probe(self) -> None:
+        """Find out whether the client that sends no more still reads."""
+        has_begun = self._exchange is None and self.cycle.response_started
+        is_old = self._exchange is None and self.cycle.scope["http_version"] == "1.0"
+        if not (has_begun or is_old):  # else what is sent of the answer will tell
+            self.transport.write(PROBE)
+            self.loop.call_later(PROBE_SECONDS, self._look_at_half_closed)
+
+    def _look_at_half_closed(self) -> None:
+        if self._is_half_closed and not self.transport.is_closing() and is_reset(self.transport):
+            self.transport.abort()  # the application sees a client that has hung up
 
     # The fast lane.
 
@@ -122,7 +147,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_first_look = True
         self._body_seconds = self._idle_seconds = 0.0
         self._body_bytes = self._body_bytes_before = 0
-        self._exchange = FastExchange(head, head.request_id or lane.new_id(), self._on_answer)
+        request_id = head.request_id or lane.new_id()
+        self._exchange = FastExchange(head, request_id, self.client, self._on_answer)
         self._feed_exchange(data[body_begin:])
         return True
 
@@ -160,10 +186,9 @@ class LimitedProtocol(HttpToolsProtocol):
                 body.release()
             end()
             return None
-        is_last = self._ends_after_exchange or self.config.counts.is_ending
         head_lines = [
-            *(STATUS_LINE[status], self._common_fields(), lines),
-            b"connection: close\r\n" if is_last else b"",
+            *(STATUS_LINE[status], self._common_fields(), lines, exchange.head.lines),
+            b"connection: close\r\n" if self._is_last_exchange() else b"",
             _trace_line(exchange.head.trace),
             b"x-request-id: %b\r\nserver-timing: app;dur=%.2f\r\n"
             % (exchange.request_id.encode(), exchange.milliseconds),
@@ -189,10 +214,15 @@ class LimitedProtocol(HttpToolsProtocol):
         count_answer(exchange.head.route, status, seconds)
         head, request_id = exchange.head, exchange.request_id
         log_answer("POST", head.path, status, seconds, request_id, head.trace)
-        if self._ends_after_exchange or self.config.counts.is_ending:
+        if self._is_last_exchange():
             self.transport.close()
         elif self._early:
             self.loop.call_soon(self._take_early)
+
+    def _is_last_exchange(self) -> bool:
+        if self._ends_after_exchange or self.config.counts.is_ending:
+            return True
+        return self._is_half_closed and not self._early
 
     def _common_fields(self) -> bytes:
         counts, fields = self.config.counts, self.server_state.default_headers
@@ -224,7 +254,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 return
             piece = data[begin : begin + _PIECE_BYTES]
             self._silent_bytes += len(piece)
-            super().data_received(piece)
+            self.parse(piece)
             if self._silent_bytes > self._limits.max_header_bytes + _PIECE_BYTES:
                 self._refuse_head()
 
@@ -246,7 +276,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._take_head_bytes(len(name) + len(value)) and self._in_head:
             super().on_header(name, value)
 
-    def on_headers_complete(self) -> None:
+    def on_head(self) -> None:
         """Hand the request to the application, or refuse it if there are too many."""
         if self._is_refused:
             return
@@ -258,8 +288,9 @@ class LimitedProtocol(HttpToolsProtocol):
         app = self.app
         what = self._too_many_of()
         if what:  # through an application, so that responses of earlier requests are sent first
-            self.app = RefusingApp(self._too_many(what), self.url)
-        super().on_headers_complete()
+            error, root_path = self._too_many(what), self.config.below.prefix
+            self.app = RefusingApp(error, self.url, root_path, self._fields())
+        super().on_head()
         self.app = app
 
     def on_body(self, body: bytes) -> None:
@@ -269,12 +300,12 @@ class LimitedProtocol(HttpToolsProtocol):
         if not self._is_refused:
             super().on_body(body)
 
-    def on_message_complete(self) -> None:
+    def on_end(self) -> None:
         """Mark the request as complete."""
         self._silent_bytes = 0
         self._in_head = self._in_body = False
         if not self._is_refused:
-            super().on_message_complete()
+            super().on_end()
 
     # What uvicorn calls.
 
@@ -285,13 +316,12 @@ class LimitedProtocol(HttpToolsProtocol):
         self._body_seconds = 0.0
         self.config.counts.followers.discard(self)
         super().on_response_complete()
+        if self._is_half_closed and not self._is_answering() and not self.pipeline:
+            self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what cannot be parsed."""
-        self._refuse(Malformed(f"{msg} It is not valid HTTP/1.1 (RFC 9112)"))
-
-    def _unsupported_upgrade_warning(self) -> None:
-        pass  # the request is answered as plain HTTP, ignoring the upgrade
+        self.refuse(Malformed(f"{msg} It is not valid HTTP/1.1 (RFC 9112)"))
 
     # Once a second.
 
@@ -304,6 +334,7 @@ class LimitedProtocol(HttpToolsProtocol):
         # The head or body began at an unknown time before the first look, so that interval does not
         # count.
         since, self._is_first_look = 0.0 if self._is_first_look else seconds, False
+        self._look_at_half_closed()
         if self._look_at_writing(seconds):
             self.drop()
         elif self._is_refused:
@@ -353,7 +384,7 @@ class LimitedProtocol(HttpToolsProtocol):
         limit = _SECONDS_TO_END if self._is_surplus else self._limits.header_seconds
         if self._head_seconds > limit:
             if self._has_begun:
-                self._refuse(TooSlow(f"the header fields did not arrive within {limit:g} s"))
+                self.refuse(TooSlow(f"the header fields did not arrive within {limit:g} s"))
             else:  # a client that has asked nothing expects no response
                 self.transport.close()
 
@@ -376,18 +407,18 @@ class LimitedProtocol(HttpToolsProtocol):
             if self._body_seconds > self._limits.body_idle_seconds:
                 self.transport.abort()
         elif is_ending and self._idle_seconds >= _SECONDS_TO_END:
-            self._refuse(
+            self.refuse(
                 Unavailable("the server is shutting down and the rest of the body has not arrived")
             )
         elif self._idle_seconds > self._limits.body_idle_seconds:
             limit = self._limits.body_idle_seconds
-            self._refuse(TooSlow(f"no part of the body arrived for {limit:g} s"))
+            self.refuse(TooSlow(f"no part of the body arrived for {limit:g} s"))
         elif (  # not earlier, because the rate of the first seconds says little
             self._body_seconds > self._limits.body_idle_seconds
             and self._body_bytes < self._limits.min_body_rate * self._body_seconds
         ):
             rate = self._limits.min_body_rate
-            self._refuse(TooSlow(f"the body arrived at less than {rate:,} bytes a second"))
+            self.refuse(TooSlow(f"the body arrived at less than {rate:,} bytes a second"))
 
     # Refusals.
 
@@ -408,6 +439,10 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._exchange is not None:
             return True
         return self.cycle is not None and not self.cycle.response_complete
+
+    def _fields(self) -> Sequence[tuple[bytes, bytes]]:
+        """Return what every answer to the current request has."""
+        return self.config.fields({"type": "http", "method": "", "headers": self.headers or []})
 
     def _ordinary_connections(self) -> int:
         return len(self.connections) - len(self.config.counts.followers)
@@ -437,9 +472,9 @@ class LimitedProtocol(HttpToolsProtocol):
         else:
             hint = "send shorter header fields, or raise MODSERVE_MAX_HEADER_BYTES"
             error = HeadersTooLarge(limit=self._limits.max_header_bytes, unit="bytes", hint=hint)
-        self._refuse(error)
+        self.refuse(error)
 
-    def _refuse(self, error: ServiceError) -> None:
+    def refuse(self, error: ServiceError) -> None:
         """Respond instead of the application, and close the connection.
 
         Incoming data is read and dropped for a moment: closing a socket with unread data resets the
@@ -449,7 +484,9 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         self._is_refused = True
         target = self.config.below.strip(self.url) if self._in_head else self.url
+        fields = self._fields()
         if self._exchange is not None:
+            fields = self._exchange.head.fields
             target = self._exchange.head.path.encode("latin-1")
             self._exchange.withdraw()
             self._exchange = None
@@ -464,27 +501,9 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.close()  # a response has already started, so another cannot
             return
         self.flow.resume_reading()  # ``_parse`` drops what arrives, and ``look`` ends the wait
-        self.transport.write(refusal(error, target))
+        self.transport.write(refusal(error, target, self.config.below.prefix, fields))
         if self.transport.can_write_eof():  # TLS connections cannot be half-closed
             self.transport.write_eof()
-
-
-def look_at_all(
-    connections: Sequence[LimitedProtocol], limits: ConnectionLimits, seconds: float
-) -> None:
-    """Look at each connection; if too much is unsent in total, drop the worst stalled clients."""
-    unsent = 0
-    for one in connections:
-        one.look(seconds)
-        unsent += one.unsent_bytes
-    if unsent <= limits.max_unsent_bytes:
-        return
-    stalled = [one for one in connections if one.stalled_seconds > 0]
-    for one in sorted(stalled, key=lambda one: one.unsent_bytes, reverse=True):
-        unsent -= one.unsent_bytes
-        one.drop()
-        if unsent <= limits.max_unsent_bytes:
-            return
 
 
 def _trace_line(trace: Trace | None) -> bytes:

@@ -13,6 +13,7 @@ class RootPath:
 
     def __init__(self, prefix: str) -> None:
         """Prepare; see the setting ``root_path``."""
+        self.prefix = prefix
         self._prefix = prefix.encode()
         self._begins = tuple(self._prefix + end for end in (b"/", b"?"))
 

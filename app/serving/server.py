@@ -13,6 +13,7 @@ import logging
 import socket
 import sys
 import time
+from ipaddress import ip_address
 from typing import cast
 
 import uvicorn
@@ -25,7 +26,9 @@ from app.link.file_limits import allow_most_files
 from app.main import configure_logging, create_app
 from app.serving.fast_lane import FastLane
 from app.serving.limits import ConnectionLimits, ServerConfig
-from app.serving.protocol import LimitedProtocol, look_at_all
+from app.serving.looking import look_at_all
+from app.serving.owner_only import hide_from_others
+from app.serving.protocol import LimitedProtocol
 from app.serving.root_path import RootPath
 from app.serving.tls import tls_options
 from app.settings import Settings
@@ -49,6 +52,7 @@ def run_server(settings: Settings) -> int:
     """
     tls_options(settings)  # fails before anything is opened
     sockets = listening_sockets(settings.host, settings.port)
+    hide_from_others(settings.data_dir)
     configure_logging(settings)
     allow_most_files()
     with collector_paused():
@@ -63,6 +67,7 @@ def make_server(app: FastAPI, settings: Settings) -> Server:
         BriefStart(app),
         ConnectionLimits.of(settings),
         RootPath(settings.root_path),
+        app.state.cross_origin.fields,
         host=settings.host,
         port=settings.port,
         http=LimitedProtocol,
@@ -131,11 +136,19 @@ class Server(uvicorn.Server):
             shown = f"[{host}]" if one.family == socket.AF_INET6 else host
             scheme = "https" if self.config.is_ssl else "http"
             _log.info("listening on %s://%s:%d (Ctrl-C ends it)", scheme, shown, port)
+            if not (self._app.state.keys.is_in_force or ip_address(host).is_loopback):
+                _log.warning(
+                    "this server asks for no API key: all who can reach %s:%d can read, change and "
+                    "delete everything; 'modserve keys add' makes a key",
+                    *(shown, port),
+                )
 
     def _open_lane(self) -> FastLane:
         state = self._app.state
-        admit = state.lane_keys.admit
-        lane = FastLane(state.lanes, state.site_guard.fault, admit, self.config.below)
+        lane = FastLane(
+            *(state.lanes, state.site_guard.fault, state.lane_keys.admit),
+            *(self.config.fields, self.config.below),
+        )
         # Known heads contain the decision about their key, which a new, changed or revoked key may
         # overturn.
         state.keys.on_change(lane.forget)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy.typing as npt
@@ -60,6 +62,10 @@ _UNSTATED = ("", "application/x-www-form-urlencoded", "application/octet-stream"
 """Sent by programs that were not told the type; curl labels every body a form."""
 
 
+_ANY = "*/*"
+_QUALITY = re.compile(r"\s*q\s*=\s*([01](?:\.[0-9]*)?)\s*", re.IGNORECASE)
+
+
 def media_type(header: str | None) -> str:
     """Return the plain media type of a Content-Type header; JSON if there is none."""
     plain = (header or JSON).partition(";")[0].strip().lower()
@@ -87,6 +93,7 @@ def body_type(header: str | None, body: bytes) -> str:
     return JSON
 
 
+@lru_cache(maxsize=256)
 def negotiate(accept: str | None, single: bool = True) -> str:
     """Choose the media type of a response from an Accept header; JSON if it names none of ours.
 
@@ -94,11 +101,27 @@ def negotiate(accept: str | None, single: bool = True) -> str:
         accept: the header.
         single: whether the response is a single array, as npy requires.
     """
-    for part in (accept or "").split(","):
-        wanted = media_type(part) if part.strip() else JSON
-        if wanted in MEDIA_TYPES and (single or wanted != NPY):
-            return wanted
-    return JSON
+    best, best_rank = JSON, (0.0, False)
+    for kind, quality in _accepted(accept or ""):
+        if kind == _ANY:
+            kind, is_named = JSON, False
+        else:
+            is_named = True
+        is_possible = kind in MEDIA_TYPES and (single or kind != NPY)
+        if is_possible and quality and (quality, is_named) > best_rank:
+            best, best_rank = kind, (quality, is_named)
+    return best
+
+
+def _accepted(accept: str) -> Iterator[tuple[str, float]]:
+    """Yield the media types of an Accept header, each with its quality (RFC 9110, 12.5.1)."""
+    for part in accept.split(","):
+        kind, *parameters = part.split(";")
+        if not kind.strip():
+            continue
+        found = [_QUALITY.fullmatch(one) for one in parameters]
+        qualities = [float(one[1]) for one in found if one is not None]
+        yield media_type(kind), qualities[0] if qualities else 1.0
 
 
 def decode(

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shlex
 import signal
 import threading
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import numpy as np
+import pytest
 
 from app.client import Client
 from app.client.local_server import running_server
-from app.logs import JsonLines
+from app.logs import JsonLines, TextLines, quoted_value
 from served import lenet
+from served.keys import add_key
 from served.perceptron import perceptron
 from served.processes import ENVIRONMENT, wait_until
 
@@ -46,6 +50,55 @@ def test_an_error_is_logged_with_its_traceback_in_one_line() -> None:
     assert (parsed["message"], parsed["level"]) == ("failed é", "error")
     assert parsed["executor"] == "cpu(0)"
     assert "ValueError: two" in parsed["exception"]
+
+
+FORGED = "2026-11-28 02:00:00,000 INFO modserve.audit: change key=0 name=root status=200"
+STEERING = "\x1b[2J\x07\r\x85\x9b2K\u2028\u202e"
+"""Clears a terminal, rings it, returns to the line's beginning, turns the direction of writing."""
+CONTROLS = set(STEERING) - set("[2JK")
+
+
+@pytest.mark.parametrize("form", [TextLines("%(message)s"), JsonLines()], ids=["text", "json"])
+def test_nothing_in_a_record_makes_a_line_of_its_own(form: logging.Formatter) -> None:
+    try:
+        raise ValueError(f"x\n{FORGED}{STEERING}")
+    except ValueError as error:
+        info = (ValueError, error, error.__traceback__)
+        message = f"a\n{FORGED}{STEERING}"
+        record = logging.LogRecord("a", logging.ERROR, "f.py", 1, "%s", (message,), info)
+    text = form.format(record)
+    assert not CONTROLS & set(text)
+    lines = text.splitlines()
+    assert not [line for line in lines if line.startswith(FORGED)]
+    if isinstance(form, JsonLines):
+        (line,) = lines
+        assert json.loads(line)["message"] == message
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("/v1/modules/a", "/v1/modules/a"), (200, "200"), ("", '""'), ("a key=b", '"a key=b"')],
+)
+def test_a_value_cannot_look_like_another_field(value: object, shown: str) -> None:
+    assert quoted_value(value) == shown
+
+
+def test_refused_requests_write_no_lines_of_their_own(tmp_path: Path) -> None:
+    add_key(tmp_path, "first", "admin")
+    with running_server(tmp_path, environment=ENVIRONMENT) as server:
+        for text in (f"a\n{FORGED}", f"a{STEERING}", f"a key=0 status=200 {FORGED}"):
+            refused = httpx.get(
+                f"{server.url}/v1/modules/{quote(text)}", headers={"X-Forwarded-For": "a key=0"}
+            )
+            assert refused.status_code == 401
+    lines = [one for one in server.log.read_text().splitlines() if ": refused " in one]
+    assert len(lines) == 3
+    for line in lines:
+        assert " modserve.audit: refused key=none status=401 " in line
+        assert not CONTROLS & set(line)
+        words = shlex.split(line)
+        assert [word for word in words if word.startswith("key=")] == ["key=none"]
+        assert [word for word in words if word.startswith("status=")] == ["status=401"]
 
 
 def test_all_lines_are_json_and_those_of_requests_have_the_trace_id(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from served.certificates import make_pair
 from served.compose import COMPOSE, read_compose
 from served.keys import add_key
 from served.network import BATCH, FEATURES, NETWORK
+from served.nginx import running_nginx
 from served.processes import ENVIRONMENT, wait_until
 from served.programs import program
 from served.sockets import free_port
@@ -74,20 +75,11 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
     with running_server(data_dir, environment=environment) as server:
         port = free_port()
         _write_config(nginx, folder / "nginx.conf", server.url, port, certificate, private)
-        check = [nginx, "-t", "-c", str(folder / "nginx.conf")]
-        tested = subprocess.run(check, capture_output=True, text=True, check=False)
-        assert tested.returncode == 0, tested.stderr
-        command = [nginx, "-g", "daemon off; user root;", "-c", str(folder / "nginx.conf")]
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log)
         trust = ssl.create_default_context(cafile=certificate)
         proxied = Proxied(server, f"https://localhost:{port}", key, trust, folder)
-        try:
+        with running_nginx(nginx, folder / "nginx.conf"):
             wait_until(lambda: _answers(proxied), "nginx to listen")
             yield proxied
-        finally:
-            process.terminate()
-            process.wait(timeout=30)
 
 
 def _write_config(

@@ -69,9 +69,50 @@ async def test_an_unchanged_resource_is_not_sent_again(saved: httpx.AsyncClient,
     assert (other.status_code, other.content) == (200, full.content)
 
 
-@pytest.mark.parametrize(
-    "path", [f"{MODULE}/checkpoints/1/files/net-0001.params", "/v1/datasets/examples/file"]
-)
+FILES = [f"{MODULE}/checkpoints/1/files/net-0001.params", "/v1/datasets/examples/file"]
+
+
+@pytest.mark.parametrize("path", [MODULE, *FILES])
+@pytest.mark.parametrize("part", [{}, {"Range": "bytes=0-3"}], ids=["whole", "part"])
+async def test_another_resource_than_expected_is_not_sent(
+    saved: httpx.AsyncClient, path: str, part: dict[str, str]
+) -> None:
+    etag = await etag_of(saved, path)
+    for expected in (etag, f'"other", {etag}', "*"):
+        sent = await saved.get(path, headers={"If-Match": expected} | part)
+        assert sent.status_code in (200, 206), expected
+    for expected in ('"other"', f"W/{etag}"):
+        for ask in (saved.get, saved.head):
+            refused = await ask(path, headers={"If-Match": expected} | part)
+            assert refused.status_code == 412
+            assert refused.headers["etag"] == etag
+    assert (await saved.get(f"{path}x", headers={"If-Match": "*"})).status_code == 404
+
+
+@pytest.mark.parametrize("path", FILES)
+async def test_dates_of_files(saved: httpx.AsyncClient, path: str) -> None:
+    fields = (await saved.get(path)).headers
+    written, etag = fields["last-modified"], fields["etag"]
+    long_ago, in_future = "Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 2894 08:49:37 GMT"
+    for name, date, status in (
+        ("If-Modified-Since", written, 304),
+        ("If-Modified-Since", in_future, 304),
+        ("If-Modified-Since", long_ago, 200),
+        ("If-Modified-Since", "yesterday", 200),
+        ("If-Unmodified-Since", written, 200),
+        ("If-Unmodified-Since", in_future, 200),
+        ("If-Unmodified-Since", long_ago, 412),
+        ("If-Unmodified-Since", "yesterday", 200),
+    ):
+        for ask in (saved.get, saved.head):
+            assert (await ask(path, headers={name: date})).status_code == status, (name, date)
+    both = {"If-None-Match": '"other"', "If-Modified-Since": written}
+    assert (await saved.get(path, headers=both)).status_code == 200, "the ETag decides"
+    both = {"If-Match": etag, "If-Unmodified-Since": long_ago}
+    assert (await saved.get(path, headers=both)).status_code == 200, "the ETag decides"
+
+
+@pytest.mark.parametrize("path", FILES)
 async def test_head_has_the_headers_of_get(saved: httpx.AsyncClient, path: str) -> None:
     full = await saved.get(path)
     for asked in ({}, {"Range": "bytes=0-3"}):
@@ -168,6 +209,32 @@ async def test_datasets(saved: httpx.AsyncClient) -> None:
     assert (await saved.delete(path, headers=seen)).status_code == 204
 
 
+async def test_only_what_is_new_is_made(saved: httpx.AsyncClient) -> None:
+    new, known = {"If-None-Match": "*"}, "/v1/datasets/examples"
+    etag = await etag_of(saved, known)
+    for condition in ("*", etag, f"W/{etag}"):
+        refused = await saved.put(
+            known, content=examples_npz(9), headers={"If-None-Match": condition}
+        )
+        assert (refused.status_code, refused.json()["present"]) == (412, etag), condition
+    assert await etag_of(saved, known) == etag
+    assert (await saved.put("/v1/datasets/new", content=examples_npz(), headers=new)).is_success
+    other = {"If-None-Match": '"other"'}
+    assert (await saved.put(known, content=examples_npz(), headers=other)).is_success
+
+
+async def test_only_new_files_are_added(saved: httpx.AsyncClient) -> None:
+    new, path = {"If-None-Match": "*"}, f"{MODULE}/checkpoints/1/files"
+    params = (await saved.get(f"{path}/net-0001.params")).content
+    for file in ("other-0001.params", "net-0001.params"):
+        answer = await saved.put(f"{path}/{file}", content=params, headers=new)
+        assert answer.status_code == (200 if file.startswith("other") else 412), answer.text
+    of_another = await saved.put(
+        f"{MODULE}/checkpoints/7/files/net-0007.params", content=params, headers=new
+    )
+    assert of_another.status_code == 200
+
+
 async def test_jobs(saved: httpx.AsyncClient) -> None:
     body = fit_body(epochs=100_000)
     job = (await saved.post(f"{MODULE}/fit", json=body)).json()
@@ -191,8 +258,9 @@ def test_the_document_declares_the_headers_and_their_effects() -> None:
         for verb, operation in operations.items():
             takes = {one["name"].lower() for one in operation.get("parameters", ())}
             answers = operation["responses"]
-            assert ("304" in answers) == ("if-none-match" in takes), f"{verb} {path}"
-            assert "412" in answers or "if-match" not in takes, f"{verb} {path}"
+            assert ("304" in answers) == (verb == "get" and "if-none-match" in takes), path
+            assert ("412" in answers) == ("if-match" in takes), f"{verb} {path}"
+            assert ("if-none-match" in takes) == ("if-match" in takes), f"{verb} {path}"
             for status, answer in answers.items():
                 assert "X-Request-Id" in answer["headers"], f"{verb} {path} {status}"
                 assert status != "503" or "Retry-After" in answer["headers"]
@@ -200,7 +268,7 @@ def test_the_document_declares_the_headers_and_their_effects() -> None:
 
 CREATES = {"create_module", "add_dataset"}
 """What they make has no ETag yet."""
-CHANGES_NOTHING = {"predict_module", "predict_file", "predict_with_version"}
+CHANGES_NOTHING = {"predict_module", "predict_file", "predict_with_version", "preview_fit"}
 OF_NO_RESOURCE = {"reload_models"}
 """The models folder has no ETag; its models are changed there."""
 

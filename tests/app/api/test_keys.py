@@ -333,6 +333,41 @@ def test_an_upload_ends_with_its_key(server: ServerProcess, data_dir: Path) -> N
         assert read_answer(sock).status == 401
 
 
+LATE = {
+    "upload": ("PUT /v1/datasets/late?kind=text", b"some text"),
+    "delete": ("DELETE /v1/modules/kept", b"{}"),
+    "init": ("POST /v1/modules/kept/params/init", b"{}"),
+    "create": ("POST /v1/modules", json.dumps({"name": "late", "symbol": NETWORK}).encode()),
+    "without a body": ("POST /v1/modules/kept/warm_up", b"{}"),
+    "protocol": ("POST /v2/repository/models/kept/unload", b"{}"),
+    "predict": ("POST /v1/modules/kept/predict", b"{}"),
+}
+
+
+@pytest.mark.parametrize(("line", "body"), LATE.values(), ids=LATE)
+def test_a_key_that_ends_before_its_request_changes_nothing(
+    server: ServerProcess, data_dir: Path, keys: dict[str, str], line: str, body: bytes
+) -> None:
+    with Client(server.url, key=keys["admin"]) as client:
+        client.create_module("kept", json.dumps(NETWORK))
+        before = client.module("kept")
+        key = add_key(data_dir, "late", "admin")
+        wait_until(lambda: status(server, "GET", "/v1/modules", key) == 200, "the key is accepted")
+        with connect(server.url) as sock:
+            fields = (f"X-API-Key: {key}", f"Content-Length: {len(body)}")
+            sock.sendall(head(line, *fields) + body[:-1])
+            revoke_key(data_dir, "late")
+            wait_until(
+                lambda: status(server, "GET", "/v1/modules", key) == 401, "a revoked key is refused"
+            )
+            sock.sendall(body[-1:])
+            assert read_answer(sock).status == 401
+        assert client.module("kept") == before
+        client.delete_module("kept")
+        assert "late" not in [one["name"] for one in client.modules()]
+        assert "late" not in [one["name"] for one in client.datasets()]
+
+
 def test_a_keys_rate_is_limited(server: ServerProcess, data_dir: Path) -> None:
     key = add_key(data_dir, "slow", "read", rate=0.1)
     wait_until(lambda: status(server, "GET", "/v1/modules", key) != 401, "the key is accepted")

@@ -15,11 +15,16 @@ from prometheus_client import REGISTRY
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
+from app.api.cross_origin import CrossOrigin
 from app.api.middleware import RequestContext
+
+NO_ORIGIN = CrossOrigin(())
 
 
 async def ask(application: Any, path: str = "/", **options: Any) -> httpx.Response:
-    transport = httpx.ASGITransport(RequestContext(application), raise_app_exceptions=False)
+    transport = httpx.ASGITransport(
+        RequestContext(application, NO_ORIGIN), raise_app_exceptions=False
+    )
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         return await client.get(path, **options)
 
@@ -102,7 +107,7 @@ async def test_a_failure_after_the_response_started_is_raised() -> None:
         raise RuntimeError("broken")
 
     with pytest.raises(RuntimeError, match="broken"):
-        await RequestContext(fail_late)(
+        await RequestContext(fail_late, NO_ORIGIN)(
             {"type": "http", "method": "GET", "path": "/", "headers": []}, receive_nothing, drop
         )
 
@@ -114,7 +119,7 @@ async def test_a_client_disconnect_is_counted_but_not_a_failure() -> None:
     before = count("unknown", 499)
     scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
     with structlog.testing.capture_logs() as logs:
-        await RequestContext(read)(scope, receive_nothing, drop)
+        await RequestContext(read, NO_ORIGIN)(scope, receive_nothing, drop)
     assert count("unknown", 499) == before + 1
     assert not [one for one in logs if one["event"] == "request failed"]
 
@@ -158,7 +163,7 @@ async def test_other_protocols_pass_through() -> None:
         seen.append(scope)
 
     scope = {"type": "lifespan"}
-    await RequestContext(application)(scope, None, None)
+    await RequestContext(application, NO_ORIGIN)(scope, None, None)
     assert seen == [{"type": "lifespan"}]
 
 
@@ -177,9 +182,23 @@ async def test_a_request_cut_off_by_shutdown_is_told_to_retry() -> None:
         return {"type": "http.request"}
 
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
-    task = asyncio.create_task(RequestContext(wait)(scope, receive, send))
+    task = asyncio.create_task(RequestContext(wait, NO_ORIGIN)(scope, receive, send))
     await has_begun.wait()
     task.cancel()  # as uvicorn does when its shutdown timeout is over
     await task
     assert sent[0]["status"] == 503
     assert b"retry-after" in dict(sent[0]["headers"])
+
+
+async def test_a_page_of_an_allowed_origin_can_read_even_a_failure() -> None:
+    async def fail(scope: Scope, receive: Receive, send: Send) -> None:
+        raise ValueError("a bug")
+
+    for allowed, shown in ((("https://lab.example",), "https://lab.example"), (("*",), "*")):
+        guarded = RequestContext(fail, CrossOrigin(allowed))
+        transport = httpx.ASGITransport(guarded, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as api:
+            answer = await api.get("/", headers={"Origin": "https://lab.example"})
+        assert answer.status_code == 500
+        assert answer.headers["access-control-allow-origin"] == shown
+        assert answer.headers["vary"] == "Origin"

@@ -11,6 +11,7 @@ import pytest
 import structlog
 from fastapi import FastAPI, Query
 
+from app.api.cross_origin import CrossOrigin
 from app.api.middleware import RequestContext
 from app.api.problems import PROBLEM_JSON, install_error_handlers
 from app.errors import ExecutorGone, HostError, Invalid, TooLarge, Unavailable, WrongStage
@@ -36,7 +37,7 @@ ERRORS: dict[str, Exception] = {
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """A client of an application that raises the error the path names."""
     app = FastAPI()
-    app.add_middleware(RequestContext)
+    app.add_middleware(RequestContext, cross_origin=CrossOrigin(()))
     install_error_handlers(app)
 
     @app.get("/v1/raise/{name}")

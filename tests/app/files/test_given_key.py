@@ -25,6 +25,15 @@ def test_a_supplied_key_is_an_admin_key(tmp_path: Path) -> None:
         assert (key.scopes, key.expires_at) == ((KeyScope.ADMIN,), None)
 
 
+@pytest.mark.parametrize("coding", ["utf-8-sig", "utf-16"])
+def test_a_file_may_have_a_byte_order_mark(tmp_path: Path, coding: str) -> None:
+    text, file = new_key_text(), tmp_path / "key"
+    file.write_text(f"{text}\r\n", encoding=coding)
+    key = given_key(None, file)
+    assert key is not None
+    assert is_text_of(key, text)
+
+
 def test_text_and_file_together_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StartError, match="unset one"):
         given_key(new_key_text(), tmp_path / "key")

@@ -221,11 +221,18 @@ def test_undetectable_bodies_are_json(body: bytes) -> None:
         ("application/x-npy", False, JSON),
         ("application/safetensors", False, SAFETENSORS),
         ("image/png", True, JSON),
+        ("application/x-npy;q=0", True, JSON),
+        ("application/x-npy; Q=0.000", True, JSON),
+        ("application/x-npy;q=0, application/x-npz", True, NPZ),
+        ("application/x-npy;q=0.1, application/json", True, JSON),
+        ("application/json;q=0.1, application/x-npy;q=0.2", True, NPY),
+        ("application/x-npy, */*", True, NPY),
+        ("*/*, application/x-npy", True, NPY),
+        ("*/*, application/x-npy;q=0.9", True, JSON),
+        ("application/json;q=0, application/x-npz;q=0.5", True, NPZ),
     ],
 )
-def test_the_answer_has_the_first_accepted_type(
-    accept: str | None, single: bool, expected: str
-) -> None:
+def test_the_answer_has_the_preferred_type(accept: str | None, single: bool, expected: str) -> None:
     assert negotiate(accept, single) == expected
 
 
