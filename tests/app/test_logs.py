@@ -150,7 +150,7 @@ def test_requests_in_progress_get_the_shutdown_timeout(tmp_path: Path) -> None:
         lenet.create(client, "lenet")
         (executor,) = client.executors()
         os.kill(executor["pid"], signal.SIGSTOP)  # calls to it are not answered from now on
-        url = f"{server.url}/v1/modules/lenet"
+        url = f"{server.url}/v1/modules/lenet/graph"
         asking = threading.Thread(target=lambda: answers.append(httpx.get(url, timeout=30)))
         asking.start()
         wait_until(lambda: is_asked(client, executor["name"]), "the request waits for the executor")
