@@ -28,7 +28,7 @@ help: ## Show the targets
 
 install: $(STAMP) ## Make the environment and install modserve into it
 
-$(STAMP): pyproject.toml hatch_build.py $(wildcard core/backends/native/*.[ch])
+$(STAMP): pyproject.toml hatch_build.py $(wildcard core/kernels/native/*.[ch])
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing modserve and its test tools into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"

@@ -13,7 +13,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FOLDER = Path("core/backends/native")
+FOLDER = Path("core/kernels/native")
 TARGET = FOLDER / "libnative.so"
 # No -march: each function names the instructions that it needs. No -ffast-math: it would let the
 # compiler assume that there is no NaN and no infinity.
@@ -36,7 +36,7 @@ class CompileKernels(BuildHookInterface[Any]):
         folder = root / FOLDER
         files = sorted((*folder.glob("*.c"), *folder.glob("*.h")))
         # The engine compares this with the files beside the library, and does not use a library
-        # that was compiled from others (`core/backends/native/library.py`).
+        # that was compiled from others (`core/kernels/native/library.py`).
         source = zlib.crc32(b"".join(path.read_bytes() for path in files))
         inputs = [str(path) for path in files if path.suffix == ".c"]
         made = (root / TARGET).with_suffix(".new")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .errors import FormatError, MXNetError, UsageError
-from .pixels import decode
+from .imgproc import decode
 
 __all__ = [
     "IRHeader",
@@ -317,7 +317,7 @@ def encode_image(img: Image, quality: int = 95, img_fmt: str = ".jpg") -> bytes:
     Raises:
         UsageError: the format, shape or dtype is not supported.
     """
-    # Imported here, as in core.pixels: the engine works without Pillow until it meets an image.
+    # Imported here, as in core.imgproc: the engine works without Pillow until it meets an image.
     from PIL import Image as pillow
 
     if img.dtype != np.uint8 or not (img.ndim == 2 or (img.ndim == 3 and img.shape[2] in (1, 3))):

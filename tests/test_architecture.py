@@ -20,12 +20,13 @@ CORE_LAYERS = [
     | {"compat.misc"},
     {"compat.profiler_functions"},
     {"profiler"},
-    {"device", "context", "random", "backends", "runtime"},
-    {"pixels", "vocabulary"},
+    {"device", "context", "random", "backends", "kernels", "runtime"},
+    {"imgproc", "vocabulary"},
     {"ops"},
     {"compat.array_names", "compat.backend_symbols"},
     {"ndarray"},
     {"graph"},
+    {"compiler"},
     {"executor"},
     {"autograd", "symbol", "name", "attribute", "operator"}
     | {"compat.symbol_doc", "compat.util", "compat.image_arguments", "compat.optimizer_names"},
@@ -187,8 +188,8 @@ def wrong_imports(path: Path) -> Iterator[str]:
         top = module.split(".")[0]
         if top == "app":
             yield f"{path}:{line}: core imports app"
-        if top in DEVICE_LIBRARIES and not own.startswith("core.backends"):
-            yield f"{path}:{line}: {top} outside core/backends"
+        if top in DEVICE_LIBRARIES and not own.startswith(("core.backends", "core.kernels")):
+            yield f"{path}:{line}: {top} outside core/backends and core/kernels"
         layer = layer_of(module)
         if own_layer is not None and layer is not None and layer > own_layer:
             yield f"{path}:{line}: {own} imports {module}, which is to its right"

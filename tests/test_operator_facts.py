@@ -24,16 +24,16 @@ ASKS_OPERATORS = [
     *python_files("app/executor"),
 ]
 # Names of C functions in our library; a default of an argument that takes names of operators.
-LISTS_NAMES = {"core/backends/native/library.py", "core/contrib/quantization/net.py"}
+LISTS_NAMES = {"core/kernels/native/library.py", "core/contrib/quantization/net.py"}
 # Fused operators hold their parts under these classes, because kernels are registered for exactly
 # such pairs; quantization asks for operators that it has inserted itself.
 KNOWS_CLASSES = {
     "core/contrib/quantization/graph.py": {
         *("Dequantize", "QuantizeV2", "QuantizedBatchNorm", "Requantize"),
     },
-    "core/executor/fuse.py": {"BatchNorm"},
-    "core/executor/fuse_bytes.py": {"Requantize"},
-    "core/executor/fuse_training.py": {"BatchNorm", "LRN"},
+    "core/compiler/fuse.py": {"BatchNorm"},
+    "core/compiler/fuse_quantized.py": {"Requantize"},
+    "core/compiler/fuse_training.py": {"BatchNorm", "LRN"},
 }
 
 

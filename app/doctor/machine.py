@@ -17,10 +17,11 @@ import numpy as np
 import core as mx
 from app.doctor.examine import Finding, Verdict
 from app.executor.modules.memory_limits import total_bytes
-from core.backends import backend_of, has_bfloat16, native, onednn
+from core.backends import backend_of, has_bfloat16
 from core.config import config
 from core.device import Context
 from core.errors import MXNetError
+from core.kernels import native, onednn
 
 __all__ = ["Machine", "examine_machine"]
 

@@ -6,16 +6,16 @@ from functools import cache
 from typing import Protocol
 
 from ..config import config
+from ..kernels.cuda import register_cuda
+from ..kernels.kernel import kernels
+from ..kernels.native import register_kernels as register_native
+from ..kernels.onednn import register_kernels as register_onednn
+from ..kernels.onednn.bfloat16 import register_bfloat16
+from ..kernels.onednn.library import has_bfloat16, is_available
+from ..kernels.threads import limit_blas, thread_count
 from .backend import Backend
-from .cuda import register_cuda
-from .cupy_ import CupyBackend, gpu_count
-from .kernels import kernels
-from .native import register_kernels as register_native
-from .numpy_ import NumpyBackend
-from .onednn import register_kernels as register_onednn
-from .onednn.bfloat16 import register_bfloat16
-from .onednn.library import has_bfloat16, is_available
-from .threads import limit_blas, thread_count
+from .cupy import CupyBackend, gpu_count
+from .numpy import NumpyBackend
 
 __all__ = [
     "Backend",

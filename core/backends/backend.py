@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..kernels.optimizer_steps import FusedStep
 from ..types import Array, DType, Shape
-from .steps import FusedStep
 
 __all__ = ["Backend", "Chain"]
 

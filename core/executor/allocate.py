@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
-from ..backends.kernels import Version
+from ..compiler.trace import SpecOf
 from ..device import Context
 from ..errors import ShapeError, did_you_mean
 from ..graph.nodes import Entry, Node
+from ..kernels.kernel import Version
 from ..ndarray import NDArray
 from ..ndarray.sparse_array import sparse_zeros
 from ..types import shape_size
 from .arrays import resized, zeros
 from .executor import Executor
-from .trace import SpecOf
 
 __all__ = ["Allocator"]
 

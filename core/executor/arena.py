@@ -28,10 +28,10 @@ from functools import cached_property
 import numpy as np
 
 from ..backends import Backend, backend_of
-from ..backends.kernels import Version
+from ..compiler.memory import aligned
 from ..device import Context
+from ..kernels.kernel import Version
 from ..types import Array, DType, Shape, shape_size
-from .memory import aligned
 
 __all__ = ["Arena", "Cached", "Region", "Scratch"]
 

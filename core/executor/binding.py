@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..backends import backend_of
+from ..compiler.common_subexpressions import eliminate_common_subexpressions
+from ..compiler.compile import CompileOptions
+from ..compiler.storage_types import declared_storages
+from ..compiler.trace import Graph, SpecOf, specs_of
 from ..device import Context
 from ..errors import (
     DeviceError,
@@ -25,13 +29,9 @@ from ..types import DType, Shape, to_dtype
 from .allocate import Allocator
 from .arena import Arena
 from .bound import Bound
-from .common_subexpressions import eliminate_common_subexpressions
-from .compile import CompileOptions
 from .executor import Executor
 from .operatorwise import OperatorwiseExecutor, is_shaped_by_values, refuse_shaped_by_values
 from .sparse import SparseExecutor, has_sparse, with_stored
-from .storage import declared_storages
-from .trace import Graph, SpecOf, specs_of
 
 __all__ = ["bind", "simple_bind"]
 

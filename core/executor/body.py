@@ -6,20 +6,20 @@ import dataclasses
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from ..backends.kernels import Version
+from ..compiler.compile import Compiled, CompileOptions, compile_graph
+from ..compiler.trace import Graph, SpecOf, specs_of
 from ..device import Context
 from ..graph.infer import infer_graph
 from ..graph.nodes import Entry, Node
 from ..graph.subgraph import Subgraph
+from ..kernels.kernel import Version
 from ..ops import make_operator
 from ..ops.subgraph import Spec, Tape
 from ..ops.subgraph import Subgraph as GraphAttribute
 from ..types import Array
 from .arena import Arena
-from .compile import Compiled, CompileOptions, compile_graph
 from .lower import Bindings
 from .plan import Plan
-from .trace import Graph, SpecOf, specs_of
 
 __all__ = ["CompiledBodies", "CompiledBody"]
 

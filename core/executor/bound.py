@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from ..compiler.storage_plan import StoragePlan
 from ..ndarray import NDArray
 from ..ops.csr import Csr
 from ..ops.rows import Rows
 from .lower import Bindings
 from .outputs import Outputs
-from .storage_plan import StoragePlan
 
 __all__ = ["Bound", "bindings_of"]
 

@@ -8,12 +8,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ..backends.kernels import KernelArrays, KernelResources, TensorSpec, reorder
+from ..compiler.ir import Program, Slots, Step
+from ..compiler.primitives import Reorder
 from ..errors import MXNetError
+from ..kernels.kernel import KernelArrays, KernelResources, TensorSpec, reorder
 from ..ops import Run
 from ..types import Array, DType, is_floating
-from .ir import Program, Slots, Step
-from .primitives import Reorder
 
 __all__ = ["KernelMismatch", "checked", "tolerance"]
 

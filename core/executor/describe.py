@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .compile import Compiled
-from .ir import Program, Step
+from ..compiler.compile import Compiled
+from ..compiler.ir import Program, Step
 
 __all__ = ["describe_plan"]
 

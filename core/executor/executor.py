@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.compile import CompileOptions, compile_graph
+from ..compiler.fixed_scales import fixed_scales
+from ..compiler.rematerialization import Rematerialization
+from ..compiler.trace import Graph, SpecOf
 from ..config import config
 from ..device import Context
 from ..errors import MXNetError, ShapeError, did_you_mean
@@ -20,17 +24,13 @@ from ..types import Array
 from .arena import Arena
 from .body import CompiledBodies
 from .bound import Bound, bindings_of
-from .compile import CompileOptions, compile_graph
 from .describe import describe_plan
-from .fixed_scales import fixed_scales
 from .modes import Mode, draws_numbers, has_modal_backward
 from .observe import MonitorCallback, OperatorHook, hook_of, observer_of
 from .outputs import Outputs, output_contexts
 from .plan import Plan, PlanMemory
-from .rematerialization import Rematerialization
 from .reshape import reshape_bound
 from .timing import StepTime, timed_steps
-from .trace import Graph, SpecOf
 
 __all__ = ["Executor", "MemoryReport"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..backends import backend_of
-from ..backends.kernels import Version
 from ..device import Context
+from ..kernels.kernel import Version
 from ..types import Array, DType, Shape, shape_size
 
 __all__ = ["FlatBuffer"]

@@ -10,7 +10,11 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ..backends.kernels import (
+from ..compiler.ir import Place, Program, Slots, Step, Value
+from ..compiler.memory import MemoryPlan, aligned
+from ..compiler.primitives import Joined
+from ..compiler.sparse_step import SparseStep
+from ..kernels.kernel import (
     KernelArrays,
     KernelResources,
     TensorSpec,
@@ -24,10 +28,6 @@ from ..ops.rows import Rows
 from ..types import Array, DType, Shape
 from .arena import Arena, Cached, Scratch
 from .check import checked
-from .ir import Place, Program, Slots, Step, Value
-from .memory import MemoryPlan, aligned
-from .primitives import Joined
-from .sparse_step import SparseStep
 
 __all__ = ["Bindings", "Call", "Lowering", "Refresh"]
 

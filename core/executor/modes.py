@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from .trace import Graph
+from ..compiler.trace import Graph
 
 __all__ = ["Mode", "draws_numbers", "has_modal_backward"]
 

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..backends import backend_of
+from ..compiler.ir import Place, Program, Step
+from ..compiler.primitives import Primitive
+from ..compiler.sparse_step import SparseStep
 from ..device import Context
 from ..ndarray import NDArray
 from ..ops import Operator
@@ -13,11 +16,8 @@ from ..ops.csr import Csr
 from ..ops.rows import Rows
 from ..types import Array
 from .arrays import zeros
-from .ir import Place, Program, Step
 from .lower import Lowering
 from .plan import Observer
-from .primitives import Primitive
-from .sparse_step import SparseStep
 
 __all__ = ["MonitorCallback", "OperatorHook", "hook_of", "observer_of"]
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..compiler.fixed_scales import fixed_scales
+from ..compiler.trace import Graph
 from ..device import Context
 from ..errors import MXNetError, ShapeError
 from ..graph.nodes import Node
@@ -18,11 +20,9 @@ from ..ndarray.tape import Variable, mode
 from ..random import device_random
 from .bound import Bound
 from .executor import HEAD_GRADIENT_MISSING, Executor, MemoryReport
-from .fixed_scales import fixed_scales
 from .modes import draws_numbers
 from .observe import OperatorHook
 from .timing import StepTime
-from .trace import Graph
 
 __all__ = ["OperatorwiseExecutor", "is_shaped_by_values", "refuse_shaped_by_values"]
 

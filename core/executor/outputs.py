@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..compiler.memory import aligned
+from ..compiler.trace import Graph, SpecOf
 from ..device import Context
 from ..graph.nodes import Entry, Node
 from ..ndarray import NDArray
 from ..types import shape_size
 from .arena import Arena
-from .memory import aligned
-from .trace import Graph, SpecOf
 
 __all__ = ["Outputs", "output_contexts"]
 

@@ -10,9 +10,11 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from ..backends.backend import Chain
-from ..backends.kernels import Watch, library_failure
+from ..compiler.compile import Compiled
+from ..compiler.ir import Step
 from ..device import Context
 from ..errors import StageError
+from ..kernels.kernel import Watch, library_failure
 from ..ops import Run
 from ..ops.precision import unsupported_dtype
 from ..ops.subgraph import Bodies
@@ -21,8 +23,6 @@ from ..profiler.statistics import DEVICE_STORAGE
 from ..random import device_random
 from ..types import Array
 from .arena import Arena, Scratch
-from .compile import Compiled
-from .ir import Step
 from .lower import Bindings, Call, Lowering
 from .profile import label_of, recorded
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
+from ..compiler.ir import Step
+from ..compiler.primitives import Reorder
 from ..profiler.recorder import Recorder
 from ..profiler.statistics import KERNEL
-from .ir import Step
 from .lower import Call
-from .primitives import Reorder
 
 __all__ = ["OPERATOR", "Label", "label_of", "recorded"]
 

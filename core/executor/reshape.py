@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ..compiler.trace import Graph, SpecOf, specs_of
 from ..errors import ShapeError, did_you_mean
 from ..graph.infer import infer_graph
 from ..graph.nodes import Entry
@@ -13,7 +14,6 @@ from ..ndarray import NDArray
 from ..types import Shape, is_known, shape_size
 from .arrays import resized, zeros
 from .bound import Bound
-from .trace import Graph, SpecOf, specs_of
 
 __all__ = ["reshape_bound"]
 

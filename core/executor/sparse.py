@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..backends import backend_of
+from ..compiler.storage_plan import StoragePlan
+from ..compiler.storage_types import head_storages, plan_storage
+from ..compiler.trace import Graph, SpecOf
 from ..device import Context
 from ..errors import MXNetError
 from ..ndarray import NDArray
@@ -17,9 +20,6 @@ from ..types import is_half
 from .bound import Bound
 from .executor import Executor
 from .free_memory import free_bytes
-from .storage import head_storages, plan_storage
-from .storage_plan import StoragePlan
-from .trace import Graph, SpecOf
 
 __all__ = ["SparseExecutor", "has_sparse", "with_stored"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
+from ..compiler.ir import Program, Step
+from ..compiler.trace import Graph
 from ..graph.nodes import Node
 from ..profiler.statistics import KERNEL
-from .ir import Program, Step
 from .profile import OPERATOR, label_of
-from .trace import Graph
 
 __all__ = ["StepTime", "nodes_of_steps", "timed_steps"]
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import autograd
+from ..compiler.storage_types import gradient_storages
+from ..compiler.trace import Graph
 from ..device import Context
 from ..executor import Executor
-from ..executor.storage import gradient_storages
-from ..executor.trace import Graph
 from ..ndarray import NDArray
 from ..ndarray.sparse import zeros
 from ..symbol import Symbol

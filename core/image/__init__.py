@@ -1,7 +1,7 @@
 """Reading, resizing, cropping and random augmentation of images (``mx.image``).
 
-Pixels equal those of OpenCV 3.4 (see ``core.pixels``). Random changes draw from Python's ``random``
-and from ``numpy.random`` in MXNet's order: the same seeds give the same images.
+Pixels equal those of OpenCV 3.4 (see ``core.imgproc``). Random changes draw from Python's
+``random`` and from ``numpy.random`` in MXNet's order: the same seeds give the same images.
 """
 
 from __future__ import annotations

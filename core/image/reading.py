@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import pixels
+from .. import imgproc
 from ..device import current_context
 from ..errors import FormatError, MXNetError, ShapeError, UsageError
 from ..ndarray import NDArray, array
@@ -63,7 +63,7 @@ def imdecode(buf: Any, flag: int = 1, to_rgb: bool | int = True, out: Any = None
         )
     if flag not in (0, 1):
         raise UsageError(f"flag is {flag}; use 1 for three channels or 0 for grey")
-    image = pixels.decode(bytes(buf), 3 if flag else 1)
+    image = imgproc.decode(bytes(buf), 3 if flag else 1)
     return _result(image if to_rgb else image[..., ::-1], out)
 
 
@@ -82,7 +82,7 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: Any = None) -> 
     """
     image = _image(src)
     method = choose_interpolation(interp, (*image.shape[:2], h, w))
-    return _result(pixels.resize(image, (h, w), method), out)
+    return _result(imgproc.resize(image, (h, w), method), out)
 
 
 def copyMakeBorder(
@@ -110,7 +110,7 @@ def copyMakeBorder(
         ShapeError, UsageError: not an image, or invalid edges or an invalid type.
     """
     filled = tuple(values) or value
-    return _result(pixels.add_border(_image(src), (top, bot, left, right), type, filled), out)
+    return _result(imgproc.add_border(_image(src), (top, bot, left, right), type, filled), out)
 
 
 def choose_interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
@@ -125,10 +125,10 @@ def choose_interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
     """
     if interp == _RANDOM:
         return random.randint(0, 4)
-    if interp == pixels.AUTOMATIC and not sizes:
-        return pixels.CUBIC
+    if interp == imgproc.AUTOMATIC and not sizes:
+        return imgproc.CUBIC
     old, new = (tuple(sizes[:2]), tuple(sizes[2:])) if sizes else ((0, 0), (0, 0))
-    return pixels.choose_method(interp, old, new)  # type: ignore[arg-type]
+    return imgproc.choose_method(interp, old, new)  # type: ignore[arg-type]
 
 
 def _image(src: NDArray) -> np.ndarray[Any, Any]:

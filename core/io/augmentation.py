@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import pixels
+from .. import imgproc
 from ..errors import UsageError, did_you_mean
 
 __all__ = ["Augmentation", "Colors", "Cropping", "Resizing", "Turning"]
@@ -19,7 +19,7 @@ __all__ = ["Augmentation", "Colors", "Cropping", "Resizing", "Turning"]
 Image = np.ndarray[Any, Any]
 
 RANDOM_METHOD = 10
-_ALL_METHODS = (*range(5), pixels.AUTOMATIC, RANDOM_METHOD)
+_ALL_METHODS = (*range(5), imgproc.AUTOMATIC, RANDOM_METHOD)
 _CROP_TRIALS = 10
 _MAX_IMAGE_SIZE = 1e10
 
@@ -41,7 +41,7 @@ class Resizing:
     """
 
     resize: int = -1
-    inter_method: int = pixels.LINEAR
+    inter_method: int = imgproc.LINEAR
 
     def __post_init__(self) -> None:
         if self.inter_method not in _ALL_METHODS:
@@ -60,13 +60,13 @@ class Resizing:
 
     def to_size(self, image: Image, size: tuple[int, int], random: np.random.RandomState) -> Image:
         """Return the image resized to (height, width)."""
-        return pixels.resize(image, size, self.choose(image, size, random))
+        return imgproc.resize(image, size, self.choose(image, size, random))
 
     def choose(self, image: Image, size: tuple[int, int], random: np.random.RandomState) -> int:
         """Return an interpolation for a new (height, width)."""
         if self.inter_method == RANDOM_METHOD:
             return int(random.randint(5))
-        return pixels.choose_method(self.inter_method, image.shape[:2], size)
+        return imgproc.choose_method(self.inter_method, image.shape[:2], size)
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Turning:
         matrix = np.column_stack([turn, ((new - turn @ old) / 2).astype(np.float32)])
         size = (int(new[1]), int(new[0]))
         method = resizing.choose(image, size, random)
-        return pixels.warp_affine(image, matrix, size, method, self.fill_value)
+        return imgproc.warp_affine(image, matrix, size, method, self.fill_value)
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ class Cropping:
         scale = max(size[0] / rows, size[1] / columns)
         if scale > 1:
             larger = (max(size[0], int(rows * scale)), max(size[1], int(columns * scale)))
-            image = pixels.resize(image, larger, resizing.choose(image, size, random))
+            image = imgproc.resize(image, larger, resizing.choose(image, size, random))
         return self._cut(image, size, random)
 
     def _cut(self, image: Image, size: tuple[int, int], random: np.random.RandomState) -> Image:
@@ -314,9 +314,9 @@ class Colors:
     def _shift(self, image: Image, random: np.random.RandomState) -> Image:
         ranges = (self.random_h, self.random_l, self.random_s)
         change = [int(random.uniform(-most, most)) for most in ranges]
-        moved = pixels.to_hls(image).astype(int) + change
+        moved = imgproc.to_hls(image).astype(int) + change
         # As in MXNet hue is clipped too, although it is an angle.
-        return pixels.from_hls(np.clip(moved, 0, (180, 255, 255)))
+        return imgproc.from_hls(np.clip(moved, 0, (180, 255, 255)))
 
 
 class Augmentation:
@@ -356,7 +356,7 @@ class Augmentation:
             image = self.turning(image, random, self.resizing, ratio_too)
         if self.cropping.pad:
             edges = (self.cropping.pad,) * 4
-            image = pixels.add_border(image, edges, values=self.turning.fill_value)
+            image = imgproc.add_border(image, edges, values=self.turning.fill_value)
         size = (self.shape[1], self.shape[2])
         aspect = self.turning.aspect_range
         image = self.cropping(image, size, random, self.resizing, aspect)
@@ -369,7 +369,7 @@ def _options_of(group: type[Any], options: dict[str, Any]) -> dict[str, Any]:
 
 def _grey(image: Image) -> Image:
     # MXNet converts RGB images as if they were BGR; the same numbers need the same mistake.
-    return pixels.grey_of_bytes(image[..., ::-1])
+    return imgproc.grey_of_bytes(image[..., ::-1])
 
 
 def _bytes(values: Image) -> Image:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import pixels
+from .. import imgproc
 from ..errors import UsageError, did_you_mean
 from .augmentation import Resizing
 
@@ -66,8 +66,8 @@ class DetColors:
         )
         if hue or light or saturation:
             change = np.array([hue, light, saturation])
-            moved = pixels.to_hls(image).astype(int) + change
-            image = pixels.from_hls(np.clip(moved, 0, (180, 255, 255)))
+            moved = imgproc.to_hls(image).astype(int) + change
+            image = imgproc.from_hls(np.clip(moved, 0, (180, 255, 255)))
         contrast = random.uniform(-self.max_random_contrast, self.max_random_contrast)
         if random.uniform() < self.random_contrast_prob and abs(contrast) > _LEAST_CONTRAST:
             image = np.clip(np.rint(image * (1 + contrast)), 0, 255).astype(np.uint8)
@@ -238,7 +238,7 @@ class Fitting:
             int(left * columns),
             int((scale - left - 1) * columns),
         )
-        padded = pixels.add_border(image, edges, values=self.fill_value)
+        padded = imgproc.add_border(image, edges, values=self.fill_value)
         return padded, _projected(boxes, (-left, -top, scale, scale))
 
     def last_size(self, image: Image, size: tuple[int, int]) -> tuple[int, int]:

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import FormatError, ShapeError, UsageError
+from ..imgproc import decode
 from ..ndarray import NDArray, array, save
-from ..pixels import decode
 from ..recordio import IRHeader, MXIndexedRecordIO, MXRecordIO, unpack
 from ..types import to_dtype
 from .augmentation import Augmentation

@@ -9,12 +9,12 @@ import numpy as np
 
 from ..compat.device_arrays import DeviceArrays, assign_arrays
 from ..compat.group_names import GroupNames
+from ..compiler.storage_types import declared_storages
+from ..compiler.trace import Graph
 from ..device import Context
 from ..errors import ShapeError, UsageError
 from ..executor import bind
 from ..executor.arrays import resized, zeros
-from ..executor.storage import declared_storages
-from ..executor.trace import Graph
 from ..graph.infer import GraphSpecs, infer_graph
 from ..graph.nodes import Entry
 from ..io import DataDesc

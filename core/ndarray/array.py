@@ -9,10 +9,10 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from ..backends import backend_of
-from ..backends.kernels import Version
 from ..compat.array_names import ArrayNames
 from ..device import Context, current_context
 from ..errors import FormatError, MXNetError, ShapeError
+from ..kernels.kernel import Version
 from ..ops import Operator, get_operator
 from ..ops.attributes import attribute_fields
 from ..ops.signature import order_inputs, split_arguments

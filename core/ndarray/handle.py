@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeGuard, TypeVar
 
-from ..backends.kernels import Version
 from ..device import Context
+from ..kernels.kernel import Version
 from ..types import Array, Shape
 from .tape import Origin
 

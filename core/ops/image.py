@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import ShapeError
-from ..pixels import resize
+from ..imgproc import resize
 from ..types import Array, DType, Shape, is_floating
 from .attributes import attribute
 from .operator import Operator, Reads, Run
@@ -186,7 +186,7 @@ class Resize(Operator):
         False,
         doc="whether a single number is the size of the shorter side, keeping the aspect ratio",
     )
-    interp: int = attribute(1, minimum=0, maximum=4, doc="see ``core.pixels.kernels``")
+    interp: int = attribute(1, minimum=0, maximum=4, doc="see ``core.imgproc.kernels``")
 
     def gradient_inputs(self, count: int) -> tuple[int, ...]:
         return ()
@@ -220,7 +220,7 @@ class Resize(Operator):
         shape = outputs[0].shape
         images = inputs[0].reshape(-1, *inputs[0].shape[-3:])
         for image, out in zip(images, outputs[0].reshape(-1, *shape[-3:]), strict=True):
-            # ``core.pixels`` works on NumPy arrays only.
+            # ``core.imgproc`` works on NumPy arrays only.
             on_host = image if isinstance(image, np.ndarray) else image.get()
             out[...] = run.xp.asarray(resize(on_host, shape[-3:-1], self.interp))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..backends import steps
-from ..backends.steps import FusedStep
+from ..kernels import optimizer_steps
+from ..kernels.optimizer_steps import FusedStep
 from ..ops.update_rules import (
     adagrad,
     adam,
@@ -55,7 +55,9 @@ class Adam(RuleOptimizer):
         adam(step, piece.states, lr=self._corrected(lr, count), **rates)
 
     def fused_step(self, lr: float, wd: float, count: int) -> FusedStep:
-        rule = steps.Adam(self._corrected(lr, count), self.beta1, self.beta2, self.epsilon)
+        rule = optimizer_steps.Adam(
+            self._corrected(lr, count), self.beta1, self.beta2, self.epsilon
+        )
         return self.fuse(rule, wd, decay_before_clip=True)
 
     def _corrected(self, lr: float, count: int) -> float:
@@ -230,7 +232,7 @@ class AdaGrad(RuleOptimizer):
         adagrad(step, piece.states, lr=lr, epsilon=self.float_stable_eps, wd=wd)
 
     def fused_step(self, lr: float, wd: float, count: int) -> FusedStep:
-        return self.fuse(steps.AdaGrad(lr, self.float_stable_eps, wd), 0.0)
+        return self.fuse(optimizer_steps.AdaGrad(lr, self.float_stable_eps, wd), 0.0)
 
 
 @register
@@ -289,10 +291,12 @@ class RMSProp(RuleOptimizer):
             rmsprop(step, piece.states, lr=lr, clip=clip, **rates)
 
     def fused_step(self, lr: float, wd: float, count: int) -> FusedStep:
-        rule: steps.RootMeanSquare | steps.CenteredRootMeanSquare
+        rule: optimizer_steps.RootMeanSquare | optimizer_steps.CenteredRootMeanSquare
         clip = limit(self.clip_weights)
         if self.centered:
-            rule = steps.CenteredRootMeanSquare(lr, self.gamma1, self.gamma2, self.epsilon, clip)
+            rule = optimizer_steps.CenteredRootMeanSquare(
+                lr, self.gamma1, self.gamma2, self.epsilon, clip
+            )
         else:
-            rule = steps.RootMeanSquare(lr, self.gamma1, self.epsilon, clip)
+            rule = optimizer_steps.RootMeanSquare(lr, self.gamma1, self.epsilon, clip)
         return self.fuse(rule, wd, decay_before_clip=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..backends.steps import FollowTheLeader, FusedStep
+from ..kernels.optimizer_steps import FollowTheLeader, FusedStep
 from ..ndarray import NDArray
 from ..ops.update_rules import ftml, ftrl
 from .base import register

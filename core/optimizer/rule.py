@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backends import backend_of
-from ..backends.steps import FusedStep, GradientTerms, UpdateRule
 from ..device import Context
+from ..kernels.optimizer_steps import FusedStep, GradientTerms, UpdateRule
 from ..ndarray import NDArray
 from ..ops.update_rules import Step, prepare
 from ..types import Array, DType, is_half

@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.steps import Descent, FusedStep, MomentumDescent, NesterovDescent, SignDescent
+from ..kernels.optimizer_steps import (
+    Descent,
+    FusedStep,
+    MomentumDescent,
+    NesterovDescent,
+    SignDescent,
+)
 from ..ndarray import NDArray
 from ..ops.update_rules import move_weight, nag, sign_step, signum
 from ..random import device_random

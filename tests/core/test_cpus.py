@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from core.backends.onednn import is_available
 from core.cpus import available_cpus
+from core.kernels.onednn import is_available
 
 ALL = 64
 ROOT = Path(__file__).parents[2]
@@ -124,7 +124,7 @@ def real_cgroup() -> Iterator[Path]:
 @pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
 def test_a_script_in_a_real_cgroup_uses_that_many_threads() -> None:
     count = (
-        "import core as mx; from core.backends.onednn import library;"
+        "import core as mx; from core.kernels.onednn import library;"
         " from threadpoolctl import threadpool_info;"
         " blas = {one['num_threads'] for one in threadpool_info() if one['user_api'] == 'blas'};"
         " print(library().threads(), *blas)"

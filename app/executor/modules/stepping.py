@@ -22,9 +22,9 @@ from app.executor.predict.inference import pick_bucket
 from app.executor.predict.inputs import check_castable, check_names, common_rows
 from app.link.calls import Backward, Forward, PassCall, SetStates, StepCall, Update
 from app.link.protocols import Arrays
-from core.backends.kernels import Version
 from core.errors import StageError
 from core.io import DataBatch, DataDesc
+from core.kernels.kernel import Version
 from core.ndarray import NDArray, array
 from core.types import to_dtype
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from app.errors import HostError
 from app.executor.modules.finite_values import REMEDY, nonfinite_name
 from app.link.protocols import Arrays
-from core.backends.kernels import Version
+from core.kernels.kernel import Version
 from core.ndarray import NDArray
 
 __all__ = ["NonfiniteCheck"]

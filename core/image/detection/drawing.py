@@ -33,7 +33,7 @@ def draw_boxes(
     names: Mapping[int, str] | None,
 ) -> Image:
     """Return an image (height, width, 3) uint8 with its boxes and their classes' names."""
-    # Imported here, as in core.pixels: the engine works without Pillow until it meets an image.
+    # Imported here, as in core.imgproc: the engine works without Pillow until it meets an image.
     from PIL import Image as pillow
     from PIL import ImageDraw
 

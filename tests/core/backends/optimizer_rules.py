@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from core.backends import steps
-from core.backends.steps import FusedStep, GradientTerms, UpdateRule
+from core.kernels import optimizer_steps
+from core.kernels.optimizer_steps import FusedStep, GradientTerms, UpdateRule
 
 __all__ = ["CHANGES", "RULES", "TERMS", "Reference", "arrays", "reference_update", "short_name"]
 
@@ -77,20 +77,20 @@ def leader(by: Any, w: Any, g: Any, z: Any, n: Any) -> tuple[Any, ...]:
 
 Reference = Callable[..., tuple[Any, ...]]
 RULES: list[tuple[UpdateRule, int, Reference]] = [
-    (steps.Descent(0.05), 0, descent),
-    (steps.MomentumDescent(0.05, 0.9), 1, momentum),
-    (steps.MomentumDescent(0.0, 0.9), 1, momentum),
-    (steps.NesterovDescent(0.05, 0.9, 0.0), 1, nesterov),
-    (steps.NesterovDescent(0.05, 0.9, 0.1), 1, nesterov),
-    (steps.SignDescent(0.05, 0.75, 0.99), 1, signs),
-    (steps.Adam(0.01, 0.75, 0.875, 1e-3), 2, adam),
-    (steps.AdaGrad(0.05, 1e-3, 0.0), 1, adagrad),
-    (steps.AdaGrad(0.05, 1e-3, 0.1), 1, adagrad),
-    (steps.RootMeanSquare(0.01, 0.875, 1e-3, 0.0), 1, root_mean_square),
-    (steps.RootMeanSquare(0.01, 0.875, 1e-3, 0.5), 1, root_mean_square),
-    (steps.CenteredRootMeanSquare(0.01, 0.875, 0.75, 1e-2, 0.0), 3, centered),
-    (steps.CenteredRootMeanSquare(0.01, 0.875, 0.75, 1e-2, 0.5), 3, centered),
-    (steps.FollowTheLeader(0.1, 0.25, 1.0, 0.01), 2, leader),
+    (optimizer_steps.Descent(0.05), 0, descent),
+    (optimizer_steps.MomentumDescent(0.05, 0.9), 1, momentum),
+    (optimizer_steps.MomentumDescent(0.0, 0.9), 1, momentum),
+    (optimizer_steps.NesterovDescent(0.05, 0.9, 0.0), 1, nesterov),
+    (optimizer_steps.NesterovDescent(0.05, 0.9, 0.1), 1, nesterov),
+    (optimizer_steps.SignDescent(0.05, 0.75, 0.99), 1, signs),
+    (optimizer_steps.Adam(0.01, 0.75, 0.875, 1e-3), 2, adam),
+    (optimizer_steps.AdaGrad(0.05, 1e-3, 0.0), 1, adagrad),
+    (optimizer_steps.AdaGrad(0.05, 1e-3, 0.1), 1, adagrad),
+    (optimizer_steps.RootMeanSquare(0.01, 0.875, 1e-3, 0.0), 1, root_mean_square),
+    (optimizer_steps.RootMeanSquare(0.01, 0.875, 1e-3, 0.5), 1, root_mean_square),
+    (optimizer_steps.CenteredRootMeanSquare(0.01, 0.875, 0.75, 1e-2, 0.0), 3, centered),
+    (optimizer_steps.CenteredRootMeanSquare(0.01, 0.875, 0.75, 1e-2, 0.5), 3, centered),
+    (optimizer_steps.FollowTheLeader(0.1, 0.25, 1.0, 0.01), 2, leader),
 ]
 
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from core.backends import native, onednn
+from core.kernels import native, onednn
 
 _IN_CI = pytest.mark.skipif("CI" not in os.environ, reason="kernels may be missing elsewhere")
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import core as mx
+from core.compiler.compile import compile_graph
 from core.errors import StageError
 from core.executor import body as bodies
-from core.executor.compile import compile_graph
 from core.ops import get_operator
 from core.ops.control_flow import Foreach
 from core.ops.operator import Run

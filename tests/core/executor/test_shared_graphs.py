@@ -3,9 +3,9 @@
 import pytest
 
 import core as mx
+from core.compiler.compile import CompileOptions, compile_graph
+from core.compiler.trace import Graph, specs_of
 from core.errors import GraphError, MXNetError
-from core.executor.compile import CompileOptions, compile_graph
-from core.executor.trace import Graph, specs_of
 from core.graph.infer import infer_graph
 from core.symbol import load
 from oracle import golden_file

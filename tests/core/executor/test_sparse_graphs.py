@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import core as mx
+from core.compiler.sparse_step import SparseStep
 from core.executor.modes import Mode
-from core.executor.sparse_step import SparseStep
 from oracle import golden_file
 from oracle.compare import assert_close
 from oracle.topics.sparse_graphs import CASES, bound, run_case

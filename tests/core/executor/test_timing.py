@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import core as mx
+from core.compiler.compile import CompileOptions
 from core.executor import Executor
-from core.executor.compile import CompileOptions
 
 
 def bound(symbol: Any, **shapes: tuple[int, ...]) -> Executor:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import core as mx
-from core.backends.kernels import Version, Watch
+from core.kernels.kernel import Version, Watch
 
 
 def make():

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import core as mx
+from core.compiler.compile import CompileOptions
 from core.executor import bind
-from core.executor.compile import CompileOptions
 from oracle import golden_file
 from oracle.case import Case, all_cases
 from oracle.compare import assert_close

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.backends.native import is_available
-from core.backends.native.suppression import suppress
+from core.kernels.native import is_available
+from core.kernels.native.nms import suppress
 from core.ops.contrib import suppression
 from core.ops.contrib.geometry import corners_of
 from core.ops.contrib.suppression import Suppression

@@ -1,0 +1,1 @@
+"""Fast kernels: implementations of single steps for one kind of processor."""
