@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
 
+from ..kernels.chain import Chain
 from ..kernels.optimizer_steps import FusedStep
 from ..types import Array, DType, Shape
 
-__all__ = ["Backend", "Chain"]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Chain:
-    """Consecutive steps of a pass that run as one call.
-
-    Attributes:
-        call: runs them; returns the status of the first that failed, or what a single step returns.
-        count: number of steps.
-        done: returns the number of steps that the last call completed before one failed.
-        needs_scope: whether it has to run inside ``Backend.scope``.
-    """
-
-    call: Callable[[], Any]
-    count: int = 1
-    done: Callable[[], int] = lambda: 0
-    needs_scope: bool = True
+__all__ = ["Backend"]
 
 
 class Backend(Protocol):

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import DeviceError
+from ..kernels.chain import Chain
 from ..kernels.cuda.optimizers import update
 from ..kernels.optimizer_steps import FusedStep
 from ..types import Array, DType, Shape
-from .backend import Chain
 
 __all__ = ["CupyBackend", "gpu_count"]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.chain import Chain
 from ..kernels.native.chain import chained
 from ..kernels.native.lu import determine, invert
 from ..kernels.native.nms import suppress
@@ -16,7 +17,6 @@ from ..kernels.native.shuffling import shuffle
 from ..kernels.native.triangular import solve_triangular
 from ..kernels.optimizer_steps import FusedStep
 from ..types import Array, DType, Shape, shape_size
-from .backend import Chain
 
 __all__ = ["NumpyBackend"]
 

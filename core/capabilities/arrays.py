@@ -12,19 +12,16 @@ from .kinds import Kind
 __all__ = [
     "ADDITION",
     "ARITHMETIC",
+    "BROADCAST",
     "CAST",
     "CONCATENATION",
     "CROSS_ENTROPY",
-    "EXPANDING",
-    "LEADING",
+    "EXPAND_DIMS",
     "LEAKY_RELU",
     "LOG_SOFTMAX",
-    "PARTING",
-    "PERMUTING",
+    "MATMUL",
     "POINTWISE",
-    "PRODUCT",
     "REDUCTION",
-    "REPEATING",
     "RESHAPING",
     "SEQUENCE_LAST",
     "SEQUENCE_MASK",
@@ -33,23 +30,26 @@ __all__ = [
     "SOFTMAX_ACTIVATION",
     "SOFTMAX_OUTPUT",
     "SOFTMIN",
-    "STACKING",
+    "SPLIT",
+    "STACK",
+    "TOP_K",
+    "TRANSPOSE",
     "AlongAxis",
     "Concatenation",
     "HasArithmetic",
     "HasFunction",
     "HasNewAxis",
-    "Leading",
     "LeakyRelu",
+    "MatMul",
     "OfSequences",
-    "Parting",
-    "Permuting",
-    "Product",
     "Reducing",
     "Reshaping",
     "Slicing",
     "SoftmaxActivation",
     "SoftmaxOutput",
+    "Split",
+    "TopK",
+    "Transpose",
 ]
 
 
@@ -145,7 +145,7 @@ class SoftmaxOutput(Protocol):
 # -- arrays ---------------------------------------------------------------------------------------
 
 
-class Product(Protocol):
+class MatMul(Protocol):
     """``dot`` and ``batch_dot``."""
 
     @property
@@ -178,7 +178,7 @@ class Slicing(Protocol):
         """Return the part, a slice for each axis."""
 
 
-class Leading(Protocol):
+class TopK(Protocol):
     """``topk``: the largest or smallest elements along an axis, in order."""
 
     @property
@@ -198,7 +198,7 @@ class Leading(Protocol):
         """Whether the smallest are wanted."""
 
 
-class Parting(Protocol):
+class Split(Protocol):
     """``SliceChannel`` and ``split_v2``: parts of the data along an axis."""
 
     @property
@@ -249,7 +249,7 @@ class Reshaping(Protocol):
         """The new shape, with MXNet's special codes."""
 
 
-class Permuting(Protocol):
+class Transpose(Protocol):
     """An operator that changes the order of axes."""
 
     def permutation(self, rank: int) -> Shape:
@@ -266,17 +266,17 @@ LOG_SOFTMAX = Kind[AlongAxis]("log softmax")
 SOFTMAX_ACTIVATION = Kind[SoftmaxActivation]("softmax activation")
 SOFTMAX_OUTPUT = Kind[SoftmaxOutput]("softmax output")
 CROSS_ENTROPY = Kind[object]("softmax cross entropy")
-PRODUCT = Kind[Product]("product of matrices")
+MATMUL = Kind[MatMul]("product of matrices")
 REDUCTION = Kind[Reducing]("reduction")
 SLICING = Kind[Slicing]("slicing")
-PARTING = Kind[Parting]("parting")
-LEADING = Kind[Leading]("leading elements")
+SPLIT = Kind[Split]("parting")
+TOP_K = Kind[TopK]("leading elements")
 CONCATENATION = Kind[Concatenation]("concatenation")
-STACKING = Kind[HasNewAxis]("stack: the inputs along a new axis")
-EXPANDING = Kind[HasNewAxis]("data with a new axis of length 1")
+STACK = Kind[HasNewAxis]("stack: the inputs along a new axis")
+EXPAND_DIMS = Kind[HasNewAxis]("data with a new axis of length 1")
 SEQUENCE_LAST = Kind[OfSequences]("last element of each sequence")
 SEQUENCE_MASK = Kind[OfSequences]("sequences with a constant after their ends")
-PERMUTING = Kind[Permuting]("permutation of axes")
+TRANSPOSE = Kind[Transpose]("permutation of axes")
 RESHAPING = Kind[Reshaping]("data in another shape")
 CAST = Kind[object]("cast")
-REPEATING = Kind[object]("repetition along axes")
+BROADCAST = Kind[object]("repetition along axes")

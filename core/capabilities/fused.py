@@ -19,11 +19,11 @@ __all__ = [
     "BATCH_NORM_ACTIVATION",
     "CONVOLUTION",
     "FULLY_CONNECTED",
-    "GATE",
     "LOCAL_RESPONSE",
     "RECURRENT",
     "REQUANTIZED",
     "SHUFFLE",
+    "SILU",
     "BatchNormActivation",
     "FusedBatchNorm",
     "FusedConvolution",
@@ -148,7 +148,7 @@ FULLY_CONNECTED = Kind[FusedDense]("fused fully connected layer")
 BATCH_NORM = Kind[FusedBatchNorm]("fused batch norm")
 BATCH_NORM_ACTIVATION = Kind[BatchNormActivation]("batch norm with activation in training")
 LOCAL_RESPONSE = Kind[FusedLocalResponse]("local response normalization without its sums")
-GATE = Kind[HasFunction]("gate")
+SILU = Kind[HasFunction]("gate")
 SHUFFLE = Kind[Shuffle]("channel shuffle")
 RECURRENT = Kind[Recurrent]("recurrent layer")
 REQUANTIZED = Kind[Requantized]("requantized sums")

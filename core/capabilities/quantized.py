@@ -22,23 +22,23 @@ __all__ = [
     "SUMMING_ADDITION",
     "SUMMING_CONVOLUTION",
     "SUMMING_FULLY_CONNECTED",
-    "ByteBatchNorm",
-    "ByteForm",
-    "ByteLayer",
     "Calibrated",
     "Converting",
     "ConvolutionStages",
-    "FusedByteConvolution",
-    "FusedByteDense",
-    "FusedByteLayer",
-    "OnBytes",
+    "FusedQuantizedConvolution",
+    "FusedQuantizedDense",
+    "FusedQuantizedLayer",
+    "Quantized",
+    "QuantizedBatchNorm",
+    "QuantizedForm",
+    "QuantizedLayer",
     "Stages",
     "SummingConvolution",
     "SummingLayer",
 ]
 
 
-class ByteForm(NamedTuple):
+class QuantizedForm(NamedTuple):
     """How an operator is computed on bytes.
 
     Attributes:
@@ -53,7 +53,7 @@ class ByteForm(NamedTuple):
     numbers: frozenset[int] = frozenset()
 
 
-class OnBytes(Protocol):
+class Quantized(Protocol):
     """An operator that reads or writes bytes with their range."""
 
     @property
@@ -61,7 +61,7 @@ class OnBytes(Protocol):
         """Number of quantization steps from zero to the end of a range, by dtype."""
 
 
-class Calibrated(OnBytes, Protocol):
+class Calibrated(Quantized, Protocol):
     """An operator whose output may have a range that is known from calibration."""
 
     @property
@@ -81,7 +81,7 @@ class Calibrated(OnBytes, Protocol):
         """Lower end of the range; None if it is not known."""
 
 
-class ByteBatchNorm(Calibrated, Protocol):
+class QuantizedBatchNorm(Calibrated, Protocol):
     """``BatchNorm`` on bytes."""
 
     @property
@@ -97,7 +97,7 @@ class Converting(Calibrated, Protocol):
         """Whether uint8 output has the lower end that is given, instead of 0."""
 
 
-class ByteLayer(OnBytes, Protocol):
+class QuantizedLayer(Quantized, Protocol):
     """A layer whose weights are bytes."""
 
     @property
@@ -108,7 +108,7 @@ class ByteLayer(OnBytes, Protocol):
         """Return the names of the inputs; those of the ranges follow them."""
 
 
-class SummingLayer(ByteLayer, Protocol):
+class SummingLayer(QuantizedLayer, Protocol):
     """A layer of bytes that outputs int32 sums."""
 
 
@@ -148,7 +148,7 @@ class ConvolutionStages(Stages, Protocol):
         """The convolution."""
 
 
-class FusedByteLayer(ByteLayer, Calibrated, Protocol):
+class FusedQuantizedLayer(QuantizedLayer, Calibrated, Protocol):
     """A layer of MXNet's oneDNN graphs, with what follows it."""
 
     @property
@@ -166,7 +166,7 @@ class FusedByteLayer(ByteLayer, Calibrated, Protocol):
         """Return the quantization scales of the weights."""
 
 
-class FusedByteConvolution(FusedByteLayer, Protocol):
+class FusedQuantizedConvolution(FusedQuantizedLayer, Protocol):
     """A convolution of MXNet's oneDNN graphs, with what follows it."""
 
     @property
@@ -174,7 +174,7 @@ class FusedByteConvolution(FusedByteLayer, Protocol):
         """What it consists of."""
 
 
-class FusedByteDense(FusedByteLayer, Protocol):
+class FusedQuantizedDense(FusedQuantizedLayer, Protocol):
     """A fully connected layer of MXNet's oneDNN graphs, with what follows it."""
 
     @property
@@ -188,12 +188,14 @@ class FusedByteDense(FusedByteLayer, Protocol):
 
 QUANTIZATION = Kind[Converting]("quantization")
 REQUANTIZATION = Kind[Converting]("requantization")
-DEQUANTIZATION = Kind[OnBytes]("dequantization")
+DEQUANTIZATION = Kind[Quantized]("dequantization")
 ACTIVATION = Kind[object]("activation of bytes")
-BATCH_NORM = Kind[ByteBatchNorm]("batch norm of bytes")
+BATCH_NORM = Kind[QuantizedBatchNorm]("batch norm of bytes")
 POOLING = Kind[Pooling]("pooling of bytes")
 SUMMING_CONVOLUTION = Kind[SummingConvolution]("convolution of bytes")
 SUMMING_FULLY_CONNECTED = Kind[SummingLayer]("fully connected layer of bytes")
-SUMMING_ADDITION = Kind[OnBytes]("addition of bytes")
-FUSED_CONVOLUTION = Kind[FusedByteConvolution]("convolution of bytes with what follows it")
-FUSED_FULLY_CONNECTED = Kind[FusedByteDense]("fully connected layer of bytes with what follows it")
+SUMMING_ADDITION = Kind[Quantized]("addition of bytes")
+FUSED_CONVOLUTION = Kind[FusedQuantizedConvolution]("convolution of bytes with what follows it")
+FUSED_FULLY_CONNECTED = Kind[FusedQuantizedDense](
+    "fully connected layer of bytes with what follows it"
+)

@@ -11,16 +11,16 @@ from .layers import Window
 __all__ = [
     "BILINEAR_SAMPLER",
     "DEFORMABLE_CONVOLUTION",
-    "MOVED_REGIONS",
-    "REGION_MAXIMA",
-    "REGION_MEANS",
-    "ROTATED_REGIONS",
+    "DEFORMABLE_PSROI_POOL",
+    "PSROI_POOL",
+    "ROI_POOL",
+    "RROI_ALIGN",
     "SPATIAL_TRANSFORMER",
     "DeformableConvolution",
-    "GroupedRegionPooling",
-    "MovedRegionPooling",
-    "RegionPooling",
-    "RotatedRegionPooling",
+    "DeformablePsroiPooling",
+    "PsroiPooling",
+    "RoiPooling",
+    "RroiAlign",
     "SpatialTransformer",
 ]
 
@@ -53,7 +53,7 @@ class DeformableConvolution(Protocol):
         """Size, stride, dilation and padding."""
 
 
-class RegionPooling(Protocol):
+class RoiPooling(Protocol):
     """``ROIPooling`` or ``PSROIPooling``."""
 
     def pooled(self) -> Shape:
@@ -64,7 +64,7 @@ class RegionPooling(Protocol):
         end."""
 
 
-class GroupedRegionPooling(RegionPooling, Protocol):
+class PsroiPooling(RoiPooling, Protocol):
     """``PSROIPooling``: bins read separate channels."""
 
     @property
@@ -76,7 +76,7 @@ class GroupedRegionPooling(RegionPooling, Protocol):
         """Number of bins in each direction."""
 
 
-class MovedRegionPooling(Protocol):
+class DeformablePsroiPooling(Protocol):
     """``DeformablePSROIPooling``."""
 
     @property
@@ -108,7 +108,7 @@ class MovedRegionPooling(Protocol):
         down."""
 
 
-class RotatedRegionPooling(Protocol):
+class RroiAlign(Protocol):
     """``RROIAlign``."""
 
     def frames(self, xp: Any, rois: Array, images: int) -> tuple[Array, Array]:
@@ -131,7 +131,7 @@ class SpatialTransformer(Protocol):
 BILINEAR_SAMPLER = Kind[object]("bilinear sampler")
 SPATIAL_TRANSFORMER = Kind[SpatialTransformer]("spatial transformer")
 DEFORMABLE_CONVOLUTION = Kind[DeformableConvolution]("deformable convolution")
-REGION_MAXIMA = Kind[RegionPooling]("maxima of regions")
-REGION_MEANS = Kind[GroupedRegionPooling]("means of regions")
-ROTATED_REGIONS = Kind[RotatedRegionPooling]("means of rotated regions")
-MOVED_REGIONS = Kind[MovedRegionPooling]("means of moved regions")
+ROI_POOL = Kind[RoiPooling]("maxima of regions")
+PSROI_POOL = Kind[PsroiPooling]("means of regions")
+RROI_ALIGN = Kind[RroiAlign]("means of rotated regions")
+DEFORMABLE_PSROI_POOL = Kind[DeformablePsroiPooling]("means of moved regions")

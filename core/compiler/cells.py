@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..capabilities.arrays import PARTING, SLICING
+from ..capabilities.arrays import SLICING, SPLIT
 from ..capabilities.functions import Arithmetic, Function, is_relu, linear
 from ..capabilities.kinds import is_of
 from ..capabilities.layers import FULLY_CONNECTED
@@ -346,7 +346,7 @@ def _parted(program: Program, step: Step) -> tuple[int, int]:
     if len(shapes) != 1 or len(shapes[0]) != 2:
         return nothing
     (shape,) = shapes
-    if is_of(op, PARTING):
+    if is_of(op, SPLIT):
         if op.squeeze_axis or op.axis not in (1, -1):
             return nothing
         bounds = op.bounds(shape[1])

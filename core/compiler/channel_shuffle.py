@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ..capabilities.arrays import PERMUTING
+from ..capabilities.arrays import TRANSPOSE
 from ..capabilities.fused import SHUFFLE
 from ..capabilities.kinds import implements, is_of
 from ..ops import Reads, Run
@@ -17,7 +17,7 @@ from ..types import Array, Shape
 from .ir import Place, Program, Step
 from .primitives import Primitive
 
-__all__ = ["ChannelShuffle", "find_shuffles"]
+__all__ = ["ChannelShuffle", "recognize_channel_shuffles"]
 
 
 @implements(SHUFFLE)
@@ -61,7 +61,7 @@ def _deal(run: Run, data: Array, out: Array, groups: int) -> None:
     run.xp.copyto(out.reshape(parted.shape), parted)
 
 
-def find_shuffles(program: Program) -> bool:
+def recognize_channel_shuffles(program: Program) -> bool:
     """Replace each shuffle by one step; return whether there was any.
 
     Runs before the backward pass is appended. Nothing else may read the values in between.
@@ -78,7 +78,7 @@ def find_shuffles(program: Program) -> bool:
     replaced: dict[Step, Step | None] = {}
     for last in program.steps:
         middle = before(last) if last.op.is_view() and len(last.inputs) == 1 else None
-        if middle is None or not is_of(middle.op, PERMUTING):
+        if middle is None or not is_of(middle.op, TRANSPOSE):
             continue
         first = before(middle)
         groups = None if first is None else _groups(program, first, middle, last)
@@ -101,7 +101,7 @@ def _groups(program: Program, first: Step, middle: Step, last: Step) -> int | No
     batch, *rest = parted
     is_parted = len(data) > 2 and parted == (batch, rest[0], data[1] // max(1, rest[0]), *data[2:])
     is_swapped = len(parted) > 3 and swapped == (batch, rest[1], rest[0], *parted[3:])
-    assert is_of(middle.op, PERMUTING)
+    assert is_of(middle.op, TRANSPOSE)
     axes = middle.op.permutation(len(parted))
     if not (is_parted and is_swapped) or axes[1:3] != (2, 1) or list(axes[3:]) != sorted(axes[3:]):
         return None

@@ -7,26 +7,26 @@ from collections.abc import Mapping, Set
 
 from ..kernels.kernel import KernelTable
 from ..kernels.kernel import kernels as all_kernels
-from .channel_shuffle import ChannelShuffle, find_shuffles
-from .concat_in_place import join
-from .decompose import open_layers
+from .channel_shuffle import ChannelShuffle, recognize_channel_shuffles
+from .concat_in_place import concat_in_place
+from .decompose import decompose
 from .fuse import fuse
-from .fuse_quantized import fuse_bytes
+from .fuse_quantized import fuse_quantized
 from .fuse_training import fuse_local_responses, fuse_norms
 from .gradient import append_gradients
-from .hoist_pooling import pool_before_convolutions
+from .hoist_pooling import hoist_poolings
 from .ir import Program, Step
 from .layout import choose_kernels
 from .maxima_first import pool_before_activations
 from .memory import Lifetime, MemoryPlan, assign_inplace, lifetimes, plan_memory
 from .primitives import Primitive
 from .rematerialization import NO_REMATERIALIZATION, Rematerialization, forced_steps, rematerialize
-from .reroll import roll
+from .reroll import reroll
 from .rewrite import fold_views, simplify
-from .silu import Gate, find_gates
+from .silu import Silu, recognize_silu
 from .storage_plan import StoragePlan
 from .trace import Graph, SpecOf, trace
-from .upcast import has_half, widen
+from .upcast import has_half, upcast
 from .verify import verify_memory, verify_program
 
 __all__ = ["CompileOptions", "Compiled", "compile_graph"]
@@ -111,7 +111,7 @@ def compile_graph(
     forced = {of_nodes[position] for position in forced_steps(graph)}
     if options.rewrite:
         if not requests:
-            open_layers(program)
+            decompose(program)
         _recognize(program, forced, options.table, backend, has_backward=bool(requests))
     if requests:
         append_gradients(program, requests, pass_on=options.rewrite)
@@ -131,8 +131,8 @@ def compile_graph(
     if not options.plan:
         # A step that ran in place would overwrite a value that a monitor is still to see.
         return Compiled(program, lifetimes(program), None)
-    if options.rewrite and join(program):
-        verify_program(program, requests, after="join")
+    if options.rewrite and concat_in_place(program):
+        verify_program(program, requests, after="concat_in_place")
     assign_inplace(program)
     verify_program(program, requests, after="assign_inplace")
     lives = lifetimes(program)
@@ -153,12 +153,12 @@ def _recognize(
 
     This precedes the backward pass, whose steps would read values between the steps of a group.
     """
-    roll(program, forced)
+    reroll(program, forced)
     simplify(program)
-    pool_before_convolutions(program)
+    hoist_poolings(program)
     pool_before_activations(program, has_backward=has_backward)
     known = table.kinds(backend) if table is not None else frozenset()
-    for operator, find in ((ChannelShuffle, find_shuffles), (Gate, find_gates)):
+    for operator, find in ((ChannelShuffle, recognize_channel_shuffles), (Silu, recognize_silu)):
         if operator.kind in known:
             find(program)
 
@@ -189,13 +189,13 @@ def _fuse(
         return constants
     if has_half(program) and not options.table.traits(backend).stores_half:
         # Before fusion, which folds batch norms only into float32 convolutions.
-        constants = widen(program, constants)
-        verify_program(program, requests, after="widen", operators=options.check_kernels)
+        constants = upcast(program, constants)
+        verify_program(program, requests, after="upcast", operators=options.check_kernels)
     kernels = options.table.kinds(backend)
     # A tuple, because ``or`` would skip the passes that follow the first success.
     fused = (
         fuse(program, kernels, constants),
-        fuse_bytes(program, kernels),
+        fuse_quantized(program, kernels),
         fuse_norms(program, kernels),
         fuse_local_responses(program, kernels),
     )

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from .ir import Place, Program, Step, Value
 from .memory import ALIGNMENT
-from .primitives import Joined
+from .primitives import ConcatInPlace
 
-__all__ = ["join"]
+__all__ = ["concat_in_place"]
 
 
-def join(program: Program) -> bool:
+def concat_in_place(program: Program) -> bool:
     """Place inputs of concatenations inside the output; return whether any was placed.
 
     Runs after the choice of kernels, which tell the inputs' offsets, and before ``assign_inplace``.
@@ -32,7 +32,7 @@ def join(program: Program) -> bool:
         step = steps[index]
         if _may_join(program, step, written):
             _place(program, step)
-            steps[index] = Step(Joined(), step.node, step.inputs, step.outputs)
+            steps[index] = Step(ConcatInPlace(), step.node, step.inputs, step.outputs)
             joined = True
     program.replace_steps(steps, [])
     return joined

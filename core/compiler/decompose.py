@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from ..ops import Operator
 from .ir import Program, Slots, Step
 
-__all__ = ["open_layers"]
+__all__ = ["decompose"]
 
 
-def open_layers(program: Program) -> None:
+def decompose(program: Program) -> None:
     """Replace operators by the simpler ones that they amount to (``Operator.opened``)."""
     steps: list[Step] = []
     for step in program.steps:

@@ -301,7 +301,7 @@ class _Fuser:
             and is_of(fused.layer, layers.CONVOLUTION)
             # The norm is over axis 1, which in these layouts are the channels of the filters.
             and fused.layer.layout in (None, "NCW", "NCHW", "NCDHW")
-            # Kernels fold in float32, which ``widen`` has made of half precision by now.
+            # Kernels fold in float32, which ``upcast`` has made of half precision by now.
             and values[data].dtype.itemsize == 4
         )
 

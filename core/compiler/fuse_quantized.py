@@ -19,7 +19,7 @@ from ..types import Array
 from .ir import Program, Step
 from .primitives import Primitive
 
-__all__ = ["Requantized", "fuse_bytes"]
+__all__ = ["Requantized", "fuse_quantized"]
 
 _SUMMING = frozenset({SUMMING_ADDITION, SUMMING_CONVOLUTION, SUMMING_FULLY_CONNECTED})
 
@@ -53,7 +53,7 @@ class Requantized(Primitive):
         self.requantize.forward(run, sums, outputs)
 
 
-def fuse_bytes(program: Program, kernels: Set[Kind[Any]]) -> bool:
+def fuse_quantized(program: Program, kernels: Set[Kind[Any]]) -> bool:
     """Fuse what can be fused; return whether anything was.
 
     Args:

@@ -16,12 +16,12 @@ from ..capabilities.kinds import is_of
 from ..types import Shape, is_floating
 from .ir import Place, Program, Step
 
-__all__ = ["move_poolings", "pool_before_convolutions"]
+__all__ = ["hoist_poolings", "move_poolings"]
 
 _CHANNELS_FIRST = (None, "NCW", "NCHW", "NCDHW")
 
 
-def pool_before_convolutions(program: Program) -> None:
+def hoist_poolings(program: Program) -> None:
     """Swap each 1x1 convolution with the average pooling that alone reads it.
 
     Runs before the backward pass is appended.

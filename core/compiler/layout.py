@@ -239,7 +239,7 @@ class _Chooser:
         target = program.new_value(value.name, value.shape, value.dtype)
         target.layout = layout
         if slot in self._constants:
-            # ``widen`` has made some constants; these remember the variable they were made from.
+            # ``upcast`` has made some constants; these remember the variable they were made from.
             is_made = value.place is Place.CACHE
             target.place, target.index = Place.CACHE, value.index if is_made else slot
         self._reorder(slot, target.id)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..capabilities.arrays import SEQUENCE_LAST, SEQUENCE_MASK, STACKING
+from ..capabilities.arrays import SEQUENCE_LAST, SEQUENCE_MASK, STACK
 from ..capabilities.kinds import is_of
 from ..ops import make_operator
 from ..ops.init import Full
@@ -50,7 +50,7 @@ def find_paddings(program: Program, uses: Uses) -> dict[tuple[int | None, ...], 
             continue
         stacked, lengths = last.reads()
         stack = uses.writer.get(stacked)
-        if stack is None or not is_of(stack.op, STACKING) or stacked in program.outputs:
+        if stack is None or not is_of(stack.op, STACK) or stacked in program.outputs:
             continue
         rank = len(program.values[stacked].shape)
         if last.op.axis == stack.op.axis % rank == 0 and uses.readers(stacked) == [last]:
@@ -77,7 +77,7 @@ def _is_cut(
     program: Program, uses: Uses, stack: Step, outputs: tuple[int, ...], lengths: int
 ) -> bool:
     """Return whether a step stacks the outputs, and padding of the result is never read."""
-    if not is_of(stack.op, STACKING) or tuple(stack.reads()) != outputs:
+    if not is_of(stack.op, STACK) or tuple(stack.reads()) != outputs:
         return False
     (stacked,) = stack.writes()
     axis = stack.op.axis % len(program.values[stacked].shape)

@@ -14,8 +14,8 @@ from ..types import Array
 
 __all__ = [
     "Accumulate",
+    "ConcatInPlace",
     "Copy",
-    "Joined",
     "KeepRows",
     "Primitive",
     "Reorder",
@@ -88,7 +88,7 @@ class Reorder(Primitive):
     names = ("_plan_reorder",)
 
 
-class Joined(Primitive):
+class ConcatInPlace(Primitive):
     """A concatenation whose inputs are written straight into its output.
 
     Nothing is left to compute: the step only marks that the inputs are read and the output is

@@ -25,7 +25,7 @@ from .primitives import Zeros
 from .recurrent import RecurrentLayer
 from .sequences import Sequences
 
-__all__ = ["roll"]
+__all__ = ["reroll"]
 
 _DTYPES = (np.dtype("float32"), np.dtype("float64"))
 """In other dtypes results would differ: there each operator rounds, but a fused layer does not."""
@@ -35,7 +35,7 @@ Paddings = Mapping[tuple[int | None, ...], Padding]
 """By the memories after all steps."""
 
 
-def roll(program: Program, kept: Set[Step] = frozenset()) -> None:
+def reroll(program: Program, kept: Set[Step] = frozenset()) -> None:
     """Replace unrolled recurrent layers by ``RecurrentLayer`` steps.
 
     Args:
@@ -59,7 +59,7 @@ def roll(program: Program, kept: Set[Step] = frozenset()) -> None:
     # The last layer first: the step that reads its inputs must exist when the layer below, which
     # produces these, is rolled.
     for chain in sorted(chains, key=lambda chain: -chain[-1].output):
-        roller.roll(chain, paddings.get(_memories(chain)))
+        roller.reroll(chain, paddings.get(_memories(chain)))
     edit.finish()
 
 
@@ -154,7 +154,7 @@ class _Roller:
         self._edit = edit
         self._sequences = sequences
 
-    def roll(self, chain: Chain, padding: Padding | None) -> None:
+    def reroll(self, chain: Chain, padding: Padding | None) -> None:
         """Replace a chain by a layer, unless an input depends on what it writes.
 
         Args:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from ..capabilities.arrays import CONCATENATION, EXPANDING, PARTING, STACKING
+from ..capabilities.arrays import CONCATENATION, EXPAND_DIMS, SPLIT, STACK
 from ..capabilities.kinds import is_of
 from ..ops import Operator
 from ..ops.joining import Stack
@@ -79,7 +79,7 @@ class Sequences:
         """Return the value that was split into these parts, if there is one."""
         split = self._edit.uses.writer.get(parts[0])
         op = None if split is None else split.op
-        if split is None or op is None or not (is_of(op, PARTING) and op.squeeze_axis):
+        if split is None or op is None or not (is_of(op, SPLIT) and op.squeeze_axis):
             return None
         is_reversed = split.outputs == tuple(reversed(parts))
         source, axis = split.inputs[0], op.axis
@@ -159,7 +159,7 @@ class Sequences:
         """Return the parts that a step concatenates, and the axis of time in its result: 0, 1, or
         None if it is not a concatenation."""
         parts, rank = join.reads(), len(self._edit.shape(join.writes()[0]))
-        if is_of(join.op, STACKING):
+        if is_of(join.op, STACK):
             axis = join.op.axis % rank
         elif is_of(join.op, CONCATENATION):
             axis = join.op.dim % rank
@@ -172,7 +172,7 @@ class Sequences:
     def _unexpanded(self, value: int, axis: int) -> int:
         """Return the value before ``expand_dims`` at this axis; -1 if it is not an expanded one."""
         step = self._edit.uses.writer.get(value)
-        if step is None or not is_of(step.op, EXPANDING):
+        if step is None or not is_of(step.op, EXPAND_DIMS):
             return -1
         is_there = step.op.axis % len(self._edit.shape(value)) == axis
         return step.reads()[0] if is_there else -1
@@ -184,7 +184,7 @@ class Sequences:
         for value in join.reads():
             step = self._edit.uses.writer.get(value)
             is_alone = step is not None and not self._edit.is_wanted(step.writes())
-            if step is not None and is_alone and step.op.kind is EXPANDING:
+            if step is not None and is_alone and step.op.kind is EXPAND_DIMS:
                 self._edit.uses.remove(step)
                 removed.append(step)
         return removed

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..capabilities.functions import Arithmetic, Function, Pointwise
-from ..capabilities.fused import GATE
+from ..capabilities.fused import SILU
 from ..capabilities.kinds import implements
 from ..ops import Reads, Run
 from ..ops.elemwise_unary import sigmoid
@@ -19,11 +19,11 @@ from ..types import Array
 from .ir import Place, Program, Step
 from .primitives import Primitive
 
-__all__ = ["Gate", "find_gates"]
+__all__ = ["Silu", "recognize_silu"]
 
 
-@implements(GATE)
-class Gate(Primitive):
+@implements(SILU)
+class Silu(Primitive):
     """A function with values between 0 and 1, or the data times that function: swish (Ramachandran
     et al., 2017), the hard sigmoid and the hard swish (Howard et al., MobileNetV3, 2019).
 
@@ -113,11 +113,11 @@ class _Chain(NamedTuple):
 
     source: int
     steps: tuple[Step, ...]
-    gate: Gate
+    gate: Silu
     scale: float = 1.0
 
 
-def find_gates(program: Program) -> bool:
+def recognize_silu(program: Program) -> bool:
     """Replace each gate by one step; return whether there was any.
 
     Runs before the backward pass is appended. Nothing else may read the values within a chain.
@@ -163,7 +163,7 @@ class _Finder:
             if chain is None or chain.source != one or abs(chain.scale / scale - 1) > _CLOSE:
                 continue
             gate = chain.gate
-            whole = Gate(is_hard=gate.is_hard, multiplies=True, shift=gate.shift, width=gate.width)
+            whole = Silu(is_hard=gate.is_hard, multiplies=True, shift=gate.shift, width=gate.width)
             return _Chain(chain.source, (*chain.steps, last, step), whole)
         return None
 
@@ -176,7 +176,7 @@ class _Finder:
         if function is not None and function.function is Function.SIGMOID:
             (source,) = step.inputs
             assert source is not None
-            return _Chain(source, (step,), Gate(is_hard=False, multiplies=False))
+            return _Chain(source, (step,), Silu(is_hard=False, multiplies=False))
         return self._hard(step)
 
     def _hard(self, step: Step) -> _Chain | None:
@@ -201,7 +201,7 @@ class _Finder:
         # Not of integers, whose quotient is truncated.
         if self._values[source].dtype.kind != "f":
             return None
-        gate = Gate(is_hard=True, multiplies=False, shift=shift, width=width)
+        gate = Silu(is_hard=True, multiplies=False, shift=shift, width=width)
         return _Chain(source, (*steps, shifting), gate, 1 / width if factor is None else 1.0)
 
     def _has_equal_inputs(self, step: Step) -> bool:

@@ -119,7 +119,7 @@ def _gigabytes(nbytes: int) -> str:
 def _kernel(node: Node, kept: Mapping[Node, str], spec_of: SpecOf) -> SparseKernel | None:
     assert node.op is not None
     entries = [*node.inputs, Entry(node, 0)]
-    # ``StoragePlan.kept`` has one storage type for a node, and ``widen`` cannot convert sparse
+    # ``StoragePlan.kept`` has one storage type for a node, and ``upcast`` cannot convert sparse
     # values.
     if node.output_count() > 1 or any(is_half(spec_of(entry)[1]) for entry in entries):
         return None

@@ -20,12 +20,12 @@ from ..types import DType, is_half
 from .ir import Place, Program, Slots, Step, Value
 from .primitives import Copy, Primitive
 
-__all__ = ["has_half", "widen"]
+__all__ = ["has_half", "upcast"]
 
 _WIDE = np.dtype("float32")
 
 
-def widen(program: Program, constants: Set[int]) -> frozenset[int]:
+def upcast(program: Program, constants: Set[int]) -> frozenset[int]:
     """Let every step that can do so read and write float32 instead of half precision.
 
     Args:

@@ -13,7 +13,7 @@ from ..errors import MXNetError
 from ..types import shape_size
 from .ir import Place, Program, Slots, Step, Value
 from .memory import ALIGNMENT, Lifetime, MemoryPlan
-from .primitives import Joined, Reorder
+from .primitives import ConcatInPlace, Reorder
 
 __all__ = ["InvalidPlan", "verify_memory", "verify_program"]
 
@@ -93,7 +93,7 @@ class _Checker:
         for value in step.reads():
             self._check_read(step, value)
         self._check_specs(step)
-        if isinstance(step.op, Joined):
+        if isinstance(step.op, ConcatInPlace):
             self._join(step)
             return
         for value in step.writes():
@@ -141,7 +141,7 @@ class _Checker:
                 step, f"reads {self._name(value)}, which {self._name(holds)} has overwritten"
             )
         is_plain = self._program.values[value].layout is None
-        has_kernel = step.kernel is not None or isinstance(step.op, Joined)
+        has_kernel = step.kernel is not None or isinstance(step.op, ConcatInPlace)
         if not has_kernel and not is_plain and not self._is_in_one_order(step):
             self._fail(step, f"reads {self._name(value)} in a layout, but has no kernel")
 
@@ -158,7 +158,7 @@ class _Checker:
         elif step.source is not None:
             self._check_same(step, step.in_grads, step.source.inputs)
             self._check_same(step, step.out_grads, step.source.outputs)
-        elif self._operators and not isinstance(step.op, Joined):
+        elif self._operators and not isinstance(step.op, ConcatInPlace):
             self._check_inference(step)
 
     def _check_inference(self, step: Step) -> None:

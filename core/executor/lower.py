@@ -12,7 +12,7 @@ import numpy as np
 
 from ..compiler.ir import Place, Program, Slots, Step, Value
 from ..compiler.memory import MemoryPlan, aligned
-from ..compiler.primitives import Joined
+from ..compiler.primitives import ConcatInPlace
 from ..compiler.sparse_step import SparseStep
 from ..kernels.kernel import (
     KernelArrays,
@@ -152,7 +152,7 @@ class Lowering:
             allocate=empty,
             scratch=empty,
             versions=(None,),
-            keep=lambda key, positions, nbytes, make: empty((nbytes,), _BYTES),
+            prepack=lambda key, positions, nbytes, make: empty((nbytes,), _BYTES),
             scratchpad=empty((kernel.scratchpad_bytes,), _BYTES),
         )
         arrays = KernelArrays(inputs=(self.array(value),), outputs=(target,))
@@ -173,7 +173,7 @@ class Lowering:
     def call(self, step: Step) -> Call | None:
         """Return the closure that runs a step; None if it was added to ``refreshes`` instead or
         there is nothing to do."""
-        if isinstance(step.op, Joined):
+        if isinstance(step.op, ConcatInPlace):
             return None
         call = self._reference_call(step) if step.kernel is None else self._kernel_call(step)
         for target in step.writes():
@@ -277,7 +277,7 @@ class Lowering:
             allocate=self._arena.backend.empty,
             scratch=self._scratch.take,
             versions=tuple(self._version(slot) for slot in step.inputs),
-            keep=partial(self._keep, step),
+            prepack=partial(self._prepack, step),
             scratchpad=self._scratchpad(kernel.scratchpad_bytes),
             shared=self._shared,
         )
@@ -291,7 +291,7 @@ class Lowering:
             return checked(call, step, self.program, arrays, resources, self._run)
         return call
 
-    def _keep(
+    def _prepack(
         self,
         step: Step,
         key: Hashable,

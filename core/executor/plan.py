@@ -9,11 +9,11 @@ from operator import length_hint
 from time import perf_counter
 from typing import Any, Protocol
 
-from ..backends.backend import Chain
 from ..compiler.compile import Compiled
 from ..compiler.ir import Step
 from ..device import Context
 from ..errors import StageError
+from ..kernels.chain import Chain
 from ..kernels.kernel import Watch, library_failure
 from ..ops import Run
 from ..ops.precision import unsupported_dtype

@@ -29,7 +29,6 @@ from ..types import Array, DType, Shape
 
 __all__ = [
     "BackendTraits",
-    "Keep",
     "Kernel",
     "KernelArrays",
     "KernelLayouts",
@@ -38,6 +37,7 @@ __all__ = [
     "KernelTable",
     "KernelUnavailable",
     "Layout",
+    "Prepack",
     "Prepare",
     "Reorder",
     "TensorSpec",
@@ -80,7 +80,7 @@ class Version:
         whole: the version of a larger array that this one is part of, whose changes count as well.
     """
 
-    __slots__ = ("_is_lost", "_own", "_whole")
+    __slots__ = ("_is_tainted", "_own", "_whole")
 
     clock: ClassVar[int] = 0
     _ticks: ClassVar[itertools.count[int]] = itertools.count(1)
@@ -88,17 +88,17 @@ class Version:
     def __init__(self, whole: Version | None = None) -> None:
         self._own = 0
         self._whole = whole
-        self._is_lost = False
+        self._is_tainted = False
 
     @property
-    def is_lost(self) -> bool:
+    def is_tainted(self) -> bool:
         """Whether the array may change unnoticed, by itself or with the whole."""
-        return self._is_lost or (self._whole is not None and self._whole.is_lost)
+        return self._is_tainted or (self._whole is not None and self._whole.is_tainted)
 
     @property
     def count(self) -> int:
         """A number that is larger than before if the array may have changed since."""
-        if self._is_lost:
+        if self._is_tainted:
             return next(self._ticks)
         return self._own if self._whole is None else self._own + self._whole.count
 
@@ -114,7 +114,7 @@ class Version:
     def lose(self) -> None:
         """Record that the array may change unnoticed from now on, so that counts never match."""
         # First: a Watch that polled after the bump alone would rely on the clock from then on.
-        self._is_lost = True
+        self._is_tainted = True
         self.bump()
 
 
@@ -134,7 +134,7 @@ class Watch:
             return False
         count = sum(version.count for version in self._versions)
         # The clock tells nothing of changes to a lost array, so it is not remembered.
-        if not any(version.is_lost for version in self._versions):
+        if not any(version.is_tainted for version in self._versions):
             self._clock = clock
         before, self._count = self._count, count
         return count != before
@@ -278,7 +278,7 @@ class KernelResources:
         scratch: returns temporary memory for one call, without allocating; other steps reuse it
             afterwards.
         versions: for each input, its version; None if it may change at every run.
-        keep: returns cached bytes computed from inputs that have versions (folded weights). The
+        prepack: returns cached bytes computed from inputs that have versions (folded weights). The
             plan recomputes them before a run if an input has changed. Plans that share memory share
             cache entries with equal keys. Takes a key, the inputs' positions, the number of bytes,
             and a function that fills the bytes it is given.
@@ -292,12 +292,12 @@ class KernelResources:
     allocate: Callable[[Shape, DType], Array]
     scratch: Callable[[Shape, DType], Array]
     versions: tuple[Version | None, ...]
-    keep: Keep
+    prepack: Prepack
     scratchpad: Array | None = None
     shared: MutableMapping[Hashable, Any] = dataclasses.field(default_factory=WeakValueDictionary)
 
 
-Keep = Callable[[Hashable, Sequence[int], int, Callable[[Array], None]], Array]
+Prepack = Callable[[Hashable, Sequence[int], int, Callable[[Array], None]], Array]
 
 
 class Kernel:

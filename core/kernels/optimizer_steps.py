@@ -10,17 +10,17 @@ from __future__ import annotations
 import dataclasses
 
 __all__ = [
+    "FTRL",
+    "NAG",
+    "SGD",
     "AdaGrad",
     "Adam",
-    "CenteredRootMeanSquare",
-    "Descent",
-    "FollowTheLeader",
+    "CenteredRMSProp",
     "FusedStep",
     "GradientTerms",
-    "MomentumDescent",
-    "NesterovDescent",
-    "RootMeanSquare",
-    "SignDescent",
+    "Momentum",
+    "RMSProp",
+    "Signum",
     "UpdateRule",
 ]
 
@@ -45,14 +45,14 @@ class GradientTerms:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Descent:
+class SGD:
     """``weight -= rate * g``."""
 
     rate: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class MomentumDescent:
+class Momentum:
     """Momentum (B. Polyak, 1964): ``velocity = momentum * velocity - rate * g``,
     ``weight += velocity``."""
 
@@ -61,7 +61,7 @@ class MomentumDescent:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class NesterovDescent:
+class NAG:
     """Nesterov's momentum (I. Sutskever et al., 2013) with MXNet's late decay of the velocity.
 
     velocity = momentum * velocity - rate * g
@@ -76,7 +76,7 @@ class NesterovDescent:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class SignDescent:
+class Signum:
     """Signum (J. Bernstein et al., 2018, arXiv:1802.04434):
     ``velocity = momentum * velocity - (1 - momentum) * g``, and then
     ``weight = keep * weight + rate * sign(velocity)``."""
@@ -115,7 +115,7 @@ class AdaGrad:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class RootMeanSquare:
+class RMSProp:
     """RMSProp (T. Tieleman, G. Hinton: Lecture 6.5 of Neural Networks for Machine Learning, 2012).
 
         square = keep * square + (1 - keep) * g^2
@@ -132,7 +132,7 @@ class RootMeanSquare:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class CenteredRootMeanSquare:
+class CenteredRMSProp:
     """RMSProp with the mean subtracted (A. Graves, 2013, arXiv:1308.0850, equations 38 to 45).
 
         square = keep * square + (1 - keep) * g^2
@@ -152,7 +152,7 @@ class CenteredRootMeanSquare:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class FollowTheLeader:
+class FTRL:
     """FTRL-Proximal (H. B. McMahan et al.: Ad Click Prediction, 2013).
 
     z += g - (sqrt(n + g^2) - sqrt(n)) * weight / rate
@@ -166,17 +166,7 @@ class FollowTheLeader:
     decay: float
 
 
-UpdateRule = (
-    Descent
-    | MomentumDescent
-    | NesterovDescent
-    | SignDescent
-    | Adam
-    | AdaGrad
-    | RootMeanSquare
-    | CenteredRootMeanSquare
-    | FollowTheLeader
-)
+UpdateRule = SGD | Momentum | NAG | Signum | Adam | AdaGrad | RMSProp | CenteredRMSProp | FTRL
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from ..capabilities.fused import Recurrent
 from ..capabilities.layers import CellParameters, Rnn
 from ..types import Array
 
-__all__ = ["Apart", "Form", "Joined"]
+__all__ = ["Apart", "ConcatInPlace", "Form"]
 
 Parameters = Sequence[Sequence[CellParameters]]
 """Weights and biases of each layer and direction."""
@@ -46,7 +46,7 @@ class Form(Protocol):
         ...
 
 
-class Joined:
+class ConcatInPlace:
     """The form of ``RNN``: data, the vector of all parameters, states."""
 
     def __init__(self, operator: Rnn) -> None:

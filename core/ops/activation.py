@@ -9,7 +9,7 @@ from typing import ClassVar
 from ..capabilities import arrays as kinds
 from ..capabilities.functions import Function, Pointwise
 from ..capabilities.kinds import implements
-from ..capabilities.quantized import ByteForm
+from ..capabilities.quantized import QuantizedForm
 from ..errors import ShapeError
 from ..types import Array, Shape
 from . import special
@@ -43,7 +43,7 @@ class Activation(Operator):
     """Apply ``relu``, ``sigmoid``, ``tanh``, ``softrelu`` (log(1 + e^x)) or ``softsign``
     (x / (1 + |x|)) to each element of floating-point data of any shape."""
 
-    byte_form: ClassVar[ByteForm | None] = ByteForm("_contrib_quantized_act")
+    quantized_form: ClassVar[QuantizedForm | None] = QuantizedForm("_contrib_quantized_act")
     names_outputs: ClassVar[bool] = True
 
     act_type: str = attribute(
@@ -53,8 +53,8 @@ class Activation(Operator):
     def pointwise(self) -> Pointwise | None:
         return _FUNCTIONS.get(self.act_type)
 
-    def on_bytes(self) -> ByteForm | None:
-        return self.byte_form if self.act_type == "relu" else None
+    def on_bytes(self) -> QuantizedForm | None:
+        return self.quantized_form if self.act_type == "relu" else None
 
     def is_elementwise(self) -> bool:
         return True

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ..capabilities.functions import Arithmetic
-from ..capabilities.quantized import ByteForm
+from ..capabilities.quantized import QuantizedForm
 from ..types import Array
 from .derivatives import Partials
 from .operator import Run
@@ -73,5 +73,5 @@ class BinaryRow(NamedTuple):
     keeps_zeros: Callable[[float], bool] | None = None
     arithmetic: Arithmetic | None = None
     partials: Partials | None = None
-    on_bytes: ByteForm | None = None
+    on_bytes: QuantizedForm | None = None
     names_outputs: bool = False

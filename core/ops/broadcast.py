@@ -17,7 +17,7 @@ from .summation import sum_to
 __all__ = ["BroadcastAxis", "BroadcastLike", "BroadcastTo"]
 
 
-@implements(kinds.REPEATING)
+@implements(kinds.BROADCAST)
 class _Broadcasting(Operator):
     """Base: the output is the first input, repeated; the gradient sums over the copies."""
 

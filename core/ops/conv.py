@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ..capabilities import layers as kinds
 from ..capabilities.kinds import implements
 from ..capabilities.layers import LayerData
-from ..capabilities.quantized import ByteForm
+from ..capabilities.quantized import QuantizedForm
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, Shape
 from .attributes import attribute
@@ -225,7 +225,9 @@ class Convolution(ConvolutionAttributes, _Filtering):
     elements along each spatial axis. In NHWC data, weight and output have their channels last.
     """
 
-    byte_form: ClassVar[ByteForm | None] = ByteForm("_contrib_quantized_conv", is_layer=True)
+    quantized_form: ClassVar[QuantizedForm | None] = QuantizedForm(
+        "_contrib_quantized_conv", is_layer=True
+    )
     names_outputs: ClassVar[bool] = True
 
     is_costly: ClassVar[bool] = True
@@ -294,7 +296,7 @@ class Convolution(ConvolutionAttributes, _Filtering):
 class ConvolutionV1(Convolution):
     """``Convolution`` under its name in old files; MXNet keeps both operators."""
 
-    byte_form = None  # MXNet's quantization leaves it in float32.
+    quantized_form = None  # MXNet's quantization leaves it in float32.
 
 
 @register("Deconvolution", "_npx_deconvolution")

@@ -8,7 +8,7 @@ from typing import ClassVar
 from ..capabilities import layers as kinds
 from ..capabilities.kinds import implements
 from ..capabilities.layers import LayerData
-from ..capabilities.quantized import ByteForm
+from ..capabilities.quantized import QuantizedForm
 from ..errors import ShapeError
 from ..types import NO_ELEMENTS, Array, Shape, is_known, merge_shapes, shape_size
 from .attributes import attribute
@@ -33,7 +33,7 @@ class FullyConnected(Operator):
     num_hidden). Without, only the last axis holds features, and the output keeps the others.
     """
 
-    byte_form: ClassVar[ByteForm | None] = ByteForm(
+    quantized_form: ClassVar[QuantizedForm | None] = QuantizedForm(
         "_contrib_quantized_fully_connected", is_layer=True
     )
     names_outputs: ClassVar[bool] = True

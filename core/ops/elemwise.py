@@ -17,7 +17,7 @@ import numpy as np
 from ..capabilities import arrays as kinds
 from ..capabilities.functions import Arithmetic, Pointwise, linear
 from ..capabilities.kinds import implements
-from ..capabilities.quantized import ByteForm
+from ..capabilities.quantized import QuantizedForm
 from ..errors import TypeInferenceError
 from ..types import Array, DType, Shape, is_floating, is_half, merge_dtypes
 from .attributes import attribute
@@ -205,7 +205,7 @@ class Elementwise(_Pair):
     def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
         return self.row.sparse_kernel(inputs)
 
-    def on_bytes(self) -> ByteForm | None:
+    def on_bytes(self) -> QuantizedForm | None:
         return self.row.on_bytes
 
     def is_elementwise(self) -> bool:

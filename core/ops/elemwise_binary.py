@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..capabilities.functions import Arithmetic
-from ..capabilities.quantized import ByteForm
+from ..capabilities.quantized import QuantizedForm
 from ..types import Array, is_floating
 from .binary_row import BinaryRow, Function, Operand, Slope
 from .derivatives import Factor, Functions, Partials, Tensor, logarithm
@@ -238,7 +238,7 @@ BINARY = (
         _ufunc("add"),
         1.0,
         1.0,
-        on_bytes=ByteForm("_contrib_quantized_elemwise_add"),
+        on_bytes=QuantizedForm("_contrib_quantized_elemwise_add"),
         elementwise=("elemwise_add", "_add", "_plus", "_Plus", "_sparse_elemwise_add"),
         broadcast=(
             "broadcast_add",
@@ -304,7 +304,7 @@ BINARY = (
     BinaryRow(
         "a * b.",
         *_PRODUCT,
-        on_bytes=ByteForm("_contrib_quantized_elemwise_mul"),
+        on_bytes=QuantizedForm("_contrib_quantized_elemwise_mul"),
         elementwise=("elemwise_mul", "_mul", "_Mul", "_sparse_elemwise_mul"),
         broadcast=("broadcast_mul", "_sparse_broadcast_mul"),
         scalar=("_mul_scalar", "_MulScalar"),

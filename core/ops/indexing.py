@@ -9,7 +9,7 @@ import numpy as np
 
 from ..capabilities import layers
 from ..capabilities.kinds import implements
-from ..capabilities.quantized import ByteForm
+from ..capabilities.quantized import QuantizedForm
 from ..errors import ShapeError
 from ..types import NO_ELEMENTS, Array, DType, Shape, merge_dtypes, normalize_axis, shape_size
 from .attributes import attribute
@@ -70,7 +70,7 @@ class Embedding(Operator):
     row_sparse array of the rows that were looked up.
     """
 
-    byte_form: ClassVar[ByteForm | None] = ByteForm(
+    quantized_form: ClassVar[QuantizedForm | None] = QuantizedForm(
         "_contrib_quantized_embedding", numbers=frozenset({0})
     )
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ..capabilities import arrays as kinds
 from ..capabilities.kinds import implements
-from ..capabilities.quantized import ByteForm
+from ..capabilities.quantized import QuantizedForm
 from ..errors import ShapeError
 from ..types import Array, Shape, normalize_axis, shape_size
 from .attributes import attribute
@@ -65,7 +65,7 @@ class Concat(_Joining):
     MXNet's ``MXNET_BACKWARD_DO_MIRROR`` does not recompute it, so ``is_costly`` is set.
     """
 
-    byte_form: ClassVar[ByteForm | None] = ByteForm("_contrib_quantized_concat")
+    quantized_form: ClassVar[QuantizedForm | None] = QuantizedForm("_contrib_quantized_concat")
     names_outputs: ClassVar[bool] = True
 
     is_linear: ClassVar[bool] = True
@@ -137,7 +137,7 @@ class RNNParamConcat(Concat):
     Unknown lengths share the remaining length equally, as in MXNet.
     """
 
-    byte_form = None
+    quantized_form = None
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -154,7 +154,7 @@ class RNNParamConcat(Concat):
 
 
 @register("stack")
-@implements(kinds.STACKING)
+@implements(kinds.STACK)
 class Stack(_Joining):
     """Join ``num_args`` arrays of one shape and dtype along a new axis."""
 

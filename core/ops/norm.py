@@ -10,7 +10,7 @@ import numpy as np
 
 from ..capabilities import layers as kinds
 from ..capabilities.kinds import implements
-from ..capabilities.quantized import ByteForm
+from ..capabilities.quantized import QuantizedForm
 from ..errors import ShapeError
 from ..types import Array, DType, Shape, normalize_axis, shape_size
 from .attributes import attribute
@@ -54,7 +54,7 @@ class BatchNorm(Operator):
     eps), which pass on no gradient.
     """
 
-    byte_form: ClassVar[ByteForm | None] = ByteForm(
+    quantized_form: ClassVar[QuantizedForm | None] = QuantizedForm(
         "_contrib_quantized_batch_norm", numbers=frozenset({1, 2, 3, 4})
     )
     names_outputs: ClassVar[bool] = True
@@ -230,14 +230,14 @@ class BatchNorm(Operator):
 class BatchNormV1(BatchNorm):
     """``BatchNorm`` under its name in old files; MXNet distinguishes the two names."""
 
-    byte_form = None
+    quantized_form = None
 
 
 @register("_contrib_BatchNormWithReLU")
 class BatchNormWithReLU(BatchNorm):
     """``BatchNorm`` followed by ReLU, with the same inputs, outputs and dtypes."""
 
-    byte_form = None
+    quantized_form = None
 
     kind = None
 
@@ -277,7 +277,7 @@ class SyncBatchNorm(BatchNorm):
     itself.
     """
 
-    byte_form = None
+    quantized_form = None
 
     kind = None
 

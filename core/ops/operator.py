@@ -11,7 +11,7 @@ import numpy as np
 from ..capabilities.functions import Arithmetic, Pointwise, Reduction
 from ..capabilities.kinds import Kind
 from ..capabilities.layers import LayerData
-from ..capabilities.quantized import ByteForm
+from ..capabilities.quantized import QuantizedForm
 from ..errors import ShapeError, TypeInferenceError
 from ..random import DeviceRandom
 from ..types import Array, DType, Shape, is_known, merge_dtypes, merge_shapes
@@ -164,7 +164,7 @@ class Operator:
     """True if MXNet 1.9.1 shows the operator's only input to monitors under the name ``data``; for
     most operators with a single input it has no name there."""
 
-    byte_form: ClassVar[ByteForm | None] = None
+    quantized_form: ClassVar[QuantizedForm | None] = None
     """Its counterpart on int8 in quantized networks; None if it has none."""
 
     names_outputs: ClassVar[bool] = False
@@ -378,9 +378,9 @@ class Operator:
         """The reduction along some axes that the operator computes, if it is a known one."""
         return None
 
-    def on_bytes(self) -> ByteForm | None:
-        """The counterpart on int8 for these attributes. The default is ``byte_form``."""
-        return self.byte_form
+    def on_bytes(self) -> QuantizedForm | None:
+        """The counterpart on int8 for these attributes. The default is ``quantized_form``."""
+        return self.quantized_form
 
     def fills_with(self) -> float | None:
         """The value of every element of the output, if that does not depend on the inputs."""

@@ -103,7 +103,7 @@ def _write_gradient(run: Run, dy: Array, indices: Array, gradient: Array, axis: 
 
 
 @register("topk", "_npx_topk")
-@implements(kinds.LEADING)
+@implements(kinds.TOP_K)
 class TopK(Operator):
     """The k largest (or smallest) elements along an axis, in order.
 

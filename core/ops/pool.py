@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from ..capabilities import layers as kinds
 from ..capabilities.kinds import implements
-from ..capabilities.quantized import ByteForm
+from ..capabilities.quantized import QuantizedForm
 from ..errors import AttributeValueError, ShapeError, TypeInferenceError
 from ..types import Array, DType, Shape, is_floating, lowest
 from .attributes import attribute
@@ -118,15 +118,15 @@ class Pooling(PoolingAttributes):
     values. If several elements are the maximum, the gradient goes to the first. NaN is ignored.
     """
 
-    byte_form: ClassVar[ByteForm | None] = ByteForm("_contrib_quantized_pooling")
+    quantized_form: ClassVar[QuantizedForm | None] = QuantizedForm("_contrib_quantized_pooling")
     names_outputs: ClassVar[bool] = True
 
     monitors_data: ClassVar[bool] = True
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
 
-    def on_bytes(self) -> ByteForm | None:
-        return self.byte_form if self.pool_type in ("max", "avg") else None
+    def on_bytes(self) -> QuantizedForm | None:
+        return self.quantized_form if self.pool_type in ("max", "avg") else None
 
     def __post_init__(self) -> None:
         if self.pool_type == "lp" and self.p_value is None:

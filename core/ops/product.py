@@ -21,7 +21,7 @@ __all__ = ["BatchDot", "Dot"]
 
 
 @declares_attributes
-@implements(kinds.PRODUCT)
+@implements(kinds.MATMUL)
 class _Product(Operator):
     is_batched: ClassVar[bool] = False
     """Whether the leading axes are a batch of matrices; read by kernels."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from ..capabilities import arrays as kinds
 from ..capabilities.kinds import implements
-from ..capabilities.quantized import ByteForm
+from ..capabilities.quantized import QuantizedForm
 from ..errors import ShapeError
 from ..types import MAX_RANK, DType, Shape, is_known, merge_dtypes, normalize_axis, shape_size
 from .attributes import attribute
@@ -197,7 +197,7 @@ class NumpyReshape(_Reshaping):
 class Flatten(_Reshaping):
     """Keep the first dimension and join all others: (n, ...) becomes (n, m)."""
 
-    byte_form: ClassVar[ByteForm | None] = ByteForm("_contrib_quantized_flatten")
+    quantized_form: ClassVar[QuantizedForm | None] = QuantizedForm("_contrib_quantized_flatten")
 
     is_linear: ClassVar[bool] = True
 
@@ -211,7 +211,7 @@ class Flatten(_Reshaping):
 
 
 @register("expand_dims", "_npi_expand_dims")
-@implements(kinds.EXPANDING)
+@implements(kinds.EXPAND_DIMS)
 class ExpandDims(PassThrough):
     """Insert a dimension of 1 before an axis; -1 appends it."""
 

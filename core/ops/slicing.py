@@ -389,7 +389,7 @@ class _Parting(Operator):
 
 
 @register("SliceChannel", "split")
-@implements(kinds.PARTING)
+@implements(kinds.SPLIT)
 class SliceChannel(_Parting):
     """Split the data into ``num_outputs`` equal parts along an axis."""
 
@@ -419,7 +419,7 @@ class SliceChannel(_Parting):
 
 
 @register("_split_v2", "_npi_split")
-@implements(kinds.PARTING)
+@implements(kinds.SPLIT)
 class SplitV2(_Parting):
     """Split the data along an axis at given indices, or into sections of nearly equal size."""
 

@@ -40,7 +40,7 @@ class _Rearranging(Operator):
         run.xp.copyto(self.view(in_grads[0]), out_grads[0])
 
 
-@implements(kinds.PERMUTING)
+@implements(kinds.TRANSPOSE)
 class _Permuting(_Rearranging):
     """Base: the axes of the output are those of the data in another order."""
 

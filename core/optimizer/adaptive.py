@@ -291,12 +291,10 @@ class RMSProp(RuleOptimizer):
             rmsprop(step, piece.states, lr=lr, clip=clip, **rates)
 
     def fused_step(self, lr: float, wd: float, count: int) -> FusedStep:
-        rule: optimizer_steps.RootMeanSquare | optimizer_steps.CenteredRootMeanSquare
+        rule: optimizer_steps.RMSProp | optimizer_steps.CenteredRMSProp
         clip = limit(self.clip_weights)
         if self.centered:
-            rule = optimizer_steps.CenteredRootMeanSquare(
-                lr, self.gamma1, self.gamma2, self.epsilon, clip
-            )
+            rule = optimizer_steps.CenteredRMSProp(lr, self.gamma1, self.gamma2, self.epsilon, clip)
         else:
-            rule = optimizer_steps.RootMeanSquare(lr, self.gamma1, self.epsilon, clip)
+            rule = optimizer_steps.RMSProp(lr, self.gamma1, self.epsilon, clip)
         return self.fuse(rule, wd, decay_before_clip=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..kernels.optimizer_steps import FollowTheLeader, FusedStep
+from ..kernels.optimizer_steps import FTRL, FusedStep
 from ..ndarray import NDArray
 from ..ops.update_rules import ftml, ftrl
 from .base import register
@@ -53,7 +53,7 @@ class Ftrl(RuleOptimizer):
             ftrl(step, piece.states, lr=lr, lamda1=self.lamda1, beta=self.beta, wd=wd)
 
     def fused_step(self, lr: float, wd: float, count: int) -> FusedStep | None:
-        rule = FollowTheLeader(lr, self.lamda1, self.beta, wd)
+        rule = FTRL(lr, self.lamda1, self.beta, wd)
         return self.fuse(rule, 0.0) if lr else None
 
     def is_lazy(self, weight: NDArray) -> bool:

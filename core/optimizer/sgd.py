@@ -8,13 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.optimizer_steps import (
-    Descent,
-    FusedStep,
-    MomentumDescent,
-    NesterovDescent,
-    SignDescent,
-)
+from ..kernels import optimizer_steps as steps
 from ..ndarray import NDArray
 from ..ops.update_rules import move_weight, nag, sign_step, signum
 from ..random import device_random
@@ -79,8 +73,8 @@ class SGD(MomentumOptimizer):
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
         move_weight(self.prepare(piece, wd), piece.states, lr=lr, momentum=self.momentum)
 
-    def fused_step(self, lr: float, wd: float, count: int) -> FusedStep:
-        rule = MomentumDescent(lr, self.momentum) if self.momentum else Descent(lr)
+    def fused_step(self, lr: float, wd: float, count: int) -> steps.FusedStep:
+        rule = steps.Momentum(lr, self.momentum) if self.momentum else steps.SGD(lr)
         return self.fuse(rule, wd)
 
 
@@ -108,8 +102,8 @@ class NAG(MomentumOptimizer):
         else:
             move_weight(step, (), lr=lr)
 
-    def fused_step(self, lr: float, wd: float, count: int) -> FusedStep:
-        rule = NesterovDescent(lr, self.momentum, wd) if self.momentum else Descent(lr)
+    def fused_step(self, lr: float, wd: float, count: int) -> steps.FusedStep:
+        rule = steps.NAG(lr, self.momentum, wd) if self.momentum else steps.SGD(lr)
         return self.fuse(rule, wd)
 
 
@@ -153,10 +147,10 @@ class Signum(RuleOptimizer):
         else:
             sign_step(step, piece.grad, -lr, 1 - lr * wd)
 
-    def fused_step(self, lr: float, wd: float, count: int) -> FusedStep | None:
+    def fused_step(self, lr: float, wd: float, count: int) -> steps.FusedStep | None:
         if not self.momentum:
             return None
-        return self.fuse(SignDescent(lr, self.momentum, 1 - lr * self.wd_lh), wd)
+        return self.fuse(steps.Signum(lr, self.momentum, 1 - lr * self.wd_lh), wd)
 
 
 @register

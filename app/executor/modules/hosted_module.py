@@ -178,7 +178,7 @@ class HostedModule:
         """Do, off the device thread, work that touches nothing but this module's arrays.
 
         On a device with memory of its own it is done at once in the device thread, because other
-        threads must not interleave with the operations queued there.
+        threads must not pixel_shuffle with the operations queued there.
         """
         if any(context.device_type == "gpu" for context in self.contexts):
             return work(*arguments, **options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.capabilities.arrays import EXPANDING, PARTING, PERMUTING, SLICING
+from core.capabilities.arrays import EXPAND_DIMS, SLICING, SPLIT, TRANSPOSE
 from core.capabilities.kinds import is_of
 from core.errors import ShapeError
 from core.graph.nodes import Entry, Node, topological_order
@@ -76,10 +76,10 @@ def find_paths(symbol: Symbol) -> dict[str, InputPath]:
 def _can_be_undone(operator: Operator) -> bool:
     return (
         operator.keeps_features()
-        or is_of(operator, PERMUTING)
-        or is_of(operator, PARTING)
+        or is_of(operator, TRANSPOSE)
+        or is_of(operator, SPLIT)
         or is_of(operator, SLICING)
-        or is_of(operator, EXPANDING)
+        or is_of(operator, EXPAND_DIMS)
     )
 
 
@@ -99,15 +99,15 @@ def _undone(node: Node, others: Sequence[Node], shape: Shape) -> Shape | None:
     assert node.op is not None
     operator = node.op
     try:
-        if is_of(operator, PERMUTING):
+        if is_of(operator, TRANSPOSE):
             order = operator.permutation(len(shape))
             return tuple(shape[order.index(axis)] for axis in range(len(shape)))
-        if is_of(operator, PARTING):
+        if is_of(operator, SPLIT):
             parts = len(node.op.output_names())
             return _whole(shape, operator.axis, parts, is_dropped=operator.squeeze_axis)
         if is_of(operator, SLICING):
             return _before_slicing(node, others, shape)
-        if is_of(operator, EXPANDING):
+        if is_of(operator, EXPAND_DIMS):
             axis = operator.axis % len(shape)
             return (*shape[:axis], *shape[axis + 1 :]) if shape[axis] == 1 else None
     except (ShapeError, ValueError, IndexError):  # it is for data of another rank

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from core.capabilities.arrays import CAST, PERMUTING
+from core.capabilities.arrays import CAST, TRANSPOSE
 from core.capabilities.kinds import is_of
 from core.graph.nodes import Node, topological_order
 from core.ops import Operator
@@ -210,7 +210,7 @@ def _readings(symbol: Symbol) -> dict[str, list[_Reading]]:
 
 def _only_rearranges(operator: Operator) -> bool:
     """Return whether an operator's output has the elements of its first input in another form."""
-    return operator.is_view() or is_of(operator, CAST) or is_of(operator, PERMUTING)
+    return operator.is_view() or is_of(operator, CAST) or is_of(operator, TRANSPOSE)
 
 
 def _is_data_of_layer(reading: _Reading) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 
-from ...capabilities.quantized import ByteForm
+from ...capabilities.quantized import QuantizedForm
 from ...errors import GraphError
 from ...graph.nodes import Entry, Node, topological_order
 from ...ops import make_operator
@@ -42,7 +42,7 @@ def quantized_graph(
     nodes = topological_order(symbol._heads)
     for name in sorted(excluded_names - {node.name for node in nodes}):
         raise GraphError(f"the graph has no node {name!r}, which is to be excluded")
-    found: dict[Node, ByteForm] = {}
+    found: dict[Node, QuantizedForm] = {}
     for node in nodes:
         if node.op is None or node.op.names[0] in excluded_operators:
             continue
@@ -58,7 +58,9 @@ def quantized_graph(
     return Symbol(heads), _to_be_calibrated(heads)
 
 
-def _between_layers(nodes: Sequence[Node], found: Mapping[Node, ByteForm]) -> dict[Node, ByteForm]:
+def _between_layers(
+    nodes: Sequence[Node], found: Mapping[Node, QuantizedForm]
+) -> dict[Node, QuantizedForm]:
     """Drop nodes that have no quantized layer before them, or none after them."""
     optional = {node for node, form in found.items() if not form.is_layer}
     readers: dict[Node, list[Node]] = {}
@@ -85,7 +87,9 @@ def _between_layers(nodes: Sequence[Node], found: Mapping[Node, ByteForm]) -> di
 class _Quantizer:
     """Creates the nodes of the new graph, in the order of the old one's."""
 
-    def __init__(self, found: Mapping[Node, ByteForm], parameters: Set[str], dtype: str) -> None:
+    def __init__(
+        self, found: Mapping[Node, QuantizedForm], parameters: Set[str], dtype: str
+    ) -> None:
         self._found = found
         self._parameters = parameters
         self._dtype = dtype
@@ -117,7 +121,7 @@ class _Quantizer:
             self._copies[node] = _node(_DEQUANTIZE, f"{node.name}_dequantize", {}, parts)
         return Entry(self._copies[node], 0)
 
-    def _on_bytes(self, node: Node, form: ByteForm) -> Node:
+    def _on_bytes(self, node: Node, form: QuantizedForm) -> Node:
         tensors, ranges, versions = [], [], []
         for index, entry in enumerate(node.inputs):
             if index in form.numbers:

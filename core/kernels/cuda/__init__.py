@@ -79,7 +79,7 @@ def register_cuda(table: KernelTable, backend: str = "cupy") -> None:
 def _register_elementwise(table: KernelTable, backend: str) -> None:
     table.register(backend, arrays.POINTWISE, pointwise, pointwise_backward)
     table.register(backend, arrays.LEAKY_RELU, leaky_relu, leaky_relu_backward)
-    table.register(backend, fused.GATE, pointwise, pointwise_backward)
+    table.register(backend, fused.SILU, pointwise, pointwise_backward)
     table.register(backend, arrays.ARITHMETIC, arithmetic, arithmetic_backward)
     table.register(backend, arrays.ADDITION, addition)
 
@@ -114,9 +114,9 @@ def _register_softmax(table: KernelTable, backend: str) -> None:
 
 def _register_arrays(table: KernelTable, backend: str) -> None:
     table.register(backend, arrays.REDUCTION, reduction, reduction_backward)
-    table.register(backend, arrays.REPEATING, repeating, repeating_backward)
+    table.register(backend, arrays.BROADCAST, repeating, repeating_backward)
     table.register(backend, arrays.CONCATENATION, concatenation, concatenation_backward)
-    table.register(backend, arrays.PARTING, parting, parting_backward)
+    table.register(backend, arrays.SPLIT, parting, parting_backward)
     table.register(backend, arrays.SLICING, slicing, slicing_backward)
-    table.register(backend, arrays.PERMUTING, transposition, transposition_backward)
+    table.register(backend, arrays.TRANSPOSE, transposition, transposition_backward)
     table.register(backend, fused.SHUFFLE, shuffling, shuffling_backward)

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from ...capabilities.arrays import Concatenation, Parting, Permuting, Slicing
+from ...capabilities.arrays import Concatenation, Slicing, Split, Transpose
 from ...capabilities.fused import Shuffle
 from ...types import Array, Shape, shape_size
 from ..kernel import Kernel, KernelArrays, KernelRequest, KernelResources, TensorSpec
@@ -120,7 +120,7 @@ def concatenation_backward(request: KernelRequest[Concatenation]) -> Kernel | No
     return CudaKernel("concat_backward", bind, backward_inputs=(), backward_outputs=())
 
 
-def parting(request: KernelRequest[Parting]) -> Kernel | None:
+def parting(request: KernelRequest[Split]) -> Kernel | None:
     """Prepare the forward pass."""
     data = request.inputs[0]
     if not _are_movable(*request.inputs, *request.outputs) or data is None:
@@ -133,7 +133,7 @@ def parting(request: KernelRequest[Parting]) -> Kernel | None:
     return CudaKernel("split", bind)
 
 
-def parting_backward(request: KernelRequest[Parting]) -> Kernel | None:
+def parting_backward(request: KernelRequest[Split]) -> Kernel | None:
     """Prepare the backward pass."""
     data = request.inputs[0]
     if not _are_movable(*request.inputs, *request.out_grads, *request.in_grads) or data is None:
@@ -148,7 +148,7 @@ def parting_backward(request: KernelRequest[Parting]) -> Kernel | None:
     return CudaKernel("split_backward", bind, backward_inputs=(), backward_outputs=())
 
 
-def _parts_of(operator: Parting, data: TensorSpec) -> tuple[list[int], int]:
+def _parts_of(operator: Split, data: TensorSpec) -> tuple[list[int], int]:
     """Return the bytes of a row of each part, and the number of rows."""
     axis = operator.axis % len(data.shape)
     unit = shape_size(data.shape[axis + 1 :]) * data.dtype.itemsize
@@ -236,7 +236,7 @@ def _gathered(name: str, out: TensorSpec, axes: Axes) -> Kernel | None:
     return CudaKernel(name, bind)
 
 
-def transposition(request: KernelRequest[Permuting]) -> Kernel | None:
+def transposition(request: KernelRequest[Transpose]) -> Kernel | None:
     """Prepare the forward pass."""
     data, out = request.inputs[0], request.outputs[0]
     if data is None or out is None or not _are_movable(data, out):
@@ -244,7 +244,7 @@ def transposition(request: KernelRequest[Permuting]) -> Kernel | None:
     return _permuted(data, request.operator.permutation(len(data.shape)), is_backward=False)
 
 
-def transposition_backward(request: KernelRequest[Permuting]) -> Kernel | None:
+def transposition_backward(request: KernelRequest[Transpose]) -> Kernel | None:
     """Prepare the backward pass: the inverse permutation."""
     grad, target = request.out_grads[0], request.in_grads[0]
     if grad is None or target is None or not _are_movable(grad, target):

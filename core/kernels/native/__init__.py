@@ -44,7 +44,7 @@ from .im2col import columns_to_image, image_to_columns
 from .library import is_available
 from .piecewise import piecewise, piecewise_backward
 from .recurrent import recurrent, recurrent_layer
-from .roi_pool import region_maxima, region_means
+from .roi_pool import psroi_pool, roi_pool
 from .rroi_align import rotated_regions
 from .sampling import bilinear_sampler, spatial_transformer
 from .softmax import softmax, softmax_output
@@ -73,10 +73,10 @@ def register_kernels(table: KernelTable) -> None:
         "numpy", fused.BATCH_NORM_ACTIVATION, batch_norm_activation, batch_norm_activation_backward
     )
     table.register("numpy", arrays.CONCATENATION, concatenation)
-    table.register("numpy", arrays.LEADING, leading)
+    table.register("numpy", arrays.TOP_K, leading)
     table.register("numpy", layers.DECONVOLUTION, deconvolution)
     table.register("numpy", layers.EMBEDDING, embedding)
-    table.register("numpy", kinds.ROTATED_REGIONS, rotated_regions)
+    table.register("numpy", kinds.RROI_ALIGN, rotated_regions)
     _both(table, CTC, ctc_loss)
     _both(table, layers.IMAGE_TO_COLUMNS, image_to_columns)
     _both(table, layers.COLUMNS_TO_IMAGE, columns_to_image)
@@ -86,9 +86,9 @@ def register_kernels(table: KernelTable) -> None:
     _both(table, kinds.BILINEAR_SAMPLER, bilinear_sampler)
     _both(table, kinds.SPATIAL_TRANSFORMER, spatial_transformer)
     _both(table, kinds.DEFORMABLE_CONVOLUTION, deformable_convolution)
-    _both(table, kinds.REGION_MAXIMA, region_maxima)
-    _both(table, kinds.REGION_MEANS, region_means)
-    _both(table, kinds.MOVED_REGIONS, moved_regions)
+    _both(table, kinds.ROI_POOL, roi_pool)
+    _both(table, kinds.PSROI_POOL, psroi_pool)
+    _both(table, kinds.DEFORMABLE_PSROI_POOL, moved_regions)
 
 
 def _both(table: KernelTable, kind: Kind[O], prepare: Prepare[O]) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import accumulate, chain, groupby
 from typing import Any
 
-from ...backends.backend import Chain
+from ..chain import Chain
 from ..onednn import library as onednn_library
 from ..onednn.primitive import PrimitiveCall, primitives_of
 from .call import NativeCall
@@ -79,7 +79,7 @@ def _chain(steps: Sequence[Sequence[PrimitiveCall | NativeCall]]) -> Chain:
     calls = list(chain.from_iterable(steps))
     launches = (_Launch * len(calls))(*map(_launch, calls))
     run = _Chain(api.execute_address, api.stream, ctypes.addressof(launches), len(calls))
-    # Keep alive what the addresses point to.
+    # Prepack alive what the addresses point to.
     run.kept = (calls, launches)
     ends = list(accumulate(map(len, steps)))
     return Chain(

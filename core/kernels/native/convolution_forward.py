@@ -46,9 +46,9 @@ class _Method(NamedTuple):
 def _method(found: Convolution | LineConvolution, *, is_kept: bool) -> _Method:
     if isinstance(found, LineConvolution):
         lines = found.as_c()
-        floats = loaded().lines_convolve_scratch(lines) * lines.threads
+        floats = loaded().winograd_1d_convolve_scratch(lines) * lines.threads
         weights = along_lines(lines, is_kept=is_kept)
-        return _Method(lines, weights, loaded().lines_convolve, floats * _FLOAT32.itemsize)
+        return _Method(lines, weights, loaded().winograd_1d_convolve, floats * _FLOAT32.itemsize)
     problem = found.as_c()
     weights = of_tiles(problem, is_kept=is_kept)
     return _Method(problem, weights, loaded().winograd_convolve, convolve_bytes(problem))
@@ -122,7 +122,7 @@ class _Forward(Kernel):
         """Return weights and bias with the batch norm folded in, which the plan caches."""
         # Both in one entry, because both change with any of these inputs.
         count, size = (5 if self._layer.no_bias else 6), self._weights.nbytes
-        kept = resources.keep(
+        kept = resources.prepack(
             (self._weights.key, norm.eps, norm.fix_gamma),
             range(1, 1 + count),
             size + self._outputs * _FLOAT32.itemsize,

@@ -67,7 +67,7 @@ class Weights:
             return weight
         if self._is_kept:
             make = partial(self.transform, weight)
-            return resources.keep(self.key, (_WEIGHT,), self.nbytes, make)
+            return resources.prepack(self.key, (_WEIGHT,), self.nbytes, make)
         target = present(resources.scratchpad)[: self.nbytes]
         calls.append(partial(self._transform, pointer(weight), pointer(target)))
         return target
@@ -105,6 +105,6 @@ def along_lines(problem: Lines, *, is_kept: bool) -> Weights:
     outputs, inputs, taps = problem.outputs, problem.inputs, problem.taps
     # A window of two parts has the depth of two times the inputs, as in `lines.c`.
     parts = 1 if taps <= _SHORT else 2
-    transform = partial(loaded().lines_transform_weights, outputs, inputs, taps)
+    transform = partial(loaded().winograd_1d_transform_weights, outputs, inputs, taps)
     nbytes = _PLACES_OF_LINE * parts * inputs * outputs * _FLOAT32.itemsize
     return Weights("lines", nbytes, transform, is_kept=is_kept)

@@ -28,7 +28,7 @@ from ..onednn.memory import any_layout, channels_last, layout_of, plain
 from ..onednn.primitive import Primitive, launch, scratchpad_bytes
 from ..onednn.reorder import make_reorder
 from .library import library, loaded, pointer, threads
-from .structures import Interleaving
+from .structures import PixelShuffle
 
 __all__ = ["deconvolution"]
 
@@ -111,11 +111,11 @@ class _Phases:
         turned = split[:, :, ::-1, :, ::-1, :].transpose(1, 3, 5, 0, 2, 4)
         return np.ascontiguousarray(turned.reshape(self.weight))
 
-    def as_c(self) -> Interleaving:
-        """Return how to interleave the phases, as a C structure."""
+    def as_c(self) -> PixelShuffle:
+        """Return how to pixel_shuffle the phases, as a C structure."""
         images, channels, height, width = self.out
         rows, columns = self.pixels[2:]
-        return Interleaving(
+        return PixelShuffle(
             images, channels, height, width, *self.stride, *self.pad, rows, columns, threads()
         )
 
@@ -139,15 +139,15 @@ class _Deconvolution(Kernel):
         """Return a closure that computes with rearranged weights, which the plan caches."""
         desc, weight = self._primitive.desc(Argument.WEIGHTS), present(arrays.inputs[1])
         make = partial(self._rearrange, weight, resources)
-        kept = resources.keep((desc, self._phases), (1,), desc.nbytes, make)
+        kept = resources.prepack((desc, self._phases), (1,), desc.nbytes, make)
         pixels = present(resources.scratchpad)[self._begin : self.scratchpad_bytes]
         data = present(arrays.inputs[0])
         tensors = {Argument.SRC: data, Argument.WEIGHTS: kept, Argument.DST: pixels}
         convolve = launch(self._primitive, tensors, resources).call
         bias = next(iter(arrays.inputs[2:]), None)
         interleaving = self._phases.as_c()
-        interleave = partial(
-            loaded().interleave,
+        pixel_shuffle = partial(
+            loaded().pixel_shuffle,
             byref(interleaving),
             pointer(pixels),
             None if bias is None else pointer(bias),
@@ -155,7 +155,7 @@ class _Deconvolution(Kernel):
         )
 
         def call() -> Any:
-            return convolve() or interleave()
+            return convolve() or pixel_shuffle()
 
         return call
 

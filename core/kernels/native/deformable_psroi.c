@@ -16,9 +16,9 @@ typedef struct {
   long classes, parts, samples; /* classes of channels; parts per side; points per side of a bin */
   long threads;
   float reach; /* displacement by an offset of 1, relative to the region's size */
-} MovedRegions;
+} DeformablePsroi;
 
-#define MOST_SAMPLES 32 /* per side of a bin, which bounds `Side`; `moved_means_samples` */
+#define MOST_SAMPLES 32 /* per side of a bin, which bounds `Side`; `deformable_psroi_samples` */
 
 /* The points along a side of a bin that count, and the two elements around each of them. */
 typedef struct {
@@ -35,7 +35,7 @@ typedef struct {
   long shift; /* index of its offset across; the one down is `parts` squared further */
 } MovedBin;
 
-long moved_means_samples(void) { return MOST_SAMPLES; }
+long deformable_psroi_samples(void) { return MOST_SAMPLES; }
 
 /* Points up to half an element outside count, too, as if they were on the edge. */
 static inline void find_side(float start, float step, long samples, long size, Side *side) {
@@ -53,7 +53,7 @@ static inline void find_side(float start, float step, long samples, long size, S
   }
 }
 
-static void find_bin(const MovedRegions *r, const float *start, const float *size,
+static void find_bin(const DeformablePsroi *r, const float *start, const float *size,
                      const float *trans, long n, long class, long i, MovedBin *bin) {
   const long y = i / r->bins, x = i % r->bins, area = r->parts * r->parts;
   const float wide = size[0] / (float)r->bins, tall = size[1] / (float)r->bins;
@@ -69,13 +69,13 @@ static void find_bin(const MovedRegions *r, const float *start, const float *siz
 }
 
 /* A function applied to a bin in one channel, given the plane and the place in the output. */
-typedef void (*Visit)(const MovedRegions *r, const MovedBin *bin, long n, long plane, long at,
+typedef void (*Visit)(const DeformablePsroi *r, const MovedBin *bin, long n, long plane, long at,
                       void *arrays);
 
 /* Visit all bins of some regions and channels; the points of a bin are computed once per class.
  * Inlined, so that the calls of `visit` are, too. */
 static inline __attribute__((always_inline)) void visit_bins(
-    const MovedRegions *r, const int *images, const float *starts, const float *sizes,
+    const DeformablePsroi *r, const int *images, const float *starts, const float *sizes,
     const float *trans, long region, long last_region, long channel, long last_channel,
     Visit visit, void *arrays) {
   const long bins = r->bins * r->bins, planes = r->groups * r->groups;
@@ -110,7 +110,7 @@ static inline float mix(const float *row, const Side *side, long i) {
   return side->share[i][0] * row[side->place[i][0]] + side->share[i][1] * row[side->place[i][1]];
 }
 
-static inline void read_bin(const MovedRegions *r, const MovedBin *bin, long n, long plane, long at,
+static inline void read_bin(const DeformablePsroi *r, const MovedBin *bin, long n, long plane, long at,
                             void *arrays) {
   const Reading *a = arrays;
   const Side *down = &bin->down, *across = &bin->across;
@@ -126,7 +126,7 @@ static inline void read_bin(const MovedRegions *r, const MovedBin *bin, long n, 
 }
 
 /* Write (regions, channels, bins, bins); `trans` (regions, 2 * classes, parts, parts) or NULL. */
-void moved_means(const MovedRegions *r, const int *images, const float *starts, const float *sizes,
+void deformable_psroi(const DeformablePsroi *r, const int *images, const float *starts, const float *sizes,
                  const float *trans, const float *data, float *out) {
   const long own = r->channels * r->bins * r->bins;
   Reading arrays = {data, out};
@@ -144,7 +144,7 @@ typedef struct {
   float *data_grad;
 } Spreading;
 
-static inline void spread_bin(const MovedRegions *r, const MovedBin *bin, long n, long plane,
+static inline void spread_bin(const DeformablePsroi *r, const MovedBin *bin, long n, long plane,
                               long at, void *arrays) {
   const Spreading *a = arrays;
   const Side *down = &bin->down, *across = &bin->across;
@@ -162,7 +162,7 @@ static inline void spread_bin(const MovedRegions *r, const MovedBin *bin, long n
 }
 
 /* Spread each gradient over the elements around the bin's points. */
-void moved_means_spread(const MovedRegions *r, const int *images, const float *starts,
+void deformable_psroi_spread(const DeformablePsroi *r, const int *images, const float *starts,
                         const float *sizes, const float *trans, const float *grad,
                         float *data_grad) {
   const long own = r->groups * r->groups * r->height * r->width;
@@ -183,7 +183,7 @@ typedef struct {
   float *trans_grad;
 } Pulling;
 
-static inline void pull_bin(const MovedRegions *r, const MovedBin *bin, long n, long plane, long at,
+static inline void pull_bin(const DeformablePsroi *r, const MovedBin *bin, long n, long plane, long at,
                             void *arrays) {
   const Pulling *a = arrays;
   const Side *down = &bin->down, *across = &bin->across;
@@ -204,7 +204,7 @@ static inline void pull_bin(const MovedRegions *r, const MovedBin *bin, long n, 
 }
 
 /* The gradient of the offsets. */
-void moved_means_pull(const MovedRegions *r, const int *images, const float *starts,
+void deformable_psroi_pull(const DeformablePsroi *r, const int *images, const float *starts,
                       const float *sizes, const float *trans, const float *grad,
                       const float *data, float *trans_grad) {
   const long own = 2 * r->classes * r->parts * r->parts;

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...capabilities.sampling import MovedRegionPooling
+from ...capabilities.sampling import DeformablePsroiPooling
 from ...types import Array, Shape
 from ..kernel import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.kernel import are_float32, present
 from .library import library, loaded, pointer, threads
-from .structures import MovedRegions
+from .structures import DeformablePsroi
 
 __all__ = ["moved_regions"]
 
@@ -25,7 +25,7 @@ class _OnMovedRegions(Kernel):
         regions: the sizes.
     """
 
-    def __init__(self, pooling: MovedRegionPooling, regions: MovedRegions) -> None:
+    def __init__(self, pooling: DeformablePsroiPooling, regions: DeformablePsroi) -> None:
         self._pooling, self.regions = pooling, regions
 
     def call(
@@ -49,12 +49,12 @@ class _OnMovedRegions(Kernel):
 class _Means(_OnMovedRegions):
     """The forward pass."""
 
-    name = "native:moved_means"
+    name = "native:deformable_psroi"
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that computes the means."""
         operands = [present(arrays.inputs[0]), present(arrays.outputs[0])]
-        return self.call(arrays, [(loaded().moved_means, operands)])
+        return self.call(arrays, [(loaded().deformable_psroi, operands)])
 
 
 class _MeansBackward(_OnMovedRegions):
@@ -63,7 +63,7 @@ class _MeansBackward(_OnMovedRegions):
     name = "native:moved_means_backward"
     backward_outputs = ()
 
-    def __init__(self, pooling: MovedRegionPooling, regions: MovedRegions) -> None:
+    def __init__(self, pooling: DeformablePsroiPooling, regions: DeformablePsroi) -> None:
         super().__init__(pooling, regions)
         self.backward_inputs = (0, 1) if pooling.no_trans else (0, 1, 2)
 
@@ -73,14 +73,14 @@ class _MeansBackward(_OnMovedRegions):
         data_grad, _, *trans_grads = arrays.in_grads
         calls = []
         if data_grad is not None:
-            calls.append((loaded().moved_means_spread, [grad, data_grad]))
+            calls.append((loaded().deformable_psroi_spread, [grad, data_grad]))
         for trans_grad in trans_grads:
             if trans_grad is not None:
-                calls.append((loaded().moved_means_pull, [grad, data, trans_grad]))
+                calls.append((loaded().deformable_psroi_pull, [grad, data, trans_grad]))
         return self.call(arrays, calls)
 
 
-def moved_regions(request: KernelRequest[MovedRegionPooling]) -> Kernel | None:
+def moved_regions(request: KernelRequest[DeformablePsroiPooling]) -> Kernel | None:
     """Prepare either pass of ``DeformablePSROIPooling``."""
     pooling, data, out = request.operator, request.inputs[0], request.outputs[0]
     if library() is None or data is None or out is None or not are_float32(request):
@@ -88,12 +88,12 @@ def moved_regions(request: KernelRequest[MovedRegionPooling]) -> Kernel | None:
     shapes: list[Shape] = [spec.shape for spec in request.inputs if spec is not None]
     if any(0 in shape for shape in (*shapes, out.shape)):
         return None
-    if pooling.sample_per_part > loaded().moved_means_samples():
+    if pooling.sample_per_part > loaded().deformable_psroi_samples():
         return None
     (images, _, *sizes), (regions, channels, *_) = data.shape, out.shape
     classes = 1 if pooling.no_trans else shapes[2][1] // 2
     sides = (pooling.group_size, classes, pooling.parts, pooling.sample_per_part)
-    facts = MovedRegions(
+    facts = DeformablePsroi(
         *(images, channels, *sizes, regions, pooling.pooled_size, *sides, threads()),
         pooling.trans_std,
     )

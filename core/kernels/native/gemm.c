@@ -16,7 +16,7 @@ typedef struct {
   float *out;
   const float *grad;                          /* of the output, in the backward pass */
   float *data_grad, *weight_grad, *bias_grad; /* null: not wanted */
-  float *scratch;                             /* dense_scratch() floats */
+  float *scratch;                             /* gemm_scratch() floats */
 } DenseLayer;
 
 static inline long rounded(long count) { return (count + LANES - 1) / LANES * LANES; }
@@ -33,7 +33,7 @@ static long scratch_of(const DenseLayer *layer) {
   return forward > backward ? forward : backward;
 }
 
-long dense_scratch(const DenseLayer *layer) { return layer->bands * scratch_of(layer); }
+long gemm_scratch(const DenseLayer *layer) { return layer->bands * scratch_of(layer); }
 
 /* `multiply` of any depth: a narrow panel takes only multiples of 4 if `left` is in rows. */
 TARGET static void multiply_deep(long rows, long width, Factors f, int accumulates) {
@@ -100,7 +100,7 @@ TARGET static void forward_band(const DenseLayer *layer, Span band, float *scrat
   store_band(layer, band, sums);
 }
 
-TARGET void dense_forward(const DenseLayer *layer) {
+TARGET void gemm_forward(const DenseLayer *layer) {
   const long bands = layer->bands, scratch = scratch_of(layer);
 #pragma omp parallel for num_threads(threads_for(bands, bands)) schedule(static, 1)
   for (long i = 0; i < bands; i++)
@@ -191,7 +191,7 @@ TARGET static void add_parts(const DenseLayer *layer, long row) {
   }
 }
 
-TARGET void dense_backward(const DenseLayer *layer) {
+TARGET void gemm_backward(const DenseLayer *layer) {
   const long bands = layer->bands;
 #pragma omp parallel num_threads(threads_for(bands, bands))
   {

@@ -41,7 +41,7 @@ class _Dense(Kernel):
     def __init__(self, request: KernelRequest[Dense], bands: int) -> None:
         (rows, inputs), outputs = _sizes(request)
         self._layer = (rows, inputs, outputs, bands)
-        self.scratchpad_bytes = nbytes_of((loaded().dense_scratch(DenseLayer(*self._layer)),))
+        self.scratchpad_bytes = nbytes_of((loaded().gemm_scratch(DenseLayer(*self._layer)),))
 
 
 class _Forward(_Dense):
@@ -54,13 +54,13 @@ class _Forward(_Dense):
         data, weight, *bias = map(pointer, arrays.inputs)
         layer = DenseLayer(*self._layer, data, weight, *bias)
         layer.out, layer.scratch = pointer(arrays.outputs[0]), pointer(resources.scratchpad)
-        return NativeCall.of(loaded().dense_forward, layer)
+        return NativeCall.of(loaded().gemm_forward, layer)
 
 
 class _Backward(_Dense):
     """Computes the wanted gradients."""
 
-    name = "native:dense_backward"
+    name = "native:gemm_backward"
     backward_outputs = ()
 
     def __init__(self, request: KernelRequest[Dense], bands: int) -> None:
@@ -76,7 +76,7 @@ class _Backward(_Dense):
         names = ("data_grad", "weight_grad", "bias_grad")
         for name, grad in zip(names, arrays.in_grads, strict=False):
             setattr(layer, name, _optional_pointer(grad))
-        return NativeCall.of(loaded().dense_backward, layer)
+        return NativeCall.of(loaded().gemm_backward, layer)
 
 
 def dense_layer(request: KernelRequest[Dense]) -> Kernel | None:

@@ -49,7 +49,7 @@ TARGET static void multiply_rows(const Layer *layer, long first, long end) {
   for (; first < end; first++) multiply(layer, first, 1);
 }
 
-void matrix_vector(const Layer *layer) {
+void gemv(const Layer *layer) {
   const long pieces = layer->outputs * layer->inputs / PIECE + 1;
   const int threads = threads_for(layer->threads, pieces);
   if (threads == 1) { /* without the cost of a parallel region */

@@ -52,7 +52,7 @@ class _MatrixVector(Kernel):
             self._slope,
             threads(),
         )
-        return NativeCall.of(loaded().matrix_vector, parameters)
+        return NativeCall.of(loaded().gemv, parameters)
 
 
 def fully_connected(request: KernelRequest[Dense]) -> Kernel | None:

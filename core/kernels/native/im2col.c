@@ -65,14 +65,14 @@ static void read_plane(const Windows *w, const float *image, float *to) {
       }
 }
 
-void patches_read(const Windows *w, const float *images, float *patches) {
+void im2col(const Windows *w, const float *images, float *patches) {
   const long size = w->kernel[0] * w->kernel[1] * w->rows * w->columns;
 #pragma omp parallel for num_threads(threads_for(w->threads, w->planes))
   for (long p = 0; p < w->planes; p++)
     read_plane(w, images + p * w->height * w->width, patches + p * size);
 }
 
-void patches_add(const Windows *w, const float *patches, float *images) {
+void col2im(const Windows *w, const float *patches, float *images) {
   const long size = w->kernel[0] * w->kernel[1] * w->rows * w->columns;
 #pragma omp parallel for num_threads(threads_for(w->threads, w->planes))
   for (long p = 0; p < w->planes; p++)

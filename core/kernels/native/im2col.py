@@ -43,7 +43,7 @@ class _Patches(Kernel):
             operands = (arrays.out_grads[0], arrays.in_grads[0])
         else:
             operands = (arrays.inputs[0], arrays.outputs[0])
-        call = loaded().patches_add if self._adds else loaded().patches_read
+        call = loaded().col2im if self._adds else loaded().im2col
         return partial(call, self._windows, *map(pointer, operands))
 
 

@@ -18,21 +18,21 @@ from ..onednn.kernel import present
 from .structures import (
     Alignment,
     Boxes,
+    DeformablePsroi,
     DenseLayer,
     Follows,
     ImageTaps,
-    Interleaving,
     Lines,
     Maps,
     Matrices,
     MatrixVector,
-    MovedRegions,
+    PixelShuffle,
     Problem,
     RecurrentSizes,
     RecurrentTensors,
     Regions,
     Resizing,
-    RotatedRegions,
+    RroiAlignment,
     Sampling,
     SamplingWindow,
     Softmax,
@@ -62,8 +62,8 @@ _PROBLEM, _MAPS, _FOLLOWS = POINTER(Problem), POINTER(Maps), POINTER(Follows)
 _LINES, _DENSE = POINTER(Lines), POINTER(DenseLayer)
 _SAMPLING, _WINDOW = POINTER(Sampling), POINTER(SamplingWindow)
 _BOXES, _LIMIT = POINTER(Boxes), POINTER(SuppressionLimit)
-_REGIONS, _MOVED = POINTER(Regions), POINTER(MovedRegions)
-_ROTATED = POINTER(RotatedRegions)
+_REGIONS, _MOVED = POINTER(Regions), POINTER(DeformablePsroi)
+_ROTATED = POINTER(RroiAlignment)
 _RESIZING, _TAPS = POINTER(Resizing), POINTER(ImageTaps)
 _ALIGNMENT, _TARGETS = POINTER(Alignment), POINTER(Targets)
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -74,14 +74,14 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "winograd_convolve": (None, (_PROBLEM, *[c_void_p] * 4, c_float, *[c_void_p] * 2)),
     "winograd_weight_grad_scratch": (c_long, (_PROBLEM, c_int)),
     "winograd_weight_grad": (None, (_PROBLEM, *[c_void_p] * 5, c_int)),
-    "lines_transform_weights": (None, (*[c_long] * 3, *[c_void_p] * 2)),
-    "lines_convolve_scratch": (c_long, (_LINES,)),
-    "lines_convolve": (None, (_LINES, *[c_void_p] * 4, c_float, *[c_void_p] * 2)),
+    "winograd_1d_transform_weights": (None, (*[c_long] * 3, *[c_void_p] * 2)),
+    "winograd_1d_convolve_scratch": (c_long, (_LINES,)),
+    "winograd_1d_convolve": (None, (_LINES, *[c_void_p] * 4, c_float, *[c_void_p] * 2)),
     "chain_run": (c_int, (c_void_p,)),
-    "dense_scratch": (c_long, (_DENSE,)),
-    "dense_forward": (None, (_DENSE,)),
-    "dense_backward": (None, (_DENSE,)),
-    "matrix_vector": (None, (POINTER(MatrixVector),)),
+    "gemm_scratch": (c_long, (_DENSE,)),
+    "gemm_forward": (None, (_DENSE,)),
+    "gemm_backward": (None, (_DENSE,)),
+    "gemv": (None, (POINTER(MatrixVector),)),
     "update": (None, (c_void_p, c_int, c_long, *[c_void_p] * 5, c_long)),
     "softmax": (None, (POINTER(Softmax),)),
     "softmax_gradient": (None, (POINTER(SoftmaxGradient),)),
@@ -98,34 +98,34 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sampling_read": (None, (_SAMPLING, *[c_void_p] * 5)),
     "sampling_spread": (None, (_SAMPLING, *[c_void_p] * 5)),
     "sampling_pull": (None, (_SAMPLING, *[c_void_p] * 8)),
-    "region_maxima_scratch": (c_long, (_REGIONS,)),
-    "region_maxima": (None, (_REGIONS, *[c_void_p] * 7)),
-    "region_maxima_backward": (None, (_REGIONS, *[c_void_p] * 4)),
-    "region_means": (None, (_REGIONS, *[c_void_p] * 5)),
-    "region_means_backward": (None, (_REGIONS, *[c_void_p] * 5)),
+    "roi_pool_scratch": (c_long, (_REGIONS,)),
+    "roi_pool": (None, (_REGIONS, *[c_void_p] * 7)),
+    "roi_pool_backward": (None, (_REGIONS, *[c_void_p] * 4)),
+    "psroi_pool": (None, (_REGIONS, *[c_void_p] * 5)),
+    "psroi_pool_backward": (None, (_REGIONS, *[c_void_p] * 5)),
     "half_from_float": (None, (c_long, *[c_void_p] * 2, c_long)),
     "half_to_float": (None, (c_long, *[c_void_p] * 2, c_long)),
-    "suppress_scratch": (c_long, (c_long,)),
+    "nms_scratch": (c_long, (c_long,)),
     "suppress": (None, (c_long, _BOXES, _LIMIT, c_long, *[c_void_p] * 2)),
-    "rotated_means_scratch": (c_long, (_ROTATED,)),
-    "rotated_means": (None, (_ROTATED, *[c_void_p] * 5)),
-    "factors_scratch": (c_long, (POINTER(Matrices),)),
-    "factors_invert": (c_int, (POINTER(Matrices), *[c_void_p] * 3)),
-    "factors_determine": (None, (POINTER(Matrices), *[c_void_p] * 4)),
+    "rroi_align_scratch": (c_long, (_ROTATED,)),
+    "rroi_align": (None, (_ROTATED, *[c_void_p] * 5)),
+    "lu_scratch": (c_long, (POINTER(Matrices),)),
+    "lu_invert": (c_int, (POINTER(Matrices), *[c_void_p] * 3)),
+    "lu_determine": (None, (POINTER(Matrices), *[c_void_p] * 4)),
     "triangular_scratch": (c_long, (POINTER(Systems),)),
     "triangular_solve": (None, (POINTER(Systems), *[c_void_p] * 4)),
-    "patches_read": (None, (POINTER(Windows), *[c_void_p] * 2)),
-    "patches_add": (None, (POINTER(Windows), *[c_void_p] * 2)),
-    "moved_means_samples": (c_long, ()),
-    "moved_means": (None, (_MOVED, *[c_void_p] * 6)),
-    "moved_means_spread": (None, (_MOVED, *[c_void_p] * 6)),
-    "moved_means_pull": (None, (_MOVED, *[c_void_p] * 7)),
+    "im2col": (None, (POINTER(Windows), *[c_void_p] * 2)),
+    "col2im": (None, (POINTER(Windows), *[c_void_p] * 2)),
+    "deformable_psroi_samples": (c_long, ()),
+    "deformable_psroi": (None, (_MOVED, *[c_void_p] * 6)),
+    "deformable_psroi_spread": (None, (_MOVED, *[c_void_p] * 6)),
+    "deformable_psroi_pull": (None, (_MOVED, *[c_void_p] * 7)),
     "leading": (None, (*[c_long] * 3, c_int, *[c_void_p] * 3, c_long)),
     "embedding": (None, (*[c_long] * 3, c_int, *[c_void_p] * 3, c_long)),
-    "interleave": (None, (POINTER(Interleaving), *[c_void_p] * 3)),
+    "pixel_shuffle": (None, (POINTER(PixelShuffle), *[c_void_p] * 3)),
     "concatenate": (None, (c_long, c_long, *[c_void_p] * 3, c_long)),
-    "images_scratch": (c_long, (_RESIZING,)),
-    "images_resize": (None, (_RESIZING, c_void_p, _TAPS, _TAPS, *[c_void_p] * 2)),
+    "resize_scratch": (c_long, (_RESIZING,)),
+    "resize_images": (None, (_RESIZING, c_void_p, _TAPS, _TAPS, *[c_void_p] * 2)),
     "ctc_scratch": (c_long, (_ALIGNMENT,)),
     "shuffle": (None, (*[c_long] * 2, *[c_void_p] * 2)),
     "special_forward": (None, (c_int, c_long, *[c_void_p] * 2, c_long)),
@@ -147,14 +147,14 @@ class Library:
     winograd_convolve: Callable[..., None]
     winograd_weight_grad_scratch: Callable[..., int]
     winograd_weight_grad: Callable[..., None]
-    lines_transform_weights: Callable[..., None]
-    lines_convolve_scratch: Callable[..., int]
-    lines_convolve: Callable[..., None]
+    winograd_1d_transform_weights: Callable[..., None]
+    winograd_1d_convolve_scratch: Callable[..., int]
+    winograd_1d_convolve: Callable[..., None]
     chain_run: Callable[..., int]
-    dense_scratch: Callable[..., int]
-    dense_forward: Callable[..., None]
-    dense_backward: Callable[..., None]
-    matrix_vector: Callable[..., None]
+    gemm_scratch: Callable[..., int]
+    gemm_forward: Callable[..., None]
+    gemm_backward: Callable[..., None]
+    gemv: Callable[..., None]
     update: Callable[..., None]
     softmax: Callable[..., None]
     softmax_gradient: Callable[..., None]
@@ -171,34 +171,34 @@ class Library:
     sampling_read: Callable[..., None]
     sampling_spread: Callable[..., None]
     sampling_pull: Callable[..., None]
-    region_maxima_scratch: Callable[..., int]
-    region_maxima: Callable[..., None]
-    region_maxima_backward: Callable[..., None]
-    region_means: Callable[..., None]
-    region_means_backward: Callable[..., None]
+    roi_pool_scratch: Callable[..., int]
+    roi_pool: Callable[..., None]
+    roi_pool_backward: Callable[..., None]
+    psroi_pool: Callable[..., None]
+    psroi_pool_backward: Callable[..., None]
     half_from_float: Callable[..., None]
     half_to_float: Callable[..., None]
-    suppress_scratch: Callable[[int], int]
+    nms_scratch: Callable[[int], int]
     suppress: Callable[..., None]
-    rotated_means_scratch: Callable[..., int]
-    rotated_means: Callable[..., None]
-    factors_scratch: Callable[..., int]
-    factors_invert: Callable[..., int]
-    factors_determine: Callable[..., None]
+    rroi_align_scratch: Callable[..., int]
+    rroi_align: Callable[..., None]
+    lu_scratch: Callable[..., int]
+    lu_invert: Callable[..., int]
+    lu_determine: Callable[..., None]
     triangular_scratch: Callable[..., int]
     triangular_solve: Callable[..., None]
-    patches_read: Callable[..., None]
-    patches_add: Callable[..., None]
-    moved_means_samples: Callable[[], int]
-    moved_means: Callable[..., None]
-    moved_means_spread: Callable[..., None]
-    moved_means_pull: Callable[..., None]
+    im2col: Callable[..., None]
+    col2im: Callable[..., None]
+    deformable_psroi_samples: Callable[[], int]
+    deformable_psroi: Callable[..., None]
+    deformable_psroi_spread: Callable[..., None]
+    deformable_psroi_pull: Callable[..., None]
     leading: Callable[..., None]
     embedding: Callable[..., None]
-    interleave: Callable[..., None]
+    pixel_shuffle: Callable[..., None]
     concatenate: Callable[..., None]
-    images_scratch: Callable[..., int]
-    images_resize: Callable[..., None]
+    resize_scratch: Callable[..., int]
+    resize_images: Callable[..., None]
     ctc_scratch: Callable[..., int]
     ctc_loss: Callable[..., None]
     shuffle: Callable[..., None]

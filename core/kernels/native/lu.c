@@ -25,7 +25,7 @@ static inline long floats_of(const Matrices *m) {
   return m->size * (stride_of(m) + 2 * STRIP) + (m->size + LANES) / LANES * LANES;
 }
 
-long factors_scratch(const Matrices *m) { return m->threads * floats_of(m); }
+long lu_scratch(const Matrices *m) { return m->threads * floats_of(m); }
 
 /* Whole rows, with the factors found so far, so that `order` holds for all of them. */
 static void swap_rows(float *w, long stride, long a, long b) {
@@ -138,7 +138,7 @@ TARGET static void solve_units(const Matrices *m, const float *w, const int *ord
 }
 
 /* Write the inverses; return 0 if a matrix is singular. */
-int factors_invert(const Matrices *m, const float *matrices, float *out, float *scratch) {
+int lu_invert(const Matrices *m, const float *matrices, float *out, float *scratch) {
   const long square = m->size * m->size;
   int is_regular = 1;
 #pragma omp parallel for num_threads(threads_for(m->threads, m->matrices)) reduction(&& : is_regular)
@@ -155,7 +155,7 @@ int factors_invert(const Matrices *m, const float *matrices, float *out, float *
 }
 
 /* Write the signs of the determinants, and the logarithms of their magnitudes. */
-void factors_determine(const Matrices *m, const float *matrices, double *signs, double *logarithms,
+void lu_determine(const Matrices *m, const float *matrices, double *signs, double *logarithms,
                        float *scratch) {
 #pragma omp parallel for num_threads(threads_for(m->threads, m->matrices))
   for (long n = 0; n < m->matrices; n++) {

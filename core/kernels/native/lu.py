@@ -23,8 +23,8 @@ def invert(matrices: Array, out: Array) -> bool:
     facts, found = _facts(matrices, out), library()
     if facts is None or found is None:
         return False
-    scratch = np.empty(found.factors_scratch(facts), _FLOAT32)
-    return bool(found.factors_invert(ctypes.byref(facts), *map(pointer, (matrices, out, scratch))))
+    scratch = np.empty(found.lu_scratch(facts), _FLOAT32)
+    return bool(found.lu_invert(ctypes.byref(facts), *map(pointer, (matrices, out, scratch))))
 
 
 def determine(matrices: Array) -> tuple[Array, Array] | None:
@@ -33,9 +33,9 @@ def determine(matrices: Array) -> tuple[Array, Array] | None:
     if facts is None or found is None:
         return None
     signs, logarithms = (np.empty(matrices.shape[:-2], _FLOAT64) for _ in range(2))
-    scratch = np.empty(found.factors_scratch(facts), _FLOAT32)
+    scratch = np.empty(found.lu_scratch(facts), _FLOAT32)
     operands = (matrices, signs, logarithms, scratch)
-    found.factors_determine(ctypes.byref(facts), *map(pointer, operands))
+    found.lu_determine(ctypes.byref(facts), *map(pointer, operands))
     return signs, logarithms
 
 

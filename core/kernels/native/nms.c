@@ -47,12 +47,12 @@ INLINE int is_removed(const Boxes *b, const Limit *limit, long i, const Staying 
 }
 
 /* Scratch, in floats. */
-long suppress_scratch(long count) { return 6 * ((count + LANES - 1) / LANES * LANES); }
+long nms_scratch(long count) { return 6 * ((count + LANES - 1) / LANES * LANES); }
 
 /* Mark the kept boxes, at most `most`; boxes are sorted, the best first. */
 TARGET void suppress(long count, const Boxes *boxes, const Limit *limit, long most,
                      unsigned char *stays, float *scratch) {
-  const long size = suppress_scratch(count) / 6;
+  const long size = nms_scratch(count) / 6;
   Staying s;
   for (int k = 0; k < 5; k++) s.sides[k] = scratch + k * size;
   s.places = (int *)(scratch + 5 * size);

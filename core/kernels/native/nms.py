@@ -33,7 +33,7 @@ def suppress(
     arrays = [np.ascontiguousarray(one) for one in arrays]
     count = len(arrays[0])
     boxes = Boxes(*(pointer(one) for one in arrays))
-    scratch = np.empty(found.suppress_scratch(count), _FLOAT32)
+    scratch = np.empty(found.nms_scratch(count), _FLOAT32)
     stays = np.empty(count, bool)
     limit = ctypes.byref(SuppressionLimit(threshold, includes_threshold))
     found.suppress(count, ctypes.byref(boxes), limit, most, pointer(stays), pointer(scratch))

@@ -105,10 +105,10 @@ INLINE vector adagrad(const float *factors, vector w, vector g, Lanes state) {
 
 typedef struct {
   float rate, keep, epsilon, limit; /* of the weights; 0 for none */
-} RootMeanSquare;
+} RMSProp;
 
 INLINE vector root_mean_square(const float *factors, vector w, vector g, Lanes state) {
-  const RootMeanSquare *by = (const RootMeanSquare *)factors;
+  const RMSProp *by = (const RMSProp *)factors;
   state[0] = state[0] * by->keep + g * g * (1 - by->keep);
   const vector moved = w - g / _mm512_sqrt_ps(state[0] + by->epsilon) * by->rate;
   return by->limit > 0 ? within(by->limit, moved) : moved;

@@ -10,16 +10,16 @@ import numpy as np
 
 from ...types import Array
 from ..optimizer_steps import (
+    FTRL,
+    NAG,
+    SGD,
     AdaGrad,
     Adam,
-    CenteredRootMeanSquare,
-    Descent,
-    FollowTheLeader,
+    CenteredRMSProp,
     FusedStep,
-    MomentumDescent,
-    NesterovDescent,
-    RootMeanSquare,
-    SignDescent,
+    Momentum,
+    RMSProp,
+    Signum,
 )
 from .library import library, threads
 from .structures import UpdateStep
@@ -28,15 +28,15 @@ __all__ = ["update"]
 
 _FLOAT32 = np.dtype("float32")
 _RULES = (
-    Descent,
-    MomentumDescent,
-    NesterovDescent,
-    SignDescent,
+    SGD,
+    Momentum,
+    NAG,
+    Signum,
     Adam,
     AdaGrad,
-    CenteredRootMeanSquare,
-    RootMeanSquare,
-    FollowTheLeader,
+    CenteredRMSProp,
+    RMSProp,
+    FTRL,
 )
 """In the order of the table in C, whose structures have the fields of these classes."""
 

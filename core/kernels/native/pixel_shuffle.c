@@ -8,11 +8,11 @@ typedef struct {
   long pad_y, pad_x; /* pixels before the result's first one */
   long rows, columns; /* pixels of each phase */
   long threads;
-} Interleaving;
+} PixelShuffle;
 
 /* `phases`[images][rows][columns][channels][stride_y][stride_x] plus the bias, which may be NULL,
  * into `out`. */
-TARGET void interleave(const Interleaving *p, const float *phases, const float *bias, float *out) {
+TARGET void pixel_shuffle(const PixelShuffle *p, const float *phases, const float *bias, float *out) {
   const long step = p->channels * p->stride_y * p->stride_x, lines = p->channels * p->height;
 #pragma omp parallel for num_threads(threads_for(p->threads, p->images * lines))
   for (long line = 0; line < p->images * lines; line++) {

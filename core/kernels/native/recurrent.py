@@ -14,7 +14,7 @@ from ...capabilities.layers import CellParameters, Rnn
 from ...types import Array, shape_size
 from ..kernel import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.kernel import are_float32, present
-from ..recurrent_forms import Apart, Form, Joined
+from ..recurrent_forms import Apart, ConcatInPlace, Form
 from .call import NativeCall
 from .library import in_turn, library, loaded, pointer, threads
 from .structures import RecurrentSizes, RecurrentTensors
@@ -153,7 +153,7 @@ class _Recurrent(Kernel):
         """Return each layer with its parameters, which the plan keeps until they change."""
         order = self._form.order or tuple(range(self._layers[0].gates))
         sizes = [layer.packed_bytes for layer in self._layers]
-        kept = resources.keep(
+        kept = resources.prepack(
             (self.name, order, tuple(self._layers)),
             self._parameter_inputs,
             sum(sizes),
@@ -180,7 +180,7 @@ def _two(pointers: Sequence[Any]) -> tuple[Any, Any]:
 
 def recurrent(request: KernelRequest[Rnn]) -> Kernel | None:
     """Prepare the forward pass in inference, if all sequences have the same length."""
-    return _prepare(request, Joined(request.operator))
+    return _prepare(request, ConcatInPlace(request.operator))
 
 
 def recurrent_layer(request: KernelRequest[Recurrent]) -> Kernel | None:

@@ -22,7 +22,7 @@ typedef struct {
 } Taps;
 
 /* Scratch integers for two rows of the target width. */
-long images_scratch(const Resizing *r) { return 2 * r->new_width * r->channels; }
+long resize_scratch(const Resizing *r) { return 2 * r->new_width * r->channels; }
 
 static inline void widen_any(
     const uint8_t *row, long channels, long width, Taps across, int *restrict wide) {
@@ -52,7 +52,7 @@ __attribute__((target("avx512f"))) static void mix(
     out[i] = (uint8_t)(((upper[i] * w0 >> 16) + (lower[i] * w1 >> 16) + 2) >> 2);
 }
 
-void images_resize(
+void resize_images(
     const Resizing *r, const uint8_t *image, Taps *down, Taps *across, int *scratch, uint8_t *out) {
   const long count = r->new_width * r->channels;
   int *wide[2] = {scratch, scratch + count};

@@ -37,13 +37,13 @@ def resize_bytes(image: Array, taps: Sequence[tuple[Array, Array]]) -> np.ndarra
     size = len(near[0]), len(near[1])
     problem = Resizing(height, width, channels, image.strides[0], *size)
     out = np.empty((*size, channels), np.uint8)
-    scratch = np.empty(functions.images_scratch(byref(problem)), _INT)
+    scratch = np.empty(functions.resize_scratch(byref(problem)), _INT)
     down, across = (
         ImageTaps(one.ctypes.data, weight.ctypes.data)
         for one, weight in zip(near, weights, strict=True)
     )
     addresses = [ctypes.c_void_p(one.ctypes.data) for one in (image, scratch, out)]
-    functions.images_resize(
+    functions.resize_images(
         byref(problem), addresses[0], byref(down), byref(across), *addresses[1:]
     )
     return out

@@ -24,7 +24,7 @@ typedef struct {
 /* -- maxima ---------------------------------------------------------------------------------- */
 
 /* Scratch of each thread, in floats: a block of channels, its maxima and their positions. */
-long region_maxima_scratch(const Regions *r) {
+long roi_pool_scratch(const Regions *r) {
   return (r->height * r->width + 2 * r->rows * r->columns) * LANES;
 }
 
@@ -52,14 +52,14 @@ INLINE Maximum largest(const float *rows, long width, const int *down, const int
 
 /* Write (regions, channels, rows, columns), and where the maxima are in their planes, -1 for those
  * of empty bins; `found` is NULL where nobody asks. */
-TARGET void region_maxima(const Regions *r, const int *images, const int *down, const int *across,
+TARGET void roi_pool(const Regions *r, const int *images, const int *down, const int *across,
                           const float *data, float *out, int *found, float *scratch) {
   const long blocks = (r->channels + LANES - 1) / LANES, places = r->height * r->width;
   const long bins = r->rows * r->columns;
 #pragma omp parallel for num_threads(threads_for(r->threads, blocks))
   for (long b = 0; b < blocks; b++) {
     const long c = b * LANES, count = r->channels - c;
-    float *rows = scratch + omp_get_thread_num() * region_maxima_scratch(r);
+    float *rows = scratch + omp_get_thread_num() * roi_pool_scratch(r);
     float *values = rows + places * LANES, *where = values + bins * LANES;
     /* Image by image, so that each is packed once for all its regions, in whatever order these
      * are. */
@@ -93,7 +93,7 @@ TARGET void region_maxima(const Regions *r, const int *images, const int *down, 
 #define TOGETHER 8 /* channels at a time, so that their planes stay in the cache for all regions */
 
 /* Add each gradient at the position of its maximum. */
-void region_maxima_backward(const Regions *r, const int *images, const float *grad,
+void roi_pool_backward(const Regions *r, const int *images, const float *grad,
                             const int *found, float *data_grad) {
   const long places = r->height * r->width, bins = r->rows * r->columns;
   const long blocks = (r->channels + TOGETHER - 1) / TOGETHER;
@@ -142,7 +142,7 @@ static inline Cell cell_at(const Regions *r, const int *images, const int *down,
 }
 
 /* Write (regions, channels, rows, columns); data has `groups` squared times as many channels. */
-void region_means(const Regions *r, const int *images, const int *down, const int *across,
+void psroi_pool(const Regions *r, const int *images, const int *down, const int *across,
                   const float *data, float *out) {
   const long places = r->height * r->width, bins = r->rows * r->columns;
 #pragma omp parallel for num_threads(threads_for(r->threads, r->regions))
@@ -164,7 +164,7 @@ void region_means(const Regions *r, const int *images, const int *down, const in
 }
 
 /* Spread each gradient over the elements of its bin. */
-void region_means_backward(const Regions *r, const int *images, const int *down, const int *across,
+void psroi_pool_backward(const Regions *r, const int *images, const int *down, const int *across,
                            const float *grad, float *data_grad) {
   const long places = r->height * r->width, bins = r->rows * r->columns;
   const long planes = r->groups * r->groups;

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...capabilities.sampling import GroupedRegionPooling, RegionPooling
+from ...capabilities.sampling import PsroiPooling, RoiPooling
 from ...types import Array, Shape
 from ..kernel import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.kernel import are_float32, present
@@ -15,7 +15,7 @@ from .library import library, loaded, pointer, threads
 from .scratchpad import nbytes_of
 from .structures import Regions
 
-__all__ = ["region_maxima", "region_means"]
+__all__ = ["psroi_pool", "roi_pool"]
 
 _INT32 = np.dtype("int32")
 
@@ -29,7 +29,7 @@ class _OnRegions(Kernel):
         regions: the sizes.
     """
 
-    def __init__(self, pooling: RegionPooling, data: Shape, regions: Regions) -> None:
+    def __init__(self, pooling: RoiPooling, data: Shape, regions: Regions) -> None:
         self.pooling, self.data, self.regions = pooling, data, regions
 
     def bins(self, rois: Array) -> tuple[Array, Array, Array]:
@@ -42,13 +42,13 @@ class _OnRegions(Kernel):
 class _Maxima(_OnRegions):
     """Maxima over bins; in training their positions are kept."""
 
-    name = "native:region_maxima"
+    name = "native:roi_pool"
 
     def __init__(
-        self, pooling: RegionPooling, data: Shape, regions: Regions, *, is_train: bool
+        self, pooling: RoiPooling, data: Shape, regions: Regions, *, is_train: bool
     ) -> None:
         super().__init__(pooling, data, regions)
-        scratch = loaded().region_maxima_scratch(regions) * regions.threads
+        scratch = loaded().roi_pool_scratch(regions) * regions.threads
         self.scratchpad_bytes = nbytes_of((scratch,))
         if is_train:
             shape = (regions.regions, regions.channels, regions.rows, regions.columns)
@@ -63,7 +63,7 @@ class _Maxima(_OnRegions):
 
         def call() -> None:
             bins = self.bins(rois)
-            loaded().region_maxima(self.regions, *map(pointer, bins), data, out, found, scratch)
+            loaded().roi_pool(self.regions, *map(pointer, bins), data, out, found, scratch)
 
         return call
 
@@ -71,7 +71,7 @@ class _Maxima(_OnRegions):
 class _MaximaBackward(_OnRegions):
     """Adds each gradient at the position of its maximum."""
 
-    name = "native:region_maxima_backward"
+    name = "native:roi_pool_backward"
     backward_inputs = (1,)
     backward_outputs = ()
 
@@ -83,7 +83,7 @@ class _MaximaBackward(_OnRegions):
 
         def call() -> None:
             images = rois[:, 0].astype(_INT32)
-            loaded().region_maxima_backward(self.regions, pointer(images), grad, found, data_grad)
+            loaded().roi_pool_backward(self.regions, pointer(images), grad, found, data_grad)
 
         return call
 
@@ -91,7 +91,7 @@ class _MaximaBackward(_OnRegions):
 class _Means(_OnRegions):
     """Means of bins."""
 
-    name = "native:region_means"
+    name = "native:psroi_pool"
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that computes the means."""
@@ -100,7 +100,7 @@ class _Means(_OnRegions):
 
         def call() -> None:
             bins = self.bins(rois)
-            loaded().region_means(self.regions, *map(pointer, bins), data, out)
+            loaded().psroi_pool(self.regions, *map(pointer, bins), data, out)
 
         return call
 
@@ -108,7 +108,7 @@ class _Means(_OnRegions):
 class _MeansBackward(_OnRegions):
     """Spreads the gradient of each mean over its bin."""
 
-    name = "native:region_means_backward"
+    name = "native:psroi_pool_backward"
     backward_inputs = (1,)
     backward_outputs = ()
 
@@ -119,12 +119,12 @@ class _MeansBackward(_OnRegions):
 
         def call() -> None:
             bins = self.bins(rois)
-            loaded().region_means_backward(self.regions, *map(pointer, bins), grad, data_grad)
+            loaded().psroi_pool_backward(self.regions, *map(pointer, bins), grad, data_grad)
 
         return call
 
 
-def region_maxima(request: KernelRequest[RegionPooling]) -> Kernel | None:
+def roi_pool(request: KernelRequest[RoiPooling]) -> Kernel | None:
     """Prepare either pass of ``ROIPooling``."""
     prepared = _prepared(request, 1)
     if prepared is None:
@@ -137,7 +137,7 @@ def region_maxima(request: KernelRequest[RegionPooling]) -> Kernel | None:
     return _MaximaBackward(*prepared)
 
 
-def region_means(request: KernelRequest[GroupedRegionPooling]) -> Kernel | None:
+def psroi_pool(request: KernelRequest[PsroiPooling]) -> Kernel | None:
     """Prepare either pass of ``PSROIPooling``."""
     operator = request.operator
     prepared = _prepared(request, operator.group_size or operator.pooled_size)
@@ -147,8 +147,8 @@ def region_means(request: KernelRequest[GroupedRegionPooling]) -> Kernel | None:
 
 
 def _prepared(
-    request: KernelRequest[RegionPooling], groups: int
-) -> tuple[RegionPooling, Shape, Regions] | None:
+    request: KernelRequest[RoiPooling], groups: int
+) -> tuple[RoiPooling, Shape, Regions] | None:
     data, out = request.inputs[0], request.outputs[0]
     if library() is None or data is None or out is None or not are_float32(request):
         return None

@@ -13,7 +13,7 @@
 
 typedef struct {
   long images, channels, height, width, regions, rows, columns, threads;
-} RotatedRegions;
+} RroiAlignment;
 
 /* A region's center, the cosine and sine of its angle, size, and points of a bin down and
  * across. */
@@ -27,18 +27,18 @@ typedef struct {
   float weight[4];
 } Near;
 
-static inline long blocks_of(const RotatedRegions *r) { return (r->channels + LANES - 1) / LANES; }
+static inline long blocks_of(const RroiAlignment *r) { return (r->channels + LANES - 1) / LANES; }
 
-static inline long packed_floats(const RotatedRegions *r) {
+static inline long packed_floats(const RroiAlignment *r) {
   return r->images * blocks_of(r) * r->height * r->width * LANES;
 }
 
-static inline long sums_floats(const RotatedRegions *r) {
+static inline long sums_floats(const RroiAlignment *r) {
   return blocks_of(r) * r->rows * r->columns * LANES;
 }
 
 /* Floats of scratch memory. */
-long rotated_means_scratch(const RotatedRegions *r) {
+long rroi_align_scratch(const RroiAlignment *r) {
   return packed_floats(r) + r->threads * sums_floats(r);
 }
 
@@ -48,7 +48,7 @@ static inline float within(float at, long size) {
 }
 
 /* Points up to one element outside count as if they were on the edge, all others as 0. */
-static inline Near near_of(const RotatedRegions *r, float down, float across) {
+static inline Near near_of(const RroiAlignment *r, float down, float across) {
   Near near = {{0}, {0}};
   if (!(down >= -1 && down <= (float)r->height && across >= -1 && across <= (float)r->width))
     return near;
@@ -70,7 +70,7 @@ static inline float distance(double size, long bins, long bin, double points, lo
   return (float)(((double)bin + ((double)point + 0.5) / points) * (size / (double)bins) - size / 2);
 }
 
-static Near find(const RotatedRegions *r, const Frame *f, long bin, long point) {
+static Near find(const RroiAlignment *r, const Frame *f, long bin, long point) {
   const long across = (long)f->points_across;
   const float y = distance(f->height, r->rows, bin / r->columns, f->points_down, point / across);
   const float x =
@@ -80,7 +80,7 @@ static Near find(const RotatedRegions *r, const Frame *f, long bin, long point) 
 }
 
 /* Add up the points of a bin, for all blocks; their sums are `stride` apart. */
-TARGET static void sum_bin(const RotatedRegions *r, const Frame *f, long bin, const float *packed,
+TARGET static void sum_bin(const RroiAlignment *r, const Frame *f, long bin, const float *packed,
                            float *sums, long stride) {
   const long plane = r->height * r->width * LANES;
   const double all = f->points_down * f->points_across;
@@ -105,7 +105,7 @@ TARGET static void sum_bin(const RotatedRegions *r, const Frame *f, long bin, co
     _mm512_storeu_ps(sums + block * stride, _mm512_loadu_ps(sums + block * stride) * share);
 }
 
-TARGET static void pool(const RotatedRegions *r, const Frame *f, const float *packed, float *sums,
+TARGET static void pool(const RroiAlignment *r, const Frame *f, const float *packed, float *sums,
                         float *out) {
   const long bins = r->rows * r->columns;
   for (long bin = 0; bin < bins; bin++)
@@ -117,7 +117,7 @@ TARGET static void pool(const RotatedRegions *r, const Frame *f, const float *pa
 }
 
 /* Regions of image -1 give zeros. */
-TARGET void rotated_means(const RotatedRegions *r, const int *images, const Frame *frames,
+TARGET void rroi_align(const RroiAlignment *r, const int *images, const Frame *frames,
                           const float *data, float *out, float *scratch) {
   const long places = r->height * r->width, blocks = blocks_of(r);
   const long bins = r->rows * r->columns;

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ...capabilities.sampling import RotatedRegionPooling
+from ...capabilities.sampling import RroiAlign
 from ..kernel import Kernel, KernelArrays, KernelRequest, KernelResources
 from ..onednn.kernel import are_float32, present
 from .library import library, loaded, pointer, threads
 from .scratchpad import nbytes_of
-from .structures import RotatedRegions
+from .structures import RroiAlignment
 
 __all__ = ["rotated_regions"]
 
@@ -31,11 +31,11 @@ class _RotatedMeans(Kernel):
         regions: the sizes.
     """
 
-    name = "native:rotated_means"
+    name = "native:rroi_align"
 
-    def __init__(self, pooling: RotatedRegionPooling, regions: RotatedRegions) -> None:
+    def __init__(self, pooling: RroiAlign, regions: RroiAlignment) -> None:
         self._pooling, self._regions = pooling, regions
-        self.scratchpad_bytes = nbytes_of((loaded().rotated_means_scratch(regions),))
+        self.scratchpad_bytes = nbytes_of((loaded().rroi_align_scratch(regions),))
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that computes the means."""
@@ -48,12 +48,12 @@ class _RotatedMeans(Kernel):
             numbers = np.ascontiguousarray(images, _INT32)
             corners = np.ascontiguousarray(frames, _FLOAT64)
             operands = (pointer(numbers), pointer(corners), data, out, scratch)
-            loaded().rotated_means(self._regions, *operands)
+            loaded().rroi_align(self._regions, *operands)
 
         return call
 
 
-def rotated_regions(request: KernelRequest[RotatedRegionPooling]) -> Kernel | None:
+def rotated_regions(request: KernelRequest[RroiAlign]) -> Kernel | None:
     """Prepare ``RROIAlign``."""
     data, out = request.inputs[0], request.outputs[0]
     if library() is None or data is None or out is None or not are_float32(request):
@@ -61,5 +61,5 @@ def rotated_regions(request: KernelRequest[RotatedRegionPooling]) -> Kernel | No
     (images, channels, *sizes), (regions, _, *bins) = data.shape, out.shape
     if math.prod(sizes) > _MOST_PLACES:
         return None
-    facts = RotatedRegions(images, channels, *sizes, regions, *bins, threads())
+    facts = RroiAlignment(images, channels, *sizes, regions, *bins, threads())
     return _RotatedMeans(request.operator, facts)

@@ -8,21 +8,21 @@ from ctypes import c_double, c_float, c_int, c_long, c_void_p
 __all__ = [
     "Alignment",
     "Boxes",
+    "DeformablePsroi",
     "DenseLayer",
     "Follows",
     "ImageTaps",
-    "Interleaving",
     "Lines",
     "Maps",
     "Matrices",
     "MatrixVector",
-    "MovedRegions",
+    "PixelShuffle",
     "Problem",
     "RecurrentSizes",
     "RecurrentTensors",
     "Regions",
     "Resizing",
-    "RotatedRegions",
+    "RroiAlignment",
     "Sampling",
     "SamplingWindow",
     "Softmax",
@@ -114,7 +114,7 @@ class Regions(ctypes.Structure):
     )
 
 
-class MovedRegions(ctypes.Structure):
+class DeformablePsroi(ctypes.Structure):
     """Regions of interest with displaced bins; mirrors the structure in ``moved_regions.c``."""
 
     _fields_ = (
@@ -124,7 +124,7 @@ class MovedRegions(ctypes.Structure):
     )
 
 
-class RotatedRegions(ctypes.Structure):
+class RroiAlignment(ctypes.Structure):
     """Rotated regions and their bins; mirrors the structure in ``rotated_regions.c``."""
 
     _fields_ = tuple(
@@ -196,8 +196,8 @@ class Resizing(ctypes.Structure):
     )
 
 
-class Interleaving(ctypes.Structure):
-    """Images computed by phase; mirrors the structure in ``interleave.c``."""
+class PixelShuffle(ctypes.Structure):
+    """Images computed by phase; mirrors the structure in ``pixel_shuffle.c``."""
 
     _fields_ = tuple(
         (name, c_long)
@@ -215,7 +215,7 @@ class ImageTaps(ctypes.Structure):
 
 
 class MatrixVector(ctypes.Structure):
-    """A fully connected layer of one row; mirrors the structure in ``matrix_vector.c``."""
+    """A fully connected layer of one row; mirrors the structure in ``gemv.c``."""
 
     _fields_ = (
         *((name, c_long) for name in ("outputs", "inputs")),

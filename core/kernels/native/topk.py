@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ...capabilities.arrays import Leading
+from ...capabilities.arrays import TopK
 from ..kernel import Kernel, KernelArrays, KernelRequest, KernelResources, TensorSpec
 from ..onednn.kernel import are_float32
 from .library import library, loaded, pointer, threads
@@ -35,7 +35,7 @@ class _Leading(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, operator: Leading, data: TensorSpec, length: int) -> None:
+    def __init__(self, operator: TopK, data: TensorSpec, length: int) -> None:
         self._has_values = operator.ret_typ in ("value", "both")
         rows = math.prod(data.shape) // length
         self._sizes = (rows, length, operator.k, operator.is_ascend)
@@ -47,7 +47,7 @@ class _Leading(Kernel):
         return partial(loaded().leading, *self._sizes, *operands, threads())
 
 
-def leading(request: KernelRequest[Leading]) -> Kernel | None:
+def leading(request: KernelRequest[TopK]) -> Kernel | None:
     """Prepare ``topk`` of few elements along the last axis."""
     operator, data = request.operator, request.inputs[0]
     if library() is None or data is None or not are_float32(request):

@@ -108,7 +108,7 @@ INLINE void restore(const Lines *p, const Axis *axis, const float *in, long step
 
 /* G weights of weights[outputs][inputs][taps] into
  * [6][panel of outputs][parts * inputs][outputs]. */
-TARGET void lines_transform_weights(long outputs, long inputs, long taps, const float *weights,
+TARGET void winograd_1d_transform_weights(long outputs, long inputs, long taps, const float *weights,
                                     float *out) {
   const long parts = parts_of(taps), depth = parts * inputs;
   const __m512i lanes = _mm512_mullo_epi32(
@@ -143,12 +143,12 @@ TARGET void lines_transform_weights(long outputs, long inputs, long taps, const 
 }
 
 /* Scratch of each thread, in floats. */
-long lines_convolve_scratch(const Lines *p) {
+long winograd_1d_convolve_scratch(const Lines *p) {
   return PLACES * p->tiles * (parts_of(p->taps) * p->inputs + p->outputs);
 }
 
 /* Convolve with transformed weights; the parameters are those of winograd_convolve. */
-TARGET void lines_convolve(const Lines *p, const float *data, const float *weights,
+TARGET void winograd_1d_convolve(const Lines *p, const float *data, const float *weights,
                            const float *bias, const float *residual, float slope, float *result,
                            float *scratch) {
   const Axis from = axis_of(p, &p->data), to = axis_of(p, &p->result);
@@ -157,7 +157,7 @@ TARGET void lines_convolve(const Lines *p, const float *data, const float *weigh
   const long chunks = (all + size - 1) / size;
 #pragma omp parallel num_threads(threads_for(p->threads, chunks))
   {
-    float *tiles = scratch + omp_get_thread_num() * lines_convolve_scratch(p);
+    float *tiles = scratch + omp_get_thread_num() * winograd_1d_convolve_scratch(p);
     float *products = tiles + PLACES * size * depth;
 #pragma omp for schedule(static)
     for (long chunk = 0; chunk < chunks; chunk++) {

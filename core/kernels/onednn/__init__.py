@@ -115,13 +115,13 @@ def _register_softmax(table: KernelTable) -> None:
 
 
 def _register_arrays(table: KernelTable) -> None:
-    _add(table, arrays.PRODUCT, product, product_backward)
+    _add(table, arrays.MATMUL, product, product_backward)
     _add(table, arrays.REDUCTION, reduction, reduction_backward)
     _add(table, arrays.SLICING, slicing, slicing_backward)
-    _add(table, arrays.PARTING, parting, parting_backward)
+    _add(table, arrays.SPLIT, parting, parting_backward)
     _add(table, arrays.CONCATENATION, concatenation, concatenation_backward)
-    _add(table, arrays.PERMUTING, transposition, transposition_backward)
-    _add(table, arrays.REPEATING, repeating, repeating_backward)
+    _add(table, arrays.TRANSPOSE, transposition, transposition_backward)
+    _add(table, arrays.BROADCAST, repeating, repeating_backward)
 
 
 def _register_quantized(table: KernelTable) -> None:
@@ -149,7 +149,7 @@ def _register_fused(table: KernelTable) -> None:
         batch_norm_activation_backward,
     )
     _add(table, fused_kinds.LOCAL_RESPONSE, local_response, local_response_backward)
-    _add(table, fused_kinds.GATE, activation, activation_backward)
+    _add(table, fused_kinds.SILU, activation, activation_backward)
     _add(table, fused_kinds.SHUFFLE, shuffling, shuffling_backward)
     _add(table, fused_kinds.RECURRENT, recurrent_layer, recurrent_layer_backward)
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from ...capabilities import arrays, layers
 from ...capabilities import fused as fused_kinds
-from ...capabilities.arrays import Product
+from ...capabilities.arrays import MatMul
 from ...capabilities.fused import FusedConvolution, FusedDense
 from ...capabilities.layers import Convolution, Dense
 from ...types import shape_size
@@ -43,7 +43,7 @@ def register_bfloat16(table: KernelTable) -> None:
     table.register_rounding("numpy", fused_kinds.CONVOLUTION, _fused_convolution)
     table.register_rounding("numpy", layers.FULLY_CONNECTED, _inner_product)
     table.register_rounding("numpy", fused_kinds.FULLY_CONNECTED, _fused_inner_product)
-    table.register_rounding("numpy", arrays.PRODUCT, _product)
+    table.register_rounding("numpy", arrays.MATMUL, _product)
     table.register_rounding("numpy", layers.POOLING, _between(pooling))
     table.register_rounding("numpy", fused_kinds.BATCH_NORM, _between(fused_batch_norm))
     table.register_rounding("numpy", arrays.POINTWISE, _between(activation))
@@ -71,7 +71,7 @@ def _fused_inner_product(request: KernelRequest[FusedDense]) -> Kernel | None:
     return _named(fused_inner_product(request))
 
 
-def _product(request: KernelRequest[Product]) -> Kernel | None:
+def _product(request: KernelRequest[MatMul]) -> Kernel | None:
     if not _may_round(request) or not _has_long_sides(request):
         return None
     return _named(product(request))
@@ -100,7 +100,7 @@ def _is_large(request: KernelRequest[object]) -> bool:
     return shape_size(data.shape) * weight.shape[0] >= _FEWEST_PRODUCTS
 
 
-def _has_long_sides(request: KernelRequest[Product]) -> bool:
+def _has_long_sides(request: KernelRequest[MatMul]) -> bool:
     """Return whether half the time of a product saves more than rounding both sides costs."""
     batch, rows, inner, columns = sizes_of(request)
     products = batch * rows * inner * columns

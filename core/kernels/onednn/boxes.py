@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from ...capabilities.arrays import Concatenation, Parting, Slicing
+from ...capabilities.arrays import Concatenation, Slicing, Split
 from ...types import Shape
 from ..kernel import Kernel, KernelRequest, TensorSpec
 from .copies import Copies, End
@@ -55,7 +55,7 @@ def slicing_backward(request: KernelRequest[Slicing]) -> Kernel | None:
     return Copies("slice_backward", request, [copy], cleared=in_grad())
 
 
-def parting(request: KernelRequest[Parting]) -> Kernel | None:
+def parting(request: KernelRequest[Split]) -> Kernel | None:
     """Prepare splitting of images, in one of oneDNN's layouts, along an axis."""
     data = request.inputs[0]
     if not are_float32(request) or data is None or data.layout is None:
@@ -74,7 +74,7 @@ def parting(request: KernelRequest[Parting]) -> Kernel | None:
     return first_available(make, alternatives(data))
 
 
-def parting_backward(request: KernelRequest[Parting]) -> Kernel | None:
+def parting_backward(request: KernelRequest[Split]) -> Kernel | None:
     """Prepare joining of gradients, some of which are in oneDNN's layouts."""
     data, grads = request.inputs[0], request.out_grads
     if not are_float32(request) or data is None:
@@ -124,7 +124,7 @@ def concatenation_backward(request: KernelRequest[Concatenation]) -> Kernel | No
     return first_available(make, cases) if cases else None
 
 
-def _parts(operator: Parting, data: TensorSpec) -> list[Box] | None:
+def _parts(operator: Split, data: TensorSpec) -> list[Box] | None:
     """Return the boxes along the axis; None if that axis is removed, or the data is not images."""
     rank = len(data.shape)
     if operator.squeeze_axis or rank < 3:

@@ -93,7 +93,7 @@ class _Folded(_Fused):
         """Return a closure that computes with folded weights, which the plan caches."""
         desc = self._primitive.desc(Argument.WEIGHTS)
         count = 5 if self._layer.no_bias else 6
-        kept = resources.keep(
+        kept = resources.prepack(
             (desc, self._unfolded, self._norm.eps, self._norm.fix_gamma),
             range(1, 1 + count),
             desc.nbytes + self._channels * _FLOAT32.itemsize,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...capabilities.quantized import ByteBatchNorm
+from ...capabilities.quantized import QuantizedBatchNorm
 from ...types import Array
 from ..kernel import Kernel, KernelArrays, KernelLayouts, KernelRequest, KernelResources, Watch
 from .constants import Argument, DataType, Normalization, Propagation
@@ -26,7 +26,7 @@ class _ByteBatchNorm(Kernel):
 
     name = "onednn:batch_norm_bytes"
 
-    def __init__(self, request: KernelRequest[ByteBatchNorm], primitive: Primitive) -> None:
+    def __init__(self, request: KernelRequest[QuantizedBatchNorm], primitive: Primitive) -> None:
         self._operator, self._primitive = request.operator, primitive
         self._stays = all(request.is_constant[1:5])
         layout = layout_of(primitive.desc(Argument.SRC))
@@ -78,7 +78,7 @@ class _ByteBatchNorm(Kernel):
         return scale * np.float32(unit / np.sqrt(1 + self._operator.eps)), shift
 
 
-def byte_batch_norm(request: KernelRequest[ByteBatchNorm]) -> Kernel | None:
+def byte_batch_norm(request: KernelRequest[QuantizedBatchNorm]) -> Kernel | None:
     """Prepare the batch norm of int8 images."""
     data = request.inputs[0]
     if data is None or data.dtype != _INT8 or len(data.shape) != 4 or 0 in data.shape:

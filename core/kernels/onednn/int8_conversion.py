@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from ...capabilities.layers import Pooling
-from ...capabilities.quantized import Converting, OnBytes
+from ...capabilities.quantized import Converting, Quantized
 from ...types import Array
 from ..kernel import Kernel, KernelArrays, KernelLayouts, KernelRequest, KernelResources, TensorSpec
 from .constants import Algorithm, Argument, Propagation
@@ -42,7 +42,7 @@ _NEARLY_NOTHING = 1e-30
 """Replaces a reach of 0, to avoid division by zero."""
 
 
-_O = TypeVar("_O", bound=OnBytes)
+_O = TypeVar("_O", bound=Quantized)
 
 
 class _Conversion(Kernel, abc.ABC, Generic[_O]):
@@ -121,7 +121,7 @@ class _Requantization(_Ranging):
         return self._set_bytes(float(low) * unit, float(high) * unit, unit, ends)
 
 
-class _Dequantization(_Conversion[OnBytes]):
+class _Dequantization(_Conversion[Quantized]):
     def set_range(self, data: Array, given: Sequence[Array], ends: Sequence[Array]) -> float:
         return _reach(given) / float(self.operator.steps[self.dtypes[0]])
 
@@ -165,7 +165,7 @@ def requantization(request: KernelRequest[Converting]) -> Kernel | None:
     return _Requantization(request, _source(data), _last(out))
 
 
-def dequantization(request: KernelRequest[OnBytes]) -> Kernel | None:
+def dequantization(request: KernelRequest[Quantized]) -> Kernel | None:
     """Prepare dequantization to float32, in the bytes' layout."""
     data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
     if 0 in data.shape or not data.shape:

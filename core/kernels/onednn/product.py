@@ -90,7 +90,7 @@ class _Products(Kernel):
         return in_turn(launches)
 
 
-def product(request: KernelRequest[arrays.Product]) -> Kernel | None:
+def product(request: KernelRequest[arrays.MatMul]) -> Kernel | None:
     """Prepare the forward pass."""
     if not are_float32(request):
         return None
@@ -98,13 +98,13 @@ def product(request: KernelRequest[arrays.Product]) -> Kernel | None:
     return _Products("product", request, [(left, right, out)])
 
 
-def sizes_of(request: KernelRequest[arrays.Product]) -> tuple[int, int, int, int]:
+def sizes_of(request: KernelRequest[arrays.MatMul]) -> tuple[int, int, int, int]:
     """Return how many products there are; rows, length summed over and columns of each."""
     left, right, _ = _matrices(request)
     return *left.shape, right.shape[2]
 
 
-def product_backward(request: KernelRequest[arrays.Product]) -> Kernel | None:
+def product_backward(request: KernelRequest[arrays.MatMul]) -> Kernel | None:
     """Prepare the requested gradients."""
     if not are_float32(request):
         return None
@@ -118,7 +118,7 @@ def product_backward(request: KernelRequest[arrays.Product]) -> Kernel | None:
     return _Products("product_backward", request, wanted)
 
 
-def _matrices(request: KernelRequest[arrays.Product]) -> Product:
+def _matrices(request: KernelRequest[arrays.MatMul]) -> Product:
     operator, (lhs, rhs) = request.operator, request.inputs[:2]
     assert lhs is not None
     assert rhs is not None

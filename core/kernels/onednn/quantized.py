@@ -18,10 +18,10 @@ import numpy as np
 from ...capabilities.arrays import HasFunction
 from ...capabilities.functions import Function
 from ...capabilities.quantized import (
-    ByteLayer,
-    FusedByteConvolution,
-    FusedByteDense,
-    FusedByteLayer,
+    FusedQuantizedConvolution,
+    FusedQuantizedDense,
+    FusedQuantizedLayer,
+    QuantizedLayer,
     SummingConvolution,
     SummingLayer,
 )
@@ -75,7 +75,7 @@ class LayerScales:
     divisor: float
 
 
-_L = TypeVar("_L", bound=ByteLayer)
+_L = TypeVar("_L", bound=QuantizedLayer)
 
 
 class _ByteLayer(Kernel, abc.ABC, Generic[_L]):
@@ -129,7 +129,7 @@ class _ByteLayer(Kernel, abc.ABC, Generic[_L]):
         nbytes = desc.nbytes + 2 * self._channels * _FLOAT32.itemsize
         if self._stays:
             key = (desc, self._weight, *self._key())
-            kept = resources.keep(key, self.parameters, nbytes, make)
+            kept = resources.prepack(key, self.parameters, nbytes, make)
         else:
             kept = resources.allocate((nbytes,), _UINT8)
         scales, bias = kept[desc.nbytes :].view(_FLOAT32).reshape(2, self._channels)
@@ -198,7 +198,7 @@ def _spec(spec: TensorSpec | None) -> TensorSpec:
     return spec
 
 
-_F = TypeVar("_F", bound=FusedByteLayer)
+_F = TypeVar("_F", bound=FusedQuantizedLayer)
 
 
 class _FusedLayer(_ByteLayer[_F]):
@@ -212,7 +212,7 @@ class _FusedLayer(_ByteLayer[_F]):
         return float(self._layer.steps[self._out]) / float(self._layer.calibrated_reach)
 
 
-class _Convolution(_FusedLayer[FusedByteConvolution]):
+class _Convolution(_FusedLayer[FusedQuantizedConvolution]):
     """A convolution with its fused stages.
 
     Intermediate numbers are in units of the residual or, without one, of the output.
@@ -221,7 +221,10 @@ class _Convolution(_FusedLayer[FusedByteConvolution]):
     name = "onednn:convolution_bytes"
 
     def __init__(
-        self, request: KernelRequest[FusedByteConvolution], problem: Problem, primitive: Primitive
+        self,
+        request: KernelRequest[FusedQuantizedConvolution],
+        problem: Problem,
+        primitive: Primitive,
     ) -> None:
         has_sum = request.operator.stages.has_sum
         weight = plain(problem.weight, DataType.INT8)
@@ -290,13 +293,13 @@ class _Convolution(_FusedLayer[FusedByteConvolution]):
         return call
 
 
-class _Product(_FusedLayer[FusedByteDense]):
+class _Product(_FusedLayer[FusedQuantizedDense]):
     """A fully connected layer with its activation; intermediate numbers are real."""
 
     name = "onednn:inner_product_bytes"
 
     def __init__(
-        self, request: KernelRequest[FusedByteDense], primitive: Primitive, weight: MemoryDesc
+        self, request: KernelRequest[FusedQuantizedDense], primitive: Primitive, weight: MemoryDesc
     ) -> None:
         divides = _spec(request.outputs[0]).dtype != _FLOAT32
         super().__init__(request, primitive, weight, divides=divides)
@@ -375,7 +378,7 @@ def _last(spec: TensorSpec) -> MemoryDesc:
     return channels_last(spec.shape, data_type_of(spec.dtype))
 
 
-def byte_convolution(request: KernelRequest[FusedByteConvolution]) -> Kernel | None:
+def byte_convolution(request: KernelRequest[FusedQuantizedConvolution]) -> Kernel | None:
     """Prepare a fused convolution of bytes; with a residual only if the output's range is known."""
     fused, out = request.operator, _spec(request.outputs[0])
     has_sums = out.dtype == _INT32
@@ -458,7 +461,7 @@ def sums_of_product(
     return kind(request, primitive, plain(weight, DataType.INT8))
 
 
-def byte_product(request: KernelRequest[FusedByteDense]) -> Kernel | None:
+def byte_product(request: KernelRequest[FusedQuantizedDense]) -> Kernel | None:
     """Prepare a fused fully connected layer of bytes that outputs bytes or floats."""
     fused, out = request.operator, _spec(request.outputs[0])
     is_summed = not (fused.is_calibrated or fused.enable_float_output)

@@ -17,7 +17,7 @@ from ...capabilities.fused import Recurrent
 from ...capabilities.layers import Rnn
 from ...types import Array
 from ..kernel import Kernel, KernelArrays, KernelRequest, KernelResources, KernelUnavailable
-from ..recurrent_forms import Apart, Form, Joined
+from ..recurrent_forms import Apart, ConcatInPlace, Form
 from .constants import Argument
 from .kernel import are_float32, present
 from .primitive import Primitive, launch, scratchpad_bytes
@@ -29,12 +29,12 @@ __all__ = ["recurrent", "recurrent_backward", "recurrent_layer", "recurrent_laye
 
 def recurrent(request: KernelRequest[Rnn]) -> Kernel | None:
     """Prepare the forward pass, if all sequences have the same length."""
-    return _forward(request, Joined(request.operator))
+    return _forward(request, ConcatInPlace(request.operator))
 
 
 def recurrent_backward(request: KernelRequest[Rnn]) -> Kernel | None:
     """Prepare the backward pass if ``recurrent`` prepared the forward pass."""
-    return _backward(request, Joined(request.operator))
+    return _backward(request, ConcatInPlace(request.operator))
 
 
 def recurrent_layer(request: KernelRequest[Recurrent]) -> Kernel | None:
@@ -192,7 +192,7 @@ class _Recurrent(Kernel):
                 call()
 
         key = ("rnn", *((layer.cell, layer.inputs, layer.hidden) for layer in self._layers))
-        return resources.keep(key, self._parameter_inputs, block.nbytes, fill)
+        return resources.prepack(key, self._parameter_inputs, block.nbytes, fill)
 
 
 class _RecurrentBackward(Kernel):

@@ -14,7 +14,7 @@ from ...capabilities.quantized import (
     SUMMING_CONVOLUTION,
     SUMMING_FULLY_CONNECTED,
     Calibrated,
-    OnBytes,
+    Quantized,
 )
 from ...types import Array
 from ..kernel import Kernel, KernelArrays, KernelLayouts, KernelRequest, KernelResources, TensorSpec
@@ -64,7 +64,7 @@ class _Addition(Kernel):
     name = "onednn:addition_of_bytes"
 
     def __init__(
-        self, request: KernelRequest[Requantized], source: OnBytes, descs: Sequence[MemoryDesc]
+        self, request: KernelRequest[Requantized], source: Quantized, descs: Sequence[MemoryDesc]
     ) -> None:
         self._source, self._requantize = source, request.operator.requantize
         self._dtypes = [spec.dtype for spec in (*request.inputs[:2], request.outputs[0]) if spec]
@@ -123,7 +123,7 @@ def requantized(request: KernelRequest[Requantized]) -> Kernel | None:
     return made
 
 
-def _addition(request: KernelRequest[Requantized], source: OnBytes) -> Kernel | None:
+def _addition(request: KernelRequest[Requantized], source: Quantized) -> Kernel | None:
     specs = [spec for spec in (*request.inputs[:2], request.outputs[0]) if spec is not None]
     if 0 in specs[0].shape or not specs[0].shape:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...capabilities.arrays import Permuting
+from ...capabilities.arrays import Transpose
 from ...capabilities.fused import Shuffle
 from ...types import shape_size
 from ..kernel import Kernel, KernelRequest, TensorSpec
@@ -13,7 +13,7 @@ from .memory import channels_last, desc_of, permuted, plain, strided
 __all__ = ["shuffling", "shuffling_backward", "transposition", "transposition_backward"]
 
 
-def transposition(request: KernelRequest[Permuting]) -> Kernel | None:
+def transposition(request: KernelRequest[Transpose]) -> Kernel | None:
     """Prepare a transpose, from any layout to C order."""
     data, out = request.inputs[0], request.outputs[0]
     if not are_float32(request) or data is None or out is None:
@@ -24,7 +24,7 @@ def transposition(request: KernelRequest[Permuting]) -> Kernel | None:
     return Copies("transpose", request, [(source, End(output(), plain(out.shape)))])
 
 
-def transposition_backward(request: KernelRequest[Permuting]) -> Kernel | None:
+def transposition_backward(request: KernelRequest[Transpose]) -> Kernel | None:
     """Prepare its gradient, from any layout; for images that had a layout, the result is channels
     last."""
     data, grad = request.inputs[0], request.out_grads[0]

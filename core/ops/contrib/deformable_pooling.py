@@ -67,7 +67,7 @@ class _Bins:
 
 
 @register("_contrib_DeformablePSROIPooling")
-@implements(kinds.MOVED_REGIONS)
+@implements(kinds.DEFORMABLE_PSROI_POOL)
 class DeformablePSROIPooling(OnRegions):
     """Means of ``sample_per_part``² points in bins that are displaced by ``trans``.
 

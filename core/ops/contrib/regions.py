@@ -268,7 +268,7 @@ class ROIAlign(_Weighted):
 
 
 @register("_contrib_PSROIPooling")
-@implements(kinds.REGION_MEANS)
+@implements(kinds.PSROI_POOL)
 class PSROIPooling(_Weighted):
     """Means over bins, each of which reads separate channels (Dai et al., "R-FCN", 2016).
 

@@ -20,7 +20,7 @@ _Bins = list[list[int]]
 
 
 @register("ROIPooling")
-@implements(kinds.REGION_MAXIMA)
+@implements(kinds.ROI_POOL)
 class ROIPooling(OnRegions):
     """The maximum of each bin of each region; 0 for an empty bin.
 

@@ -19,7 +19,7 @@ __all__ = ["RROIAlign"]
 
 
 @register("_contrib_RROIAlign")
-@implements(kinds.ROTATED_REGIONS)
+@implements(kinds.RROI_ALIGN)
 class RROIAlign(OnRegions):
     """Means of interpolated points of a map, in rotated regions.
 
@@ -62,7 +62,7 @@ class RROIAlign(OnRegions):
                 out[region] = self._mean(run.xp, data[image], frames[region].tolist())
 
     def frames(self, xp: Any, rois: Array, images: int) -> tuple[Array, Array]:
-        """Return images and frames of the regions; see ``RotatedRegionPooling``."""
+        """Return images and frames of the regions; see ``RroiAlign``."""
         middle_x, middle_y, width, height, angle = rois[:, 1:].astype("float64").T
         radians = xp.deg2rad(angle)
         sizes = [xp.maximum(size * self.spatial_scale, 1.0) for size in (height, width)]

@@ -77,20 +77,20 @@ def leader(by: Any, w: Any, g: Any, z: Any, n: Any) -> tuple[Any, ...]:
 
 Reference = Callable[..., tuple[Any, ...]]
 RULES: list[tuple[UpdateRule, int, Reference]] = [
-    (optimizer_steps.Descent(0.05), 0, descent),
-    (optimizer_steps.MomentumDescent(0.05, 0.9), 1, momentum),
-    (optimizer_steps.MomentumDescent(0.0, 0.9), 1, momentum),
-    (optimizer_steps.NesterovDescent(0.05, 0.9, 0.0), 1, nesterov),
-    (optimizer_steps.NesterovDescent(0.05, 0.9, 0.1), 1, nesterov),
-    (optimizer_steps.SignDescent(0.05, 0.75, 0.99), 1, signs),
+    (optimizer_steps.SGD(0.05), 0, descent),
+    (optimizer_steps.Momentum(0.05, 0.9), 1, momentum),
+    (optimizer_steps.Momentum(0.0, 0.9), 1, momentum),
+    (optimizer_steps.NAG(0.05, 0.9, 0.0), 1, nesterov),
+    (optimizer_steps.NAG(0.05, 0.9, 0.1), 1, nesterov),
+    (optimizer_steps.Signum(0.05, 0.75, 0.99), 1, signs),
     (optimizer_steps.Adam(0.01, 0.75, 0.875, 1e-3), 2, adam),
     (optimizer_steps.AdaGrad(0.05, 1e-3, 0.0), 1, adagrad),
     (optimizer_steps.AdaGrad(0.05, 1e-3, 0.1), 1, adagrad),
-    (optimizer_steps.RootMeanSquare(0.01, 0.875, 1e-3, 0.0), 1, root_mean_square),
-    (optimizer_steps.RootMeanSquare(0.01, 0.875, 1e-3, 0.5), 1, root_mean_square),
-    (optimizer_steps.CenteredRootMeanSquare(0.01, 0.875, 0.75, 1e-2, 0.0), 3, centered),
-    (optimizer_steps.CenteredRootMeanSquare(0.01, 0.875, 0.75, 1e-2, 0.5), 3, centered),
-    (optimizer_steps.FollowTheLeader(0.1, 0.25, 1.0, 0.01), 2, leader),
+    (optimizer_steps.RMSProp(0.01, 0.875, 1e-3, 0.0), 1, root_mean_square),
+    (optimizer_steps.RMSProp(0.01, 0.875, 1e-3, 0.5), 1, root_mean_square),
+    (optimizer_steps.CenteredRMSProp(0.01, 0.875, 0.75, 1e-2, 0.0), 3, centered),
+    (optimizer_steps.CenteredRMSProp(0.01, 0.875, 0.75, 1e-2, 0.5), 3, centered),
+    (optimizer_steps.FTRL(0.1, 0.25, 1.0, 0.01), 2, leader),
 ]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import core as mx
 from core.compiler.compile import CompileOptions
-from core.compiler.silu import Gate
+from core.compiler.silu import Silu
 from core.executor import bind
 from core.kernels.onednn import is_available
 from core.ops import Run
@@ -51,7 +51,7 @@ def executor_of(symbol, options=None):
 
 def gates(executor):
     (plan,) = executor._plans.values()
-    return [step for step in plan.compiled.program.forward_steps if isinstance(step.op, Gate)]
+    return [step for step in plan.compiled.program.forward_steps if isinstance(step.op, Silu)]
 
 
 def assert_equal_to_references(symbol):
@@ -100,9 +100,9 @@ def test_a_convolution_fuses_a_gate(case):
 @pytest.mark.parametrize(
     "gate",
     [
-        Gate(is_hard=False, multiplies=True),
-        Gate(is_hard=True, multiplies=False, shift=3, width=6),
-        Gate(is_hard=True, multiplies=True, shift=3, width=6),
+        Silu(is_hard=False, multiplies=True),
+        Silu(is_hard=True, multiplies=False, shift=3, width=6),
+        Silu(is_hard=True, multiplies=True, shift=3, width=6),
     ],
     ids=["swish", "hard_sigmoid", "hard_swish"],
 )

@@ -7,7 +7,7 @@ import pytest
 from core.compiler.compile import CompileOptions
 from core.compiler.ir import Place, Step
 from core.compiler.memory import Lifetime, MemoryPlan, lifetimes, plan_memory
-from core.compiler.primitives import Joined
+from core.compiler.primitives import ConcatInPlace
 from core.compiler.verify import InvalidPlan, verify_memory, verify_program
 from core.types import to_dtype
 
@@ -152,7 +152,7 @@ def joined(net):
     for step, begin in ((left, 0), (right, 128)):
         value = found.values[step.outputs[0]]
         value.base, value.part = out, begin
-    found.steps[2] = Step(Joined(), concat.node, concat.inputs, concat.outputs)
+    found.steps[2] = Step(ConcatInPlace(), concat.node, concat.inputs, concat.outputs)
     verify_program(found, {}, after="test")
     return found
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import core.symbol as sym
-from core.backends.backend import Chain
 from core.device import cpu
 from core.errors import KernelError, MXNetError, ShapeError
 from core.executor import Executor
+from core.kernels.chain import Chain
 from core.ndarray import NDArray
 
 

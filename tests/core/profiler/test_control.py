@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import core as mx
-from core.backends.backend import Chain
 from core.errors import MXNetError, UsageError
+from core.kernels.chain import Chain
 from core.profiler.recorder import profiler
 
 OUT_OF_MEMORY = 1

@@ -21,18 +21,18 @@ __device__ inline float prepared(const Step &step, float gradient, float weight)
 }
 
 // Each returns the new weight and changes the states.
-struct Descent {  // rate
+struct SGD {  // rate
   static constexpr int STATES = 0;
   __device__ static float of(const float *by, float w, float g, float *) { return w - by[0] * g; }
 };
-struct MomentumDescent {  // rate, momentum
+struct Momentum {  // rate, momentum
   static constexpr int STATES = 1;
   __device__ static float of(const float *by, float w, float g, float *state) {
     state[0] = state[0] * by[1] - g * by[0];
     return w + state[0];
   }
 };
-struct NesterovDescent {  // rate, momentum, late_decay
+struct NAG {  // rate, momentum, late_decay
   static constexpr int STATES = 1;
   __device__ static float of(const float *by, float w, float g, float *state) {
     const float move = g * by[0], velocity = state[0] * by[1] - move;
@@ -41,7 +41,7 @@ struct NesterovDescent {  // rate, momentum, late_decay
     return w + change;
   }
 };
-struct SignDescent {  // rate, momentum, keep
+struct Signum {  // rate, momentum, keep
   static constexpr int STATES = 1;
   __device__ static float of(const float *by, float w, float g, float *state) {
     const float v = state[0] = state[0] * by[1] - g * (1 - by[1]);
@@ -63,7 +63,7 @@ struct AdaGrad {  // rate, epsilon, decay
     return w - (g / sqrtf(state[0] + by[1]) + w * by[2]) * by[0];
   }
 };
-struct RootMeanSquare {  // rate, keep, epsilon, limit
+struct RMSProp {  // rate, keep, epsilon, limit
   static constexpr int STATES = 1;
   __device__ static float of(const float *by, float w, float g, float *state) {
     state[0] = state[0] * by[1] + g * g * (1 - by[1]);
@@ -71,7 +71,7 @@ struct RootMeanSquare {  // rate, keep, epsilon, limit
     return by[3] > 0 ? within(by[3], moved) : moved;
   }
 };
-struct CenteredRootMeanSquare {  // rate, keep, momentum, epsilon, limit
+struct CenteredRMSProp {  // rate, keep, momentum, epsilon, limit
   static constexpr int STATES = 3;
   __device__ static float of(const float *by, float w, float g, float *state) {
     state[0] = state[0] * by[1] + g * g * (1 - by[1]);
@@ -82,7 +82,7 @@ struct CenteredRootMeanSquare {  // rate, keep, momentum, epsilon, limit
     return by[4] > 0 ? within(by[4], moved) : moved;
   }
 };
-struct FollowTheLeader {  // rate, threshold, beta, decay
+struct FTRL {  // rate, threshold, beta, decay
   static constexpr int STATES = 2;
   __device__ static float of(const float *by, float w, float g, float *state) {
     const float squares = state[1] + g * g, root = sqrtf(squares);

@@ -65,7 +65,7 @@ def test_clipping_keeps_nan(rule: UpdateRule, count: int, formula: Reference) ->
 
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_unsupported_arrays_are_left_untouched(which: int) -> None:
-    step = FusedStep(TERMS, optimizer_steps.MomentumDescent(0.05, 0.9))
+    step = FusedStep(TERMS, optimizer_steps.Momentum(0.05, 0.9))
     for change in (lambda one: one.astype("float64"), lambda one: np.repeat(one, 2)[::2]):
         given = arrays(64, 1)
         given[which] = change(given[which])

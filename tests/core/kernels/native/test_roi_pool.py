@@ -83,7 +83,7 @@ def test_max_pooling_of_regions_matches_the_reference(channels: int, size: tuple
     symbol = mx.sym.ROIPooling(
         *map(mx.sym.Variable, ("data", "rois")), pooled_size=size, spatial_scale=0.5
     )
-    assert_equals_reference(symbol, regions(channels), "region_maxima")
+    assert_equals_reference(symbol, regions(channels), "roi_pool")
 
 
 def test_the_first_of_equal_maxima_gets_the_gradient_and_nan_gets_none() -> None:
@@ -108,7 +108,7 @@ def test_gradients_are_added_with_grad_req_add() -> None:
     symbol = mx.sym.ROIPooling(
         *map(mx.sym.Variable, ("data", "rois")), pooled_size=(3, 2), spatial_scale=0.5
     )
-    assert_equals_reference(symbol, regions(20), "region_maxima", data="add")
+    assert_equals_reference(symbol, regions(20), "roi_pool", data="add")
 
 
 @pytest.mark.parametrize(("pooled", "groups"), [(2, 0), (3, 2), (2, 3), (7, 7)])
@@ -120,7 +120,7 @@ def test_position_sensitive_pooling_matches_the_reference(pooled: int, groups: i
         group_size=groups,
         spatial_scale=0.5,
     )
-    assert_equals_reference(symbol, regions(3 * (groups or pooled) ** 2), "region_means")
+    assert_equals_reference(symbol, regions(3 * (groups or pooled) ** 2), "psroi_pool")
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_deformable_pooling_matches_the_reference(classes: int, parts: int, samp
         trans_std=0.3,
         no_trans=not classes,
     )
-    assert_equals_reference(symbol, values, "moved_means")
+    assert_equals_reference(symbol, values, "deformable_psroi")
 
 
 def test_a_region_of_a_missing_image_is_refused() -> None:
@@ -180,7 +180,7 @@ def test_rotated_means_match_the_reference(channels: int, ratio: int) -> None:
         arguments = {"data": mx.nd.array(data), "rois": mx.nd.array(rois)}
         executor = bind(symbol, mx.cpu(), arguments, None, grad_req="null", options=options)
         outputs.append(executor.forward(is_train=False)[0].asnumpy())
-        assert kernels(executor) == (set() if options else {"native:rotated_means"})
+        assert kernels(executor) == (set() if options else {"native:rroi_align"})
     assert abs(outputs[1]).max() > 1
     assert (outputs[1][rois[:, 0] < 0] == 0).all()
     np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-4, atol=2e-5)

@@ -133,7 +133,7 @@ def is_float32(case: Case) -> bool:
     return all(x.dtype == np.float32 for x in case.make_inputs().values())
 
 
-_IN_LAYOUTS = {arrays.PARTING, arrays.SLICING}
+_IN_LAYOUTS = {arrays.SPLIT, arrays.SLICING}
 """What has kernels for tensors in oneDNN's layouts only; test_between_convolutions runs them."""
 
 _BY_FUNCTION = {arrays.ARITHMETIC, arrays.POINTWISE, arrays.REDUCTION}
