@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.cli import main
+from app.cli.main import main
 
 if __name__ == "__main__":
     main()

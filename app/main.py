@@ -17,22 +17,26 @@ from fastapi import Depends, FastAPI
 from app.api.audit import Audit
 from app.api.body_memory import BodyMemory
 from app.api.conditional import ConditionalGet
-from app.api.cross_origin import CrossOrigin, Preflights
 from app.api.decoder_pool import DecoderPool
 from app.api.dependencies import refuse_coding, refuse_part, refuse_unknown_query
 from app.api.heads import heads_of
-from app.api.key_guard import KeyGuard, require_scope
-from app.api.lane_keys import LaneKeys
 from app.api.locations import PrefixedLocations
 from app.api.middleware import RequestContext
 from app.api.openapi import build_openapi
 from app.api.pages import install_pages
-from app.api.predict_lane import PredictLane
 from app.api.problems import install_error_handlers
-from app.api.raw_inputs import RawInputs
 from app.api.routers import ROUTERS
-from app.api.sites import SiteGuard
-from app.files.given_key import given_key
+from app.api.security.cross_origin import CrossOrigin, Preflights
+from app.api.security.fast_path_keys import LaneKeys
+from app.api.security.key_guard import KeyGuard, require_scope
+from app.api.security.origins import SiteGuard
+from app.api.v1.predict_fast_path import PredictLane
+from app.api.v1.raw_inputs import RawInputs
+from app.api.v2.infer import InferLane
+from app.api.v2.inference import Inferences
+from app.api.v2.routers import ROUTERS as PROTOCOL_ROUTERS
+from app.errors.redaction import redacted_values
+from app.files.configured_key import given_key
 from app.files.key_file import KeyFile
 from app.files.length_counts import LengthCountFiles
 from app.link.client import ExecutorClient
@@ -40,40 +44,36 @@ from app.link.inprocess import InProcessClient
 from app.link.process import ProcessOptions
 from app.link.supervisor import OnLoss, RestartPolicy, Restore, Supervisor
 from app.logs import quoted_value, send_log
-from app.oip.infer import InferLane
-from app.oip.inference import Inferences
-from app.oip.routers import ROUTERS as PROTOCOL_ROUTERS
-from app.redaction import redacted_values
-from app.services.background_tasks import in_thread
-from app.services.dispatcher import Dispatcher
-from app.services.executor_locks import ExecutorLocks
-from app.services.executors import Executors
-from app.services.history import History
-from app.services.instances import Instances
-from app.services.job_files import JobFiles
-from app.services.job_queue import JobQueue
-from app.services.job_runs import JobRuns
-from app.services.jobs import JobService
-from app.services.key_ring import KeyRing
-from app.services.model_making import ModelMaker
-from app.services.model_repository import ModelRepository
-from app.services.module_access import ModuleAccess
-from app.services.module_commands import ModuleCommands
-from app.services.observed_lengths import ObservedLengths
-from app.services.param_summaries import ParamSummaries
-from app.services.predictions import Predictions
-from app.services.record_watch import RecordWatch
-from app.services.recovery_report import RecoveryReport
-from app.services.restoration import Restoration
-from app.services.restore_log import RestoreLog
+from app.services.access.key_ring import KeyRing
+from app.services.access.sessions import Sessions
+from app.services.jobs.dispatcher import Dispatcher
+from app.services.jobs.history import History
+from app.services.jobs.job_attempts import JobRuns
+from app.services.jobs.job_files import JobFiles
+from app.services.jobs.job_queue import JobQueue
+from app.services.jobs.jobs import JobService
+from app.services.jobs.submissions import JobDefaults
+from app.services.modules.model_making import ModelMaker
+from app.services.modules.model_repository import ModelRepository
+from app.services.modules.module_access import ModuleAccess
+from app.services.modules.module_commands import ModuleCommands
+from app.services.modules.param_summaries import ParamSummaries
+from app.services.modules.record_watch import RecordWatch
+from app.services.modules.restoration import Restoration
+from app.services.modules.restore_log import RestoreLog
+from app.services.modules.unsaved_modules import UnsavedModules
+from app.services.modules.version_files import VersionFiles
+from app.services.modules.versions import Versions
+from app.services.operations.background_tasks import in_thread
+from app.services.operations.executor_locks import ExecutorLocks
+from app.services.operations.executors import Executors
+from app.services.operations.recovery_report import RecoveryReport
+from app.services.operations.storage import Storage, StorageOptions, open_storage
+from app.services.predictions.instances import Instances
+from app.services.predictions.observed_lengths import ObservedLengths
+from app.services.predictions.predictions import Predictions
+from app.services.predictions.statistics import Statistics
 from app.services.services import Services
-from app.services.sessions import Sessions
-from app.services.statistics import Statistics
-from app.services.storage import Storage, StorageOptions, open_storage
-from app.services.submissions import JobDefaults
-from app.services.unsaved_modules import UnsavedModules
-from app.services.version_files import VersionFiles
-from app.services.versions import Versions
 from app.settings import Settings
 
 __all__ = ["configure_logging", "create_app", "openapi_text", "storage_options"]

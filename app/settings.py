@@ -11,8 +11,8 @@ from typing import Literal
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from app.errors.quoting import did_you_mean
 from app.logs import LogFormat
-from app.quoting import did_you_mean
 
 __all__ = ["Settings", "unknown_variables"]
 

@@ -12,9 +12,9 @@ from fastapi import Request
 from app.api.body_memory import BodyMemory
 from app.api.decoder_pool import DecoderPool
 from app.api.decoding import Work
-from app.api.requests import ModuleBody, canonical_symbol
+from app.api.v1.requests import ModuleBody, canonical_symbol
 from app.domain.codec import from_plain, to_plain
-from app.errors import Invalid, TooLarge, UnsupportedMedia
+from app.errors.tree import Invalid, TooLarge, UnsupportedMedia
 from app.settings import Settings
 from app.tensors.codec import JSON, media_type
 from app.tensors.json_bodies import parse_json

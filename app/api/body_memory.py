@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import Request
 
-from app.errors import Unavailable
+from app.errors.tree import Unavailable
 
 __all__ = ["BodyMemory"]
 

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import problem_response
-from app.errors import Invalid, PreconditionFailed
-from app.services.preconditions import etags_of, expect_etag, matches, matches_weakly
+from app.errors.tree import Invalid, PreconditionFailed
+from app.services.access.preconditions import etags_of, expect_etag, matches, matches_weakly
 
 __all__ = ["IF_MATCH", "ConditionalGet", "is_known"]
 

@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from app.api.bodies import beside_the_loop
-from app.exchanges import Body, LongBody
+from app.api.exchanges import Body, LongBody
 from app.tensors.content import Content
 
 __all__ = ["content_response", "fast_body"]

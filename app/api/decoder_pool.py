@@ -15,10 +15,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from app.api.decoder_frames import Closed, receive, send
 from app.api.decoding import Decoded, Work
-from app.api.process_limits import environment
-from app.errors import HostError, TooLarge, Unavailable
+from app.errors.tree import HostError, TooLarge, Unavailable
+from app.sandbox.decoder_frames import Closed, receive, send
+from app.sandbox.process_limits import environment
 
 __all__ = ["DecoderPool"]
 

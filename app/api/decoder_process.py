@@ -12,10 +12,10 @@ import signal
 import socket
 from pathlib import Path
 
-from app.api.decoder_frames import Closed, receive, send
 from app.api.decoding import Decoded, as_host_error, decode_body
-from app.api.process_limits import limit_memory
-from app.errors import ServiceError
+from app.errors.tree import ServiceError
+from app.sandbox.decoder_frames import Closed, receive, send
+from app.sandbox.process_limits import limit_memory
 
 __all__ = ["main"]
 

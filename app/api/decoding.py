@@ -15,14 +15,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import orjson
 
-from app.api.raw_values import Kinds, RawValues, take_raw
-from app.api.requests import ModuleBody, canonical_symbol
+from app.api.v1.raw_values import Kinds, RawValues, take_raw
+from app.api.v1.requests import ModuleBody, canonical_symbol
 from app.domain.codec import from_plain
 from app.domain.job import JobKind
 from app.domain.job_params import parse_job_params, parse_source
 from app.domain.transforms import ImageTransform
-from app.error_table import error_code
-from app.errors import HostError, Invalid, ServiceError
+from app.errors.http import error_code
+from app.errors.tree import HostError, Invalid, ServiceError
 from app.tensors.codec import JSON, Tensors, decode, read_members, take_inputs
 from app.tensors.json_bodies import load_json, parse_json
 from app.tensors.ragged import SameShapeExamples, group_examples
@@ -133,7 +133,7 @@ def _images(
     sizes: Sequence[int],
     most_pixels: int,
 ) -> Decoded:
-    from app.images.transforming import transform_image  # loads the engine
+    from app.sandbox.images.transforming import transform_image  # loads the engine
 
     chosen = from_plain(ImageTransform, transform)
     tensors: list[Any] = []

@@ -9,10 +9,10 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.params import Param, ParamTypes
 
 from app.domain.names import NAME_PATTERN, Pattern
-from app.error_answers import is_of_protocol
-from app.errors import Invalid, Malformed, UnsupportedCoding
-from app.quoting import brief
-from app.services.replays import Replay
+from app.errors.answers import is_of_protocol
+from app.errors.quoting import brief
+from app.errors.tree import Invalid, Malformed, UnsupportedCoding
+from app.services.access.idempotency import Replay
 from app.services.services import Services
 
 __all__ = [

@@ -13,7 +13,7 @@ from python_multipart import MultipartParser
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 
-from app.errors import Invalid, Malformed
+from app.errors.tree import Invalid, Malformed
 from app.tensors.codec import media_type
 
 __all__ = [

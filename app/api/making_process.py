@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from app.api.decoding import as_host_error
-from app.api.process_limits import limit_memory
 from app.domain.codec import from_plain
 from app.domain.image_packing import Packing
 from app.domain.onnx_request import OnnxRequest
-from app.errors import ServiceError, TooLarge
+from app.errors.tree import ServiceError, TooLarge
+from app.sandbox.process_limits import limit_memory
 
 __all__ = ["main"]
 
@@ -58,14 +58,14 @@ def _made(given: Mapping[str, Any], target: IO[bytes]) -> dict[str, Any]:
 
 
 def _images(work: Work, target: IO[bytes]) -> list[str]:
-    from app.images.packing import pack_images  # here, because it loads the engine
+    from app.sandbox.images.packing import pack_images  # here, because it loads the engine
 
     pack_images(Path(work["source"]), from_plain(Packing, work["packing"]), target)
     return []
 
 
 def _onnx(work: Work, target: IO[bytes]) -> list[str]:
-    from app.exports.onnx_models import write_onnx  # here for the same reason
+    from app.sandbox.exports.onnx_models import write_onnx  # here for the same reason
 
     return write_onnx(from_plain(OnnxRequest, work), target)
 

@@ -14,10 +14,10 @@ from prometheus_client import Counter, Histogram
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.cross_origin import CrossOrigin
 from app.api.problems import problem_response
-from app.errors import Unavailable
-from app.traces import Trace
+from app.api.security.cross_origin import CrossOrigin
+from app.api.traces import Trace
+from app.errors.tree import Unavailable
 
 __all__ = ["RequestContext", "count_answer", "log_answer", "new_request_id"]
 
@@ -74,7 +74,7 @@ def new_request_id() -> str:
 class RequestContext:
     """Gives each request an id, counts and times it, and logs it at debug level.
 
-    The fast path does the same by itself (see ``tests/app/serving/test_both_paths.py``).
+    The fast path does the same by itself (see ``tests/app/server/test_both_paths.py``).
 
     The client's ``X-Request-Id`` is used if it is a plain word, and so is the trace of its
     ``traceparent``. Unexpected exceptions are answered here, and logged once.

@@ -11,7 +11,7 @@ from fastapi.responses import FileResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from app.api.conditional import is_known
-from app.errors import RangeBeyondEnd
+from app.errors.tree import RangeBeyondEnd
 
 __all__ = ["OpenFileResponse"]
 

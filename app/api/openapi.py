@@ -13,9 +13,9 @@ from app.api.openapi_headers import declare_headers
 from app.api.openapi_keys import declare_keys
 from app.api.openapi_schemas import complete_schemas
 from app.api.problems import PROBLEM_JSON
-from app.api.views import ProblemView
-from app.error_answers import is_of_protocol
-from app.error_catalog import CATALOG
+from app.api.v1.views import ProblemView
+from app.errors.answers import is_of_protocol
+from app.errors.catalog import CATALOG
 from app.tensors.codec import JSON, NPY, NPZ, SAFETENSORS
 
 __all__ = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from app.api.problems import PROBLEM_JSON
-from app.api.scopes import needed_scopes
-from app.api.views import ProblemView
+from app.api.security.scopes import needed_scopes
+from app.api.v1.views import ProblemView
 from app.tensors.codec import JSON
 
 __all__ = ["declare_keys"]

@@ -10,8 +10,8 @@ from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 
-from app.api.event_facts import EVENT_FACTS
-from app.api.fact_views import (
+from app.api.v1.event_facts import EVENT_FACTS
+from app.api.v1.fact_views import (
     Compression,
     FitResult,
     JobFailure,
@@ -21,7 +21,7 @@ from app.api.fact_views import (
     ScoreResult,
     Symbol,
 )
-from app.api.views import PageView
+from app.api.v1.views import PageView
 from app.domain.job_params import FitParams, PredictParams, ScoreParams
 
 __all__ = ["complete_schemas"]

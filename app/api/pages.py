@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from app.api.document import document_endpoint
-from app.errors import NotFound
+from app.errors.tree import NotFound
 from app.guides.reading import FILES, read_guide
 
 __all__ = ["install_pages"]

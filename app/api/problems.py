@@ -10,10 +10,10 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from app.domain.names import in_words
-from app.error_answers import error_answer
-from app.error_table import ERROR_TABLE
-from app.errors import FieldError, HostError, Invalid, Malformed, MethodNotAllowed, NotFound
-from app.quoting import brief
+from app.errors.answers import error_answer
+from app.errors.http import ERROR_TABLE
+from app.errors.quoting import brief
+from app.errors.tree import FieldError, HostError, Invalid, Malformed, MethodNotAllowed, NotFound
 
 __all__ = ["PROBLEM_JSON", "install_error_handlers", "problem_response"]
 

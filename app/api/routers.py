@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.api import (
+from app.api.security import session
+from app.api.v1 import (
     bucket_plans,
     checkpoints,
     datasets,
@@ -17,7 +18,6 @@ from app.api import (
     modules,
     params,
     serving,
-    session,
     steps,
     transforms,
     versions,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from app.domain.module import BindSpec, BucketShapes, InputDesc, ModuleKind, ModuleRecord
 from app.domain.ragged_axes import batch_axis
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 __all__ = ["LengthInput", "fill_lengths", "length_input", "shapes_for"]
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from pydantic import ConfigDict
 
 from app.domain.codec import STRICT_FIELDS, canonical_json
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 __all__ = [
     "MANIFEST_FORMAT",

@@ -12,8 +12,8 @@ import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from app.domain.names import in_words
-from app.errors import FieldError, Invalid
-from app.quoting import brief, did_you_mean
+from app.errors.quoting import brief, did_you_mean
+from app.errors.tree import FieldError, Invalid
 
 __all__ = ["STRICT_FIELDS", "canonical_json", "from_plain", "to_plain"]
 

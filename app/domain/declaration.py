@@ -20,7 +20,7 @@ from app.domain.serving import (
     StateLink,
 )
 from app.domain.versions import Canary, VersionSpec, check_label
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 __all__ = ["DeclaredInput", "DeclaredOutput", "FolderModel", "ModelDeclaration"]
 

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 __all__ = ["number_by_folder"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.domain.transforms import ImageTransform
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 __all__ = ["Packing"]
 

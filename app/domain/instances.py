@@ -15,7 +15,7 @@ from app.domain.codec import canonical_json, to_plain
 from app.domain.module import ModuleRecord
 from app.domain.serving import ServingSpec
 from app.domain.versions import VersionSpec
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 __all__ = ["as_replica", "check_instances", "module_of", "replica_name", "serving_executors"]
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from app.errors import IllegalTransition
+from app.errors.tree import IllegalTransition
 
 __all__ = [
     "TERMINAL",

@@ -26,7 +26,7 @@ from app.domain.codec import STRICT_FIELDS, from_plain
 from app.domain.job import JobKind
 from app.domain.module import InitSpec, OptimizerSpec
 from app.domain.names import Pattern, check_name
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 __all__ = [
     "ArraySource",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 __all__ = ["check_labels", "parse_labels"]
 

@@ -28,7 +28,7 @@ from app.domain.serving import ServingSpec
 from app.domain.transforms import Transform
 from app.domain.upload_warnings import UploadWarning
 from app.domain.versions import VersionSpec
-from app.errors import Conflict, ParamsLost, WrongStage
+from app.errors.tree import Conflict, ParamsLost, WrongStage
 
 __all__ = [
     "CALLS",

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 __all__ = [
     "FILE_PATTERN",

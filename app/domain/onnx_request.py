@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.domain.module import InputDesc, ModuleRecord
-from app.errors import Conflict, Invalid
+from app.errors.tree import Conflict, Invalid
 
 __all__ = ["OnnxInput", "OnnxRequest", "onnx_inputs"]
 

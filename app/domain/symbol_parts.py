@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.errors import Damaged, Invalid
+from app.errors.tree import Damaged, Invalid
 
 __all__ = ["keep_outputs"]
 

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from app.domain.codec import STRICT_FIELDS
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 __all__ = ["TextTransform", "check_vocabulary", "inside"]
 

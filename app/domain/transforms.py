@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from app.domain.codec import STRICT_FIELDS, from_plain
 from app.domain.texts import TextTransform, check_vocabulary, inside
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 __all__ = [
     "ImageTransform",

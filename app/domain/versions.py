@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from pydantic import ConfigDict, Field
 
 from app.domain.codec import STRICT_FIELDS
-from app.errors import Conflict, Invalid, NotFound
+from app.errors.tree import Conflict, Invalid, NotFound
 
 __all__ = ["LATEST", "LIVE", "Canary", "Chosen", "VersionSpec", "check_label"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 __all__ = ["read_vocabulary"]
 

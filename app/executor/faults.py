@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from app.error_table import error_code
-from app.errors import HostError, ServiceError, refined
+from app.errors.http import error_code
+from app.errors.tree import HostError, ServiceError, refined
 from core import errors
 from core.errors import MXNetError, StageError, UsageError
 
@@ -36,7 +36,7 @@ ENGINE_CODES: Mapping[type[MXNetError], str] = {
 
 
 def engine_code(error: MXNetError) -> str:
-    """Return the code under which ``app.error_table`` knows an error of the engine."""
+    """Return the code under which ``app.errors.http`` knows an error of the engine."""
     return next(ENGINE_CODES[base] for base in type(error).__mro__ if base in ENGINE_CODES)
 
 

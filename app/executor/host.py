@@ -16,11 +16,12 @@ from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import from_plain, to_plain
 from app.domain.job_params import parse_job_params
 from app.domain.module import BucketShapes, symbol_field
-from app.errors import AlreadyExists, HostError, Invalid, OutOfMemory
+from app.errors.tree import AlreadyExists, HostError, Invalid, OutOfMemory
 from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import as_refusals
-from app.executor.jobs.job_board import JobBoard
 from app.executor.jobs.job_checks import check_job
+from app.executor.jobs.job_scheduler import JobBoard
+from app.executor.memory_manager import Make, Room
 from app.executor.modules.describe import describe_module, describe_optimizer
 from app.executor.modules.engine_optimizer import (
     check_saved,
@@ -32,20 +33,19 @@ from app.executor.modules.graph_description import bucket_of, packed_graph
 from app.executor.modules.graph_limits import check_symbols
 from app.executor.modules.hosted_module import HostedModule, parse_context
 from app.executor.modules.inspection import inspect_model
+from app.executor.modules.loaded_modules import Residents
 from app.executor.modules.memory_limits import available_bytes, default_budget
 from app.executor.modules.module_files import load_module, read_base, save_module
 from app.executor.modules.module_params import get_params, init_params, set_params
 from app.executor.modules.param_summaries import summarize_params
 from app.executor.modules.process_memory import resident_bytes, return_free_memory
 from app.executor.modules.randomness import RandomStreams
-from app.executor.modules.residents import Residents
 from app.executor.modules.restoring import restored_module
 from app.executor.modules.shape_proposals import propose_shapes
 from app.executor.modules.stepping import Stepper
 from app.executor.modules.version_loading import load_version
 from app.executor.predict.batching import Batching
 from app.executor.predict.profiling import profile_module
-from app.executor.room import Make, Room
 from app.executor.step_calls import StepCalls
 from app.link import calls
 from app.link.calls import CALL_NAMES

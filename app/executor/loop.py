@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from app.errors import HostError
+from app.errors.tree import HostError
 from app.executor.large_call import LargeCall
 from app.executor.waiting_predictions import WaitingPredictions
 from app.link.answer_sizes import check_answer

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from app.errors import ServiceError
+from app.errors.tree import ServiceError
 from app.executor.host import ModuleHost
 from app.executor.loop import Activity, DeviceLoop
 from app.executor.modules.memory_limits import default_answers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import PurePosixPath
 
-from app.errors import Damaged
+from app.errors.tree import Damaged
 
 __all__ = ["checked_path", "is_system_file", "shortened"]
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from app.domain.dataset import ArrayInfo, lengths_name
 from app.domain.labels import parse_labels
-from app.errors import Damaged, Invalid
+from app.errors.tree import Damaged, Invalid
 from app.files.dataset_limits import check_unpacked_size
 from app.files.file_rows import FileRows
 from app.files.object_arrays import LARGEST_OBJECTS, Examples, read_examples

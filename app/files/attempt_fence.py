@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from app.errors import Damaged, Superseded
+from app.errors.tree import Damaged, Superseded
 from app.files.durable_files import write_durably
 
 __all__ = ["FENCE", "Admitted", "admit", "check_admitted", "read_fence", "shut_out"]

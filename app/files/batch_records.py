@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from app.errors import Damaged, NotFound
+from app.errors.tree import Damaged, NotFound
 from app.files.durable_files import hidden_sibling
 
 __all__ = ["RecordKind", "RecordWriter", "read_names", "read_records"]

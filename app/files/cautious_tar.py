@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from app.errors import Damaged, ServiceError
+from app.errors.tree import Damaged, ServiceError
 from app.files.archive_entries import checked_path, shortened
 
 __all__ = ["GZIP_MAGIC", "open_tar", "tar_entries"]

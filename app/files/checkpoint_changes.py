@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from app.domain.checkpoint import CheckpointManifest
-from app.errors import Damaged, NotFound
+from app.errors.tree import Damaged, NotFound
 from app.files.checkpoint_files import has_manifest, list_tags, read_manifest, recover
 from app.files.durable_files import discard, locked, make_directory, sync_directory
 

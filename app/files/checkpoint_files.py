@@ -34,7 +34,7 @@ from app.domain.checkpoint import (
 )
 from app.domain.codec import from_plain, to_plain
 from app.domain.names import check_name_of_file
-from app.errors import Conflict, Damaged, Invalid, NotFound
+from app.errors.tree import Conflict, Damaged, Invalid, NotFound
 from app.files.attempt_fence import Admitted, admit, check_admitted, read_fence, shut_out
 from app.files.durable_files import (
     Hidden,

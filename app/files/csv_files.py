@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.dataset import MAX_CLASSES, TEXT, ArrayInfo
-from app.errors import Damaged
+from app.errors.tree import Damaged
 from app.files.dataset_limits import check_unpacked_size
 from app.files.text_lines import raw_lines
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from app.domain.dataset import DatasetRecord
 from app.domain.names import check_name
-from app.errors import Damaged, Invalid, NotFound
+from app.errors.tree import Damaged, Invalid, NotFound
 from app.files.durable_files import (
     hidden_sibling,
     list_hidden,

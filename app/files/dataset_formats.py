@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from app.domain.checkpoint import FileDigest
 from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord, lengths_name
-from app.errors import Conflict, Invalid
+from app.errors.tree import Conflict, Invalid
 from app.files import array_files, csv_files, json_lines, libsvm_files, text_lines
 from app.files.array_files import Rows
 from app.files.record_files import count_records

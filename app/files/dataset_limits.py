@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.errors import TooLarge
+from app.errors.tree import TooLarge
 
 __all__ = ["SETTING", "check_unpacked_size"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
-from app.errors import StartError
+from app.errors.tree import StartError
 from app.files.durable_files import rename_durably, write_durably
 
 __all__ = ["new_id", "proposed_id", "read_id", "settle_id", "settled_id_file"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.domain.checkpoint import FileDigest
-from app.errors import Unavailable, refined
+from app.errors.tree import Unavailable, refined
 
 __all__ = [
     "Hidden",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from app.errors import Conflict
+from app.errors.tree import Conflict
 
 __all__ = ["FileRows"]
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.named_arrays import ARRAY_KINDS, NamedArray
-from app.errors import Damaged, NotFound
+from app.errors.tree import Damaged, NotFound
 from app.files.batch_records import RecordKind, RecordWriter, read_records
 from app.files.bin_counts import bin_counts
 

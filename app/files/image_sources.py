@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
 from app.domain.image_classes import number_by_folder
-from app.errors import Damaged, Invalid, TooLarge
+from app.errors.tree import Damaged, Invalid, TooLarge
 from app.files.archive_entries import checked_path, is_system_file, shortened
 from app.files.cautious_tar import open_tar, tar_entries
 from app.files.dataset_limits import SETTING

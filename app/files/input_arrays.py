@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from app.domain.dataset import DatasetRecord
 from app.domain.job_params import ArraySource
-from app.errors import Invalid
+from app.errors.tree import Invalid
 from app.files.array_files import Rows
 
 __all__ = ["check_lengths", "example_shape", "formed", "source_rows"]

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from app.domain.dataset import MAX_CLASSES, TEXT, DatasetKind, DatasetRecord, lengths_name
 from app.domain.job_params import ArraySource, DatasetSource, FitParams, JobParams
 from app.domain.module import ModuleKind, ModuleRecord
-from app.errors import Invalid
-from app.quoting import did_you_mean
+from app.errors.quoting import did_you_mean
+from app.errors.tree import Invalid
 
 __all__ = [
     "check_arrays",

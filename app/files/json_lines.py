@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.dataset import ArrayInfo, lengths_name
-from app.errors import Damaged, Invalid, Malformed
+from app.errors.tree import Damaged, Invalid, Malformed
 from app.files.dataset_limits import check_unpacked_size
 from app.files.text_lines import lines
 from app.tensors.json_bodies import parse_json

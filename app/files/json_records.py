@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import orjson
 
 from app.domain.codec import from_plain, to_plain
-from app.errors import Damaged, Invalid, NotFound
+from app.errors.tree import Damaged, Invalid, NotFound
 
 __all__ = ["decode_record", "encode_record", "read_record"]
 

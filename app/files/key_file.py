@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from app.domain.api_key import ApiKey, KeyList
-from app.errors import NotFound
+from app.errors.tree import NotFound
 from app.files.durable_files import locked, make_directory, write_durably
 from app.files.json_records import encode_record, read_record
 

@@ -12,7 +12,7 @@ import re
 from importlib.metadata import version
 from pathlib import Path
 
-from app.errors import StartError
+from app.errors.tree import StartError
 from app.files.durable_files import write_durably
 
 __all__ = ["check_release", "last_release_file", "note_release"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.domain.names import check_name
-from app.errors import Damaged, NotFound
+from app.errors.tree import Damaged, NotFound
 from app.files.durable_files import write_durably
 from app.files.json_records import encode_record, read_record
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.dataset import ArrayInfo
-from app.errors import Damaged
+from app.errors.tree import Damaged
 from app.files.dataset_limits import check_unpacked_size
 from app.files.text_lines import LONGEST_LINE, lines
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from app.errors import NotFound
+from app.errors.tree import NotFound
 from app.files.batch_records import RecordKind, RecordWriter, read_names, read_records
 
 __all__ = ["Series", "SeriesWriter", "read_series", "series_names", "series_path"]

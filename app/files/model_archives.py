@@ -21,9 +21,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from app.domain.archive import ArchiveFacts
-from app.errors import Damaged, Invalid, Malformed
-from app.file_kinds import MOST_LOOKED_AT, kind_of_file
+from app.errors.tree import Damaged, Invalid, Malformed
 from app.files.archive_entries import checked_path, shortened
+from app.files.file_kinds import MOST_LOOKED_AT, kind_of_file
 from app.tensors.json_bodies import parse_json
 from app.tensors.zip_archives import open_zip
 

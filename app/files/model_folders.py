@@ -37,8 +37,8 @@ from app.domain.model_names import (
 from app.domain.names import check_name
 from app.domain.transforms import Transform, parse_transform
 from app.domain.vocabularies import read_vocabulary
-from app.errors import Damaged, Invalid, Malformed
-from app.file_kinds import not_a_symbol
+from app.errors.tree import Damaged, Invalid, Malformed
+from app.files.file_kinds import not_a_symbol
 from app.tensors.json_bodies import parse_json
 
 __all__ = [

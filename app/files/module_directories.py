@@ -22,7 +22,7 @@ from pathlib import Path
 
 from app.domain.module import ModuleRecord
 from app.domain.names import check_name
-from app.errors import AlreadyExists, Damaged, Invalid, NotFound
+from app.errors.tree import AlreadyExists, Damaged, Invalid, NotFound
 from app.files.durable_files import (
     Hidden,
     discard,

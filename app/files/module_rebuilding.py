@@ -11,7 +11,7 @@ from typing import Any
 from app.domain.checkpoint import CheckpointManifest
 from app.domain.codec import canonical_json
 from app.domain.module import SINGLE, ModuleKind, ModuleRecord, ParamsSource
-from app.errors import Damaged, NotFound
+from app.errors.tree import Damaged, NotFound
 from app.files.checkpoint_files import list_tags, read_manifest, verify_checkpoint
 
 __all__ = ["rebuild_module"]

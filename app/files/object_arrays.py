@@ -17,7 +17,7 @@ from typing import IO, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from app.errors import Damaged, Invalid
+from app.errors.tree import Damaged, Invalid
 from app.files.dataset_limits import check_unpacked_size
 from app.tensors.npy import AS_FLAT
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from app.domain.dataset import DatasetRecord
-from app.errors import Conflict, Invalid
+from app.errors.tree import Conflict, Invalid
 from app.files.durable_files import digest_file
 
 __all__ = ["SETTING", "check_unchanged", "find_file"]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from app.errors import Damaged
+from app.errors.tree import Damaged
 
 __all__ = ["MAGIC", "Part", "count_records", "read_record", "record_parts"]
 

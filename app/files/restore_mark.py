@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import Damaged, NotFound, StartError
+from app.errors.tree import Damaged, NotFound, StartError
 from app.files.durable_files import list_hidden, sync_directory, write_durably
 from app.files.json_records import encode_record, read_record
 

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from app.domain.archive import ArchiveFacts
 from app.domain.model_names import PARAMS_ALONE, params_among, parse_params_name, symbols_among
-from app.errors import Damaged, Invalid, Malformed, TooLarge
+from app.errors.tree import Damaged, Invalid, Malformed, TooLarge
 from app.files.archive_entries import is_system_file, shortened
 from app.files.cautious_tar import GZIP_MAGIC, open_tar, tar_entries
 from app.files.model_archives import ModelArchive, translate_errors

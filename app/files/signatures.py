@@ -7,7 +7,7 @@ from typing import Any
 
 from app.domain.declaration import DeclaredInput
 from app.domain.transforms import Transform, parse_transform
-from app.errors import Damaged
+from app.errors.tree import Damaged
 
 __all__ = ["Signature", "read_signature"]
 

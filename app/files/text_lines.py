@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from app.errors import Damaged
+from app.errors.tree import Damaged
 
 __all__ = ["LONGEST_LINE", "count_lines", "first_lines", "lines", "raw_lines"]
 

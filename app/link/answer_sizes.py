@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from app.errors import HostError
+from app.errors.tree import HostError
 from app.link.specs import TensorSpecs
 
 __all__ = ["answer_bytes", "check_answer"]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from app.errors import HostError
+from app.errors.tree import HostError
 from app.link.answer_sizes import answer_bytes, check_answer
 from app.link.client import Buffers, TensorSpecs
 from app.link.event_flow import EventFlow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.errors import CallTooLong, ExecutorGone, ExecutorKilled
+from app.errors.tree import CallTooLong, ExecutorGone, ExecutorKilled
 from app.link.work_page import RunningWork
 
 __all__ = ["end_of_call", "end_of_prediction"]

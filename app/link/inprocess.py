@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from app.errors import ExecutorGone, HostError
+from app.errors.tree import ExecutorGone, HostError
 from app.link.client import Asked, Buffers, OnOutcome, Outcome, Reply, Tensors, TensorSpecs
 from app.link.event_flow import EventFlow, EventQueue
 from app.link.packed_frames import BatchFacts

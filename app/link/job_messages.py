@@ -222,7 +222,7 @@ class JobDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFailed:
-    """The job failed; ``code`` is one of ``app.error_table``.
+    """The job failed; ``code`` is one of ``app.errors.http``.
 
     Attributes:
         is_unsaved: it leaves the module with parameters that no checkpoint has.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import app
-from app.errors import ExecutorGone
+from app.errors.tree import ExecutorGone
 from app.link.client import Asked, Buffers, OnOutcome, Reply, Tensors, TensorSpecs
 from app.link.event_flow import EventQueue
 from app.link.signatures import Target

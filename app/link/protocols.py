@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy.typing as npt
 
-from app.errors import HostError
+from app.errors.tree import HostError
 from app.link.client import Buffers, TensorSpecs
 from app.link.packed_frames import BatchFacts
 from app.link.signatures import Target

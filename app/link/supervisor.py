@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from app.errors import ExecutorGone
+from app.errors.tree import ExecutorGone
 from app.link.client import (
     Asked,
     Buffers,

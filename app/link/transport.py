@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import ExecutorGone, HostError
+from app.errors.tree import ExecutorGone, HostError
 from app.link.client import Asked, Buffers, OnOutcome, Outcome, Reply, Tensors, TensorSpecs
 from app.link.deaths import end_of_call, end_of_prediction
 from app.link.frames import (

@@ -5,24 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.folder_names import without_folder_names
-from app.services.checkpoints import CheckpointService
-from app.services.datasets import DatasetService
-from app.services.disk_space import DiskSpace
-from app.services.executors import Executors
-from app.services.instances import Instances
-from app.services.jobs import JobService
-from app.services.model_making import ModelMaker
-from app.services.model_repository import ModelRepository
-from app.services.module_access import ModuleAccess
-from app.services.module_commands import ModuleCommands
-from app.services.modules import ModuleService
-from app.services.observed_lengths import ObservedLengths
-from app.services.param_summaries import ParamSummaries
-from app.services.predictions import Predictions
-from app.services.recovery_report import RecoveryReport
-from app.services.restore_log import RestoreLog
-from app.services.statistics import Statistics
-from app.services.versions import Versions
+from app.services.jobs.jobs import JobService
+from app.services.modules.checkpoints import CheckpointService
+from app.services.modules.datasets import DatasetService
+from app.services.modules.model_making import ModelMaker
+from app.services.modules.model_repository import ModelRepository
+from app.services.modules.module_access import ModuleAccess
+from app.services.modules.module_commands import ModuleCommands
+from app.services.modules.modules import ModuleService
+from app.services.modules.param_summaries import ParamSummaries
+from app.services.modules.restore_log import RestoreLog
+from app.services.modules.versions import Versions
+from app.services.operations.disk_space import DiskSpace
+from app.services.operations.executors import Executors
+from app.services.operations.recovery_report import RecoveryReport
+from app.services.predictions.instances import Instances
+from app.services.predictions.observed_lengths import ObservedLengths
+from app.services.predictions.predictions import Predictions
+from app.services.predictions.statistics import Statistics
 
 __all__ = ["Services"]
 

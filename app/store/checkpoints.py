@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, delete, insert, select
 
-from app.database_errors import RowDamaged
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.codec import to_plain
+from app.errors.database import RowDamaged
 from app.store.damage import value_or_damage
 from app.store.filters import CheckpointFilter
 from app.store.modules import module_id

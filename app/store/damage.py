@@ -15,8 +15,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import orjson
 from sqlalchemy import Row
 
-from app.database_errors import RowDamaged
-from app.errors import Invalid
+from app.errors.database import RowDamaged
+from app.errors.tree import Invalid
 
 __all__ = [
     "Unreadable",

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from app.database_errors import RowDamaged
 from app.domain.dataset import DatasetRecord
-from app.errors import AlreadyExists, InUse, NotFound
+from app.errors.database import RowDamaged
+from app.errors.tree import AlreadyExists, InUse, NotFound
 from app.store.damage import sound, value_or_damage
 from app.store.filters import DatasetFilter
 from app.store.jobs import dataset_is_used

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, delete, insert, select
 
-from app.errors import IdempotencyMismatch
+from app.errors.tree import IdempotencyMismatch
 from app.store.schema import counters, idempotency
 
 __all__ = ["forget_key_of", "forget_keys_before", "recall", "remember"]

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from app.domain.job import TERMINAL, Job, JobEvent, JobKind, JobStatus
-from app.errors import InUse, NotFound
+from app.errors.tree import InUse, NotFound
 from app.store.damage import sound
 from app.store.events import append_events, of_job
 from app.store.filters import JobFilter

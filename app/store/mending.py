@@ -8,7 +8,7 @@ from __future__ import annotations
 import orjson
 from sqlalchemy import Connection, select, text, update
 
-from app.domain import job_moves
+from app.domain import job_transitions
 from app.domain.job import TERMINAL, Job, JobStatus
 from app.domain.moment import Moment
 from app.store.events import append_events, of_job
@@ -37,7 +37,7 @@ def fail_damaged(connection: Connection, job_ids: list[int], now: Moment) -> lis
     failed = []
     query = select_jobs().where(jobs.c.id.in_(job_ids), jobs.c.status.in_(_UNFINISHED))
     for row in connection.execute(query).all():
-        move = job_moves.unreadable(salvaged_job(row), now)
+        move = job_transitions.unreadable(salvaged_job(row), now)
         assert move.event is not None
         values = job_values(move.job)
         connection.execute(update(jobs).where(jobs.c.id == row.id).values(**values))

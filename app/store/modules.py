@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from app.database_errors import RowDamaged
 from app.domain.module import ModuleRecord
-from app.errors import AlreadyExists, NotFound, PreconditionFailed
+from app.errors.database import RowDamaged
+from app.errors.tree import AlreadyExists, NotFound, PreconditionFailed
 from app.store.damage import sound, value_or_damage
 from app.store.filters import ModuleFilter
 from app.store.pages import Page, page_of

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Row
 
-from app.errors import Invalid
+from app.errors.tree import Invalid
 from app.store.damage import sound
 
 __all__ = ["LARGEST_PAGE", "Page", "check_limit", "page_of", "page_of_rows"]

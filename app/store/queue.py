@@ -22,12 +22,12 @@ from typing import Any, TypeAlias
 from sqlalchemy import Connection, Select, bindparam, exists, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from app.domain import job_moves
+from app.domain import job_transitions
 from app.domain.fit_epochs import goes_on_counting
 from app.domain.job import Job, JobAction, JobEvent, JobKind, JobStatus
-from app.domain.job_moves import Move
+from app.domain.job_transitions import Move
 from app.domain.moment import Moment
-from app.errors import Conflict, NotFound, Superseded
+from app.errors.tree import Conflict, NotFound, Superseded
 from app.store.damage import sound
 from app.store.events import EventEntry, append_events, of_job
 from app.store.jobs import get_job, missing_job, select_jobs
@@ -115,7 +115,7 @@ def claim(
     try:
         with connection.begin_nested():
             for job in candidates:
-                move = job_moves.claimed(_numbered(connection, job), executor, server, now)
+                move = job_transitions.claimed(_numbered(connection, job), executor, server, now)
                 with contextlib.suppress(Superseded):
                     _write(connection, job, move.job)
                     moves.append(move)
@@ -179,7 +179,9 @@ def renew(connection: Connection, job_id: int, attempt: int, now: Moment) -> Job
     Raises:
         Superseded: the attempt no longer holds the job.
     """
-    return _enter_one(connection, job_id, attempt, now, lambda job: job_moves.renewed(job, now))
+    return _enter_one(
+        connection, job_id, attempt, now, lambda job: job_transitions.renewed(job, now)
+    )
 
 
 def record(
@@ -192,7 +194,7 @@ def record(
 ) -> Job:
     """Record a report of an attempt: progress, metrics, a log line or a checkpoint."""
     return _enter_one(
-        connection, job_id, attempt, now, lambda job: job_moves.recorded(job, kind, data, now)
+        connection, job_id, attempt, now, lambda job: job_transitions.recorded(job, kind, data, now)
     )
 
 
@@ -201,7 +203,7 @@ def succeed(
 ) -> Job:
     """End an attempt and its job in success."""
     return _enter_one(
-        connection, job_id, attempt, now, lambda job: job_moves.succeeded(job, result, now)
+        connection, job_id, attempt, now, lambda job: job_transitions.succeeded(job, result, now)
     )
 
 
@@ -210,19 +212,21 @@ def fail(
 ) -> Job:
     """End a failed attempt; its job too, unless the error is transient and retries are left."""
     return _enter_one(
-        connection, job_id, attempt, now, lambda job: job_moves.failed(job, error, now)
+        connection, job_id, attempt, now, lambda job: job_transitions.failed(job, error, now)
     )
 
 
 def cancel(connection: Connection, job_id: int, attempt: int, now: Moment) -> Job:
     """End an attempt and its job, as a client asked."""
-    return _enter_one(connection, job_id, attempt, now, lambda job: job_moves.cancelled(job, now))
+    return _enter_one(
+        connection, job_id, attempt, now, lambda job: job_transitions.cancelled(job, now)
+    )
 
 
 def release(connection: Connection, job_id: int, attempt: int, reason: str, now: Moment) -> Job:
     """End an attempt cleanly: its job is paused if a client asked for that, else requeued."""
     return _enter_one(
-        connection, job_id, attempt, now, lambda job: job_moves.released(job, reason, now)
+        connection, job_id, attempt, now, lambda job: job_transitions.released(job, reason, now)
     )
 
 
@@ -238,8 +242,8 @@ def lose(
 ) -> Job:
     """End an attempt that died, as ``release`` does; after too many in a row the job fails."""
 
-    def move(job: Job) -> job_moves.Move:
-        return job_moves.lost(job, reason, now, waits=waits, counts=counts)
+    def move(job: Job) -> job_transitions.Move:
+        return job_transitions.lost(job, reason, now, waits=waits, counts=counts)
 
     return _enter_one(connection, job_id, attempt, now, move)
 
@@ -273,7 +277,7 @@ def expire(connection: Connection, now: Moment) -> list[Job]:
     """
     found = _lock_jobs(connection, set(connection.scalars(_late(now)))).values()
     late = [job for job in found if job.expires_at is not None and job.expires_at <= now.steady]
-    return [_save(connection, job, job_moves.expired(job, now), now) for job in late]
+    return [_save(connection, job, job_transitions.expired(job, now), now) for job in late]
 
 
 def has_late(connection: Connection, now: Moment) -> bool:
@@ -300,7 +304,7 @@ def request_pause(connection: Connection, job_id: int, now: Moment) -> Job:
         IllegalTransition: it is finished or paused, or is stopping for another reason.
     """
     job = get_job(connection, job_id, lock=True)
-    return _save(connection, job, job_moves.pause_requested(job, now), now)
+    return _save(connection, job, job_transitions.pause_requested(job, now), now)
 
 
 def request_cancel(connection: Connection, job_id: int, now: Moment) -> Job:
@@ -311,7 +315,7 @@ def request_cancel(connection: Connection, job_id: int, now: Moment) -> Job:
         IllegalTransition: it is finished.
     """
     job = get_job(connection, job_id, lock=True)
-    return _save(connection, job, job_moves.cancel_requested(job, now), now)
+    return _save(connection, job, job_transitions.cancel_requested(job, now), now)
 
 
 def resume(connection: Connection, job_id: int, now: Moment) -> Job:
@@ -324,7 +328,7 @@ def resume(connection: Connection, job_id: int, now: Moment) -> Job:
         IllegalTransition: it is neither paused nor asked to pause.
     """
     job = get_job(connection, job_id, lock=True)
-    return _save(connection, job, job_moves.resumed(job, now), now)
+    return _save(connection, job, job_transitions.resumed(job, now), now)
 
 
 def retry(connection: Connection, job_id: int, now: Moment) -> Job:
@@ -336,7 +340,7 @@ def retry(connection: Connection, job_id: int, now: Moment) -> Job:
         Conflict: others have written versions that it would write.
     """
     job = get_job(connection, job_id, lock=True)
-    move = job_moves.retried(job, now)
+    move = job_transitions.retried(job, now)
     taken = versions_in_the_way(connection, job)
     if taken:
         raise Conflict(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sqlalchemy import create_engine, delete, select
 
-from app.database_errors import DiskFailed
-from app.errors import StartError
+from app.errors.database import DiskFailed
+from app.errors.tree import StartError
 from app.store.disk_errors import disk_error, is_disk_error
 from app.store.schema import datasets, modules
 from app.store.store import Store, database_file, sqlite_url

@@ -16,14 +16,14 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.database_errors import DiskFailed
-from app.errors import DatabaseDamaged, StartError, StorageFull, Unavailable
+from app.errors.database import DiskFailed
+from app.errors.tree import DatabaseDamaged, StartError, StorageFull, Unavailable
 from app.store.clock import StoreClock, open_clock, seconds_since_boot
 from app.store.damage import read_json, read_text
 from app.store.disk_errors import disk_error, is_disk_error
+from app.store.disk_reserve import Reserve
 from app.store.group_commit import GroupCommit
 from app.store.migrations import migrate
-from app.store.reserve import Reserve
 
 __all__ = ["Store", "database_file", "sqlite_url"]
 

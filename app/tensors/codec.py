@@ -10,8 +10,8 @@ from typing import Any
 import numpy.typing as npt
 import orjson
 
-from app.errors import Invalid, UnsupportedMedia
-from app.quoting import brief
+from app.errors.quoting import brief
+from app.errors.tree import Invalid, UnsupportedMedia
 from app.tensors.content import Content
 from app.tensors.json_bodies import check_depth, load_json
 from app.tensors.json_tensors import read_tensor

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from app.errors import Malformed
+from app.errors.tree import Malformed
 
 __all__ = ["check_depth", "load_json", "parse_json"]
 

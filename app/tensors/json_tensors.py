@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from app.errors import FieldError, HostError, Invalid
+from app.errors.tree import FieldError, HostError, Invalid
 from app.tensors.shapes import MOST_AXES, shape_fault
 
 __all__ = ["HostArray", "is_uneven", "read_tensor"]

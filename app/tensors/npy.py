@@ -21,7 +21,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from app.errors import Damaged, Invalid, TooLarge
+from app.errors.tree import Damaged, Invalid, TooLarge
 from app.tensors.shapes import shape_fault
 from app.tensors.writing import Buffer, as_octets, join
 from app.tensors.zip_archives import open_zip

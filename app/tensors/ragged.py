@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from app.errors import Invalid
+from app.errors.tree import Invalid
 from app.tensors.json_tensors import HostArray, read_tensor
 from app.tensors.writing import json_pieces
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from app.errors import Damaged, Malformed
+from app.errors.tree import Damaged, Malformed
 from app.tensors.json_bodies import parse_json
 from app.tensors.shapes import shape_fault
 

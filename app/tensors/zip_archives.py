@@ -6,7 +6,7 @@ import io
 import zipfile
 from typing import IO
 
-from app.errors import Damaged
+from app.errors.tree import Damaged
 
 __all__ = ["DIRECTORY_BYTES", "STORED_OR_DEFLATED", "open_zip"]
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import onnxruntime as ort
 
 import core as mx
-from app.bench.models import MODELS
+from app.cli.bench.models import MODELS
 from core.gluon.model_zoo import vision
 from core.onnx_export import export_onnx
 from tests.benchmarks.networks import NETWORKS

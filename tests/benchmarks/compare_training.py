@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import core as mx
-from app.bench.models import MODELS
+from app.cli.bench.models import MODELS
 from core.gluon.model_zoo import vision
 from tests.benchmarks.turns import compare, repeat_on_request
 

@@ -25,7 +25,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from app.bench.resnet import resnet18  # noqa: E402
+from app.cli.bench.resnet import resnet18  # noqa: E402
 from app.client import Client  # noqa: E402
 from app.client.local_server import running_server  # noqa: E402
 

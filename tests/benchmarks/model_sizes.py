@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import core as mx  # noqa: E402
+from app.cli.demo.tour import LENET  # noqa: E402
 from app.client import Client  # noqa: E402
 from app.client.local_server import running_server  # noqa: E402
-from app.demo.tour import LENET  # noqa: E402
 from served.processes import executor_pid, resident_bytes  # noqa: E402
 
 _MB = 1e6

@@ -28,9 +28,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import core  # noqa: E402
+from app.cli.demo.tour import BIND, MNIST  # noqa: E402
 from app.client import Client  # noqa: E402
 from app.client.local_server import running_server  # noqa: E402
-from app.demo.tour import BIND, MNIST  # noqa: E402
 from served import lenet  # noqa: E402
 
 LARGE_EXAMPLES = 84_000

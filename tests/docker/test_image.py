@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 import core as mx
+from app.cli.demo.tour import LENET
 from app.client import Client, ClientError
-from app.demo.tour import LENET
 from served import lenet
 from served.image_engine import Container, Engine, missing_programs
 from served.processes import wait_until

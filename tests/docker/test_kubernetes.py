@@ -16,7 +16,7 @@ import pytest
 import yaml
 from starlette.applications import Starlette
 
-from app.api.sites import SiteGuard
+from app.api.security.origins import SiteGuard
 from app.client import Client
 from app.domain.api_key import new_key_text
 from app.link.process import ProcessOptions

@@ -59,7 +59,7 @@ class ServerDies(_DyingHost):
 
 if __name__ == "__main__":
     from app import main
-    from app.cli import app
+    from app.cli.main import app
     from app.link.process import ProcessOptions
 
     host = sys.argv.pop(1)

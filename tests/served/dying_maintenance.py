@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from app.maintenance import run_backup, run_restore
+from app.cli.maintenance import run_backup, run_restore
 from app.store.store import sqlite_url
 from served.dying_start import Deaths
 

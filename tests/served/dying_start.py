@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from app.maintenance import ensure_key
+from app.cli.maintenance import ensure_key
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _MOST = 40

@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from app.cli import app
+from app.cli.main import app
 
 __all__ = ["add_key", "key_rows", "revoke_key"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from app.cli.demo.tour import LENET, MNIST, SCALE, images
 from app.client import Client
-from app.demo.tour import LENET, MNIST, SCALE, images
 
 __all__ = ["LONG_NAME", "create", "digits", "few_digits", "fit"]
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from app.domain.job import Job, JobStatus
-from app.errors import ExecutorGone
+from app.errors.tree import ExecutorGone
 from app.link.client import Buffers, Reply, Tensors, TensorSpecs
 from app.link.job_messages import (
     ExecutorEvent,
@@ -19,7 +19,7 @@ from app.link.job_messages import (
     start_from_wire,
     to_wire,
 )
-from app.services.dispatcher import Dispatcher
+from app.services.jobs.dispatcher import Dispatcher
 
 __all__ = ["ScriptedExecutor", "dispatching", "of", "until", "until_status"]
 

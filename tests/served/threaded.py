@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from app.main import create_app
-from app.serving import make_server
+from app.server import make_server
 from app.settings import Settings
 
 __all__ = ["served"]

@@ -110,8 +110,8 @@ async def tick(file: Path) -> None:
 
 
 def main() -> None:
-    from app import cli
-    from app.serving import server
+    from app.cli import main
+    from app.server import server
 
     class TickingServer(server.Server):
         """Ticks while it serves."""
@@ -121,7 +121,7 @@ def main() -> None:
             self.ticker = asyncio.create_task(tick(Path(os.environ[_VARIABLE])))
 
     server.Server = TickingServer
-    cli.main()
+    main.main()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from app.domain.module import BucketShapes
-from app.errors import HostError
+from app.errors.tree import HostError
 from app.executor.background import Waits, awaited, in_background
 from app.executor.jobs.epoch_plan import PlannedBatch
 from app.executor.jobs.examples import Examples

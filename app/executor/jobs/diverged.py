@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.errors import Conflict, HostError
+from app.errors.tree import Conflict, HostError
 from app.executor.modules.finite_values import REMEDY, nonfinite_name
 from app.executor.modules.hosted_module import HostedModule
 

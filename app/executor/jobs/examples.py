@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 from app.domain.job_params import ArraySource, DatasetSource
 from app.domain.module import InputDesc
-from app.errors import Invalid
+from app.errors.quoting import did_you_mean
+from app.errors.tree import Invalid
 from app.executor.jobs.epoch_plan import PlannedBatch
 from app.files.array_files import Rows
 from app.files.dataset_formats import check_loaded, load_arrays
 from app.files.input_arrays import check_lengths, example_shape, formed, source_rows
 from app.files.job_inputs import check_arrays, sources_of
 from app.link.job_messages import DatasetFile
-from app.quoting import did_you_mean
 from core.io import DataDesc
 from core.types import to_dtype
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from app.domain.checkpoint import BestPolicy, CheckpointTag
 from app.domain.job_params import FitParams, parse_job_params
-from app.errors import HostError, ServiceError
+from app.errors.tree import HostError, ServiceError
 from app.executor.background import Waits, in_background, settled
 from app.executor.jobs.diverged import Diverged
 from app.executor.jobs.fit_state import FitSnapshot, FitState

@@ -9,7 +9,7 @@ from typing import Any
 from app.domain.codec import canonical_json
 from app.domain.job_params import DatasetSource, FitParams
 from app.domain.module import BindSpec, BucketShapes, InitSpec, InputDesc, ModuleKind, OptimizerSpec
-from app.errors import Conflict, Invalid, ParamsLost
+from app.errors.tree import Conflict, Invalid, ParamsLost
 from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import client_fault
 from app.executor.jobs.epoch_plan import bucket_of_lengths

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from app.domain.checkpoint import CheckpointTag
-from app.errors import Damaged
+from app.errors.tree import Damaged
 from app.executor.modules.engine_optimizer import main_module
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.module_files import read_state, write_state

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from app.domain.checkpoint import CheckpointTag, is_better
 from app.domain.job_params import FitParams, MetricChoice
-from app.errors import Invalid
+from app.errors.tree import Invalid
 from app.executor.jobs.fit_state import FitState
 
 __all__ = ["FitWatch"]

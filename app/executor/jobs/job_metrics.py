@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.domain.job_params import Metric, MetricSpec
-from app.errors import Invalid
+from app.errors.quoting import did_you_mean
+from app.errors.tree import Invalid
 from app.executor.faults import client_fault
-from app.quoting import did_you_mean
 from core import metric as metrics
 from core.ndarray import NDArray
 

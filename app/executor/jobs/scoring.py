@@ -12,7 +12,7 @@ import numpy.typing as npt
 from app.domain.codec import canonical_json
 from app.domain.job_params import Metric, PredictParams, ScoreParams
 from app.domain.module import ModuleKind
-from app.errors import Conflict, Invalid
+from app.errors.tree import Conflict, Invalid
 from app.executor.background import Waits, awaited, in_background
 from app.executor.jobs.epoch_plan import PlannedBatch, plan_epoch
 from app.executor.jobs.examples import Examples

@@ -15,7 +15,7 @@ from app.domain.checkpoint import CheckpointManifest
 from app.domain.job import JobAction
 from app.domain.job_params import FitParams
 from app.domain.module import InitSpec
-from app.errors import HostError, Invalid, ServiceError
+from app.errors.tree import HostError, Invalid, ServiceError
 from app.executor.background import Waits, awaited, in_background
 from app.executor.jobs.bad_examples import check_batch_labels, check_finite, look_at_labels
 from app.executor.jobs.class_labels import class_labels

@@ -9,11 +9,11 @@ import numpy as np
 
 from app.domain.module import BindSpec, BucketShapes, InputDesc, ModuleKind, ModuleRecord
 from app.domain.ragged_axes import batch_axis, length_axis, ragged_inputs
-from app.errors import FieldError, Invalid, TooLarge
+from app.errors.quoting import did_you_mean
+from app.errors.tree import FieldError, Invalid, TooLarge
 from app.executor.faults import client_fault
 from app.executor.modules.memory_limits import available_bytes, total_bytes
 from app.executor.modules.symbol_specs import SymbolSpecs, infer_specs, unknown_variables
-from app.quoting import did_you_mean
 from core.device import Context
 from core.errors import ShapeError
 from core.io import DataDesc

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.module import BucketShapes, InputDesc
-from app.errors import Invalid
+from app.errors.tree import Invalid
 from core.capabilities.arrays import CAST
 from core.capabilities.kinds import is_of
 from core.graph.infer import infer_graph

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.domain.module import OptimizerSpec
-from app.errors import HostError, Invalid
+from app.errors.tree import HostError, Invalid
 from app.executor.faults import client_fault
 from app.executor.modules.optimizer_specs import (
     check_states,

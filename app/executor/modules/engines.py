@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from app.domain.module import ModuleKind, ModuleRecord
-from app.errors import Invalid
+from app.errors.quoting import did_you_mean
+from app.errors.tree import Invalid
 from app.executor.faults import client_fault
 from app.executor.modules.engine_optimizer import Engine
-from app.quoting import did_you_mean
 from core import kvstore
 from core.device import Context
 from core.module import BucketingModule, DetectionModule, Module, MutableModule

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Set
 from typing import Any
 
 from app.domain.module import BucketShapes, quoted_buckets
-from app.errors import NotFound
+from app.errors.tree import NotFound
 from app.executor.modules.hosted_module import HostedModule
 from app.link.packed_json import pack_json
 from core.graph.infer import GraphSpecs, infer_graph

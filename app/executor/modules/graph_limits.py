@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 __all__ = ["check_symbols", "count_nodes"]
 

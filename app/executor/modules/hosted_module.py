@@ -20,7 +20,7 @@ from app.domain.module import (
     symbol_field,
 )
 from app.domain.origin import Head
-from app.errors import Conflict, InUse, Invalid
+from app.errors.tree import Conflict, InUse, Invalid
 from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import client_fault
 from app.executor.modules.bind_checks import (

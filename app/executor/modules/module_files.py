@@ -10,7 +10,7 @@ from typing import Any
 
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.module import ParamsSource
-from app.errors import Conflict, Damaged, Invalid
+from app.errors.tree import Conflict, Damaged, Invalid
 from app.executor.background import Waits, awaited, in_background
 from app.executor.modules.engine_optimizer import (
     SavedStates,

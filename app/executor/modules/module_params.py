@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from app.domain.module import InitSpec, ParamsSource
-from app.errors import FieldError, Invalid, NotFound
+from app.errors.quoting import did_you_mean
+from app.errors.tree import FieldError, Invalid, NotFound
 from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import client_fault
 from app.executor.modules.host_copy import Values
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.predict.inputs import check_castable
 from app.link.protocols import Arrays
-from app.quoting import did_you_mean
 from core import initializer
 from core.ndarray import NDArray, array
 

@@ -14,8 +14,8 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from app.domain.module import OptimizerSpec
-from app.errors import HostError, Invalid
-from app.quoting import did_you_mean
+from app.errors.quoting import did_you_mean
+from app.errors.tree import HostError, Invalid
 from core import kvstore
 from core.ndarray import NDArray
 from core.optimizer import Optimizer, lr_scheduler

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.errors import Damaged
-from app.file_kinds import MOST_LOOKED_AT, PARAMS, kind_of_file
+from app.errors.tree import Damaged
+from app.files.file_kinds import MOST_LOOKED_AT, PARAMS, kind_of_file
 from core.checkpoint import load_params_by_name
 from core.errors import FormatError, MXNetError
 from core.ndarray import NDArray

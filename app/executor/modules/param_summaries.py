@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from app.errors import Damaged
+from app.errors.tree import Damaged
 from app.executor.background import Waits, awaited, in_background
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.param_figures import figures_of, relative_change, span_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.domain.codec import to_plain
 from app.domain.module import InputDesc, ModuleKind, described_input
-from app.errors import FieldError, Invalid
+from app.errors.tree import FieldError, Invalid
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.input_shapes import ShapeGuess, guess_shapes
 from app.link.calls import ProposeShapes

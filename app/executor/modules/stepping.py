@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from app.domain.module import InputDesc
-from app.errors import Conflict, HostError, Invalid, PreconditionFailed
+from app.errors.tree import Conflict, HostError, Invalid, PreconditionFailed
 from app.executor.faults import client_fault
 from app.executor.modules.class_ranges import ClassRange, class_ranges
 from app.executor.modules.engine_optimizer import optimizer_of, update_parameters

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import core.symbol as sym
 from app.domain.origin import Head
-from app.errors import Invalid
+from app.errors.tree import Invalid
 from core.symbol import Symbol
 
 __all__ = ["cut"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.errors import HostError
+from app.errors.tree import HostError
 from app.executor.background import Waits, awaited, in_background
 from app.executor.modules.host_copy import Values
 from app.executor.modules.hosted_module import HostedModule

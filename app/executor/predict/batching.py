@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from app.domain.codec import from_plain
 from app.domain.module import ModuleRecord
 from app.domain.serving import MOST_ROWS, Batches
-from app.errors import HostError, Invalid
+from app.errors.tree import HostError, Invalid
 from app.executor.background import Waits
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.predict.inference import Inference

@@ -16,7 +16,7 @@ import numpy as np
 from app.domain.module import BucketShapes, InputDesc, quoted_buckets
 from app.domain.ragged_axes import RaggedInput, ragged_inputs
 from app.domain.serving import StateLink
-from app.errors import Invalid
+from app.errors.tree import Invalid
 from app.executor.modules.bind_checks import describe_inputs
 from app.executor.predict.inputs import batch_shape, check_names
 from app.executor.predict.padding import fits, lengths_to_add, pad, padded_shape

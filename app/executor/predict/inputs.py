@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from app.errors import Invalid
+from app.errors.quoting import did_you_mean
+from app.errors.tree import Invalid
 from app.executor.modules.variable_roles import is_label
 from app.link.protocols import Arrays
-from app.quoting import did_you_mean
 from core.types import DType, Shape, to_dtype
 
 __all__ = [

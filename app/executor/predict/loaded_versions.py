@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.domain.module import BucketShapes
-from app.errors import HostError
+from app.errors.tree import HostError
 from app.executor.predict.inference import Inference
 from app.executor.predict.predictor import Parameters
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from app.errors import HostError
+from app.errors.tree import HostError
 from app.executor.modules.finite_values import REMEDY, nonfinite_name
 from app.link.protocols import Arrays
 from core.kernels.kernel import Version

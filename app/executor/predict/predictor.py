@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.errors import Invalid
+from app.errors.tree import Invalid
 from app.executor.modules.symbol_specs import Spec, SymbolSpecs, infer_specs, unknown_variables
 from app.executor.predict.batch_axes import NO_AXIS, TWO_SIZES, batch_axis
 from app.executor.predict.independence import find_independence

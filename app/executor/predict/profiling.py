@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from app.errors import Invalid
+from app.errors.tree import Invalid
 from app.executor.background import Waits
 from app.executor.modules.graph_description import bucket_of
 from app.executor.modules.hosted_module import HostedModule

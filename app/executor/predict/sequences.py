@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 
 from app.domain.sequence import SequencePart, SequenceStates
-from app.errors import Conflict, Invalid, SequenceLost, Unavailable
+from app.errors.tree import Conflict, Invalid, SequenceLost, Unavailable
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.predict.stateful import StateSpec
 from app.link.protocols import Arrays

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from app.domain.serving import StateLink
-from app.errors import Invalid
+from app.errors.tree import Invalid
 from app.executor.modules.symbol_specs import Spec, SymbolSpecs
 from app.executor.predict.batch_axes import TWO_SIZES, growing_axes
 from app.executor.predict.predictor import Parameters, Predictor, SharedMemory

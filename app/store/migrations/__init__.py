@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect, text
 
-from app.errors import Unavailable
+from app.errors.tree import Unavailable
 
 if TYPE_CHECKING:
     from alembic.config import Config

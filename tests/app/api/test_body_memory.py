@@ -8,7 +8,7 @@ import pytest
 from starlette.requests import Request
 
 from app.api.body_memory import BodyMemory
-from app.errors import Unavailable
+from app.errors.tree import Unavailable
 
 
 def new_request() -> Request:

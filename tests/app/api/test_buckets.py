@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import core as mx
-from app.api.requests import ModuleBody
-from app.errors import Invalid
+from app.api.v1.requests import ModuleBody
+from app.errors.tree import Invalid
 
 LENGTHS, FEATURES, CLASSES, BATCH = (3, 5, 8), 4, 3, 4
 OPEN: dict[str, Any] = {

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from app.client.local_server import ServerProcess, running_server
-from app.error_catalog import CATALOG
+from app.errors.catalog import CATALOG
 from served.declared import check_declared, undeclared
 from served.document import openapi_document
 from served.keys import add_key

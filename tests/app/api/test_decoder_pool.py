@@ -15,7 +15,7 @@ import pytest
 
 from app.api.decoder_pool import DecoderPool
 from app.api.decoding import Decoded, tensors_of
-from app.errors import HostError, TooLarge, Unavailable
+from app.errors.tree import HostError, TooLarge, Unavailable
 from served.network import NETWORK
 from served.processes import is_running
 

@@ -12,7 +12,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.demo.tour import LENET, MNIST, SCALE
+from app.cli.demo.tour import LENET, MNIST, SCALE
 from app.main import create_app
 from app.services.services import Services
 from app.settings import Settings

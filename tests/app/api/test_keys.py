@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.api.scopes import SCOPES
+from app.api.security.scopes import SCOPES
 from app.client import Client, ClientError
 from app.client.local_server import ServerProcess, running_server
 from app.domain.api_key import KeyScope

@@ -11,8 +11,8 @@ import httpx
 import numpy as np
 import pytest
 
-from app.api import tensor_io
 from app.api.bodies import beside_the_loop
+from app.api.v1 import tensor_io
 from served.network import FEATURES, NETWORK
 from served.params_file import write_params
 

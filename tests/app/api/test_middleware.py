@@ -15,8 +15,8 @@ from prometheus_client import REGISTRY
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.cross_origin import CrossOrigin
 from app.api.middleware import RequestContext
+from app.api.security.cross_origin import CrossOrigin
 
 NO_ORIGIN = CrossOrigin(())
 

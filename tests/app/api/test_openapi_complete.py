@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.api.scopes import OPEN_PATHS
+from app.api.security.scopes import OPEN_PATHS
 from app.domain.api_key import KeyScope
 from served.document import openapi_document
 

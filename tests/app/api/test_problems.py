@@ -11,10 +11,10 @@ import pytest
 import structlog
 from fastapi import FastAPI, Query
 
-from app.api.cross_origin import CrossOrigin
 from app.api.middleware import RequestContext
 from app.api.problems import PROBLEM_JSON, install_error_handlers
-from app.errors import ExecutorGone, HostError, Invalid, TooLarge, Unavailable, WrongStage
+from app.api.security.cross_origin import CrossOrigin
+from app.errors.tree import ExecutorGone, HostError, Invalid, TooLarge, Unavailable, WrongStage
 from app.executor.faults import to_host_error
 from core.errors import ShapeError
 

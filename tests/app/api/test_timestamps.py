@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.job_views import event_view
 from app.api.timestamps import timestamp, with_timestamps
+from app.api.v1.job_views import event_view
 from app.domain.events import EventRow
 from app.domain.job import JobEvent, JobStatus
 

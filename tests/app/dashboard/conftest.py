@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from app.cli.demo.tour import MNIST, images
 from app.client import Client
 from app.client.local_server import ServerProcess, running_server
-from app.demo.tour import MNIST, images
 from served import lenet, padded_sums
 from served.keys import add_key
 from served.node import dashboard_copy

@@ -18,9 +18,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import core as mx
+from app.cli.demo.tour import LENET
 from app.client import Client
 from app.client.local_server import running_server
-from app.demo.tour import LENET
 from oracle.shared import SHARED
 from served.awkward_models import save
 from served.browser import SEVEN, browsing, draw, faults_of, look

@@ -13,9 +13,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 import core as mx
+from app.cli.demo.tour import LENET, MNIST
 from app.client import Client
 from app.client.local_server import ServerProcess
-from app.demo.tour import LENET, MNIST
 from served.archives import files_of_model, write_archive
 from served.awkward_models import HIDDEN, reader, save
 from served.browser import SEVEN, browsing, draw, faults_of, look, serious

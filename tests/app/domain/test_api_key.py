@@ -15,7 +15,7 @@ from app.domain.api_key import (
     new_key_text,
 )
 from app.domain.codec import from_plain, to_plain
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 
 def make(text: str, *scopes: KeyScope, **fields: float) -> ApiKey:

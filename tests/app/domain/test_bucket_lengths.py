@@ -5,7 +5,7 @@ import pytest
 from app.domain.bucket_lengths import fill_lengths
 from app.domain.codec import from_plain
 from app.domain.module import BindSpec, BucketShapes, InputDesc, ModuleKind, ModuleRecord
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 RECORD = ModuleRecord(
     name="net", kind=ModuleKind.BUCKETING, symbols={"5": "{}", "9": "{}"}, default_bucket_key="9"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag, FileDigest
 from app.domain.codec import from_plain, to_plain
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 MANIFEST = CheckpointManifest(
     module="lenet",

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from app.api.requests import LoadBody
+from app.api.v1.requests import LoadBody
 from app.domain.codec import canonical_json, from_plain, to_plain
 from app.domain.job_params import FitParams
 from app.domain.module import BindSpec, BucketShapes, InputDesc, OptimizerSpec
-from app.errors import FieldError, Invalid
+from app.errors.tree import FieldError, Invalid
 
 BIND = BindSpec(
     data_shapes=(InputDesc(name="data", shape=(64, 10), layout="NC"),),

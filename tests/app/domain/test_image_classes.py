@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.domain.image_classes import number_by_folder
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 ROWS = {
     "folders": (["cat/1.jpg", "dog/1.jpg", "cat/2.jpg"], ("cat", "dog"), [0, 1, 0]),

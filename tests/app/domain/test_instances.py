@@ -16,7 +16,7 @@ from app.domain.instances import (
 )
 from app.domain.module import SINGLE, BindSpec, InputDesc, ModuleRecord, OptimizerSpec, Stage
 from app.domain.serving import ServingSpec
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 NAMES = ("cpu(0)", "cpu(1)", "gpu(0)", "cpu(2)", "cpu(3)")
 BIND = BindSpec(data_shapes=(InputDesc(name="data", shape=(4, 5)),))

@@ -17,7 +17,7 @@ from app.domain.job import (
     event_after_loss,
     event_after_release,
 )
-from app.errors import IllegalTransition
+from app.errors.tree import IllegalTransition
 
 S, E = JobStatus, JobEvent
 

@@ -14,7 +14,7 @@ from app.domain.job_params import (
     parse_job_params,
     parse_source,
 )
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 FIT = {"dataset": "mnist", "epochs": 2, "batch_size": 64}
 

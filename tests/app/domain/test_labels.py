@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.domain.labels import check_labels, parse_labels
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from app.domain.module import (
     Stage,
     require,
 )
-from app.errors import Conflict, Invalid, ParamsLost, WrongStage
+from app.errors.tree import Conflict, Invalid, ParamsLost, WrongStage
 
 DATA = (InputDesc(name="data", shape=(4, 8)),)
 CREATED = ModuleRecord(name="m", symbols={SINGLE: "{}"})

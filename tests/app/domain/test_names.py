@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.checkpoint import CheckpointTag
 from app.domain.names import check_name, check_name_of_file
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 
 @pytest.mark.parametrize("name", ["a", "LeNet-5", "resnet.v2_b", "0", "x" * 128, "a..b"])

@@ -10,7 +10,7 @@ import pytest
 
 import core as mx
 from app.domain.symbol_parts import keep_outputs
-from app.errors import Damaged, Invalid
+from app.errors.tree import Damaged, Invalid
 
 
 def trained() -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from app.domain.texts import TextTransform
 from app.domain.transforms import parse_transform, stored_transform
 from app.domain.vocabularies import read_vocabulary
-from app.errors import Invalid
+from app.errors.tree import Invalid
 
 WORDS = ("<unk>", "the", "cat", "sat", "größe")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.domain.versions import LATEST, LIVE, Canary, VersionSpec, check_label
-from app.errors import Conflict, Invalid, NotFound
+from app.errors.tree import Conflict, Invalid, NotFound
 
 
 def test_the_default_is_the_promoted_version_else_live() -> None:

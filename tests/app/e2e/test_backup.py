@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from app.cli.demo.tour import MNIST
 from app.client import Client
 from app.client.local_server import ServerProcess, running_server
-from app.demo.tour import MNIST
 from served import lenet
 from served.processes import ENVIRONMENT
 

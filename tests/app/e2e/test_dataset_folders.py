@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.demo.tour import MNIST
 from app.client import Client, ClientError
 from app.client.local_server import running_server
-from app.demo.tour import MNIST
 from served import lenet
 from served.processes import ENVIRONMENT
 

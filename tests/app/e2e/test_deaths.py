@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.cli.demo.tour import MNIST
 from app.client import Client
 from app.client.local_server import ServerProcess, running_server
-from app.demo.tour import MNIST
 from served import lenet
 from served.processes import ENVIRONMENT, executor_pid, is_running, kill, wait_until
 

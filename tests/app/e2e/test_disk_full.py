@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import core as mx
+from app.cli.demo.tour import MNIST
 from app.client import Client
 from app.client.local_server import running_server
-from app.demo.tour import MNIST
 from served.lenet import create, fit
 from served.perceptron import BATCH
 from served.processes import ENVIRONMENT, wait_until

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 import core as mx
+from app.cli.demo.tour import LENET
 from app.client import Client
-from app.demo.tour import LENET
 from served.processes import end_executor
 
 SHAPES = [{"name": "data", "shape": [8, 1, 28, 28]}]

@@ -14,9 +14,9 @@ import httpx
 import numpy as np
 import pytest
 
+from app.cli.demo.tour import BIND, MNIST
 from app.client import Client
 from app.client.local_server import ServerProcess, running_server
-from app.demo.tour import BIND, MNIST
 from served import lenet
 from served.processes import ENVIRONMENT, wait_until
 

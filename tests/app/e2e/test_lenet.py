@@ -7,9 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from app.cli.demo.tour import images
 from app.client import Client, ClientError
 from app.client.local_server import ServerProcess
-from app.demo.tour import images
 from served import lenet
 
 

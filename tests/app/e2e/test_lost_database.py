@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.cli.demo.tour import MNIST, images
 from app.client import Client, ClientError
 from app.client.local_server import running_server
-from app.demo.tour import MNIST, images
 from served import lenet
 from served.processes import ENVIRONMENT
 from tests.app.e2e.test_old_data_directory import ARCHIVE

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import core as mx
+from app.cli.demo.tour import LENET, MNIST, SCALE
 from app.client import Client, ClientError
 from app.client.local_server import ServerProcess
-from app.demo.tour import LENET, MNIST, SCALE
 
 IMAGES = np.random.RandomState(0).uniform(-1, 1, (4, 3, 10, 10)).astype("float32")
 DATA: list[dict[str, Any]] = [{"name": "data", "shape": list(IMAGES.shape)}]

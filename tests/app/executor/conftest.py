@@ -24,7 +24,7 @@ from app.domain.module import (
     ModuleRecord,
     OptimizerSpec,
 )
-from app.errors import HostError
+from app.errors.tree import HostError
 from app.executor.host import ModuleHost
 from app.files.checkpoint_files import admit_attempt
 from app.link import calls

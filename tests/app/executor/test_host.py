@@ -12,7 +12,7 @@ import pytest
 
 import core as mx
 from app.domain.module import SINGLE, BindSpec, InitSpec, ModuleRecord, OptimizerSpec
-from app.errors import HostError, Invalid
+from app.errors.tree import HostError, Invalid
 from app.executor import host
 from app.executor.host import ModuleHost
 from app.executor.modules.hosted_module import HostedModule

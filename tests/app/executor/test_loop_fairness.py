@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.errors import HostError
+from app.errors.tree import HostError
 from app.executor.loop import DeviceLoop
 from app.link.client import Buffers
 from app.link.protocols import ChannelClosed, Computation, IncomingCall, Prepared, Priority

@@ -16,7 +16,7 @@ import pytest
 import core as mx
 from app.domain.job import JobAction, JobKind
 from app.domain.module import BindSpec, InitSpec, ModuleKind, OptimizerSpec
-from app.errors import HostError
+from app.errors.tree import HostError
 from app.executor.jobs import fit_checkpoints, fit_setup
 from app.link import calls
 from app.link.job_messages import JobControl

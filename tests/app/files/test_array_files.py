@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.errors import Damaged
+from app.errors.tree import Damaged
 from app.files import array_files
 from app.files.array_files import load_npz
 from app.tensors.npy import read_npy_header

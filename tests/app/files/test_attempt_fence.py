@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.domain.checkpoint import CheckpointTag
-from app.errors import Damaged, Superseded, Unavailable
+from app.errors.tree import Damaged, Superseded, Unavailable
 from app.files.attempt_fence import FENCE
 from app.files.checkpoint_files import (
     admit_attempt,

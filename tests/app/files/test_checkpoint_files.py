@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
-from app.errors import Damaged, Invalid, NotFound
+from app.errors.tree import Damaged, Invalid, NotFound
 from app.files.attempt_fence import FENCE
 from app.files.checkpoint_files import (
     MANIFEST,

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.domain.dataset import MAX_CLASSES, TEXT
-from app.errors import Damaged
+from app.errors.tree import Damaged
 from app.files.csv_files import inspect_csv, load_csv, preview_csv
 
 LIMIT = 1 << 20

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.domain.names import check_name
-from app.errors import Invalid
+from app.errors.tree import Invalid
 from app.files.durable_files import (
     digest_file,
     discard,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.domain.named_arrays import NamedArray
-from app.errors import Damaged, NotFound
+from app.errors.tree import Damaged, NotFound
 from app.files import histogram_series
 from app.files.histogram_series import (
     BINS,

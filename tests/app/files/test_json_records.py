@@ -17,7 +17,7 @@ from app.domain.module import (
     OptimizerSpec,
     ParamsSource,
 )
-from app.errors import Damaged, NotFound
+from app.errors.tree import Damaged, NotFound
 from app.files.json_records import decode_record, encode_record, read_record
 
 RECORD = ModuleRecord(

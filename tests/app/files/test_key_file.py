@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.domain.api_key import ApiKey, KeyScope, digest_of, key_id_of, new_key_text
-from app.errors import Damaged
+from app.errors.tree import Damaged
 from app.files.key_file import KeyFile
 
 

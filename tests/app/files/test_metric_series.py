@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.errors import Damaged, NotFound
+from app.errors.tree import Damaged, NotFound
 from app.files.metric_series import SeriesWriter, read_series, series_names, series_path
 
 NAMES = ["accuracy", "loss"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.errors import Damaged, Invalid
+from app.errors.tree import Damaged, Invalid
 from app.files.model_archives import open_archive
 from app.files.signatures import read_signature
 from served.archives import ARCHIVES, MANIFEST, files_of_model, write_archive

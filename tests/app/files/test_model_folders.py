@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import Damaged, Invalid
+from app.errors.tree import Damaged, Invalid
 from app.files.model_folders import find_models, read_model, sign_model
 from served.model_folders import write_epoch, write_model
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.errors import Damaged, Invalid, TooLarge
+from app.errors.tree import Damaged, Invalid, TooLarge
 from app.files.object_arrays import read_examples
 
 LIMIT = 1 << 20

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import Damaged, Invalid, TooLarge
+from app.errors.tree import Damaged, Invalid, TooLarge
 from app.files.sagemaker_archives import is_tar, open_sagemaker_archive
 from served.archives import files_of_model
 

@@ -15,9 +15,9 @@ import numpy as np
 ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from app.cli.demo.tour import BIND, FIT, LENET, MNIST  # noqa: E402
 from app.client import Client  # noqa: E402
 from app.client.local_server import running_server  # noqa: E402
-from app.demo.tour import BIND, FIT, LENET, MNIST  # noqa: E402
 from app.guides.reading import FILES  # noqa: E402
 from served.processes import ENVIRONMENT  # noqa: E402
 

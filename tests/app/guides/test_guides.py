@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import core as mx
+from app.cli.demo.tour import LENET, MNIST
 from app.client import Client
 from app.client.local_server import ServerProcess, running_server
-from app.demo.tour import LENET, MNIST
 from app.guides.reading import guide_names
 from oracle import golden_file
 from oracle.networks import make_parameters

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import HostError, Invalid
+from app.errors.tree import HostError, Invalid
 from app.link.packed_frames import BatchFacts
 from app.link.protocols import Arrays, Emit, IncomingCall, Predicted, Prepared, Priority
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.errors import ExecutorGone, HostError
+from app.errors.tree import ExecutorGone, HostError
 from app.executor.loop import DeviceLoop
 from app.link.inprocess import InProcessClient
 from app.link.protocols import Channel

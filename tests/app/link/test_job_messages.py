@@ -17,7 +17,7 @@ from app.domain.module import (
     InputDesc,
     OptimizerSpec,
 )
-from app.errors import Invalid
+from app.errors.tree import Invalid
 from app.link import job_messages as messages
 from app.link.job_messages import (
     DatasetFile,

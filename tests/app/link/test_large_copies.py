@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.errors import ExecutorGone
+from app.errors.tree import ExecutorGone
 from app.link.client import Outcome
 from app.link.process import ProcessClient, ProcessOptions
 from app.link.signatures import Signature, Target

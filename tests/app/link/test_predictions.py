@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.errors import ExecutorGone, ExecutorKilled, HostError
+from app.errors.tree import ExecutorGone, ExecutorKilled, HostError
 from app.link.client import ExecutorClient, Outcome
 from app.link.process import ProcessClient, ProcessOptions
 from app.link.signatures import Numbers, Signature, Target

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import app
-from app.errors import ExecutorGone, ExecutorKilled, HostError
+from app.errors.tree import ExecutorGone, ExecutorKilled, HostError
 from app.link.process import PATIENCE, ProcessClient, ProcessOptions
 from app.link.slab_port import SlabLimits
 from served.processes import shared_memory

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 import numpy as np
 import pytest
 
-from app.errors import ExecutorGone, ExecutorKilled
+from app.errors.tree import ExecutorGone, ExecutorKilled
 from app.link.client import ExecutorClient
 from app.link.process import ProcessClient
 from app.link.supervisor import ExecutorState, RestartPolicy, Supervisor

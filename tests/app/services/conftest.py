@@ -14,17 +14,17 @@ from app.domain.dataset import DatasetKind, DatasetRecord
 from app.domain.job import Job, JobKind
 from app.domain.moment import Moment
 from app.link.job_messages import ExecutorEvent
-from app.services.bell import Bells
-from app.services.checkpoints import CheckpointService
-from app.services.datasets import DatasetService
-from app.services.job_queue import JobQueue
-from app.services.job_runs import JobRuns
-from app.services.jobs import JobService
-from app.services.modules import ModuleService
-from app.services.presence import Presence
-from app.services.recovery import Recovery
-from app.services.resume_points import ResumePoints
-from app.services.submissions import JobDefaults
+from app.services.jobs.job_attempts import JobRuns
+from app.services.jobs.job_queue import JobQueue
+from app.services.jobs.jobs import JobService
+from app.services.jobs.resume_points import ResumePoints
+from app.services.jobs.submissions import JobDefaults
+from app.services.modules.checkpoints import CheckpointService
+from app.services.modules.datasets import DatasetService
+from app.services.modules.modules import ModuleService
+from app.services.operations.liveness import Presence
+from app.services.operations.notifier import Bells
+from app.services.operations.recovery import Recovery
 from app.store.store import Store
 from served.migrated import migrated_database
 

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from sqlalchemy import JSON
 
-from app.database_errors import RowDamaged
 from app.domain.checkpoint import CheckpointTag
 from app.domain.dataset import DatasetKind
 from app.domain.job import JobStatus
 from app.domain.module import SINGLE, InitSpec, ModuleRecord, OptimizerSpec, ParamsSource
-from app.errors import NotFound
+from app.errors.database import RowDamaged
+from app.errors.tree import NotFound
 from app.files.checkpoint_files import admit_attempt, write_checkpoint
 from app.link.job_messages import JobDone, JobFailed, JobProgress
-from app.services.recovery_report import Outcome
+from app.services.operations.recovery_report import Outcome
 from app.store.schema import metadata
 
 T = CheckpointTag

@@ -12,10 +12,10 @@ from app.domain.checkpoint import CheckpointTag
 from app.domain.fit_epochs import FitEpochs, epochs_of
 from app.domain.job import Job, JobKind
 from app.domain.versions import VersionSpec
-from app.errors import Conflict, InUse
+from app.errors.tree import Conflict, InUse
 from app.files.checkpoint_files import admit_attempt, copy_checkpoint, write_checkpoint
 from app.link.job_messages import JobCheckpoint, JobDone, JobFailed
-from app.services.submissions import JobLimits, read_submission
+from app.services.jobs.submissions import JobLimits, read_submission
 
 T = CheckpointTag
 FIT = {"dataset": "digits", "batch_size": 2, "optimizer": {"name": "sgd"}}

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from app.domain.dataset import DatasetKind
-from app.errors import Conflict, Damaged, InUse, Invalid, TooLarge
-from app.services.datasets import DatasetService
-from app.services.recovery_report import Outcome
+from app.errors.tree import Conflict, Damaged, InUse, Invalid, TooLarge
+from app.services.modules.datasets import DatasetService
+from app.services.operations.recovery_report import Outcome
 
 K = DatasetKind
 

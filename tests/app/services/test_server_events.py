@@ -10,8 +10,8 @@ from app.domain.declaration import FolderModel
 from app.domain.events import ServerEvent
 from app.domain.module import SINGLE, BindSpec, InputDesc, ModuleRecord
 from app.domain.restoration import MOST_DEATHS, RestoreStatus
-from app.errors import InUse, StorageFull
-from app.services.restore_log import RestoreLog
+from app.errors.tree import InUse, StorageFull
+from app.services.modules.restore_log import RestoreLog
 
 BIND = BindSpec(data_shapes=(InputDesc(name="data", shape=(4, 8)),))
 E = ServerEvent
@@ -51,7 +51,7 @@ def test_refused_and_failed_changes_cause_no_event(
     def fail(*arguments: Any) -> None:
         raise StorageFull
 
-    monkeypatch.setattr("app.services.modules.append_events", fail)
+    monkeypatch.setattr("app.services.modules.modules.append_events", fail)
     with pytest.raises(StorageFull):
         bench.modules.change("a", lambda a: a.evolve(bind=BIND))
     assert bench.modules.get("a").bind is None, "no change without its event"

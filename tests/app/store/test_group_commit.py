@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, NestedTransaction, event, text
 from sqlalchemy.exc import OperationalError
 
-from app.errors import StorageFull
+from app.errors.tree import StorageFull
 from app.store.store import Store
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"])  # others allow concurrent commits

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.exc import IntegrityError
 
 from app.domain.job import JobEvent
-from app.errors import StartError, Unavailable
+from app.errors.tree import StartError, Unavailable
 from app.store import migrations
 from app.store.events import events_after
 from app.store.migrations import current_revision, latest_revision, migrate, revisions

@@ -18,13 +18,7 @@ from app.domain.module import (
     OptimizerSpec,
     ParamsSource,
 )
-from app.errors import (
-    AlreadyExists,
-    IdempotencyMismatch,
-    InUse,
-    NotFound,
-    PreconditionFailed,
-)
+from app.errors.tree import AlreadyExists, IdempotencyMismatch, InUse, NotFound, PreconditionFailed
 from app.store import queue
 from app.store.checkpoints import (
     forget_checkpoint,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import Invalid
+from app.errors.tree import Invalid
 from app.store.pages import LARGEST_PAGE, check_limit, page_of
 
 

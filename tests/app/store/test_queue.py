@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from app.domain.job import Job, JobAction, JobEvent, JobKind, JobStatus
-from app.errors import IllegalTransition, NotFound, Superseded
+from app.errors.tree import IllegalTransition, NotFound, Superseded
 from app.store import queue
 from app.store.events import events_after
 from app.store.jobs import get_job

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from app.domain.job import TERMINAL, Job, JobAction, JobEvent, JobKind, JobStatus, advance
 from app.domain.module import SINGLE, ModuleRecord
-from app.errors import IllegalTransition, Superseded
+from app.errors.tree import IllegalTransition, Superseded
 from app.store import queue
 from app.store.events import events_after
 from app.store.filters import JobFilter

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import StartError
+from app.errors.tree import StartError
 from app.settings import Settings
 from app.store.snapshot import check_database, continue_ids, forget_missing, snapshot
 from app.store.store import Store, database_file

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import event, select, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from app.database_errors import DiskFailed
-from app.errors import DatabaseDamaged, StartError, StorageFull, Unavailable
+from app.errors.database import DiskFailed
+from app.errors.tree import DatabaseDamaged, StartError, StorageFull, Unavailable
 from app.store.schema import metadata
 from app.store.snapshot import check_database
 from app.store.store import Store

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from app.errors import Damaged, Invalid, UnsupportedMedia
+from app.errors.tree import Damaged, Invalid, UnsupportedMedia
 from app.tensors.codec import (
     JSON,
     NPY,

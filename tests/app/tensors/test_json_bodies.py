@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.errors import Malformed
+from app.errors.tree import Malformed
 from app.tensors.json_bodies import parse_json
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.errors import Invalid
+from app.errors.tree import Invalid
 from app.tensors.json_tensors import read_tensor
 
 

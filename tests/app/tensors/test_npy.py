@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from app.errors import Damaged, Invalid, TooLarge
+from app.errors.tree import Damaged, Invalid, TooLarge
 from app.tensors.npy import read_npy, read_npz, write_npy, write_npz
 
 LIMIT = 1 << 20

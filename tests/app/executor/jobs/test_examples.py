@@ -9,7 +9,7 @@ import pytest
 
 from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord
 from app.domain.job_params import ArraySource, DatasetSource
-from app.errors import Conflict, Invalid
+from app.errors.tree import Conflict, Invalid
 from app.executor.jobs.epoch_plan import PlannedBatch
 from app.executor.jobs.examples import Examples, InputForm
 from app.files import array_files

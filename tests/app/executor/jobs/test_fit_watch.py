@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.domain.checkpoint import BestPolicy, CheckpointManifest, best_tags, is_better
-from app.errors import HostError
+from app.errors.tree import HostError
 from app.files.checkpoint_files import list_tags, read_manifest
 from served.fits import assert_equal_params, run_fit, without_seconds
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import core as mx
-from app.errors import HostError
+from app.errors.tree import HostError
 from app.executor.jobs.job_metrics import make_metrics, update_metric
 from app.executor.jobs.losses import LossMeter
 

@@ -11,7 +11,7 @@ import pytest
 
 import core as mx
 from app.domain.module import OptimizerSpec
-from app.errors import HostError, Invalid
+from app.errors.tree import HostError, Invalid
 from app.executor.modules.engine_optimizer import (
     Parked,
     check_saved,

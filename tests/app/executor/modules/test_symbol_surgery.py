@@ -7,7 +7,7 @@ import pytest
 
 import core as mx
 from app.domain.origin import Head
-from app.errors import Invalid
+from app.errors.tree import Invalid
 from app.executor.modules.symbol_surgery import cut
 
 

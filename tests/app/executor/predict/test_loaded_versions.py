@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.domain.module import InitSpec
-from app.errors import HostError
+from app.errors.tree import HostError
 from app.files.checkpoint_files import read_manifest
 from app.link import calls
 from app.link.protocols import IncomingCall

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.domain.sequence import SequencePart, SequenceStates
-from app.errors import SequenceLost, Unavailable
+from app.errors.tree import SequenceLost, Unavailable
 from app.executor.predict.sequences import OpenPart, SequenceTable
 from app.executor.predict.stateful import StateSpec
 

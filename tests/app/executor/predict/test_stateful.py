@@ -21,7 +21,7 @@ from app.domain.module import (
 )
 from app.domain.sequence import SequencePart, SequenceStates
 from app.domain.serving import StateLink
-from app.errors import HostError
+from app.errors.tree import HostError
 from app.link import calls
 from app.link.protocols import IncomingCall
 from served.recurrent import FEATURES, FUSED, UNROLLED, fused, links, long_pass, unrolled

@@ -1,8 +1,0 @@
-"""Timings of this machine: training steps, predictions in process and over HTTP."""
-
-from __future__ import annotations
-
-from app.bench.report import run_bench, run_suite
-from app.bench.serving import run_serving
-
-__all__ = ["run_bench", "run_serving", "run_suite"]
