@@ -27,12 +27,12 @@ from app.api.pages import install_pages
 from app.api.problems import install_error_handlers
 from app.api.routers import ROUTERS
 from app.api.security.cross_origin import CrossOrigin, Preflights
-from app.api.security.fast_path_keys import LaneKeys
+from app.api.security.fast_path_keys import FastPathKeys
 from app.api.security.key_guard import KeyGuard, require_scope
-from app.api.security.origins import SiteGuard
-from app.api.v1.predict_fast_path import PredictLane
+from app.api.security.origins import OriginCheck
+from app.api.v1.predict_fast_path import PredictFastPath
 from app.api.v1.raw_inputs import RawInputs
-from app.api.v2.infer import InferLane
+from app.api.v2.infer import InferFastPath
 from app.api.v2.inference import Inferences
 from app.api.v2.routers import ROUTERS as PROTOCOL_ROUTERS
 from app.errors.redaction import redacted_values
@@ -48,7 +48,7 @@ from app.services.access.key_ring import KeyRing
 from app.services.access.sessions import Sessions
 from app.services.jobs.dispatcher import Dispatcher
 from app.services.jobs.history import History
-from app.services.jobs.job_attempts import JobRuns
+from app.services.jobs.job_attempts import JobAttempts
 from app.services.jobs.job_files import JobFiles
 from app.services.jobs.job_queue import JobQueue
 from app.services.jobs.jobs import JobService
@@ -132,18 +132,18 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.body_memory = BodyMemory(settings.max_bodies_bytes)
     given = given_key(settings.api_key_text, settings.api_key_file)
     keys, audit = KeyRing(KeyFile(settings.data_dir), given), Audit()
-    app.state.keys, app.state.lane_keys = keys, LaneKeys(keys, audit, settings)
+    app.state.keys, app.state.lane_keys = keys, FastPathKeys(keys, audit, settings)
     app.state.sessions = sessions = Sessions(keys)
-    # The last one added sees a request first: RequestContext gives it its id, SiteGuard refuses
+    # The last one added sees a request first: RequestContext gives it its id, OriginCheck refuses
     # other sites before anything else, and Preflights answers those, which carry no key.
     app.add_middleware(KeyGuard, ring=keys, sessions=sessions, audit=audit)
     if settings.allowed_origins:
         app.add_middleware(Preflights, allowed=settings.allowed_origins)
-    app.state.site_guard = SiteGuard(app, settings)
+    app.state.site_guard = OriginCheck(app, settings)
     if settings.root_path:
         app.add_middleware(PrefixedLocations, root_path=settings.root_path)
     app.add_middleware(ConditionalGet)
-    app.add_middleware(SiteGuard, settings=settings)
+    app.add_middleware(OriginCheck, settings=settings)
     cross_origin = app.state.cross_origin = CrossOrigin(settings.allowed_origins)
     app.add_middleware(RequestContext, cross_origin=cross_origin)
     install_error_handlers(app)
@@ -181,9 +181,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             services.access, app.state.decoders, settings.max_image_pixels
         )
         inferences = app.state.inferences = Inferences(services.predictions, services.versions)
-        app.state.lanes = [
-            *InferLane(inferences, raw_inputs).openers(),
-            *PredictLane(
+        app.state.fast_paths = [
+            *InferFastPath(inferences, raw_inputs).openers(),
+            *PredictFastPath(
                 *(services.predictions, services.versions, raw_inputs), settings
             ).openers(),
         ]
@@ -197,15 +197,18 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     stack.callback(locks.release)
     storage = open_storage(storage_options(settings), stack.enter_context(ExitStack()))
     recovery = asyncio.create_task(asyncio.to_thread(_recover, storage), name="recover")
-    bells = storage.bells
+    notifiers = storage.notifiers
     defaults = JobDefaults(
         lease_seconds=settings.lease_seconds, max_attempts=settings.job_max_attempts
     )
     jobs = JobService(
-        storage.store, bells, defaults, files=JobFiles(storage.checkpoints, storage.resume_points)
+        storage.store,
+        notifiers,
+        defaults,
+        files=JobFiles(storage.checkpoints, storage.resume_points),
     )
     executors = Executors()
-    restores = RestoreLog(storage.store, bell=bells.events)
+    restores = RestoreLog(storage.store, notifier=notifiers.events)
     modules, checkpoints = storage.modules, storage.checkpoints
     restoration = Restoration(restores, modules, checkpoints, executors)
     access = ModuleAccess(modules, checkpoints, executors, restoration)
@@ -216,8 +219,8 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     )
     queue = JobQueue(
         storage.store,
-        bells,
-        storage.presence,
+        notifiers,
+        storage.liveness,
         keep_progress_events=settings.keep_progress_events,
         before_loss=storage.resume_points.lose_attempt,
     )
@@ -230,10 +233,10 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     dispatcher = Dispatcher(
         executors,
         queue,
-        JobRuns(
+        JobAttempts(
             *(queue, modules, storage.datasets, checkpoints, storage.resume_points), on_prepared
         ),
-        bells,
+        notifiers,
         jobs_per_executor=settings.jobs_per_executor,
         lease_seconds=settings.lease_seconds,
         restoration=restoration,

@@ -39,7 +39,7 @@ async def content_response(
 
 
 async def fast_body(make: Callable[[], Content], release: Callable[[], None]) -> Body:
-    """Return the body with a large content for the fast lane.
+    """Return the body with a large content for the fast path.
 
     Args:
         make: returns the content.

@@ -54,7 +54,7 @@ def log_answer(
 ) -> None:
     """Write the line of a request, at debug level."""
     if not logging.getLogger().isEnabledFor(logging.DEBUG):
-        return  # building the line would cost more than an answer of the fast lane
+        return  # building the line would cost more than an answer of the fast path
     _log.debug(
         "request",
         method=method,

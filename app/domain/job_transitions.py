@@ -25,7 +25,7 @@ from app.domain.moment import Moment
 from app.errors.tree import IllegalTransition
 
 __all__ = [
-    "PASSING",
+    "TRANSIENT",
     "Move",
     "cancel_requested",
     "cancelled",
@@ -43,7 +43,7 @@ __all__ = [
     "unreadable",
 ]
 
-PASSING = frozenset({"executor_gone", "in_use", "not_resident", "storage_full", "unavailable"})
+TRANSIENT = frozenset({"executor_gone", "in_use", "not_resident", "storage_full", "unavailable"})
 """Error codes of failures that may not happen again in another attempt."""
 
 _OVER: Mapping[str, Any] = {
@@ -125,7 +125,7 @@ def succeeded(job: Job, result: Mapping[str, Any], now: Moment) -> Move:
 def failed(job: Job, error: Mapping[str, Any], now: Moment) -> Move:
     """End an attempt by an error, and the job unless the error may be retried."""
     error = dict(error)
-    if error["code"] not in PASSING or job.retries >= job.max_retries:
+    if error["code"] not in TRANSIENT or job.retries >= job.max_retries:
         return _end(job, JobEvent.FAILED, now, {"error": error}, error=error)
     event = event_after_release(job)
     if event is not JobEvent.RELEASED:

@@ -20,8 +20,8 @@ from app.errors.tree import AlreadyExists, HostError, Invalid, OutOfMemory
 from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import as_refusals
 from app.executor.jobs.job_checks import check_job
-from app.executor.jobs.job_scheduler import JobBoard
-from app.executor.memory_manager import Make, Room
+from app.executor.jobs.job_scheduler import JobScheduler
+from app.executor.memory_manager import Make, MemoryManager
 from app.executor.modules.describe import describe_module, describe_optimizer
 from app.executor.modules.engine_optimizer import (
     check_saved,
@@ -33,7 +33,7 @@ from app.executor.modules.graph_description import bucket_of, packed_graph
 from app.executor.modules.graph_limits import check_symbols
 from app.executor.modules.hosted_module import HostedModule, parse_context
 from app.executor.modules.inspection import inspect_model
-from app.executor.modules.loaded_modules import Residents
+from app.executor.modules.loaded_modules import LoadedModules
 from app.executor.modules.memory_limits import available_bytes, default_budget
 from app.executor.modules.module_files import load_module, read_base, save_module
 from app.executor.modules.module_params import get_params, init_params, set_params
@@ -123,17 +123,23 @@ class ModuleHost:
         self._backend = backend_of(self._device)
         self._random = RandomStreams()
         budget = budget_bytes or default_budget(self._device, sharers)
-        self._residents = Residents(
+        self._loaded_modules = LoadedModules(
             *(budget, self._random.forget, lambda name: emit(eviction(name))),
             is_apart=self._backend.memory() is not None,
         )
-        self._room = Room(self._residents, self._backend.release)
+        self._memory_manager = MemoryManager(self._loaded_modules, self._backend.release)
         self._batches = 0
         self._batching = Batching(self._get, budget)
         self.step_calls = StepCalls(self._stepper, self._random)
-        remove = self._residents.remove
-        self._jobs = JobBoard(
-            self._module_of_job, remove, self._random, emit, wake, self._room.make, turn_of_job
+        remove = self._loaded_modules.remove
+        self._jobs = JobScheduler(
+            self._module_of_job,
+            remove,
+            self._random,
+            emit,
+            wake,
+            self._memory_manager.free,
+            turn_of_job,
         )
 
     # -- the loop's side ----------------------------------------------------------------------
@@ -151,16 +157,18 @@ class ModuleHost:
         with self._on_device():
             call = from_plain(_TYPES[method], params)
             try:
-                answer = self._room.answer(call, lambda: _HANDLERS[method](self, call, tensors))
+                answer = self._memory_manager.answer(
+                    call, lambda: _HANDLERS[method](self, call, tensors)
+                )
             finally:
-                self._room.account(call)
+                self._memory_manager.account(call)
         if isinstance(answer, Computation):
             return dataclasses.replace(answer, run=partial(self._steps, answer))
         return answer
 
     def _alone(self, call: Any, make: Make) -> Computation:
         """Return the computation of a call that uses its module exclusively until it ends."""
-        return self._room.in_steps(call, make, is_exclusive=True)
+        return self._memory_manager.in_steps(call, make, is_exclusive=True)
 
     def _steps(self, computation: Computation, outputs: Arrays) -> Waits[Mapping[str, Any]]:
         steps = computation.run(outputs)
@@ -208,9 +216,9 @@ class ModuleHost:
             except MemoryError as error:
                 reason = str(error)
             finally:
-                self._room.account(asked)
+                self._memory_manager.account(asked)
             # Outside of the except block, so that the failed batch's frames and arrays are gone.
-            self._room.make(asked.module)
+            self._memory_manager.free(asked.module)
             try:
                 return self._batching.predict(batch)
             except MemoryError:
@@ -225,14 +233,14 @@ class ModuleHost:
         with self._backend.scope():
             name = self._jobs.advance()
             self._batches += 1
-            if self._batches % _MEASURED_BATCHES == 0 and name in self._residents:
-                self._residents.measure(name)
-                self._residents.keep_to_budget(name)
+            if self._batches % _MEASURED_BATCHES == 0 and name in self._loaded_modules:
+                self._loaded_modules.measure(name)
+                self._loaded_modules.keep_to_budget(name)
 
     def close(self) -> None:
         """Release all jobs and modules."""
         self._jobs.close()
-        self._residents.clear()
+        self._loaded_modules.clear()
 
     # -- control ------------------------------------------------------------------------------
 
@@ -245,40 +253,40 @@ class ModuleHost:
             "available_bytes": available_bytes(self._device),
             "device_memory": None if memory is None else {"used": memory[0], "total": memory[1]},
             "numpy": np.__version__,
-            **self._residents.describe(),
+            **self._loaded_modules.describe(),
             "jobs": self._jobs.summarize(),
         }, {}
 
     def _create_module(self, call: calls.CreateModule, tensors: Arrays) -> Computation:
-        if call.record.name in self._residents:
+        if call.record.name in self._loaded_modules:
             raise AlreadyExists("module", call.record.name)
 
         def make() -> Waits[Mapping[str, Any]]:
             symbols = {symbol_field(key): text for key, text in call.record.symbols.items()}
             yield from awaited(in_background(check_symbols, symbols, call.max_nodes))
             module = yield from awaited(in_background(HostedModule, call.record))
-            self._residents.add(module)
+            self._loaded_modules.add(module)
             return describe_module(module)
 
         return self._alone(call, make)
 
     def _restore_module(self, call: calls.RestoreModule, tensors: Arrays) -> Answer | Computation:
-        if call.record.name in self._residents:
+        if call.record.name in self._loaded_modules:
             return {}, {}
 
         def make() -> Waits[None]:
             module = yield from restored_module(call, self._random)
-            self._residents.add(module, is_awaited=True)
+            self._loaded_modules.add(module, is_awaited=True)
 
         return self._alone(call, make)
 
     def _resident_modules(self, call: calls.ResidentModules, tensors: Arrays) -> Answer:
-        return {"names": [module.name for module in self._residents]}, {}
+        return {"names": [module.name for module in self._loaded_modules]}, {}
 
     def _delete_module(self, call: calls.DeleteModule, tensors: Arrays) -> Answer:
         module = self._get(call.module)
         module.require_idle("deleting")
-        self._residents.remove(module.name)
+        self._loaded_modules.remove(module.name)
         del module
         return_free_memory()
         return {}, {}
@@ -295,7 +303,7 @@ class ModuleHost:
 
     def _profile_module(self, call: calls.ProfileModule, tensors: Arrays) -> Computation:
         run = partial(profile_module, self._get(call.module), call)
-        return self._room.in_steps(call, run, is_exclusive=False)
+        return self._memory_manager.in_steps(call, run, is_exclusive=False)
 
     def _summarize_params(self, call: calls.SummarizeParams, tensors: Arrays) -> Computation:
         return Computation({}, lambda outputs: summarize_params(self._get, call))
@@ -450,14 +458,16 @@ class ModuleHost:
         module = self._get(call.module)
         module.require("predict_version")
 
-        return self._room.in_steps(call, partial(load_version, module, call), is_exclusive=False)
+        return self._memory_manager.in_steps(
+            call, partial(load_version, module, call), is_exclusive=False
+        )
 
     # -- modules ------------------------------------------------------------------------------
 
     def _get(self, name: str) -> HostedModule:
-        if name not in self._residents:
+        if name not in self._loaded_modules:
             raise HostError("not_resident", f"module {name!r} is not on its device at the moment")
-        return self._residents.use(name)
+        return self._loaded_modules.use(name)
 
     def _idle(self, name: str, call: str) -> HostedModule:
         module = self._get(name)
@@ -466,12 +476,12 @@ class ModuleHost:
 
     def _stepper(self, name: str) -> Stepper:
         self._get(name)
-        return self._residents.stepper(name)
+        return self._loaded_modules.stepper(name)
 
     def _module_of_job(self, name: str) -> HostedModule:
         """Return the module a job is to work on."""
         module = self._get(name)
-        self._residents.stepper(name).forget()
+        self._loaded_modules.stepper(name).forget()
         return module
 
 

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 from app.errors.tree import OutOfMemory
 from app.executor.background import Waits
-from app.executor.modules.loaded_modules import Residents
+from app.executor.modules.loaded_modules import LoadedModules
 from app.link import calls
 from app.link.calls import CALL_NAMES
 from app.link.protocols import Answer, Arrays, Computation
 
-__all__ = ["Make", "Room"]
+__all__ = ["Make", "MemoryManager"]
 
 Make: TypeAlias = Callable[[], Waits[Mapping[str, Any] | None]]
 """Starts a call that is computed in steps."""
@@ -25,22 +25,22 @@ _CHANGE_NO_MEMORY = (
 )
 
 
-class Room:
+class MemoryManager:
     """Runs calls within the available memory, and measures what each leaves allocated."""
 
-    def __init__(self, residents: Residents, release: Callable[[], None]) -> None:
+    def __init__(self, loaded_modules: LoadedModules, release: Callable[[], None]) -> None:
         """Prepare.
 
         Args:
-            residents: the modules on the device.
+            loaded_modules: the modules on the device.
             release: returns unused memory to the device.
         """
-        self._residents = residents
+        self._loaded_modules = loaded_modules
         self._release = release
 
-    def make(self, but: str | None) -> None:
+    def free(self, but: str | None) -> None:
         """Evict everything that can be restored, except for one module."""
-        self._residents.free_all(but)
+        self._loaded_modules.free_all(but)
         self._release()
 
     def answer(
@@ -53,7 +53,7 @@ class Room:
         except MemoryError as error:
             reason = str(error)
         # Outside of the except block, so that the first attempt's frames and arrays are gone.
-        self.make(name)
+        self.free(name)
         if isinstance(call, calls.StepCall):  # it may have had effects already
             raise OutOfMemory(_what(call), reason)
         try:
@@ -72,7 +72,7 @@ class Room:
 
         def run(outputs: Arrays) -> Waits[Mapping[str, Any]]:
             try:
-                with self._residents.changing(name) if is_exclusive else nullcontext():
+                with self._loaded_modules.changing(name) if is_exclusive else nullcontext():
                     result = yield from self._twice(call, make)
             finally:
                 self.account(call)
@@ -85,7 +85,7 @@ class Room:
             return (yield from make())
         except MemoryError:
             pass
-        self.make(_module_of(call))  # outside of the except block, as above
+        self.free(_module_of(call))  # outside of the except block, as above
         try:
             return (yield from make())
         except MemoryError as error:
@@ -94,12 +94,12 @@ class Room:
     def account(self, call: Any) -> None:
         """Measure the memory of a call's module, and keep all modules within the budget."""
         name = _module_of(call)
-        if name is None or name not in self._residents or type(call) in _CHANGE_NO_MEMORY:
+        if name is None or name not in self._loaded_modules or type(call) in _CHANGE_NO_MEMORY:
             return
-        if isinstance(call, calls.Predict) and not self._residents.has_other_plans(name):
+        if isinstance(call, calls.Predict) and not self._loaded_modules.has_other_plans(name):
             return
-        self._residents.measure(name)
-        self._residents.keep_to_budget(name)
+        self._loaded_modules.measure(name)
+        self._loaded_modules.keep_to_budget(name)
 
 
 def _what(call: Any) -> str:

@@ -1,4 +1,4 @@
-"""One request in the fast lane, from its first bytes to its response."""
+"""One request in the fast path, from its first bytes to its response."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from app.api.traces import Trace
 from app.errors.tree import ServiceError
 from app.server.root_path import RootPath
 
-__all__ = ["AnswerFields", "FastLane", "KnownHead"]
+__all__ = ["AnswerFields", "FastPath", "KnownHead"]
 
 _END = b"\r\n\r\n"
 _LARGEST_HEAD = 4096  # with _MOST_KNOWN, limits the cache to 16 MiB
@@ -38,7 +38,7 @@ AnswerFields: TypeAlias = Callable[[Scope], Sequence[tuple[bytes, bytes]]]
 
 @dataclass(frozen=True, slots=True)
 class KnownHead:
-    """A head whose requests take the fast lane.
+    """A head whose requests take the fast path.
 
     Attributes:
         begin: starts a request's prediction.
@@ -60,7 +60,7 @@ class KnownHead:
     lines: bytes = b""
 
 
-class FastLane:
+class FastPath:
     """The cache of known heads."""
 
     def __init__(

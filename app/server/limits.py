@@ -7,7 +7,7 @@ from typing import Any
 
 import uvicorn
 
-from app.server.fast_path import AnswerFields, FastLane
+from app.server.fast_path import AnswerFields, FastPath
 from app.server.root_path import RootPath
 from app.settings import Settings
 
@@ -73,4 +73,4 @@ class ServerConfig(uvicorn.Config):
         self.below = below
         self.fields = fields
         self.counts = ConnectionCounts()
-        self.lane: FastLane | None = None  # None until the application has started
+        self.fast_path: FastPath | None = None  # None until the application has started

@@ -96,7 +96,7 @@ class LimitedProtocol(FramedProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Pass received data to the fast lane or to the parser."""
+        """Pass received data to the fast path or to the parser."""
         if self._early:
             self._early += data
         elif self._exchange is not None:
@@ -126,18 +126,18 @@ class LimitedProtocol(FramedProtocol):
         if self._is_half_closed and not self.transport.is_closing() and is_reset(self.transport):
             self.transport.abort()  # the application sees a client that has hung up
 
-    # The fast lane.
+    # The fast path.
 
     def _begin_exchange(self, data: bytes) -> bool:
-        """Start a request in the fast lane; return False if the parser has to take it."""
-        lane = self.config.lane
+        """Start a request in the fast path; return False if the parser has to take it."""
+        fast_path = self.config.fast_path
         # The parser has to go on with what it has begun,
-        if lane is None or (self._in_head and self._has_begun) or self._in_body:
+        if fast_path is None or (self._in_head and self._has_begun) or self._in_body:
             return False
         # and requests that came before must be answered first (pipelining).
         if self._is_refused or self._is_surplus or self._is_answering() or self.pipeline:
             return False
-        found = lane.find(data)
+        found = fast_path.find(data)
         if found is None:
             return False
         head, body_begin = found
@@ -147,7 +147,7 @@ class LimitedProtocol(FramedProtocol):
         self._is_first_look = True
         self._body_seconds = self._idle_seconds = 0.0
         self._body_bytes = self._body_bytes_before = 0
-        request_id = head.request_id or lane.new_id()
+        request_id = head.request_id or fast_path.new_id()
         self._exchange = FastExchange(head, request_id, self.client, self._on_answer)
         self._feed_exchange(data[body_begin:])
         return True
@@ -177,7 +177,7 @@ class LimitedProtocol(FramedProtocol):
     def _on_answer(
         self, exchange: FastExchange, status: int, lines: bytes, body: Body
     ) -> Pending | None:
-        """Send the response of a fast-lane request; return a body that is sent from now on."""
+        """Send the response of a fast path request; return a body that is sent from now on."""
         self._in_body = False
         self.server_state.total_requests += 1
         end = partial(self._end_exchange, exchange, status)
@@ -389,9 +389,9 @@ class LimitedProtocol(FramedProtocol):
                 self.transport.close()
 
     def _look_at_unused(self, seconds: float) -> None:
-        """Close an idle connection after a fast-lane response; uvicorn closes the others."""
+        """Close an idle connection after a fast path response; uvicorn closes the others."""
         self._unused_seconds += seconds
-        # uvicorn starts its timer when a response of the application ends, and the fast lane stops
+        # uvicorn starts its timer when a response of the application ends, and the fast path stops
         # it.
         is_timed = self.timeout_keep_alive_task is not None or not self._has_begun
         if not is_timed and self._unused_seconds > self.timeout_keep_alive:

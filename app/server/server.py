@@ -24,7 +24,7 @@ from app.errors.tree import ExecutorGone, ServiceError, StartError
 from app.garbage import collector_paused
 from app.link.file_limits import allow_most_files
 from app.main import configure_logging, create_app
-from app.server.fast_path import FastLane
+from app.server.fast_path import FastPath
 from app.server.limits import ConnectionLimits, ServerConfig
 from app.server.looking import look_at_all
 from app.server.owner_only import hide_from_others
@@ -126,7 +126,7 @@ class Server(uvicorn.Server):
             routes = asyncio.create_task(asyncio.to_thread(_make_routes, self._app))
             await super().startup(sockets)
             if self.started:
-                self.config.lane = self._open_lane()
+                self.config.fast_path = self._open_fast_path()
             await routes
         # Objects made so far live until the end: exempt them from garbage collection, and skip a
         # first one, as a start leaves little garbage and the pass takes 0.1 s.
@@ -143,16 +143,16 @@ class Server(uvicorn.Server):
                     *(shown, port),
                 )
 
-    def _open_lane(self) -> FastLane:
+    def _open_fast_path(self) -> FastPath:
         state = self._app.state
-        lane = FastLane(
-            *(state.lanes, state.site_guard.fault, state.lane_keys.admit),
+        fast_path = FastPath(
+            *(state.fast_paths, state.site_guard.fault, state.lane_keys.admit),
             *(self.config.fields, self.config.below),
         )
         # Known heads contain the decision about their key, which a new, changed or revoked key may
         # overturn.
-        state.keys.on_change(lane.forget)
-        return lane
+        state.keys.on_change(fast_path.forget)
+        return fast_path
 
     async def on_tick(self, counter: int) -> bool:
         """Do the regular work, ten times a second; return whether it is time to shut down."""

@@ -7,13 +7,13 @@ import os
 import time
 from pathlib import Path
 
-__all__ = ["Reserve"]
+__all__ = ["DiskReserve"]
 
 _BYTES = 1 << 20
 _RETRY_SECONDS = 10.0
 
 
-class Reserve:
+class DiskReserve:
     """A file that occupies disk space, and is deleted when the database needs that space."""
 
     def __init__(self, path: Path) -> None:
@@ -32,7 +32,7 @@ class Reserve:
         return time.monotonic() - self._tried_at >= _RETRY_SECONDS
 
     def keep(self) -> None:
-        """Reserve the space, unless it is reserved already or was tried a moment ago."""
+        """DiskReserve the space, unless it is reserved already or was tried a moment ago."""
         if not self.is_due:
             return
         self._tried_at = time.monotonic()

@@ -21,7 +21,7 @@ from app.errors.tree import DatabaseDamaged, StartError, StorageFull, Unavailabl
 from app.store.clock import StoreClock, open_clock, seconds_since_boot
 from app.store.damage import read_json, read_text
 from app.store.disk_errors import disk_error, is_disk_error
-from app.store.disk_reserve import Reserve
+from app.store.disk_reserve import DiskReserve
 from app.store.group_commit import GroupCommit
 from app.store.migrations import migrate
 
@@ -54,7 +54,9 @@ class Store:
         is_sqlite = self._engine.dialect.name == "sqlite"
         self._group = GroupCommit(self._engine) if is_sqlite else None
         file = database_file(url) if is_sqlite else None
-        self._reserve = None if file is None else Reserve(file.with_name(f"{file.name}.reserve"))
+        self._reserve = (
+            None if file is None else DiskReserve(file.with_name(f"{file.name}.reserve"))
+        )
 
     def open(self, *, begins_clock: bool = True) -> None:
         """Connect and bring the schema up to date.

@@ -114,7 +114,7 @@ def test_all_lines_are_json_and_those_of_requests_have_the_trace_id(tmp_path: Pa
     assert line["time"].endswith("Z")
 
 
-def test_predictions_in_the_fast_lane_continue_the_trace(tmp_path: Path) -> None:
+def test_predictions_in_the_fast_path_continue_the_trace(tmp_path: Path) -> None:
     environment = {"MODSERVE_LOG_FORMAT": "json", "MODSERVE_LOG_LEVEL": "debug"}
     path = "/v1/modules/net/predict"
     with (

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from starlette.applications import Starlette
 
-from app.api.security.origins import SiteGuard
+from app.api.security.origins import OriginCheck
 from app.client import Client
 from app.domain.api_key import new_key_text
 from app.link.process import ProcessOptions
@@ -162,7 +162,7 @@ def test_variables_are_valid_settings(
 def test_the_server_accepts_the_host_names_it_is_called_by(
     built: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    guard = SiteGuard(Starlette(), settings_of(container_of(built), monkeypatch))
+    guard = OriginCheck(Starlette(), settings_of(container_of(built), monkeypatch))
 
     def is_known(host: str) -> bool:
         headers = [(b"host", host.encode())]

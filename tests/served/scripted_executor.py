@@ -98,7 +98,7 @@ async def dispatching(
 ) -> AsyncIterator[Dispatcher]:
     """Run a dispatcher on these executors during the block."""
     options = {"jobs_per_executor": 2, "lease_seconds": 0.3} | options
-    dispatcher = Dispatcher(executors, bench.queue, bench.runs, bench.bells, **options)
+    dispatcher = Dispatcher(executors, bench.queue, bench.runs, bench.notifiers, **options)
     await dispatcher.start()
     try:
         yield dispatcher

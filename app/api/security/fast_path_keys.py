@@ -21,13 +21,13 @@ from app.errors.answers import error_answer
 from app.errors.refusals import Unauthorized
 from app.errors.tree import ServiceError
 from app.services.access.key_ring import KeyRing
-from app.services.access.rate_limiter import Allowance
+from app.services.access.rate_limiter import RateLimiter
 from app.settings import Settings
 
-__all__ = ["LaneKeys"]
+__all__ = ["FastPathKeys"]
 
 
-class LaneKeys:
+class FastPathKeys:
     """Admits request heads by their keys."""
 
     def __init__(self, ring: KeyRing, audit: Audit, settings: Settings) -> None:
@@ -50,7 +50,7 @@ class LaneKeys:
             return None
         if scope_fault(key, scope["method"], route) is not None:
             return None
-        allowance = ring.allowance(key)
+        rate_limiter = ring.rate_limiter(key)
 
         def begin_if_valid(
             body: bytes, request_id: str, respond: Respond, client: Client
@@ -58,9 +58,9 @@ class LaneKeys:
             try:
                 if not ring.is_valid(key):
                     raise Unauthorized("the API key was revoked, or has expired")
-                if allowance is None:
+                if rate_limiter is None:
                     return begin(body, request_id, respond)
-                return _Limited(allowance, respond).begin(begin, body, request_id)
+                return _Limited(rate_limiter, respond).begin(begin, body, request_id)
             except ServiceError as error:
                 answer = error_answer(error, request_id, scope["path"], self._root_path)
                 state = {"request_id": request_id, "refusal": (key, answer.status, str(error))}
@@ -89,9 +89,9 @@ class _Limited:
 
     __slots__ = ("_allowance", "_pending", "_respond")
 
-    def __init__(self, allowance: Allowance, respond: Respond) -> None:
-        allowance.take()
-        self._allowance: Allowance | None = allowance
+    def __init__(self, rate_limiter: RateLimiter, respond: Respond) -> None:
+        rate_limiter.take()
+        self._allowance: RateLimiter | None = rate_limiter
         self._respond = respond
         self._pending: Pending | None = None
 
@@ -124,6 +124,6 @@ class _Limited:
         self._respond(status, lines, body)
 
     def _end(self) -> None:
-        allowance, self._allowance = self._allowance, None
-        if allowance is not None:
-            allowance.release()
+        rate_limiter, self._allowance = self._allowance, None
+        if rate_limiter is not None:
+            rate_limiter.release()

@@ -110,9 +110,9 @@ class KeyGuard:
         key: ApiKey | None = None
         try:
             key = identify(scope, ring, self._sessions)
-            allowance = ring.allowance(key)
-            if allowance is not None:
-                allowance.take()
+            rate_limiter = ring.rate_limiter(key)
+            if rate_limiter is not None:
+                rate_limiter.take()
         except ServiceError as error:
             response = problem_response(Request(scope), error)
             self._audit.refused(scope, key, response.status_code, str(error))
@@ -121,8 +121,8 @@ class KeyGuard:
         try:
             await self._pass_on(key, scope, receive, send)
         finally:
-            if allowance is not None:
-                allowance.release()
+            if rate_limiter is not None:
+                rate_limiter.release()
 
     async def _pass_on(self, key: ApiKey, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = _Exchange(self._ring, key, receive, send)

@@ -20,7 +20,7 @@ from app.api.problems import problem_response
 from app.errors.tree import ForeignOrigin, Malformed, Misdirected, ServiceError
 from app.settings import Settings
 
-__all__ = ["SiteGuard", "is_same_origin"]
+__all__ = ["OriginCheck", "is_same_origin"]
 
 _OPEN_TO_ALL = frozenset({"/", "/livez", "/readyz", "/docs", "/openapi.json"})
 """Paths that pages of other sites may fetch or link to, because nothing there is secret."""
@@ -31,7 +31,7 @@ _OWN_SITE = (None, "same-origin", "none")  # a typed address, or a bookmark, has
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class SiteGuard:
+class OriginCheck:
     """Refuses requests to hosts that are not this server, and those made for other sites."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:

@@ -38,7 +38,7 @@ from app.tensors.content import Content
 from app.tensors.json_tensors import is_uneven
 from app.tensors.npy import npy_pieces, read_npy_header
 
-__all__ = ["PredictLane"]
+__all__ = ["PredictFastPath"]
 
 _PATH = re.compile(r"/v1/modules/([^/]+)/predict")
 _VERSION_PATH = re.compile(r"/v1/modules/([^/]+)/versions/([^/]+)/predict")
@@ -62,7 +62,7 @@ class _Body(NamedTuple):
     part: SequencePart | None = None
 
 
-class PredictLane:
+class PredictFastPath:
     """Answers predictions whose bodies are small, without passing through the framework's routes.
 
     It reads only the usual forms of a request: any other is left to the route, which reads all

@@ -1,4 +1,4 @@
-"""``POST /v2/models/{model}/infer`` with a small body, in the fast lane."""
+"""``POST /v2/models/{model}/infer`` with a small body, in the fast path."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from app.link.client import Outcome
 from app.services.modules.versions import Version
 from app.tensors.content import Content
 
-__all__ = ["InferLane"]
+__all__ = ["InferFastPath"]
 
 _PATH = re.compile(r"/v2/models/([^/]+)/infer")
 _VERSION_PATH = re.compile(r"/v2/models/([^/]+)/versions/([^/]+)/infer")
 _ANY_PATH = "/v2"
 
 
-class InferLane:
+class InferFastPath:
     """Answers inference requests with small bodies."""
 
     def __init__(self, inferences: Inferences, raw_inputs: RawInputs) -> None:

@@ -1,4 +1,4 @@
-"""Inference requests outside the fast lane: large, chunked, compressed or raw."""
+"""Inference requests outside the fast path: large, chunked, compressed or raw."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """An inference: its request is read and submitted, and its response is written.
 
-The fast lane and the router differ only in how bytes arrive and leave; the rest is here.
+The fast path and the router differ only in how bytes arrive and leave; the rest is here.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def run_recover(options: StorageOptions, *, check: bool, as_json: bool) -> int:
 def _recover(options: StorageOptions) -> RecoveryReport:
     with ExitStack() as stack:
         storage = open_storage(options, stack)
-        if storage.presence.others():
+        if storage.liveness.others():
             raise StartError(
                 f"a server is using {options.data_dir}; stop it first, or give --check to only look"
             )

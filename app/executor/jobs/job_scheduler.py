@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.domain.job_params import FitParams, PredictParams, ScoreParams, parse_job_params
-from app.domain.job_transitions import PASSING
+from app.domain.job_transitions import TRANSIENT
 from app.errors.tree import HostError, NotFound, OutOfMemory, ServiceError, Superseded
 from app.executor.background import Waits
 from app.executor.faults import refusal_of, to_host_error
@@ -27,11 +27,11 @@ from app.link.job_messages import ExecutorEvent, JobControl, JobFailed, JobStart
 from app.link.protocols import Emit
 from core.errors import MXNetError
 
-__all__ = ["JobBoard"]
+__all__ = ["JobScheduler"]
 
 _log = logging.getLogger(__name__)
 
-_FOLLOWED = PASSING | {"superseded"}
+_FOLLOWED = TRANSIENT | {"superseded"}
 """Codes of failures that are followed by another attempt."""
 
 
@@ -47,7 +47,7 @@ class _Running:
         return self.awaited is None or self.awaited.done()
 
 
-class JobBoard:
+class JobScheduler:
     """Starts, advances and stops jobs. A module has one job at a time."""
 
     def __init__(

@@ -126,7 +126,9 @@ def check_bind(module: Bindable, spec: BindSpec, values: Mapping[str, NDArray]) 
     # Buckets share their memory, so the largest one counts.
     need = max(specs.bind_bytes(spec.for_training) for specs in needs)
     all_bytes, left = total_bytes(module.contexts[0]), available_bytes(module.contexts[0])
-    if left < need <= all_bytes:  # ``Room`` then evicts idle modules, and has this checked again
+    if (
+        left < need <= all_bytes
+    ):  # ``MemoryManager`` then evicts idle modules, and has this checked again
         raise MemoryError(f"{need:,} bytes are needed to bind it, {left:,} are left")
     if need > left:
         raise TooLarge(

@@ -21,7 +21,7 @@ from app.executor.modules.module_memory import memory_of
 from app.executor.modules.process_memory import private_bytes, return_free_memory
 from app.executor.modules.stepping import Stepper
 
-__all__ = ["Residents"]
+__all__ = ["LoadedModules"]
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ _AWAITED_SECONDS = 10.0
 """The caller may have given up, so a restored module is not protected for longer."""
 
 
-class Residents:
+class LoadedModules:
     """Modules and their steppers, the most recently used last.
 
     Attributes:

@@ -15,7 +15,7 @@ from app.domain.api_key import ApiKey, is_text_of, key_id_of
 from app.errors.refusals import Unauthorized
 from app.errors.tree import Damaged, ServiceError, StartError
 from app.files.key_file import FileStamp, KeyFile
-from app.services.access.rate_limiter import Allowance
+from app.services.access.rate_limiter import RateLimiter
 from app.services.operations.background_tasks import cancel_tasks, in_thread
 
 __all__ = ["KeyRing"]
@@ -37,7 +37,7 @@ class KeyRing:
         self._file = file
         self._given = given
         self._keys: dict[str, ApiKey] = {}
-        self._allowances: dict[str, Allowance | None] = {}
+        self._allowances: dict[str, RateLimiter | None] = {}
         self._stamp: FileStamp = None
         self._fault = ""
         self._listeners: list[Callable[[], None]] = []
@@ -110,8 +110,8 @@ class KeyRing:
             return False
         return key.expires_at is None or time.time() < key.expires_at
 
-    def allowance(self, key: ApiKey) -> Allowance | None:
-        """Return a key's allowance; None if it is unlimited."""
+    def rate_limiter(self, key: ApiKey) -> RateLimiter | None:
+        """Return a key's rate_limiter; None if it is unlimited."""
         return self._allowances.get(key.id)
 
     async def _follow(self) -> None:
@@ -183,14 +183,14 @@ class KeyRing:
 
     def _set(self, keys: Iterable[ApiKey]) -> None:
         known: dict[str, ApiKey] = {}
-        allowances: dict[str, Allowance | None] = {}
+        allowances: dict[str, RateLimiter | None] = {}
         for one in keys:
             # The same object as long as nothing changes: ``is_valid`` compares identities, and the
-            # requests in progress count in the key's old allowance.
+            # requests in progress count in the key's old rate_limiter.
             before = self._keys.get(one.id)
             is_same = before == one
             known[one.id] = before if before is not None and is_same else one
-            allowances[one.id] = self._allowances[one.id] if is_same else Allowance.of(one)
+            allowances[one.id] = self._allowances[one.id] if is_same else RateLimiter.of(one)
         self._keys, self._allowances = known, allowances
         self.is_in_force = self.is_in_force or bool(known)
 

@@ -7,13 +7,13 @@ import time
 from app.domain.api_key import ApiKey
 from app.errors.refusals import TooManyRequests
 
-__all__ = ["Allowance"]
+__all__ = ["RateLimiter"]
 
 _RETRY_SECONDS = 1.0
 """Suggested to a key that has too many requests in progress, whose ends nobody can predict."""
 
 
-class Allowance:
+class RateLimiter:
     """A token bucket that holds one second's worth of requests, and a count of requests in
     progress."""
 
@@ -33,8 +33,8 @@ class Allowance:
         self._under_way = 0
 
     @classmethod
-    def of(cls, key: ApiKey) -> Allowance | None:
-        """Return a key's allowance; None if it is unlimited."""
+    def of(cls, key: ApiKey) -> RateLimiter | None:
+        """Return a key's rate_limiter; None if it is unlimited."""
         if key.rate is None and key.concurrency is None:
             return None
         return cls(key.rate, key.concurrency)

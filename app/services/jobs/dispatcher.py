@@ -14,11 +14,11 @@ from collections.abc import Iterable
 
 from app.link.client import ExecutorClient
 from app.services.jobs.executor_jobs import ExecutorJobs
-from app.services.jobs.job_attempts import JobRuns
+from app.services.jobs.job_attempts import JobAttempts
 from app.services.jobs.job_queue import JobQueue
 from app.services.modules.restoration import Restoration
 from app.services.operations.background_tasks import cancel_tasks, in_thread, repeat
-from app.services.operations.notifier import Bells
+from app.services.operations.notifier import Notifiers
 
 __all__ = ["Dispatcher"]
 
@@ -33,8 +33,8 @@ class Dispatcher:
         self,
         clients: Iterable[ExecutorClient],
         queue: JobQueue,
-        runs: JobRuns,
-        bells: Bells,
+        runs: JobAttempts,
+        notifiers: Notifiers,
         *,
         jobs_per_executor: int = 2,
         lease_seconds: float = 30.0,
@@ -52,7 +52,7 @@ class Dispatcher:
         self._clients = clients
         self._queue = queue
         self._runs = runs
-        self._bells = bells
+        self._notifiers = notifiers
         self._jobs_per_executor = jobs_per_executor
         self._renew_seconds = lease_seconds / 3
         self._renewals = 0
@@ -68,7 +68,7 @@ class Dispatcher:
                 client,
                 self._queue,
                 self._runs,
-                self._bells,
+                self._notifiers,
                 self._jobs_per_executor,
                 self._restoration,
             )

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from app.domain.job import Job, JobAction, JobKind
-from app.domain.job_transitions import PASSING
+from app.domain.job_transitions import TRANSIENT
 from app.errors.http import error_code
 from app.errors.tree import ExecutorGone, HostError, Invalid, ServiceError
 from app.link.client import ExecutorClient
@@ -31,7 +31,7 @@ from app.link.job_messages import (
 )
 from app.link.module_messages import evicted_module
 from app.link.supervisor import Supervisor
-from app.services.jobs.job_attempts import LAST, JobRuns
+from app.services.jobs.job_attempts import LAST, JobAttempts
 from app.services.jobs.job_queue import JobQueue
 from app.services.modules.restoration import Restoration
 from app.services.operations.background_tasks import (
@@ -42,14 +42,14 @@ from app.services.operations.background_tasks import (
     repeat,
     safely,
 )
-from app.services.operations.notifier import Bells
+from app.services.operations.notifier import Notifiers
 
 __all__ = ["ExecutorJobs"]
 
 _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
-"""Between looks at the store: the bells ring only for changes made through this server."""
+"""Between looks at the store: notifiers tell only of changes made through this server."""
 _SHORT_SECONDS = 0.25
 _SHORT_IN_A_ROW = 4
 """After so many jobs, each shorter than that, further ones are claimed ahead."""
@@ -93,8 +93,8 @@ class ExecutorJobs:
         self,
         client: ExecutorClient,
         queue: JobQueue,
-        runs: JobRuns,
-        bells: Bells,
+        runs: JobAttempts,
+        notifiers: Notifiers,
         places: int,
         restoration: Restoration | None = None,
     ) -> None:
@@ -107,8 +107,8 @@ class ExecutorJobs:
         self.client = client
         self._queue = queue
         self._runs = runs
-        self._work = bells.work
-        self._wishes = bells.wishes
+        self._work = notifiers.work
+        self._wishes = notifiers.wishes
         self._wishes_seen: int | None = None
         self._looked_at = 0.0
         self._places = places
@@ -282,7 +282,7 @@ class ExecutorJobs:
             await self._lose_to_death(assignment, str(error))
         except (ServiceError, HostError) as error:
             code = error_code(error)
-            if code in PASSING:
+            if code in TRANSIENT:
                 await self._lose(assignment, error.message, waits=True)
             elif self._forget(assignment):
                 await in_thread(self._queue.fail, job.id, job.attempt, code, error.message)
@@ -313,7 +313,7 @@ class ExecutorJobs:
     # -- wishes -------------------------------------------------------------------------------
 
     async def _look_for_wishes(self) -> None:
-        # Requests to another server ring no bell here, so the store is polled as well.
+        # Requests to another server notify nobody here, so the store is polled as well.
         now, ticket = asyncio.get_running_loop().time(), self._wishes.ticket()
         is_due = ticket != self._wishes_seen or now - self._looked_at >= _POLL_SECONDS
         if self._assignments and is_due:

@@ -32,7 +32,7 @@ from app.services.modules.checkpoints import CheckpointService
 from app.services.modules.datasets import DatasetService
 from app.services.modules.modules import ModuleService
 
-__all__ = ["LAST", "JobRuns"]
+__all__ = ["LAST", "JobAttempts"]
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ LAST = JobDone | JobFailed | JobPaused | JobCancelled
 """The messages that end an attempt."""
 
 
-class JobRuns:
+class JobAttempts:
     """Prepares attempts and stores their reports. Its methods block."""
 
     def __init__(
@@ -93,7 +93,7 @@ class JobRuns:
 
         Raises:
             ServiceError: the job cannot start; a retry helps only for codes in
-                ``job_moves.PASSING``.
+                ``job_moves.TRANSIENT``.
         """
         start = self._start(job, [self._datasets.get(name) for name in _names_of(job)])
         if job.kind is JobKind.PREDICT:

@@ -28,8 +28,8 @@ from app.link.job_messages import (
     JobStatistics,
 )
 from app.services.jobs.jobs import Clock
-from app.services.operations.liveness import Presence
-from app.services.operations.notifier import Bells
+from app.services.operations.liveness import Liveness
+from app.services.operations.notifier import Notifiers
 from app.store import queue
 from app.store.events import thin_out
 from app.store.idempotency import forget_keys_before
@@ -60,8 +60,8 @@ class JobQueue:
     def __init__(
         self,
         store: Store,
-        bells: Bells,
-        presence: Presence,
+        notifiers: Notifiers,
+        liveness: Liveness,
         *,
         keep_progress_events: int = 500,
         before_loss: Callable[[Job], None] = lambda job: None,
@@ -74,8 +74,8 @@ class JobQueue:
             clock: None for the clock of the store.
         """
         self._store = store
-        self._bells = bells
-        self._presence = presence
+        self._notifiers = notifiers
+        self._presence = liveness
         self._keep = keep_progress_events
         self._before_loss = before_loss
         self._clock = clock or store.clock
@@ -92,7 +92,7 @@ class JobQueue:
         with self._store.write() as connection:
             claimed = queue.claim(connection, candidates, executor, server, now)
         if claimed:
-            self._bells.events.ring()
+            self._notifiers.events.notify()
         return claimed
 
     def renew(self, claims: Sequence[tuple[int, int]]) -> tuple[list[Job], list[tuple[int, int]]]:
@@ -129,9 +129,9 @@ class JobQueue:
         reports = [Report(one.job_id, one.attempt, self._change(one, now)) for one in messages]
         with self._store.write() as connection:
             outcomes = queue.enter(connection, reports, now)
-        self._bells.events.ring()
+        self._notifiers.events.notify()
         if any(isinstance(one, Job) and one.status is not JobStatus.RUNNING for one in outcomes):
-            self._bells.work.ring()  # the next job of the same module may begin
+            self._notifiers.work.notify()  # the next job of the same module may begin
         self._count(messages)
         return outcomes
 
@@ -143,7 +143,7 @@ class JobQueue:
                 return []
         with self._store.write() as connection:
             expired = queue.expire(connection, now)
-        self._bells.ring()
+        self._notifiers.notify()
         return expired
 
     def release(self, job_id: int, attempt: int, reason: str) -> Job | None:
@@ -224,7 +224,7 @@ class JobQueue:
             failed = fail_damaged(connection, damaged, self._clock())
         for job in failed:
             _log.warning("job %d of module %s failed: its row was damaged", job.id, job.module)
-        self._bells.ring()
+        self._notifiers.notify()
 
     def tidy(self, job_ids: Iterable[int]) -> None:
         """Remove all but the newest progress reports, log lines and statistics of jobs, and expired
@@ -256,7 +256,7 @@ class JobQueue:
                 job = change(connection, self._clock())
         except (Superseded, NotFound):
             return None
-        self._bells.ring()
+        self._notifiers.notify()
         return job
 
     def _change(self, message: ExecutorEvent, now: Moment) -> Callable[[Job], Move]:

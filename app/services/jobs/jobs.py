@@ -25,9 +25,9 @@ from app.services.jobs.submissions import (
     read_submission,
     submit_in,
 )
-from app.services.operations.batcher import Grouped
+from app.services.operations.batcher import Batcher
 from app.services.operations.followers import Followers
-from app.services.operations.notifier import Bells
+from app.services.operations.notifier import Notifiers
 from app.store import queue
 from app.store.events import events_after, keep_server_events, newest_event_id
 from app.store.filters import EventFilter, JobFilter
@@ -97,7 +97,7 @@ class JobService:
     def __init__(
         self,
         store: Store,
-        bells: Bells,
+        notifiers: Notifiers,
         defaults: JobDefaults | None = None,
         clock: Clock | None = None,
         files: FilesOfJobs | None = None,
@@ -110,11 +110,11 @@ class JobService:
         """
         self._files = files
         self._store = store
-        self._bells = bells
+        self._notifiers = notifiers
         self._defaults = defaults or JobDefaults()
         self._clock = clock or store.clock
-        self._followers = Followers(store, bells.events)
-        self._submitting = Grouped(self.submit_all)
+        self._followers = Followers(store, notifiers.events)
+        self._submitting = Batcher(self.submit_all)
 
     def submit(
         self,
@@ -161,8 +161,8 @@ class JobService:
             with self._store.write() as connection:
                 made = submit_in(connection, asked, self._defaults, self._clock())
             outcomes.update(zip(part, map(self._shown, made), strict=True))
-        self._bells.events.ring()
-        self._bells.work.ring()
+        self._notifiers.events.notify()
+        self._notifiers.work.notify()
         return [outcomes[one] for one in range(len(submissions))]
 
     def get(self, job_id: int) -> Job:
@@ -210,7 +210,7 @@ class JobService:
             _check_etag(connection, job_id)
             job = delete_job(connection, job_id)
         self._discard_files(job)
-        self._bells.events.ring()
+        self._notifiers.events.notify()
 
     def remove_surplus(self, keep: int | None, keep_seconds: float | None) -> int:
         """Delete surplus and expired finished jobs; return how many.
@@ -341,7 +341,7 @@ class JobService:
         with self._store.write() as connection:
             _check_etag(connection, job_id)
             job = change(connection, job_id, self._clock())
-        self._bells.ring()
+        self._notifiers.notify()
         return self._shown(job)
 
     def _shown(self, outcome: Outcome) -> Outcome:

@@ -429,7 +429,7 @@ class CheckpointService:
         with self._store.write() as connection:
             put_checkpoint(connection, manifest)
             self._modules.tell_of_checkpoint(connection, manifest)
-        self._modules.bell.ring()
+        self._modules.notifier.notify()
         self.touch(manifest.module)
 
     def _manifests(self, module: str) -> Iterator[CheckpointManifest]:

@@ -21,7 +21,7 @@ _OF_MXNET = (".json", ".params", ".states", ".buckets")
 _SYMBOL_OF_KEY = re.compile(r"symbols\[(.+)\]", re.DOTALL)
 _KEY_IN_NAME = re.compile(r".+-([0-9]+)-symbol\.json", re.DOTALL)
 _FORM_BYTES = 1 << 20
-"""Allowance for the parts of a form other than its files."""
+"""RateLimiter for the parts of a form other than its files."""
 
 
 def check_file_name(name: str) -> None:

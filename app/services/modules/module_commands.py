@@ -35,7 +35,7 @@ from app.services.modules.incoming_checkpoint import IncomingCheckpoint
 from app.services.modules.live_views import LiveViews
 from app.services.modules.module_access import ModuleAccess
 from app.services.modules.modules import ModuleService
-from app.services.modules.restoration import PASSING, Restoration, init_call
+from app.services.modules.restoration import TRANSIENT, Restoration, init_call
 from app.services.modules.upload_findings import Findings, GivenNames, inspect
 from app.services.operations.executors import Executors, tell
 
@@ -429,7 +429,7 @@ class ModuleCommands:
             _log.info("a job was not checked", module=name, reason=str(error) or "busy")
             return
         except HostError as error:
-            if error.code not in PASSING:
+            if error.code not in TRANSIENT:
                 raise
             _log.info("a job was not checked", module=name, reason=error.message)
             return

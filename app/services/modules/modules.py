@@ -25,7 +25,7 @@ from app.files.durable_files import tell_full_disk
 from app.files.module_directories import CreationRequest, ModuleDirectories
 from app.services.access.idempotency import current_replay
 from app.services.modules.module_recovery import MODULE_SCOPE
-from app.services.operations.notifier import Bell
+from app.services.operations.notifier import Notifier
 from app.store.events import append_events, of_module
 from app.store.filters import ModuleFilter
 from app.store.idempotency import forget_key_of, recall, remember
@@ -57,7 +57,7 @@ class ModuleService:
 
     Attributes:
         directories: the modules' files.
-        bell: rung after a module's events.
+        notifier: notified after a module's events.
     """
 
     def __init__(
@@ -65,17 +65,17 @@ class ModuleService:
         store: Store,
         data_dir: Path,
         clock: Callable[[], float] = time.time,
-        bell: Bell | None = None,
+        notifier: Notifier | None = None,
     ) -> None:
         """Prepare.
 
         Args:
-            bell: see the class.
+            notifier: see the class.
         """
         self.directories = ModuleDirectories(data_dir)
         self._store = store
         self._clock = clock
-        self.bell = bell or Bell()
+        self.notifier = notifier or Notifier()
 
     @tell_full_disk()
     def create(
@@ -138,7 +138,7 @@ class ModuleService:
             if one is not None:
                 remember(connection, *one, record.name, record.created_at)
             self._tell(connection, created, [Happening(ServerEvent.MODULE_CREATED, _facts(record))])
-        self.bell.ring()
+        self.notifier.notify()
         return created
 
     def _tell(
@@ -158,7 +158,7 @@ class ModuleService:
         """Append an event of a model of the models folder, across the modules that serve it."""
         with self._store.write() as connection:
             append_events(connection, of_module(record, happening), self._clock())
-        self.bell.ring()
+        self.notifier.notify()
 
     def get(self, name: str) -> ModuleRecord:
         """Return a module; raise NotFound."""
@@ -236,7 +236,7 @@ class ModuleService:
                         self._tell(connection, saved, found)
             except PreconditionFailed:
                 continue  # a restore or a crash changed the row meanwhile
-            self.bell.ring()
+            self.notifier.notify()
             return saved
         raise Unavailable(f"module {name!r} is changed by others all the time")
 
@@ -330,7 +330,7 @@ class ModuleService:
                 delete_module(connection, record.id)
                 forget_key_of(connection, MODULE_SCOPE, name)
                 self._tell(connection, record, [Happening(ServerEvent.MODULE_DELETED, {})])
-        self.bell.ring()
+        self.notifier.notify()
 
 
 def _facts(record: ModuleRecord) -> dict[str, str | None]:

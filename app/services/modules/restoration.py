@@ -33,11 +33,11 @@ from app.services.modules.restore_log import RestoreLog
 from app.services.operations.background_tasks import in_thread
 from app.services.operations.executors import Executors, tell
 
-__all__ = ["PASSING", "Restoration", "init_call"]
+__all__ = ["TRANSIENT", "Restoration", "init_call"]
 
 _log = structlog.get_logger(__name__)
 
-PASSING = frozenset(
+TRANSIENT = frozenset(
     {"cancelled", "in_use", "not_resident", "out_of_memory", "storage_full", "unavailable"}
     | {"too_large"}  # for the memory that is free now
 )
@@ -316,7 +316,7 @@ class Restoration:
             try:
                 await tell(client, call)
             except (HostError, ServiceError) as error:
-                if error_code(error) in PASSING:
+                if error_code(error) in TRANSIENT:
                     raise
                 raise ModuleFailed(record.name, error.message) from error
             return _Restored()
@@ -328,7 +328,7 @@ class Restoration:
                 call = calls.RestoreModule(record=record, checkpoint=str(directory))
                 await tell(client, call)
             except (HostError, ServiceError) as error:
-                if error_code(error) in PASSING:
+                if error_code(error) in TRANSIENT:
                     raise
                 faults.append(f"checkpoint {tag} cannot be used ({error.message})")
                 continue

@@ -12,7 +12,7 @@ from app.domain.events import Happening, ServerEvent
 from app.domain.module import ModuleRecord
 from app.domain.restoration import RestoreStatus
 from app.errors.tree import ModuleFailed, NotFound
-from app.services.operations.notifier import Bell
+from app.services.operations.notifier import Notifier
 from app.store.events import EventEntry, append_events, of_executor, of_module
 from app.store.modules import get_module, module_id, module_outline, save_module
 from app.store.restorations import (
@@ -31,16 +31,16 @@ class RestoreLog:
     """Records restores of modules and losses of executors. Its methods block."""
 
     def __init__(
-        self, store: Store, clock: Callable[[], float] = time.time, bell: Bell | None = None
+        self, store: Store, clock: Callable[[], float] = time.time, notifier: Notifier | None = None
     ) -> None:
         """Prepare.
 
         Args:
-            bell: rung after events of modules and executors.
+            notifier: notified after events of modules and executors.
         """
         self._store = store
         self._clock = clock
-        self._bell = bell or Bell()
+        self._notifier = notifier or Notifier()
 
     def executor_started(
         self, executor: str, killers: Collection[str] | None = None, restarts: int = 0
@@ -57,14 +57,14 @@ class RestoreLog:
         with self._store.write() as connection:
             losses = note_losses(connection, executor, killers)
             append_events(connection, [started, *_events_of(connection, losses)], self._clock())
-        self._bell.ring()
+        self._notifier.notify()
 
     def executor_lost(self, executor: str, reason: str) -> None:
         """Record that an executor's process died or was killed."""
         lost = of_executor(executor, Happening(ServerEvent.EXECUTOR_LOST, {"reason": reason}))
         with self._store.write() as connection:
             append_events(connection, [lost], self._clock())
-        self._bell.ring()
+        self._notifier.notify()
 
     def evicted(self, name: str) -> None:
         """Record that a module was evicted from its device; a deleted module is ignored."""
@@ -77,7 +77,7 @@ class RestoreLog:
             except NotFound:
                 return
             append_events(connection, of_module(record, happening), self._clock())
-        self._bell.ring()
+        self._notifier.notify()
 
     def statuses(self, records: Sequence[ModuleRecord]) -> list[RestoreStatus]:
         """Return the outcome of each module's last restore."""
@@ -129,7 +129,7 @@ class RestoreLog:
             if saved.lost and not record.lost:
                 lost = of_module(saved, Happening(ServerEvent.MODULE_PARAMS_LOST, {}))
                 append_events(connection, lost, self._clock())
-        self._bell.ring()
+        self._notifier.notify()
         return saved
 
     def end(
@@ -159,7 +159,7 @@ class RestoreLog:
             elif status.failure is not None and before.failure is None:
                 happened.append(_quarantined(status))
             append_events(connection, of_module(record, *happened), self._clock())
-        self._bell.ring()
+        self._notifier.notify()
 
     def forget(self, name: str) -> None:
         """Clear a module's failure, so that it is retried; raise NotFound."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-__all__ = ["Grouped"]
+__all__ = ["Batcher"]
 
 _MOST_AT_ONCE = 64
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Grouped(Generic[T, R]):
+class Batcher(Generic[T, R]):
     """A blocking function of several items; calls that arrive while it runs are its next batch."""
 
     def __init__(self, do: Callable[[Sequence[T]], Sequence[R | Exception]]) -> None:

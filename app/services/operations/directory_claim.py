@@ -10,7 +10,7 @@ from app.errors.tree import StartError
 from app.files.directory_id import new_id, proposed_id, read_id, settle_id
 from app.files.durable_files import locked
 from app.files.last_release import note_release
-from app.services.operations.liveness import Presence
+from app.services.operations.liveness import Liveness
 from app.store.data_directory import directory_of, is_empty, set_directory
 from app.store.store import Store
 from app.store.succession import skip_ids
@@ -22,11 +22,11 @@ _log = logging.getLogger(__name__)
 _LONGEST_SECONDS = 30.0
 
 
-def claim_directory(store: Store, data_dir: Path, presence: Presence) -> bool:
+def claim_directory(store: Store, data_dir: Path, liveness: Liveness) -> bool:
     """Register this server in a directory, if the store belongs to it; an empty store adopts it.
 
     Args:
-        presence: registers the server.
+        liveness: registers the server.
 
     Returns:
         True if the store is empty, and so knows nothing of the directory's contents.
@@ -38,13 +38,13 @@ def claim_directory(store: Store, data_dir: Path, presence: Presence) -> bool:
     """
     # The lock lets the second of two servers that start together see the first.
     with locked(data_dir, seconds=_LONGEST_SECONDS):
-        knows_nothing = _claim(store, data_dir, presence)
+        knows_nothing = _claim(store, data_dir, liveness)
         note_release(data_dir)
-        presence.enter()
+        liveness.enter()
     return knows_nothing
 
 
-def _claim(store: Store, data_dir: Path, presence: Presence) -> bool:
+def _claim(store: Store, data_dir: Path, liveness: Liveness) -> bool:
     with store.read() as connection:
         named, knows_nothing = directory_of(connection), is_empty(connection)
     present = read_id(data_dir)
@@ -57,7 +57,7 @@ def _claim(store: Store, data_dir: Path, presence: Presence) -> bool:
         raise _foreign(data_dir, present)
     if present is not None and not knows_nothing:
         raise _foreign(data_dir, present)
-    if knows_nothing and (others := presence.others()):
+    if knows_nothing and (others := liveness.others()):
         raise StartError(
             f"data directory {data_dir} is in use by {len(others)} other server(s) with "
             "another database, and this server's database is empty. Give this server the same "

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 
 from app.domain.events import EventRow
 from app.domain.job import TERMINAL, JobStatus
-from app.services.operations.notifier import Bell
+from app.services.operations.notifier import Notifier
 from app.store.events import events_after, newest_event_id
 from app.store.filters import EventFilter
 from app.store.jobs import get_job
@@ -17,7 +17,7 @@ from app.store.store import Store
 __all__ = ["Followers"]
 
 _EVENTS_AT_ONCE = 500
-_LONGEST_WAIT_SECONDS = 2.0  # another server's events ring no bell here
+_LONGEST_WAIT_SECONDS = 2.0  # events of another server notify nobody here
 _LONGEST_SILENCE_SECONDS = 2.0  # then a keepalive shows whether the client is still there
 _LONGEST_TAIL = 500
 _MOST_ENCODED = 500  # a follower further behind encodes anew what others had encoded
@@ -26,10 +26,10 @@ _MOST_ENCODED = 500  # a follower further behind encodes anew what others had en
 class Followers:
     """The followers of one server, all in the same event loop."""
 
-    def __init__(self, store: Store, bell: Bell) -> None:
+    def __init__(self, store: Store, notifier: Notifier) -> None:
         self._store = store
-        self._bell = bell
-        self._tail = _Tail(store, bell)
+        self._notifier = notifier
+        self._tail = _Tail(store, notifier)
         self._encoded: dict[int, bytes] = {}
         self._is_over = False
 
@@ -61,7 +61,7 @@ class Followers:
         is_behind = True  # older events must be read from the store
         silent_since: float | None = None  # None until all past events were yielded
         while not self._is_over:
-            ticket = self._bell.ticket()
+            ticket = self._notifier.ticket()
             newest = await self._tail.refresh()
             recent = None if is_behind else self._tail.after(after, job_id, wanted)
             if recent is None:
@@ -84,12 +84,12 @@ class Followers:
                 yield None
             elif rows:
                 silent_since = now
-            await self._bell.wait(ticket, _LONGEST_WAIT_SECONDS)
+            await self._notifier.wait(ticket, _LONGEST_WAIT_SECONDS)
 
     def end(self) -> None:
         """End all streams for good."""
         self._is_over = True
-        self._bell.ring()
+        self._notifier.notify()
 
     def _look(
         self, job_id: int | None, after: int, wanted: EventFilter
@@ -105,9 +105,9 @@ class Followers:
 class _Tail:
     """The newest events of all jobs, modules and executors, shared by the followers."""
 
-    def __init__(self, store: Store, bell: Bell) -> None:
+    def __init__(self, store: Store, notifier: Notifier) -> None:
         self._store = store
-        self._bell = bell
+        self._notifier = notifier
         self._lock = asyncio.Lock()
         self._rows: list[EventRow] = []
         self._begins_after: int | None = None
@@ -117,7 +117,7 @@ class _Tail:
     async def refresh(self) -> int:
         """Read new events, unless another follower just did; return the id of the newest event."""
         async with self._lock:
-            ticket = self._bell.ticket()
+            ticket = self._notifier.ticket()
             is_fresh = time.monotonic() - self._read_at < _LONGEST_WAIT_SECONDS / 2
             if ticket != self._ticket or not is_fresh:
                 await self._extend()

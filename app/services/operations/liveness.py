@@ -13,11 +13,11 @@ from pathlib import Path
 
 from app.files.durable_files import is_locked, remove_unlocked
 
-__all__ = ["Presence"]
+__all__ = ["Liveness"]
 
 
-class Presence:
-    """This server's presence, and that of the others on this disk.
+class Liveness:
+    """This server's liveness, and that of the others on this disk.
 
     Attributes:
         server: unique id of this server process.

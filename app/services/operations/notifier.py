@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 
-__all__ = ["Bell", "Bells"]
+__all__ = ["Notifier", "Notifiers"]
 
 
-class Bell:
-    """Rung by any thread after a change; waited for by tasks of any event loop.
+class Notifier:
+    """Notified by any thread after a change; waited for by tasks of any event loop.
 
-    A waiter takes a ticket, looks at the state, and then waits; a ring since the ticket ends the
-    wait at once, so no change between the look and the wait is missed.
+    A waiter takes a ticket, looks at the state, and then waits; a notification since the ticket
+    ends the wait at once, so no change between the look and the wait is missed.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Bell:
         """Return a ticket for ``wait``."""
         return self._count
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake all waiters."""
         with self._lock:
             self._count += 1
@@ -34,7 +34,7 @@ class Bell:
                 loop.call_soon_threadsafe(event.set)
 
     async def wait(self, ticket: int, timeout_seconds: float) -> bool:
-        """Wait for a ring after the ticket; return False on timeout."""
+        """Wait for a notification after the ticket; return False on timeout."""
         waiter = (asyncio.get_running_loop(), asyncio.Event())
         with self._lock:
             if self._count != ticket:
@@ -51,23 +51,23 @@ class Bell:
         return True
 
 
-class Bells:
-    """The bells of one server.
+class Notifiers:
+    """The notifiers of one server.
 
     Attributes:
-        events: rung when there are new events, for the followers.
-        work: rung when a job may be claimable, or is asked to stop.
-        wishes: rung when a job is asked to stop. Nobody waits for it; its ticket only tells whether
+        events: notified when there are new events, for the followers.
+        work: notified when a job may be claimable, or is asked to stop.
+        wishes: notified when a job is asked to stop. Nobody waits for it; its ticket only tells
             there are new requests.
     """
 
     def __init__(self) -> None:
-        self.events = Bell()
-        self.work = Bell()
-        self.wishes = Bell()
+        self.events = Notifier()
+        self.work = Notifier()
+        self.wishes = Notifier()
 
-    def ring(self) -> None:
-        """Ring all bells."""
-        self.wishes.ring()
-        self.events.ring()
-        self.work.ring()
+    def notify(self) -> None:
+        """Notify all waiters."""
+        self.wishes.notify()
+        self.events.notify()
+        self.work.notify()

@@ -17,7 +17,7 @@ from app.services.modules.checkpoints import CheckpointService
 from app.services.modules.dataset_recovery import DatasetRecovery
 from app.services.modules.module_recovery import ModuleRecovery
 from app.services.modules.modules import ModuleService
-from app.services.operations.liveness import Presence
+from app.services.operations.liveness import Liveness
 from app.services.operations.recovery_report import RecoveryReport
 from app.store.data_directory import count_contents
 from app.store.jobs import get_job
@@ -35,7 +35,7 @@ class Recovery:
         modules: ModuleService,
         checkpoints: CheckpointService,
         data_dir: Path,
-        presence: Presence,
+        liveness: Liveness,
         *,
         executor: str,
         max_dataset_bytes: int,
@@ -47,7 +47,7 @@ class Recovery:
             max_dataset_bytes: limit on the unpacked size of a dataset without a record.
         """
         self._store = store
-        self._presence = presence
+        self._presence = liveness
         self._modules = ModuleRecovery(store, modules.directories, executor)
         self._checkpoints = CheckpointRecovery(store, modules, checkpoints, data_dir)
         self._datasets = DatasetRecovery(store, DatasetDirectory(data_dir), max_dataset_bytes)

@@ -14,8 +14,8 @@ from app.services.modules.datasets import DatasetService
 from app.services.modules.modules import ModuleService
 from app.services.operations.directory_claim import claim_directory
 from app.services.operations.disk_space import DiskSpace
-from app.services.operations.liveness import Presence
-from app.services.operations.notifier import Bells
+from app.services.operations.liveness import Liveness
+from app.services.operations.notifier import Notifiers
 from app.services.operations.recovery import Recovery
 from app.store.store import Store, database_file
 
@@ -51,8 +51,8 @@ class Storage:
     """
 
     store: Store
-    bells: Bells
-    presence: Presence
+    notifiers: Notifiers
+    liveness: Liveness
     modules: ModuleService
     checkpoints: CheckpointService
     resume_points: ResumePoints
@@ -75,14 +75,14 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
     data_dir = options.data_dir
     check_restored(data_dir)
     check_release(data_dir)  # before the database is migrated
-    presence = Presence(data_dir / "servers")
-    stack.callback(presence.leave)  # called after ``store.close``: till then the server is alive
+    liveness = Liveness(data_dir / "servers")
+    stack.callback(liveness.leave)  # called after ``store.close``: till then the server is alive
     store = Store(options.url)
     store.open(begins_clock=claim)
     stack.callback(store.close)
-    knows_nothing = claim and claim_directory(store, data_dir, presence)
-    bells = Bells()
-    modules = ModuleService(store, data_dir, bell=bells.events)
+    knows_nothing = claim and claim_directory(store, data_dir, liveness)
+    notifiers = Notifiers()
+    modules = ModuleService(store, data_dir, notifier=notifiers.events)
     checkpoints = CheckpointService(
         store,
         modules,
@@ -96,7 +96,7 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
         modules,
         checkpoints,
         data_dir,
-        presence,
+        liveness,
         executor=options.executor,
         max_dataset_bytes=options.max_dataset_bytes,
     )
@@ -106,6 +106,6 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
     file = database_file(options.url)
     folders = [data_dir, *([] if file is None else [file.absolute().parent])]
     return Storage(
-        *(store, bells, presence, modules, checkpoints, ResumePoints(modules, checkpoints)),
+        *(store, notifiers, liveness, modules, checkpoints, ResumePoints(modules, checkpoints)),
         *(datasets, recovery, DiskSpace(store, folders), knows_nothing),
     )

@@ -149,7 +149,7 @@ def end_executor(client: Client, name: str) -> None:
     wait_until(is_replaced, "a new executor in place of the killed one")
 
 
-@pytest.mark.parametrize("is_chunked", [False, True], ids=["fast lane", "router"])
+@pytest.mark.parametrize("is_chunked", [False, True], ids=["fast path", "router"])
 def test_both_instances_answer(
     server: ServerProcess, client: Client, outputs: Outputs, is_chunked: bool
 ) -> None:

@@ -97,7 +97,7 @@ def test_a_large_json_answer_takes_no_memory_of_its_own(
     is_long: bool,
 ) -> None:
     path, body = request_of(IDS)
-    body += b" " * (20_000 if is_long else 0)  # over 16 KiB the fast lane does not take it
+    body += b" " * (20_000 if is_long else 0)  # over 16 KiB the fast path does not take it
     before = forget_peak(server.process.pid)
     answer = httpx.post(
         server.url + path, content=body, headers={"content-type": "application/json"}, timeout=60

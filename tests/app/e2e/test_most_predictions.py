@@ -22,7 +22,7 @@ from served.sockets import connect, head, read_answer
 MOST = 2
 EXAMPLES = np.ones((1, FEATURES), "f")
 SPACES = b" " * 20_000
-"""They make a body too large for the fast lane, so that it goes to the router."""
+"""They make a body too large for the fast path, so that it goes to the router."""
 
 
 @pytest.fixture(scope="module")

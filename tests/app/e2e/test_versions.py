@@ -81,7 +81,7 @@ def npy(array: np.ndarray) -> bytes:
 def ask(
     http: httpx.Client | ServerProcess, path: str = "/v1/modules/net/predict", **changes: Any
 ) -> httpx.Response:
-    """Request a prediction, in the fast lane unless the body is chunked."""
+    """Request a prediction, in the fast path unless the body is chunked."""
     headers = {"content-type": "application/x-npy", "accept": "application/x-npy"}
     options = {"content": npy(EXAMPLE), "headers": headers, "timeout": 60} | changes
     if isinstance(http, ServerProcess):
@@ -106,7 +106,7 @@ def refuse(call: Callable[[], Any]) -> tuple[int, str]:
     return refusal.value.status, refusal.value.problem["code"]
 
 
-@pytest.mark.parametrize("is_chunked", [False, True], ids=["fast lane", "router"])
+@pytest.mark.parametrize("is_chunked", [False, True], ids=["fast path", "router"])
 def test_each_version_answers_under_all_of_its_names(
     server: ServerProcess, client: Client, outputs: Outputs, is_chunked: bool
 ) -> None:

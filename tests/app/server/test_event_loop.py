@@ -89,7 +89,7 @@ def test_large_answers_to_small_bodies_do_not_block_the_loop(
         client.create_module("wide", WIDE)
         client.bind("wide", [{"name": "data", "shape": [1, 1]}], for_training=False)
         client.init_params("wide")
-        client.predict("wide", data=np.zeros((1, 1), "f"))  # now the fast lane knows the module
+        client.predict("wide", data=np.zeros((1, 1), "f"))  # now the fast path knows the module
     for path, body in SMALL_BODIES.items():
         request = head(f"POST {path}", f"Content-Length: {len(body)}") + body
         assert shortest_gap(*ticking, request, check) < LONGEST_SECONDS, path

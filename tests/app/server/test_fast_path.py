@@ -1,4 +1,4 @@
-"""The fast lane answers like the router, however a request's bytes arrive."""
+"""The fast path answers like the router, however a request's bytes arrive."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ FEATURES = 8
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with running_server(tmp_path_factory.mktemp("lane"), environment=ENVIRONMENT) as server:
+    with running_server(tmp_path_factory.mktemp("fast_path"), environment=ENVIRONMENT) as server:
         with Client(server.url) as client:
             client.create_module("net", perceptron().tojson())
             bind(client, "net", 4, FEATURES)
             client.init_params("net", seed=3)
-            client.predict("net", data=examples(1))  # from now on the fast lane knows the module
+            client.predict("net", data=examples(1))  # from now on the fast path knows the module
         yield server
 
 
@@ -219,7 +219,7 @@ def test_an_image_for_a_module_without_a_transform_gets_the_routers_error(
     ],
     ids=lambda lines: lines[0],
 )
-def test_requests_outside_the_fast_lane_go_to_the_router(
+def test_requests_outside_the_fast_path_go_to_the_router(
     server: ServerProcess, lines: list[str]
 ) -> None:
     with connect(server.url) as sock:

@@ -1,4 +1,4 @@
-"""API keys in the fast lane: a head's permission is cached, and ends with its key."""
+"""API keys in the fast path: a head's permission is cached, and ends with its key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.api.security.fast_path_keys import _Limited
 from app.client import Client
 from app.client.local_server import ServerProcess, running_server
 from app.errors.refusals import TooManyRequests
-from app.services.access.rate_limiter import Allowance
+from app.services.access.rate_limiter import RateLimiter
 from app.tensors.content import Content
 from served.keys import add_key, revoke_key
 from served.perceptron import perceptron
@@ -29,7 +29,7 @@ REST, OIP = "/v1/modules/net/predict", "/v2/models/net/infer"
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("lane-keys")
+    return tmp_path_factory.mktemp("fast_path-keys")
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def ask(sock: socket.socket, text: bytes) -> Answer:
 
 
 def is_fast(answer: Answer) -> bool:
-    """Return whether the fast lane answered: its request ids count up."""
+    """Return whether the fast path answered: its request ids count up."""
     return answer.headers["x-request-id"][16:19] == "000"
 
 
@@ -202,7 +202,7 @@ def test_a_keys_concurrent_requests_are_limited(server: ServerProcess, data_dir:
 
 
 def test_a_long_answer_is_under_way_until_it_was_sent() -> None:
-    allowance, released, answers = Allowance(rate=None, concurrency=1), [], []
+    allowance, released, answers = RateLimiter(rate=None, concurrency=1), [], []
 
     def begin(body: bytes, request_id: str, respond: Respond) -> None:
         content = Content([b"1"])

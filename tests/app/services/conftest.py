@@ -14,7 +14,7 @@ from app.domain.dataset import DatasetKind, DatasetRecord
 from app.domain.job import Job, JobKind
 from app.domain.moment import Moment
 from app.link.job_messages import ExecutorEvent
-from app.services.jobs.job_attempts import JobRuns
+from app.services.jobs.job_attempts import JobAttempts
 from app.services.jobs.job_queue import JobQueue
 from app.services.jobs.jobs import JobService
 from app.services.jobs.resume_points import ResumePoints
@@ -22,8 +22,8 @@ from app.services.jobs.submissions import JobDefaults
 from app.services.modules.checkpoints import CheckpointService
 from app.services.modules.datasets import DatasetService
 from app.services.modules.modules import ModuleService
-from app.services.operations.liveness import Presence
-from app.services.operations.notifier import Bells
+from app.services.operations.liveness import Liveness
+from app.services.operations.notifier import Notifiers
 from app.services.operations.recovery import Recovery
 from app.store.store import Store
 from served.migrated import migrated_database
@@ -58,15 +58,15 @@ class Bench:
     store: Store
     data_dir: Path
     clock: Clock
-    bells: Bells
-    presence: Presence
+    notifiers: Notifiers
+    liveness: Liveness
     modules: ModuleService
     datasets: DatasetService
     checkpoints: CheckpointService
     resume_points: ResumePoints
     jobs: JobService
     queue: JobQueue
-    runs: JobRuns
+    runs: JobAttempts
     recovery: Recovery
 
     def fit(self, module: str = "a", **changes: object) -> Job:
@@ -102,22 +102,22 @@ class Bench:
 
 def make_services(store: Store, data_dir: Path) -> Bench:
     """Return the services of one server, which is present until ``leave``."""
-    clock, bells = Clock(), Bells()
-    presence = Presence(data_dir / "servers")
-    presence.enter()
-    modules = ModuleService(store, data_dir, clock, bells.events)
+    clock, notifiers = Clock(), Notifiers()
+    liveness = Liveness(data_dir / "servers")
+    liveness.enter()
+    modules = ModuleService(store, data_dir, clock, notifiers.events)
     datasets = DatasetService(store, data_dir, 1 << 20, clock)
     checkpoints = CheckpointService(store, modules, data_dir, max_bytes=1 << 20)
     resume_points = ResumePoints(modules, checkpoints)
     defaults = JobDefaults(lease_seconds=10.0, max_attempts=3)
     queue = JobQueue(
-        *(store, bells, presence),
+        *(store, notifiers, liveness),
         keep_progress_events=5,
         before_loss=resume_points.lose_attempt,
         clock=clock.moment,
     )
     recovery = Recovery(
-        *(store, modules, checkpoints, data_dir, presence),
+        *(store, modules, checkpoints, data_dir, liveness),
         executor="cpu(0)",
         max_dataset_bytes=1 << 20,
     )
@@ -125,15 +125,15 @@ def make_services(store: Store, data_dir: Path) -> Bench:
         store=store,
         data_dir=data_dir,
         clock=clock,
-        bells=bells,
-        presence=presence,
+        notifiers=notifiers,
+        liveness=liveness,
         modules=modules,
         datasets=datasets,
         checkpoints=checkpoints,
         resume_points=resume_points,
-        jobs=JobService(store, bells, defaults, clock.moment),
+        jobs=JobService(store, notifiers, defaults, clock.moment),
         queue=queue,
-        runs=JobRuns(queue, modules, datasets, checkpoints, resume_points),
+        runs=JobAttempts(queue, modules, datasets, checkpoints, resume_points),
         recovery=recovery,
     )
 
@@ -152,7 +152,7 @@ def make_bench(two_modules: Store, tmp_path: Path) -> Iterator[Callable[[], Benc
 
     yield make
     for bench in made:
-        bench.presence.leave()
+        bench.liveness.leave()
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def make_fresh(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
         if again is None:
             store = Store(migrated_database(tmp_path / f"fresh-{number}.db"))
         else:
-            again.presence.leave()
+            again.liveness.leave()
             store, data_dir = Store(str(again.store._engine.url)), again.data_dir
         store.open()
         bench = make_services(store, data_dir or tmp_path / f"data-{number}")
@@ -175,7 +175,7 @@ def make_fresh(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
 
     yield make
     for bench in made:
-        bench.presence.leave()
+        bench.liveness.leave()
         bench.store.close()
 
 

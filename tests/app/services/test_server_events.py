@@ -59,9 +59,9 @@ def test_refused_and_failed_changes_cause_no_event(
 
 
 def test_followers_are_woken(bench: Any) -> None:
-    ticket = bench.bells.events.ticket()
+    ticket = bench.notifiers.events.ticket()
     bench.modules.change("a", lambda a: a.evolve(bind=BIND))
-    assert bench.bells.events.ticket() > ticket
+    assert bench.notifiers.events.ticket() > ticket
 
 
 def test_events_of_a_model_in_the_models_folder_name_the_model(bench: Any) -> None:
@@ -76,7 +76,7 @@ def test_events_of_a_model_in_the_models_folder_name_the_model(bench: Any) -> No
 
 
 def test_the_death_of_an_executor_lists_what_is_lost(bench: Any) -> None:
-    log = RestoreLog(bench.store, bench.clock, bench.bells.events)
+    log = RestoreLog(bench.store, bench.clock, bench.notifiers.events)
     bench.modules.mark_unsaved("b")
     before = len(told(bench))
     log.begin(bench.modules.get("a"))

@@ -17,7 +17,7 @@ from served.small_disk import fill, mounted_disk
 def test_space_is_reserved_released_and_reserved_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reserve, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(disk_reserve, "_RETRY_SECONDS", 0.0)
     store = Store(f"sqlite:///{tmp_path / 'room.db'}")
     store.open()
     with store.write():
@@ -38,7 +38,7 @@ def test_without_space_nothing_is_reserved(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(disk_reserve.os, "posix_fallocate", no_room)
-    disk_reserve.Reserve(tmp_path / "room.reserve").keep()
+    disk_reserve.DiskReserve(tmp_path / "room.reserve").keep()
     assert list(tmp_path.iterdir()) == []
 
 

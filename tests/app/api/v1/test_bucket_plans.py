@@ -25,7 +25,7 @@ def test_a_plan_follows_the_requested_lengths_and_survives_a_restart(tmp_path: P
         assert (empty["examples"], empty["planned"], empty["waste_bound"]) == (0, [6, 12], 0)
         ask(client, {3: 6, 7: 3, 8: 1})
         ask(client, {3: 1}, rows=4)
-        ask(client, {3: 1}, rows=2000)  # too large a body for the fast lane
+        ask(client, {3: 1}, rows=2000)  # too large a body for the fast path
         plan = client.bucket_plan("net", 3)
         assert plan["lengths"] == {"3": 2010, "7": 3, "8": 1}
         assert (plan["input"], plan["axis"], plan["bound"]) == ("data", 1, [6, 12])

@@ -26,8 +26,8 @@ OUTPUT = "softmax_output"
 def both_ways(
     http: httpx.Client, body: bytes, headers: dict[str, str] | None = None, path: str = INFER
 ) -> httpx.Response:
-    """Post a body to the fast lane, and chunked to the router; check that both answer the same."""
-    http.post(INFER, json=numbers(np.zeros((1, FEATURES), "f")))  # now the fast lane knows its head
+    """Post a body to the fast path, and chunked to the router; check that both answer the same."""
+    http.post(INFER, json=numbers(np.zeros((1, FEATURES), "f")))  # now the fast path knows its head
     here = http.post(path, content=body, headers=headers)
     there = http.post(path, content=iter([body]), headers=headers)
     assert there.request.headers["transfer-encoding"] == "chunked"

@@ -182,7 +182,7 @@ class TestMutable:
             np.testing.assert_allclose(
                 predicted["softmax_output"], self.expected(mutable, x), rtol=1e-4
             )
-        assert len(mutable.host._residents.use("net").inference._by_shape) == 8
+        assert len(mutable.host._loaded_modules.use("net").inference._by_shape) == 8
 
     def test_a_shape_that_contradicts_the_parameters_is_refused(self, mutable: Any) -> None:
         for call in (calls.Predict(module="net"), calls.Forward(module="net", is_train=False)):

@@ -56,7 +56,7 @@ def memory(driver: Any) -> dict[str, dict[str, int]]:
 
 
 def limit(driver: Any, budget_bytes: int) -> None:
-    driver.host._residents.budget_bytes = budget_bytes
+    driver.host._loaded_modules.budget_bytes = budget_bytes
 
 
 def test_memory_is_reported_by_module_and_adds_up(many: Any) -> None:
@@ -106,7 +106,7 @@ def test_unsaved_modules_are_not_evicted(many: Any, jobs: Any, toy_data: Any) ->
     jobs.dataset("toy", toy_data)
     many.ask(calls.InitOptimizer(module="a", spec=OptimizerSpec()))
     step(many, "a")
-    many.host._residents.use("b").job_id = 7
+    many.host._loaded_modules.use("b").job_id = 7
     limit(many, 1)
     predict(many, "b", rows=1)
     predict(many, "a", rows=1)
@@ -142,7 +142,7 @@ def test_a_prediction_without_memory_fails_alone_after_a_second_try(
 
 def test_a_step_without_memory_is_not_repeated(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     many.ask(calls.InitOptimizer(module="a", spec=OptimizerSpec()))
-    engine = many.host._residents.use("a").engine
+    engine = many.host._loaded_modules.use("a").engine
     monkeypatch.setattr(engine, "forward", failing(1, engine.forward))
     with pytest.raises(HostError) as refused:
         step(many, "a")
@@ -169,7 +169,7 @@ def test_a_job_without_memory_for_its_data_fails_alone_after_a_second_try(
 ) -> None:
     jobs.dataset("toy", toy_data)
     monkeypatch.setattr(fit_setup, "Examples", failing(times, fit_setup.Examples))
-    record = many.host._residents.use("a").record
+    record = many.host._loaded_modules.use("a").record
     params = fit_params() if kind is JobKind.FIT else {"dataset": "toy", "batch_size": BATCH}
     many.ask(jobs.start(record, params, kind=kind))
     last = many.run_jobs()
@@ -197,14 +197,14 @@ def test_a_job_without_memory_has_none_of_its_own_when_others_make_room(
     jobs.dataset("toy", toy_data)
     monkeypatch.setattr(scoring, "load_examples", run_out)
     monkeypatch.setattr(many.host._jobs, "_make_room", lambda name: left.append(held[-1]()))
-    record = many.host._residents.use("a").record
+    record = many.host._loaded_modules.use("a").record
     many.ask(jobs.start(record, {"dataset": "toy", "batch_size": BATCH}, kind=JobKind.SCORE))
     assert many.run_jobs()["code"] == "out_of_memory"
     assert left == [None, None]
 
 
 def test_a_restored_module_stays_until_the_call_it_was_restored_for(many: Any) -> None:
-    record = many.host._residents.use("a").record
+    record = many.host._loaded_modules.use("a").record
     many.ask(calls.DeleteModule(module="a"))
     many.ask(calls.RestoreModule(record=record.with_init(InitSpec(seed=3))))
     limit(many, 1)
@@ -216,7 +216,7 @@ def test_a_restored_module_stays_until_the_call_it_was_restored_for(many: Any) -
 
 def test_a_running_jobs_data_counts(many: Any, jobs: Any, toy_data: Any) -> None:
     jobs.dataset("toy", toy_data)
-    record = many.host._residents.use("a").record
+    record = many.host._loaded_modules.use("a").record
     before = memory(many)["a"]
     many.ask(jobs.start(record, {"dataset": "toy", "batch_size": BATCH}, kind=JobKind.SCORE))
     seen = set()
@@ -225,7 +225,7 @@ def test_a_running_jobs_data_counts(many: Any, jobs: Any, toy_data: Any) -> None
             time.sleep(0.001)
             continue
         many.host.advance()
-        many.host._residents.measure("a")
+        many.host._loaded_modules.measure("a")
         seen.add(memory(many)["a"]["job_data"])
     assert max(seen) >= toy_data["data"].nbytes
     assert memory(many)["a"]["job_data"] == 0

@@ -55,7 +55,7 @@ def memory(driver: Any) -> dict[str, int]:
 
 
 def loaded(driver: Any, versions: dict[str, np.ndarray]) -> list[str]:
-    (module,) = driver.host._residents
+    (module,) = driver.host._loaded_modules
     return [version for version in versions if version in module.versions]
 
 
@@ -77,7 +77,7 @@ def test_each_version_computes_with_its_own_parameters(
 def test_a_loaded_version_is_warm(
     driver: Any, versions: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
-    (module,) = driver.host._residents
+    (module,) = driver.host._loaded_modules
     before = module.predict_plans()
     version = load(driver, tmp_path, 0, warm=True)
     plans = module.predict_plans()
@@ -121,7 +121,7 @@ def test_the_version_unused_longest_is_evicted_first(
     assert memory(driver)["versions"] == 3 * each
     for version in (second, third, first):
         predict(driver, version)
-    residents = driver.host._residents
+    residents = driver.host._loaded_modules
     residents.budget_bytes = residents.used_bytes
     residents.keep_to_budget("net")
     assert loaded(driver, versions) == [first, second, third]
@@ -145,10 +145,10 @@ def test_an_evicted_version_keeps_no_memory(
     call = IncomingCall(1, "predict", params, {"data": DATA[:1]}, target=target)
     driver.host.prepare(call)
     assert driver.host.known(call) is not None
-    (module,) = driver.host._residents
+    (module,) = driver.host._loaded_modules
     predictor = weakref.ref(module.inference_of(version).predictor("null"))
     assert predictor() is not None
-    driver.host._residents._drop_versions("net")
+    driver.host._loaded_modules._drop_versions("net")
     assert predictor() is None
     assert driver.host.known(call) is None
     with pytest.raises(HostError, match="not on the device"):

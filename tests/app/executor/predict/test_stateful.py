@@ -219,7 +219,7 @@ def test_training_between_two_parts_keeps_the_sequence(driver):
     net = lstm_net(driver)
     net.run(net.call("a", PART, is_start=True))
     driver.ask(calls.Forward(module="net"), data=np.concatenate([PART, PART], 1))
-    driver.host._residents.free_all(None)  # only its plans: the states keep the module
+    driver.host._loaded_modules.free_all(None)  # only its plans: the states keep the module
     net.run(net.call("a", PART))
 
 
@@ -228,9 +228,9 @@ def test_a_module_with_sequences_is_not_evicted(driver):
     net.run(net.call("a", PART, is_start=True))
     net.run(net.call("b", PART, is_start=True))
     for sequence in ("a", "b"):
-        driver.host._residents.free_all(None)
+        driver.host._loaded_modules.free_all(None)
         net.run(net.call(sequence, PART, is_end=True))
-    driver.host._residents.free_all(None)
+    driver.host._loaded_modules.free_all(None)
     assert driver.refusal(calls.DescribeModule(module="net")).code == "not_resident"
 
 

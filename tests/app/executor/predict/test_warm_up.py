@@ -13,7 +13,7 @@ FEATURES = 6
 
 def plans(driver) -> int:
     """Return for how many batch sizes the module's predictions are bound."""
-    plans: int = driver.host._residents.use("net").inference.plans()
+    plans: int = driver.host._loaded_modules.use("net").inference.plans()
     return plans
 
 

@@ -35,7 +35,7 @@ def file(tmp_path: Path) -> KeyFile:
 
 
 @pytest.fixture
-async def ring(file: KeyFile) -> AsyncIterator[KeyRing]:
+async def notify(file: KeyFile) -> AsyncIterator[KeyRing]:
     ring = KeyRing(file)
     ring.open()
     ring.start()
@@ -82,12 +82,12 @@ async def test_adding_keys_does_not_reset_the_others(file: KeyFile, ring: KeyRin
     file.change(lambda keys: (make(text, rate=5.0),))
     await until(lambda: is_known(ring, text))
     key = ring.identify([text])
-    allowance = ring.allowance(key)
-    assert allowance is not None
+    rate_limiter = ring.rate_limiter(key)
+    assert rate_limiter is not None
     file.change(lambda keys: (*keys, make(other)))
     await until(lambda: is_known(ring, other))
     assert ring.is_valid(key)
-    assert ring.allowance(key) is allowance  # its used allowance is not forgotten
+    assert ring.rate_limiter(key) is rate_limiter  # its used rate_limiter is not forgotten
     file.change(lambda keys: (replace(keys[0], rate=9.0),))
     await until(lambda: not ring.is_valid(key))
 

@@ -237,7 +237,7 @@ async def test_a_job_taken_over_by_another_server_is_stopped_here(bench, make_be
         with bench.store.write() as connection:
             queue.lose(connection, job.id, 1, "thought dead", at(0.0))
             waiting = queue.next_jobs(connection, "cpu(0)", at(2000.0), 1)
-            (taken,) = queue.claim(connection, waiting, "cpu(0)", other.presence.server, at(2000.0))
+            (taken,) = queue.claim(connection, waiting, "cpu(0)", other.liveness.server, at(2000.0))
         await until(lambda: executor.controls)
         assert (executor.controls[0].attempt, executor.controls[0].action) == (1, "cancel")
         assert executor.controls[0].is_void
@@ -256,7 +256,7 @@ async def test_an_attempt_without_its_job_is_stopped_at_its_next_report(bench, m
         with bench.store.write() as connection:
             queue.lose(connection, job.id, 1, "thought dead", at(0.0))
             waiting = queue.next_jobs(connection, "cpu(0)", at(2000.0), 1)
-            queue.claim(connection, waiting, "cpu(0)", other.presence.server, at(2000.0))
+            queue.claim(connection, waiting, "cpu(0)", other.liveness.server, at(2000.0))
         executor.send(JobProgress(job_id=job.id, attempt=1, epoch=0, epochs=1, batch=1))
         await until(lambda: executor.controls)
         assert executor.controls[0].is_void
@@ -376,7 +376,7 @@ async def test_a_job_whose_end_cannot_be_recorded_is_retried(bench, monkeypatch)
 
 async def test_stopping_lets_jobs_save_and_gives_them_back(bench) -> None:
     executor = ScriptedExecutor()
-    dispatcher = Dispatcher([executor], bench.queue, bench.runs, bench.bells)
+    dispatcher = Dispatcher([executor], bench.queue, bench.runs, bench.notifiers)
     await dispatcher.start()
     saves, hangs = bench.fit("a"), bench.fit("b")
     await until(lambda: len(executor.starts) == 2)
@@ -404,7 +404,7 @@ async def test_stopping_during_a_claim_leaves_no_job_running(bench, monkeypatch)
 
     monkeypatch.setattr(bench.queue, "claim", claim_slowly)
     job = bench.fit()
-    dispatcher = Dispatcher([executor], bench.queue, bench.runs, bench.bells)
+    dispatcher = Dispatcher([executor], bench.queue, bench.runs, bench.notifiers)
     await dispatcher.start()
     await until(is_claiming.is_set)
     await dispatcher.stop(grace_seconds=0.1)

@@ -163,7 +163,7 @@ async def test_two_processes_one_of_them_in_a_long_batch(apart: Any, tmp_path: P
     )
     clients = [ProcessClient("cpu(0)", options), ProcessClient("cpu(1)", options)]
     await asyncio.gather(*(client.start() for client in clients))
-    dispatcher = Dispatcher(clients, apart.queue, apart.runs, apart.bells)
+    dispatcher = Dispatcher(clients, apart.queue, apart.runs, apart.notifiers)
     await dispatcher.start()
     try:
         slow = apart.fit("a")

@@ -17,7 +17,7 @@ from app.domain.job import JobEvent, JobKind, JobStatus
 from app.errors.tree import Superseded
 from app.link.job_messages import JobCancelled, JobDone, JobFailed, JobPaused, JobProgress
 from app.services.jobs.submissions import JobLimits
-from app.services.operations.liveness import Presence
+from app.services.operations.liveness import Liveness
 
 S = JobStatus
 
@@ -25,17 +25,17 @@ SERVER = """
     import sys, time
     from pathlib import Path
     from app.domain.moment import Moment
-    from app.services.operations.notifier import Bells
+    from app.services.operations.notifier import Notifiers
     from app.services.jobs.job_queue import JobQueue
-    from app.services.operations.liveness import Presence
+    from app.services.operations.liveness import Liveness
     from app.store.store import Store
 
     store = Store(sys.argv[1])
-    presence = Presence(Path(sys.argv[2]))
-    presence.enter()
+    liveness = Liveness(Path(sys.argv[2]))
+    liveness.enter()
     now = Moment(1000.0, 1000.0)
-    job = JobQueue(store, Bells(), presence, clock=lambda: now).claim("cpu(0)")[0]
-    print(job.id, job.attempt, presence.server, flush=True)
+    job = JobQueue(store, Notifiers(), liveness, clock=lambda: now).claim("cpu(0)")[0]
+    print(job.id, job.attempt, liveness.server, flush=True)
     time.sleep(60)
 """
 
@@ -44,9 +44,9 @@ SERVER = """
 def other_server(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """Run a server that claims a job and holds it; yield the process and its output."""
     url = f"sqlite:///{tmp_path / 'store.db'}"
-    presence = str(tmp_path / "data" / "servers")
+    liveness = str(tmp_path / "data" / "servers")
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(SERVER), url, presence],
+        [sys.executable, "-c", textwrap.dedent(SERVER), url, liveness],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -84,8 +84,8 @@ def test_a_server_without_a_presence_file_keeps_its_jobs_until_the_lease_expires
     bench.upload("digits", b"1,2\n", DatasetKind.CSV)
     job = bench.fit()
     assert elsewhere.claim().id == job.id
-    (bench.data_dir / "servers" / f"{elsewhere.presence.server}.lock").unlink()
-    elsewhere.presence.leave()
+    (bench.data_dir / "servers" / f"{elsewhere.liveness.server}.lock").unlink()
+    elsewhere.liveness.leave()
     assert bench.queue.recover() == []
     bench.clock.now += 10.5
     assert [job.status for job in bench.queue.recover()] == [S.QUEUED]
@@ -116,11 +116,11 @@ def test_presence_files_of_dead_servers_are_removed_when_no_job_names_them(
         assert lock.exists(), "needed for the job just taken over"
         bench.queue.recover()
         assert not lock.exists()
-    assert (bench.data_dir / "servers" / f"{bench.presence.server}.lock").exists()
+    assert (bench.data_dir / "servers" / f"{bench.liveness.server}.lock").exists()
 
 
 def test_presence_ends_with_leaving(tmp_path: Path) -> None:
-    one, two = Presence(tmp_path), Presence(tmp_path)
+    one, two = Liveness(tmp_path), Liveness(tmp_path)
     one.enter()
     assert not two.is_dead(one.server)
     one.leave()

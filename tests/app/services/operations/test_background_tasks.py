@@ -21,7 +21,7 @@ from app.services.operations.background_tasks import (
     persistently,
     repeat,
 )
-from app.services.operations.notifier import Bell
+from app.services.operations.notifier import Notifier
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -59,17 +59,17 @@ async def test_results_and_errors_of_a_thread_are_passed_on() -> None:
 
 async def test_a_loop_woken_and_cancelled_at_the_same_time_ends() -> None:
     # wait_for of Python 3.11 swallows a cancellation that coincides with its result.
-    bell = Bell()
+    notifier = Notifier()
     waits = asyncio.Event()
 
     async def step() -> None:
         waits.set()
-        await bell.wait(bell.ticket(), 30)
+        await notifier.wait(notifier.ticket(), 30)
 
     task = asyncio.create_task(repeat(step))
     await waits.wait()
     await asyncio.sleep(0)
-    (event,) = (event for _, event in bell._waiters)
+    (event,) = (event for _, event in notifier._waiters)
     event.set()
     task.cancel()
     done, _ = await asyncio.wait([task], timeout=60)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 
 from app.errors.tree import NotFound
-from app.services.operations.batcher import Grouped
+from app.services.operations.batcher import Batcher
 
 
 async def test_calls_arriving_during_one_are_grouped_into_the_next() -> None:
@@ -19,7 +19,7 @@ async def test_calls_arriving_during_one_are_grouped_into_the_next() -> None:
         assert may_go_on.wait(20)
         return [NotFound("number", 3) if number == 3 else 2 * number for number in numbers]
 
-    grouped: Grouped[int, int] = Grouped(double)
+    grouped: Batcher[int, int] = Batcher(double)
     first = asyncio.create_task(grouped(1))
     while not groups:
         await asyncio.sleep(0.001)
@@ -42,7 +42,7 @@ async def test_an_error_is_raised_for_all_in_the_group_and_later_calls_work() ->
             raise RuntimeError("broken")
         return list(numbers)
 
-    grouped: Grouped[int, int] = Grouped(echo)
+    grouped: Batcher[int, int] = Batcher(echo)
     answers = await asyncio.gather(grouped(1), grouped(2), return_exceptions=True)
     assert [str(answer) for answer in answers] == ["broken", "broken"]
     is_broken = False

@@ -11,7 +11,7 @@ from app.domain.module import SINGLE, ModuleRecord
 from app.errors.tree import StartError
 from app.files.directory_id import proposed_id, read_id
 from app.services.operations.directory_claim import claim_directory
-from app.services.operations.liveness import Presence
+from app.services.operations.liveness import Liveness
 from app.store.data_directory import directory_of
 from app.store.modules import insert_module
 from app.store.store import Store
@@ -24,22 +24,22 @@ class Server:
     def __init__(self, database: Path, data_dir: Path) -> None:
         data_dir.mkdir(exist_ok=True)
         self.data_dir = data_dir
-        self.presence = Presence(data_dir / "servers")
+        self.liveness = Liveness(data_dir / "servers")
         self.store = Store(f"sqlite:///{database}")
         self.store.open()
 
     def claim(self) -> bool:
         """Claim the directory, as a server does at every start."""
-        self.presence.leave()
-        self.presence = Presence(self.data_dir / "servers")
-        return claim_directory(self.store, self.data_dir, self.presence)
+        self.liveness.leave()
+        self.liveness = Liveness(self.data_dir / "servers")
+        return claim_directory(self.store, self.data_dir, self.liveness)
 
     def add_module(self) -> None:
         with self.store.write() as connection:
             insert_module(connection, ModuleRecord(name="a", symbols={SINGLE: "{}"}))
 
     def end(self) -> None:
-        self.presence.leave()
+        self.liveness.leave()
         self.store.close()
 
 
@@ -81,7 +81,7 @@ def test_an_empty_database_adopts_an_unused_directory(server: Server, other: Ser
         other.claim()
     with other.store.read() as connection:
         assert directory_of(connection) is None
-    server.presence.leave()
+    server.liveness.leave()
     assert other.claim()
     with other.store.read() as connection:
         assert directory_of(connection) == read_id(server.data_dir)
@@ -91,7 +91,7 @@ def test_a_database_of_another_directory_is_refused(
     server: Server, other: Server, tmp_path: Path
 ) -> None:
     server.claim()
-    server.presence.leave()
+    server.liveness.leave()
     other.add_module()  # older than ids, and of another directory
     with pytest.raises(StartError, match="belongs to another data directory"):
         other.claim()

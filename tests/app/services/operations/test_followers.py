@@ -35,7 +35,7 @@ class Following:
 
 @pytest.fixture
 def followers(bench: Any) -> Followers:
-    return Followers(bench.store, bench.bells.events)
+    return Followers(bench.store, bench.notifiers.events)
 
 
 def begin(bench: Any, module: str) -> dict[str, int]:
@@ -142,14 +142,14 @@ async def test_a_follower_from_another_database_gets_everything(
         one.task.cancel()
 
 
-async def test_events_of_another_server_are_seen_without_a_bell(
+async def test_events_of_another_server_are_seen_without_a_notification(
     bench: Any, followers: Followers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(followers_module, "_LONGEST_WAIT_SECONDS", 0.05)
     who = begin(bench, "a")
     following = Following(followers, who["job_id"])
     await all_have([following], [1, 2])
-    monkeypatch.setattr(bench.bells.events, "ring", lambda: None)
+    monkeypatch.setattr(bench.notifiers.events, "notify", lambda: None)
     log(bench, who, 2)
     bench.record(JobDone(**who))
     await asyncio.wait_for(following.task, 60)

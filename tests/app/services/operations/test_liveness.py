@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from app.services.operations.liveness import Presence
+from app.services.operations.liveness import Liveness
 
 OTHER = """
 import sys, time
 from pathlib import Path
-from app.services.operations.liveness import Presence
-presence = Presence(Path(sys.argv[1]))
-presence.enter()
-print(presence.server, flush=True)
+from app.services.operations.liveness import Liveness
+liveness = Liveness(Path(sys.argv[1]))
+liveness.enter()
+print(liveness.server, flush=True)
 time.sleep(60)
 """
 
 
 def test_two_servers_see_each_other(tmp_path: Path) -> None:
-    one, two = Presence(tmp_path / "servers"), Presence(tmp_path / "servers")
+    one, two = Liveness(tmp_path / "servers"), Liveness(tmp_path / "servers")
     assert one.server != two.server
     one.enter()
     two.enter()
@@ -39,7 +39,7 @@ def test_two_servers_see_each_other(tmp_path: Path) -> None:
 def test_a_file_removed_before_it_is_locked_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, two = Presence(tmp_path), Presence(tmp_path)
+    one, two = Liveness(tmp_path), Liveness(tmp_path)
     flock, removals = fcntl.flock, iter([two.forget_dead])
 
     def lock_late(descriptor: int, operation: int) -> None:
@@ -54,37 +54,37 @@ def test_a_file_removed_before_it_is_locked_is_made_again(
 
 
 def test_leaving_twice_does_nothing(tmp_path: Path) -> None:
-    presence = Presence(tmp_path)
-    presence.enter()
-    presence.leave()
-    presence.leave()
-    assert presence.is_dead(presence.server)
+    liveness = Liveness(tmp_path)
+    liveness.enter()
+    liveness.leave()
+    liveness.leave()
+    assert liveness.is_dead(liveness.server)
 
 
 def test_nothing_is_known_of_a_server_on_another_machine(tmp_path: Path) -> None:
-    presence = Presence(tmp_path)
-    presence.enter()
-    assert not presence.is_dead("0" * 32)
-    presence.leave()
+    liveness = Liveness(tmp_path)
+    liveness.enter()
+    assert not liveness.is_dead("0" * 32)
+    liveness.leave()
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_server_is_known_to_be_dead(tmp_path: Path, how: signal.Signals) -> None:
-    presence = Presence(tmp_path)
-    presence.enter()
+    liveness = Liveness(tmp_path)
+    liveness.enter()
     with subprocess.Popen(
         [sys.executable, "-c", OTHER, str(tmp_path)], stdout=subprocess.PIPE, text=True
     ) as other:
         server = other.stdout.readline().strip()
-        assert not presence.is_dead(server)
+        assert not liveness.is_dead(server)
         other.send_signal(how)
         other.wait()
-        assert presence.is_dead(server)
-    presence.leave()
+        assert liveness.is_dead(server)
+    liveness.leave()
 
 
 def test_files_of_dead_servers_are_removed_unless_a_job_names_them(tmp_path: Path) -> None:
-    living, needed, dead = (Presence(tmp_path) for _ in range(3))
+    living, needed, dead = (Liveness(tmp_path) for _ in range(3))
     for one in (living, needed, dead):
         one.enter()
     needed.leave()

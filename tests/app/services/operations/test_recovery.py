@@ -136,7 +136,7 @@ def test_a_change_interrupted_at_any_step_is_complete_in_another_database(
         with dying_at(step, bench.store) as victim:
             CHANGES[change](bench)
         other = make_fresh(bench.data_dir)
-        bench.presence.leave()
+        bench.liveness.leave()
         other.recovery.run(rebuild=True)
         assert is_consistent(other), step
         if victim.steps <= step:
@@ -213,7 +213,7 @@ def test_an_empty_database_imports_what_is_on_disk(
     bench.modules.change("a", lambda a: a.evolve(bind=BIND, init=InitSpec()))
     bench.checkpoints.saved("a", T(2))
     bench.modules.create(new("keyed"), "key")
-    bench.presence.leave()
+    bench.liveness.leave()
     other = make_fresh(bench.data_dir)
     assert set(outcomes(other).values()) == {Outcome.IMPORTED}
     assert state(other) == state(bench)

@@ -1,4 +1,4 @@
-"""Grouped convolutions: kernels and layouts for each kind, matching the reference."""
+"""Batcher convolutions: kernels and layouts for each kind, matching the reference."""
 
 from __future__ import annotations
 
