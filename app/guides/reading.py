@@ -23,7 +23,7 @@ INDEX = "index"
 
 FILES = {
     path.name: path
-    for folder in (_FOLDER / "files", _FOLDER.parent / "demo" / "data")
+    for folder in (_FOLDER / "files", _FOLDER.parent / "cli" / "demo" / "data")
     for path in folder.glob("*.*")
     if path.suffix != ".md"
 }
@@ -41,7 +41,7 @@ _TAGS = {
     **{name: name for name in ("table", "thead", "tbody", "tr", "th", "td")},
 }
 _GUIDE_LINK = re.compile(r"([\w-]+)\.md(?:#([\w-]+))?|#([\w-]+)")
-_FILE_LINK = re.compile(r"(?:files|\.\./demo/data)/([\w.-]+)")
+_FILE_LINK = re.compile(r"(?:files|\.\./cli/demo/data)/([\w.-]+)")
 _SVG_SIZE = re.compile(r'<svg[^>]* width="(\d+)" height="(\d+)"')
 
 

@@ -84,7 +84,7 @@ def image(engine: Engine, source: Path, figures: dict[str, str]) -> str:
 def test_an_edit_does_not_download_anything_again(
     engine: Engine, source: Path, image: str, figures: dict[str, str]
 ) -> None:
-    edited = source / "app" / "redaction.py"
+    edited = source / "app" / "errors" / "redaction.py"
     edited.write_text(edited.read_text() + "\n")
     begin = time.monotonic()
     said = engine.build(source)

@@ -346,7 +346,7 @@ async def test_unsupported_media_types_and_methods_are_refused(
     await refused(response, 405, "method_not_allowed", "POST")
     assert response.headers["allow"] == "POST"
     response = await initialized.patch("/v1/modules")
-    await refused(response, 405, "method_not_allowed", "use GET, POST")
+    await refused(response, 405, "method_not_allowed", "use GET, HEAD, POST")
 
 
 async def test_invalid_optimizers_are_refused(initialized: httpx.AsyncClient) -> None:

@@ -64,10 +64,10 @@ async def test_tensors_come_as_arrays(pool: DecoderPool) -> None:
     tensors, rest = await decoded(pool, orjson.dumps({"inputs": inputs, "bucket": "20"}))
     np.testing.assert_array_equal(tensors["data"], given)
     assert {name: (one.dtype.name, one.shape) for name, one in tensors.items()} == {
-        "data": ("float32", (300, 7)),
+        "data": ("float64", (300, 7)),
         "whole": ("int64", (2,)),
         "half": ("bfloat16", (1,)),
-        "none": ("float32", (0, 3)),
+        "none": ("float64", (0, 3)),
     }
     assert rest == {"bucket": "20"}
 

@@ -68,7 +68,7 @@ def write_few_digits(folder: Path) -> Path:
 
 def bring_repository(client: Client, folder: Path) -> None:
     """Write the files of the repository that the README uses, and a model of the reader's own."""
-    data = folder / "app" / "demo" / "data"
+    data = folder / "app" / "cli" / "demo" / "data"
     data.mkdir(parents=True)
     write_few_digits(data)
     shutil.copy(LENET, data)

@@ -57,7 +57,7 @@ class Asking:
 
 
 @pytest.fixture
-async def notify(tmp_path: Path) -> AsyncIterator[KeyRing]:
+async def ring(tmp_path: Path) -> AsyncIterator[KeyRing]:
     add_key(tmp_path, "other", "read")
     ring = KeyRing(KeyFile(tmp_path))
     ring.open()

@@ -25,7 +25,7 @@ async def test_all_codes_are_listed(api: httpx.AsyncClient) -> None:
 
 
 async def test_codes_that_only_jobs_have_are_listed(api: httpx.AsyncClient) -> None:
-    moves = (Path(app.__file__).parent / "domain" / "job_moves.py").read_text()
+    moves = (Path(app.__file__).parent / "domain" / "job_transitions.py").read_text()
     items = (await api.get("/v1/errors")).json()["items"]
     of_jobs = {one["code"] for one in items if one["status"] is None}
     assert of_jobs == set(CODE_OF_A_JOB.findall(moves)) - CODES

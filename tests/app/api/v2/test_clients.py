@@ -18,7 +18,7 @@ from app.client.local_server import ServerProcess
 triton = pytest.importorskip("tritonclient.http")
 triton_aio = pytest.importorskip("tritonclient.http.aio")
 
-PEERS = Path(__file__).parents[4] / "peers_build" / "peers"
+PEERS = Path(__file__).parents[5] / "peers_build" / "peers"
 OUTPUT = "softmax_output"
 
 

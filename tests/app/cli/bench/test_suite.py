@@ -15,7 +15,7 @@ from app.cli.bench.cases import ENGINE
 from app.cli.bench.models import MODELS
 from app.cli.bench.report import ALL_CASES, SUITES
 
-COMPARE = Path(__file__).parents[2] / "benchmarks" / "compare_engines.py"
+COMPARE = Path(__file__).parents[3] / "benchmarks" / "compare_engines.py"
 
 
 def test_suites_name_known_cases_and_the_script_compares_all():

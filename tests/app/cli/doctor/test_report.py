@@ -285,7 +285,7 @@ def test_a_pointer_of_git_lfs_is_called_one(tmp_path: Path) -> None:
 
 
 def checkpoints() -> list[str]:
-    folder = Path(__file__).parents[4] / "shared" / "checkpoints"
+    folder = Path(__file__).parents[5] / "shared" / "checkpoints"
     return sorted(path.parent.name for path in folder.glob("*/outputs.npz"))
 
 

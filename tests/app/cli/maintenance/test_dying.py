@@ -24,7 +24,7 @@ from app.files.restore_mark import RestoreMark, put_mark
 from app.services.operations.storage import StorageOptions, open_storage
 from app.store.store import sqlite_url
 
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[3]
 
 
 def options_of(data_dir: Path) -> StorageOptions:

@@ -20,7 +20,7 @@ from app.errors.tree import StartError
 from app.files.key_file import KeyFile
 from served.keys import add_key
 
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[3]
 KEY = re.compile(r"msk_[0-9a-f]{12}_[A-Za-z0-9_-]{43}")
 
 

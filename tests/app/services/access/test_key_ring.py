@@ -35,7 +35,7 @@ def file(tmp_path: Path) -> KeyFile:
 
 
 @pytest.fixture
-async def notify(file: KeyFile) -> AsyncIterator[KeyRing]:
+async def ring(file: KeyFile) -> AsyncIterator[KeyRing]:
     ring = KeyRing(file)
     ring.open()
     ring.start()

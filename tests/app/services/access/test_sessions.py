@@ -15,7 +15,7 @@ from served.keys import add_key, revoke_key
 
 
 @pytest.fixture
-def notify(tmp_path: Path) -> tuple[KeyRing, ApiKey]:
+def ring(tmp_path: Path) -> tuple[KeyRing, ApiKey]:
     text = add_key(tmp_path, "lab", "read")
     ring = KeyRing(KeyFile(tmp_path))
     ring.open()

@@ -156,7 +156,7 @@ async def test_two_processes_one_of_them_in_a_long_batch(apart: Any, tmp_path: P
         threads=1,
         program=("app.executor", "--host", "served.busy_host:BusyHost"),
         environ={
-            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "PYTHONPATH": str(Path(__file__).parents[3]),
             "BUSY": "cpu(0)",
             "BUSY_UNTIL": str(end_of_batch),
         },
