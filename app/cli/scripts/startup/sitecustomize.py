@@ -13,7 +13,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))
+_ROOT = os.path.abspath(os.path.join(_HERE, "..", "..", "..", ".."))
 _ENGINE = os.path.join(_ROOT, "core")
 _OURS = ("core", "app")
 
