@@ -1,0 +1,1 @@
+"""The REST API: modules, jobs, datasets, checkpoints, versions and predictions."""

@@ -1,0 +1,1 @@
+"""The command ``modserve`` and all of its subcommands."""

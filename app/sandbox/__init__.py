@@ -1,0 +1,1 @@
+"""What runs with limits in processes of its own: images, exports."""

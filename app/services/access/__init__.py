@@ -1,0 +1,1 @@
+"""API keys, their limits, sessions, conditions and repeated requests."""

@@ -1,0 +1,1 @@
+"""Modules: their records, models, checkpoints, datasets and versions."""

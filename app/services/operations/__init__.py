@@ -1,0 +1,1 @@
+"""What keeps a server running: storage, recovery, executors, notifications, the disk."""

@@ -1,0 +1,1 @@
+"""Predictions: which instance and version computes them."""
