@@ -2,7 +2,7 @@
 
 All that tells whether an earlier result is still valid:
 
-``Version`` (``backends/kernels.py``): the values of a bound array may have changed. Whoever writes
+``Version`` (``kernels/kernel.py``): the values of a bound array may have changed. Whoever writes
     to an array calls ``bump``; whoever hands its memory to code that does not, calls ``lose``, and
     from then on it always counts as changed. Whoever has computed something from arrays asks
     ``Watch.poll`` before each use. ``Version.clock`` changes with any version: if it has not, as
