@@ -25,7 +25,7 @@ _STEP = np.dtype(
         ("factors", "<f4", (_FACTORS,)),
     ]
 )
-"""``Step`` of ``optimizers.cu``, whose rules have the names of the classes in ``optimizer_steps.py``."""
+"""``Step`` of ``optimizers.cu``, whose rules are named as in ``optimizer_steps.py``."""
 
 
 _NAMES = {
