@@ -130,7 +130,7 @@ def test_damaged_checkpoints_change_nothing(client: Client, tmp_path: Path) -> N
     whole = write_params(*split(values))
     arguments, auxiliary = split(values)
     refused = {
-        "kept-0000.params: got array 51 of 107.* are left in the file": whole[: len(whole) // 2],
+        "kept-0000.params: got .*array 51 of 107.* are left in the file": whole[: len(whole) // 2],
         "kept-0001.params: got ": SYMBOL.read_bytes(),
         "b0_moving_mean: got no tensor, .* or allow_missing true": write_params(arguments, {}),
         r"fc_bias: got shape \(11,\), expected shape \(10,\)": write_params(
