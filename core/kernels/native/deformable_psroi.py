@@ -60,7 +60,7 @@ class _Means(_OnMovedRegions):
 class _MeansBackward(_OnMovedRegions):
     """The gradients of the data and of the offsets."""
 
-    name = "native:moved_means_backward"
+    name = "native:deformable_psroi_backward"
     backward_outputs = ()
 
     def __init__(self, pooling: DeformablePsroiPooling, regions: DeformablePsroi) -> None:

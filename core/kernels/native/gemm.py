@@ -47,7 +47,7 @@ class _Dense(Kernel):
 class _Forward(_Dense):
     """Multiplies the data by the transposed weight and adds the bias."""
 
-    name = "native:dense"
+    name = "native:gemm"
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a call that computes the output."""

@@ -35,7 +35,7 @@ class _Patches(Kernel):
 
     def __init__(self, windows: Windows, *, adds: bool, is_backward: bool) -> None:
         self._windows, self._adds, self._is_backward = windows, adds, is_backward
-        self.name = f"native:patches_{'add' if adds else 'read'}"
+        self.name = f"native:{'col2im' if adds else 'im2col'}"
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that copies or adds."""

@@ -31,7 +31,7 @@ class _Leading(Kernel):
         length: elements of a row.
     """
 
-    name = "native:leading"
+    name = "native:topk"
     inplace = ()
     uses_scratch = False
 

@@ -58,7 +58,7 @@ def test_a_thread_that_is_missing_in_an_exchange_ends_the_process() -> None:
     path = f"import sys; sys.path[:0] = [{here!r}]\n"
     done = subprocess.run([sys.executable, "-c", path + command], capture_output=True, text=True)
     assert done.returncode != 0
-    assert "a fast_path to read has ended" in done.stderr
+    assert "a lane to read has ended" in done.stderr
 
 
 @pytest.mark.parametrize(

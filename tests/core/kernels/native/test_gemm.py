@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
     not is_available(), reason="the kernels are not compiled, or there is no AVX-512"
 )
 
-FORWARD, BACKWARD = "native:dense", "native:gemm_backward"
+FORWARD, BACKWARD = "native:gemm", "native:gemm_backward"
 SIZES = [
     (16, 16, 1),  # smallest
     (17, 17, 5),

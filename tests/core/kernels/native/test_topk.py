@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def topk(data: np.ndarray, kernel: str | None = "native:leading", **attrs: object) -> list:
+def topk(data: np.ndarray, kernel: str | None = "native:topk", **attrs: object) -> list:
     """Return the outputs of an executor, having checked which kernel runs."""
     symbol = mx.sym.topk(mx.sym.Variable("data"), **attrs)
     executor = symbol.simple_bind(mx.cpu(), "null", data=data.shape)

@@ -27,7 +27,7 @@ struct alignas(16) uint4 {
 extern "C" {
 extern Dimensions host_thread, host_block, host_threads, host_blocks;
 void host_barrier(void);
-// Exchanges a word with other fast_paths of the warp: each gets that of fast_path ^ by, fast_path + by or fast_path - by.
+// Exchanges a word with other lanes of the warp: each gets that of lane ^ by, lane + by or lane - by.
 uint32_t host_shuffle(uint32_t mask, uint32_t word, int how, int by);
 void host_run(void (*body)(void *), void *of, const unsigned *grid, unsigned threads, unsigned seed,
               char *shared, size_t bytes);
