@@ -61,7 +61,9 @@ def test_both_passes_match_the_reference(
         )
         (out,) = executor.forward(is_train=True)
         executor.backward([mx.nd.array(np.random.RandomState(2).randn(*out.shape))])
-        own = {one for one in kernels(executor) if one.startswith(("native:im2col", "native:col2im"))}
+        own = {
+            one for one in kernels(executor) if one.startswith(("native:im2col", "native:col2im"))
+        }
         assert own == (set() if options else {"native:col2im", "native:im2col"})
         found.append((out.asnumpy(), gradient.asnumpy()))
     for one, other in zip(*found, strict=True):
